@@ -6,21 +6,22 @@ Data must be plain: exact dicts, lists, strings, numbers, booleans and None, bec
 from __future__ import annotations
 
 import marshal
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jobgen.check.cel import engine
-from jobgen.check.cel.values import OFFLINE, THAN_ALLOWED, CompileError, Failed
+from jobgen.check.cel.values import OFFLINE, THAN_ALLOWED, USED_UP, CompileError, Failed
 from jobgen.engine.store import keep
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import MAX_CALL_COST
+from jobgen.model.limits import MAX_CALL_COST, MAX_OBJECT_STEPS
 from jobgen.repo import ready
 
 if TYPE_CHECKING:
     from jobgen.check.cel.fields import ObjectTypes
 
-__all__ = ["Bound", "CompileError", "Expression", "Failed", "available", "compile_cel", "mentions"]
+__all__ = ["Bound", "CompileError", "EvaluationBudget", "Expression", "Failed", "available", "compile_cel", "mentions"]
 
 # The steps of loops are limited, so on data of this size no expression of the engine's own functions takes long.
 _CHEAP_NATIVE = 40_000
@@ -38,18 +39,58 @@ _COUNTED_COST = MAX_CALL_COST // 10
 _INTERPRETED = b"interpreted:"
 
 
+# What an expression counts besides its steps in Python; the engine takes ten thousand steps of loops in this time.
+_LOOP_STEPS, _OTHER_STEPS = 1000, 50
+_LOOP = lazy_pattern(r"\.\s*(?:all|exists\w*|filter|map|sortBy|transform\w*)\s*\(")
+# What takes longer is not evaluated again to find its cause.
+_SLOW_STEPS = 5_000
+
+
+class EvaluationBudget:
+    """The steps that the expressions for one object may still take, and those that each has taken."""
+
+    __slots__ = ("is_reported", "rest", "used")
+
+    def __init__(self) -> None:
+        self.reset()
+
+    def reset(self) -> None:
+        """Restore all steps, for the next object."""
+        self.rest = MAX_OBJECT_STEPS
+        self.used: Counter[str] = Counter()
+        self.is_reported = False
+
+
 class Bound:
     """Variables with their values, for any number of expressions."""
 
-    __slots__ = ("_parts", "is_slow", "native", "size", "values")
+    __slots__ = ("_parts", "budget", "is_slow", "native", "size", "values")
 
-    def __init__(self, bindings: Mapping[str, Any]) -> None:
+    def __init__(self, bindings: Mapping[str, Any], budget: EvaluationBudget | None = None) -> None:
+        self.budget = budget
         self.native = engine.asked_of(bindings)
         self.values = bindings
         self.size = -1
         self._parts: dict[int, int] | None = None
         self.is_slow = False
-        """Whether an expression had to be evaluated step by step, because it may cost too much."""
+        """True if an expression had to be evaluated step by step, because it may cost too much."""
+
+    def spend(self, texts: Sequence[str], evaluate: Callable[[], Any]) -> Any:
+        """What an evaluation of some expressions returns; a failure if the budget is used up."""
+        budget = self.budget
+        if budget is None:
+            return evaluate()
+        if budget.rest < 0:
+            return Failed(USED_UP)
+        before = engine.WORK.steps
+        result = evaluate()
+        counted = engine.WORK.steps - before
+        self.is_slow |= counted > _SLOW_STEPS
+        for text in texts:
+            steps = counted // len(texts) + (_LOOP_STEPS if _LOOP.search(text) else _OTHER_STEPS)
+            budget.rest -= steps
+            budget.used[text] += steps
+        return result
 
     def measure(self) -> int:
         """The size of the values: about the number of characters of their text."""
@@ -87,6 +128,9 @@ class Expression:
     def __call__(self, bindings: Mapping[str, Any] | Bound) -> Any:
         """The value for these variables, or why there is none."""
         bound = bindings if isinstance(bindings, Bound) else Bound(bindings)
+        return bound.spend((self.text,), lambda: self._evaluate(bound))
+
+    def _evaluate(self, bound: Bound) -> Any:
         # On small data only the constants in it can take too long, which is known once.
         if bound.measure() >= self.cheap_size and not self._is_affordable(bound):
             return self._count(bound)
@@ -103,7 +147,7 @@ class Expression:
         bound.is_slow = True
         result = self._interpret(bound, _COUNTED_COST)
         if isinstance(result, Failed) and THAN_ALLOWED in result.message:
-            return Failed(f"it may cost more {THAN_ALLOWED}: {MAX_CALL_COST}")
+            return Failed(f"it can cost more {THAN_ALLOWED}: {MAX_CALL_COST}")
         return result
 
     def _interpret(self, bound: Bound, limit: int) -> Any:

@@ -115,14 +115,17 @@ class _CostExceededError(Exception):
 
 def interpret(root: Node, bindings: Mapping[str, Any], limit: int) -> Any:
     """The value of an expression, or why it has none; it fails if it costs more than the limit."""
+    evaluation = _Evaluation(limit)
     try:
-        value = _Evaluation(limit).evaluate(root, bindings)
+        value = evaluation.evaluate(root, bindings)
     except _CostExceededError:
         return Failed(f"it costs more {THAN_ALLOWED}: {limit}")
     except _EvaluationError as error:
         return Failed(str(error))
     except RecursionError:
         return Failed("it is nested too deeply")
+    finally:
+        engine.WORK.steps += limit - evaluation.rest
     # A result as plain data: an optional is the mapping of its value, as the policies read it.
     if isinstance(value, Optional):
         return {"value": value.values[0]} if value.values else {}

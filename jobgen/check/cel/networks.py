@@ -74,7 +74,7 @@ def _prefix(text: str) -> str:
     address, slash, bits = text.partition("/")
     found = _parsed(address)
     if not slash or not _BITS.fullmatch(bits) or int(bits) > found.max_prefixlen:
-        raise ValueError(f"`{text}` is not a network: `{bits}` is no prefix length")
+        raise ValueError(f"`{text}` is not a network: `{bits}` is not a prefix length")
     return f"{found}/{bits}"
 
 
@@ -148,7 +148,7 @@ def parse(text: str) -> Url:
     _parse(text, is_request=True)
     body, _, fragment = text.partition("#")
     if _ESCAPE.search(fragment):
-        raise ValueError(f"`{text}` is not a URL: a `%` in it begins no escape")
+        raise ValueError(f"`{text}` is not a URL: a `%` in it does not start an escape")
     return _parse(body, is_request=False)
 
 
@@ -175,7 +175,7 @@ def _parse(text: str, *, is_request: bool) -> Url:
     may_have_host = scheme or (not is_request and not rest.startswith("///"))
     where, path = _authority(rest) if may_have_host and rest.startswith("//") else ("", rest)
     if _ESCAPE.search(path):
-        raise ValueError(f"`{text}` is not a URL: a `%` in it begins no escape")
+        raise ValueError(f"`{text}` is not a URL: a `%` in it does not start an escape")
     if not _ESCAPED_PATH.fullmatch(path):
         path = quote(unquote_to_bytes(path), safe="$&+,/:;=@~")
     return Url(scheme, where, path, asked)

@@ -6,7 +6,7 @@ are one, also of several policies.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -90,7 +90,7 @@ def evaluate_all(expressions: tuple[Shared, ...], bound: Bound) -> dict[Shared, 
     """Which of some expressions are true and which are false; one that fails, or may take long, is left out."""
     found: dict[Shared, bool] = {}
     for program in _load_all(expressions):
-        results = program.evaluate(bound)
+        results = bound.spend([each.text for each in program.expressions], partial(program.evaluate, bound))
         if not isinstance(results, Failed):
             for expression, (may_be_true, may_be_false) in zip(program.expressions, results, strict=True):
                 if may_be_true is not may_be_false:

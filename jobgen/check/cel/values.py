@@ -6,6 +6,7 @@ import re
 from typing import NamedTuple
 
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.limits import MAX_OBJECT_STEPS
 
 NO_OVERLOAD = "no such overload"
 OFFLINE = "cannot be evaluated offline"
@@ -13,6 +14,7 @@ DYNAMIC_OPTIONAL = lazy_pattern(r"expected type `optional_type\(.*\)` but found 
 """An error of the engine where the API server accepts dynamic data as an optional."""
 THAN_ALLOWED = "than the API server allows"
 """Part of the messages of all failures that only show that an evaluation takes too long or too much memory."""
+USED_UP = f"the expressions for this object took more than {MAX_OBJECT_STEPS} steps together before"
 # No text in UTF-8 begins with it, and it is not the zero byte, at which the library stops reading.
 _MARK = b"\xff"
 _MAX_PARENTHESES = 200

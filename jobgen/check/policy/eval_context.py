@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
-from jobgen.check.cel import Bound, Failed
+from jobgen.check.cel import Bound, EvaluationBudget, Failed
 from jobgen.check.cel.together import PARAMS, Shared, evaluate_all
 from jobgen.check.cel.values import THAN_ALLOWED
 from jobgen.check.policy.expressions import PolicyExpression
@@ -14,7 +15,7 @@ from jobgen.check.policy.match import NAME_LABEL, Request
 from jobgen.check.policy.parse import Binding, Policy, Validation
 from jobgen.check.schema.admitted import CREATION, UID, admit_metadata
 from jobgen.model.data import Node, Plain
-from jobgen.model.limits import MAX_VARIABLE_SIZE
+from jobgen.model.limits import MAX_PARAMS, MAX_VARIABLE_SIZE
 
 Path = tuple[str | int, ...]
 _MAX_MESSAGE_LENGTH = 5 * 1024
@@ -32,10 +33,13 @@ class AdmissionSubject(NamedTuple):
 class SharedEvaluation:
     """The expressions of all policies that read one object, evaluated together when the first of them is asked for."""
 
-    __slots__ = ("_expressions", "_number", "_values", "_verdicts", "subject")
+    __slots__ = ("_expressions", "_number", "_owners", "_values", "_verdicts", "budget", "is_slow", "subject")
 
-    def __init__(self, subject: AdmissionSubject) -> None:
+    def __init__(self, subject: AdmissionSubject, budget: EvaluationBudget) -> None:
         self.subject = subject
+        self.budget = budget
+        self.is_slow = False
+        self._owners: dict[str, str] = {}
         self._expressions: dict[Shared, None] = {}
         self._values: dict[str, Plain] = {"object": subject.object, "oldObject": None}
         self._number = -1
@@ -48,9 +52,20 @@ class SharedEvaluation:
             self._number += 1
             self._values[f"{PARAMS}{self._number}"] = values["params"]
         expressions = (*policy.conditions, *(each.expression for each in policy.validations))
-        shared = (expression.share(self._number) for expression in expressions)
-        self._expressions |= dict.fromkeys(each for each in shared if each)
+        for expression in expressions:
+            shared = expression.share(self._number)
+            if shared:
+                self._expressions[shared] = None
+            for text in {expression.inlined, shared.text if shared else ""}:
+                self._owners.setdefault(text, policy.name)
         return self._number
+
+    def find_costliest(self) -> str:
+        """The policy whose expressions took the most steps."""
+        used: Counter[str] = Counter()
+        for text, steps in self.budget.used.items():
+            used[self._owners.get(text, "")] += steps
+        return used.most_common(1)[0][0]
 
     @property
     def expressions(self) -> tuple[Shared, ...]:
@@ -61,17 +76,26 @@ class SharedEvaluation:
         """Return True if an expression is true; None if only its own evaluation can say."""
         shared = expression.share(params)
         if self._verdicts is None:
-            self._verdicts = evaluate_all(self.expressions, Bound(self._values))
+            bound = Bound(self._values, self.budget)
+            self._verdicts = evaluate_all(self.expressions, bound)
+            self.is_slow = bound.is_slow
         return self._verdicts.get(shared) if shared else None
 
 
 class EvalContext:
     """The values that a policy's expressions may read; variables are evaluated when first read."""
 
-    __slots__ = ("_native", "_values", "bindings", "is_slow", "params", "policy", "shared")
+    __slots__ = ("_native", "_values", "bindings", "budget", "is_slow", "params", "policy", "shared")
 
-    def __init__(self, policy: Policy, bindings: dict[str, Plain], shared: SharedEvaluation | None = None) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        bindings: dict[str, Plain],
+        shared: SharedEvaluation | None = None,
+        budget: EvaluationBudget | None = None,
+    ) -> None:
         self.policy = policy
+        self.budget = shared.budget if shared else budget
         self.bindings = bindings
         self.shared = shared
         """The evaluation of its expressions together with those of other policies."""
@@ -80,18 +104,19 @@ class EvalContext:
         self._native: Bound | None = None
         self._values: dict[str, Any] = {}
         self.is_slow = False
-        """Whether an evaluation took so long that it should not be repeated many times."""
+        """True if an evaluation took so long that it should not be repeated many times."""
 
     @property
     def _bound(self) -> Bound:
         """The values, bound when an expression is first evaluated by itself."""
         if self._native is None:
-            self._native = Bound(self.bindings)
+            self._native = Bound(self.bindings, self.budget)
         return self._native
 
     def with_object(self, obj: Plain) -> EvalContext:
         """The same context with another object."""
-        return EvalContext(self.policy, {**self.bindings, "object": obj})
+        budget = None if self.shared else self.budget
+        return EvalContext(self.policy, {**self.bindings, "object": obj}, budget=budget)
 
     def evaluate(self, expression: PolicyExpression) -> Any | Failed:
         """The value of an expression, or why it failed."""
@@ -109,7 +134,7 @@ class EvalContext:
         first_failure = next((value for value in values.values() if isinstance(value, Failed)), None)
         # A variable that failed is left out: only an expression that really reads it fails too.
         known = {name: value for name, value in values.items() if not isinstance(value, Failed)}
-        result = self._run(expression, Bound({**self.bindings, "variables": known}))
+        result = self._run(expression, Bound({**self.bindings, "variables": known}, self.budget))
         return first_failure if first_failure is not None and isinstance(result, Failed) else result
 
     def _run(self, expression: PolicyExpression, bound: Bound) -> Any | Failed:
@@ -141,8 +166,9 @@ class EvalContext:
         otherwise = validation.message or f"failed expression: {' '.join(validation.expression.text.split())}"
         for removed in removals:
             message: Any = ""
-            if expression:
-                context = EvalContext(self.policy, {**self.bindings, "object": remove_parts(read, removed)})
+            if expression and not (self.budget and self.budget.rest < 0):
+                bindings = {**self.bindings, "object": remove_parts(read, removed)}
+                context = EvalContext(self.policy, bindings, budget=self.budget)
                 message = expression.find_once(context.bindings, partial(context.evaluate, expression))
             # The API server does not take values that are long or have several lines.
             is_taken = isinstance(message, str) and "\n" not in message.strip() and len(message) <= _MAX_MESSAGE_LENGTH
@@ -180,9 +206,10 @@ _Object = Mapping[str, Plain]
 
 
 class MissingParams(NamedTuple):
-    """Params that a binding requires and that do not exist, with the reason."""
+    """Why a policy has no params: those that a binding requires do not exist, or there are too many."""
 
     message: str
+    is_limit: bool = False
 
 
 class ParamStore(NamedTuple):
@@ -232,6 +259,10 @@ class ParamStore(NamedTuple):
             and (not wanted.name or _name(param) == wanted.name)
             and all(requirement.matches(_labels(param)) for requirement in wanted.selector)
         ]
+        if len(found) > MAX_PARAMS:
+            number = f"`{len(found)}` objects of the kind {policy.param_kind[1]}"
+            message = f"binding `{binding.name}` selects {number} as params; select at most {MAX_PARAMS}"
+            return MissingParams(message, is_limit=True)
         if not found and wanted.denies:
             named = f" named `{wanted.name}`" if wanted.name else ""
             where = f" in namespace `{namespace}`" if namespace else ""
@@ -244,14 +275,14 @@ class ParamStore(NamedTuple):
 
 def store_params(documents: Iterable[_Object]) -> ParamStore:
     """A store of objects that are neither policies nor bindings."""
-    params: dict[tuple[str, str], tuple[_Object, ...]] = {}
+    params: dict[tuple[str, str], list[_Object]] = {}
     namespaces: dict[str, _Object] = {}
     for document in documents:
         kind = (str(document.get("apiVersion")), str(document.get("kind")))
-        params[kind] = (*params.get(kind, ()), document)
+        params.setdefault(kind, []).append(document)
         if kind == ("v1", "Namespace"):
             namespaces[_name(document)] = document
-    return ParamStore(params, namespaces)
+    return ParamStore({kind: tuple(found) for kind, found in params.items()}, namespaces)
 
 
 def _with_operators(params: tuple[_Object, ...], kind: tuple[str, str], operators: Mapping[str, str]) -> list[_Object]:

@@ -7,8 +7,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from jobgen.check.cel import Failed
-from jobgen.check.cel.values import THAN_ALLOWED
+from jobgen.check.cel import EvaluationBudget, Failed
+from jobgen.check.cel.values import THAN_ALLOWED, USED_UP
 from jobgen.check.policy.eval_context import (
     AdmissionSubject,
     EvalContext,
@@ -227,7 +227,7 @@ class PolicyEvaluator:
             params = self.policies.param_store.find_params(policy, binding, subject.request, self.facts.operators)
             if isinstance(params, MissingParams):
                 # The API server denies such a request, whatever the binding's actions are.
-                if not policy.ignores_errors and refused is None:
+                if (params.is_limit or not policy.ignores_errors) and refused is None:
                     refused = _Denial(Severity.ERROR, EvalContext(policy, {}), None, params.message)
                 continue
             for param in params:
@@ -241,7 +241,12 @@ class PolicyEvaluator:
         return invocations, refused
 
     def make_context(
-        self, policy: Policy, subject: AdmissionSubject, param: Plain, shared: SharedEvaluation | None = None
+        self,
+        policy: Policy,
+        subject: AdmissionSubject,
+        param: Plain,
+        shared: SharedEvaluation | None = None,
+        budget: EvaluationBudget | None = None,
     ) -> EvalContext:
         """The values that a policy's expressions read; the expensive ones only if they are read."""
         reads = policy.reads
@@ -258,7 +263,7 @@ class PolicyEvaluator:
             from jobgen.check.cel.permissions import make_authorizer
 
             more["authorizer"] = make_authorizer(allows=self.facts.grants_permissions)
-        return EvalContext(policy, {"object": subject.object, "oldObject": None, **more}, shared)
+        return EvalContext(policy, {"object": subject.object, "oldObject": None, **more}, shared, budget)
 
 
 def has_locations(obj: Mapping[str, Node]) -> bool:
@@ -283,7 +288,8 @@ def convert_subject(subject: AdmissionSubject, version: str) -> AdmissionSubject
 
 def _share_evaluations(policies: Iterable[MatchedPolicy], subject: AdmissionSubject) -> dict[str, SharedEvaluation]:
     versions = dict.fromkeys(each.version for each in policies)
-    return {version: SharedEvaluation(convert_subject(subject, version)) for version in versions}
+    budget = EvaluationBudget()
+    return {version: SharedEvaluation(convert_subject(subject, version), budget) for version in versions}
 
 
 def _attempt(matched: MatchedPolicy, subject: AdmissionSubject, find: Callable[[], _T]) -> _T | Problem:
@@ -304,7 +310,8 @@ def _find_denials(invocations: list[_Invocation], refused: _Denial | None) -> li
     for severity, param, context in invocations:
         for number, validation, error in _find_failures(context):
             key = (number, param)
-            is_ignored = error and context.policy.ignores_errors
+            # A limit of the API server counts as an error there; what is a limit of ours may be refused there.
+            is_ignored = error and error != USED_UP and context.policy.ignores_errors
             if not is_ignored and (key not in found or _RANK[severity] < _RANK[found[key].severity]):
                 found[key] = _Denial(severity, context, validation, error)
     highest: dict[int, int] = {}
@@ -347,7 +354,8 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
     name, metadata = context.policy.name, subject.source.get("metadata")
     name_node = metadata.get("name") if isinstance(metadata, dict) and subject.is_traced else None
     # What takes too long is not evaluated again to find its cause.
-    if not subject.is_traced or validation is None or THAN_ALLOWED in error or context.is_slow:
+    is_slow = context.is_slow or error == USED_UP or bool(context.shared and context.shared.is_slow)
+    if not subject.is_traced or validation is None or THAN_ALLOWED in error or is_slow:
         causes: list[tuple[Node, frozenset[Path]]] = [(name_node, frozenset())]
     else:
         from jobgen.check.policy.locate import locate_failures
@@ -355,6 +363,8 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
         causes = list(locate_failures(subject, context, validation.expression))
     if error or validation is None:
         message = f"policy `{name}` could not be evaluated: {error}"
+        if error == USED_UP and context.shared:
+            message += f"; simplify the policy `{context.shared.find_costliest()}`, which took the most"
         own = location_of(name_node) if "no such key: " in error else None
         for node, _ in causes:
             # If a key is missing, the value beside it is not at fault; if it is of an overlay, the object is named.

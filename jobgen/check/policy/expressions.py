@@ -74,7 +74,7 @@ class PolicyExpression:
 
     @cached_property
     def is_optional(self) -> bool:
-        """Whether its value is an optional, which cannot leave the engine: `evaluate` returns a mapping."""
+        """Return True if its value is an optional, which cannot leave the engine: `evaluate` returns a mapping."""
         return _is_optional(self.inlined)
 
     def evaluate(self, bindings: Bound) -> Any | Failed:
@@ -94,7 +94,7 @@ class PolicyExpression:
 
     @cached_property
     def has_variables(self) -> bool:
-        """Whether it reads variables, inlined or not."""
+        """Return True if it reads variables, inlined or not."""
         return bool(find_variables(self.text))
 
     def evaluate_fast(self, bindings: Bound) -> Any | Failed:

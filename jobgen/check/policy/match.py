@@ -119,7 +119,7 @@ class MatchResources(NamedTuple):
 
     @property
     def matches_all(self) -> bool:
-        """Whether every object of a matched resource matches."""
+        """Return True if every object of a matched resource matches."""
         by_name = any(rule.names or rule.scope != "*" for rule in self.rules)
         return not (by_name or self.excluded or self.namespaces or self.objects)
 

@@ -341,7 +341,7 @@ def _apply(mutation: Mutation, context: EvalContext, find_schema: FindSchema) ->
     obj: Any = context.bindings["object"]
     values = {name: context.evaluate(context.policy.variables[name]) for name in mutation.variables}
     known = {name: value for name, value in values.items() if not isinstance(value, Failed)}
-    patch = mutation.compiled.expression(Bound({**context.bindings, "variables": known}))
+    patch = mutation.compiled.expression(Bound({**context.bindings, "variables": known}, context.budget))
     if isinstance(patch, Failed):
         # A variable that failed is left out: only an expression that really reads it fails too.
         failed = next((value for value in values.values() if isinstance(value, Failed)), patch)

@@ -10,6 +10,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
+from jobgen.check.cel import EvaluationBudget
+from jobgen.check.cel.values import USED_UP
 from jobgen.check.policy.eval_context import AdmissionSubject, MissingParams
 from jobgen.check.policy.evaluator import (
     PolicyEvaluator,
@@ -77,11 +79,12 @@ class Mutator:
         admit = self._schemas.find_admission(obj)
         subject = self._evaluator.make_subject(obj, admit)
         again: set[tuple[str, str, str]] = set()
+        budget = EvaluationBudget()
         for invocation in self._list_invocations(matched, subject):
             if isinstance(invocation, Change):
                 yield invocation
                 continue
-            for change in self._invoke(invocation, subject):
+            for change in self._invoke(invocation, subject, budget):
                 subject = subject._replace(object=admit(change.after))
                 # A policy whose conditions do not match, or fail, is not invoked.
                 if invocation.policy.is_reinvoked and change.source is not invocation.policy.source:
@@ -91,7 +94,7 @@ class Mutator:
         subject = self._evaluator.make_subject(subject.object, admit)
         for invocation in self._list_invocations(matched, subject) if again else ():
             if not isinstance(invocation, Change) and invocation.key in again:
-                for change in self._invoke(invocation, subject):
+                for change in self._invoke(invocation, subject, budget):
                     subject = subject._replace(object=admit(change.after))
                     yield change
 
@@ -109,21 +112,21 @@ class Mutator:
                 params = store.find_params(policy.policy, binding, subject.request, operators)
                 if not isinstance(params, MissingParams):
                     found += (_Invocation(policy, binding.name, param) for param in params)
-                elif not policy.policy.ignores_errors:
+                elif params.is_limit or not policy.policy.ignores_errors:
                     found.append(Change(policy.source, subject.object, subject.object, params.message))
         return found
 
-    def _invoke(self, invocation: _Invocation, subject: AdmissionSubject) -> Iterator[Change]:
+    def _invoke(self, invocation: _Invocation, subject: AdmissionSubject, budget: EvaluationBudget) -> Iterator[Change]:
         policy, param = invocation.policy, invocation.param
         admitted = self._schemas.find_admission(param)(param) if isinstance(param, dict) else param
         request = subject.request
         version = find_other_version(policy.policy, request.group, request.version, request.resource)
         read = convert_subject(subject, version)
-        context = self._evaluator.make_context(policy.policy, read, admitted)
+        context = self._evaluator.make_context(policy.policy, read, admitted, budget=budget)
         admit = self._schemas.find_admission(read.object)
         for change in apply_mutations(policy, context, self._schemas.read_schema, admit):
             sent = {"apiVersion": subject.object.get("apiVersion")}
-            error = "" if policy.policy.ignores_errors else change.error
+            error = "" if policy.policy.ignores_errors and change.error != USED_UP else change.error
             yield change._replace(before={**change.before, **sent}, after={**change.after, **sent}, error=error)
 
 

@@ -39,7 +39,7 @@ class Policy(NamedTuple):
     ignores_errors: bool
     param_kind: tuple[str, str] | None
     reads_all: bool = False
-    """Whether it has expressions beside these, which may read everything."""
+    """True if it has expressions beside these, which may read everything."""
 
     @property
     def reads(self) -> frozenset[str]:

@@ -54,7 +54,7 @@ def find_unevaluated(documents: Iterable[_Document]) -> Iterator[Problem]:
             message = f"`{kind}` of `{api_version}` is not evaluated; rewrite it as a {POLICY}, or move it elsewhere"
             yield _report(message, node, Severity.ERROR)
         elif closest := find_closest(kind, [POLICY, BINDING], 0.85):
-            yield _report(f"`{kind}` is not a kind of policies; did you mean `{closest}`?", node, Severity.ERROR)
+            yield _report(f"`{kind}` is not a kind of policy; did you mean `{closest}`?", node, Severity.ERROR)
         else:
             found = f"`{kind}`" if kind else "a document without `kind`"
             message = f"{found} is neither a policy nor a binding, and no policy has it as its `paramKind`"

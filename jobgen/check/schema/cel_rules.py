@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
 
-from jobgen.check.cel import Bound, CompileError, Expression, Failed, available, compile_cel, mentions
+from jobgen.check.cel import Bound, CompileError, EvaluationBudget, Expression, Failed, available, compile_cel, mentions
 from jobgen.check.cel.fields import ObjectTypes
-from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE
+from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, USED_UP
 from jobgen.check.schema.cel_types import Conversion, compile_conversion, declare_types, escape_name, needs_types
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.finding import Problem
@@ -27,9 +27,16 @@ _MAX_MESSAGE_LENGTH = 5 * 1024
 
 
 def with_cel_rules(
-    check_value: Check, schema: dict[str, Any], root: dict[str, Any], budget: Budget | None = None
+    check_value: Check,
+    schema: dict[str, Any],
+    root: dict[str, Any],
+    rules_budget: EvaluationBudget,
+    budget: Budget | None = None,
 ) -> Check:
-    """A check that also evaluates the CEL rules of its schema node on a value that has passed."""
+    """A check that also evaluates the CEL rules of its schema node on a value that has passed.
+
+    The rules of a whole object share a budget.
+    """
 
     # Compiled for the first value, because most schemas are never used.
     @cache
@@ -54,17 +61,23 @@ def with_cel_rules(
         if value_of(value) is not None and all(problem.rule == _NAME for problem in problems[before:]):
             # An item of a list has no key; a mapping there has a location of its own.
             is_item = name.endswith("]") and isinstance(value, dict)
-            problems.extend(_violations(*compiled(), value, locatable(value, parent) if is_item else parent))
+            at = locatable(value, parent) if is_item else parent
+            problems.extend(_violations(*compiled(), value, at, rules_budget))
 
     return check
 
 
 def _violations(
-    convert: Conversion, rules: list[tuple[dict[str, Any], Expression]], value: Node, parent: Node
+    convert: Conversion,
+    rules: list[tuple[dict[str, Any], Expression]],
+    value: Node,
+    parent: Node,
+    budget: EvaluationBudget,
 ) -> Iterator[Problem]:
-    if not rules:
+    # What used up the budget is one finding.
+    if not rules or budget.is_reported:
         return
-    seen = Bound({"self": convert(value)})
+    seen = Bound({"self": convert(value)}, budget)
     for rule, expression in rules:
         result = expression(seen)
         if result is True:
@@ -75,6 +88,12 @@ def _violations(
             if OFFLINE in result.message or is_about_times:
                 continue
             message = f"the rule `{_to_line(rule['rule'])}` cannot be evaluated: {result.message}"
+            if result.message == USED_UP:
+                costliest, _ = budget.used.most_common(1)[0]
+                message += f"; simplify the rule `{_to_line(costliest)}`, which took the most"
+                yield Problem(_NAME, message, _find_reported_node(rule, value, parent), category="schema")
+                budget.is_reported = True
+                return
         else:
             message = _message(rule, seen)
         yield Problem(_NAME, message, _find_reported_node(rule, value, parent), category="schema")

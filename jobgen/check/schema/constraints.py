@@ -11,6 +11,7 @@ from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.quantity import SPACES, parse_quantity
 from jobgen.model.suggest import describe_quantities, did_you_mean, list_alternatives, suggest_quantity, suggest_value
 from jobgen.model.times import is_time
@@ -223,12 +224,17 @@ def compile_alternatives(word: str, options: list[Check]) -> Check:
     """Check `anyOf`, `oneOf`, `allOf` or `not`."""
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
-        errors: list[list[Problem]] = [[] for _ in options]
-        for option, found in zip(options, errors, strict=True):
+        fitting = 0
+        for option in options:
+            # What one alternative finds may be as long as the value, so it is not kept.
+            found: list[Problem] = []
             option(value, name, parent, found)
-        if word == "allOf":
-            problems.extend(problem for found in errors for problem in found)
-        elif not _COUNTS[word](sum(not found for found in errors)):
+            fitting += not found
+            if word == "allOf":
+                problems.extend(found)
+                if len(problems) > MAX_FINDINGS:
+                    break
+        if word != "allOf" and not _COUNTS[word](fitting):
             message = f"`{name}` has {_FORM_MESSAGES[word]}"
             problems.append(Problem("invalid-form", message, reported_node(value, parent), category="schema"))
 

@@ -11,11 +11,12 @@ from typing import Any
 
 from jobgen.check.admission.metadata import MetadataFormat, validate_object_metadata
 from jobgen.check.admission.names import DNS_LABEL_1035, PATH_SEGMENT_NAME, is_dns_label_1035
+from jobgen.check.cel import EvaluationBudget
 from jobgen.check.schema.cel_types import OBJECT_META
 from jobgen.check.schema.constraints import compile_alternatives, compile_constraints
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
-from jobgen.model.data import Node, TracedKey, TracedList, TracedScalar, is_null, locatable, type_of, value_of
-from jobgen.model.finding import Problem
+from jobgen.model.data import Node, Plain, TracedKey, TracedList, TracedScalar, is_null, locatable, type_of, value_of
+from jobgen.model.finding import NAMED_ITEM, Problem
 from jobgen.model.limits import MAX_FINDINGS, Budget
 from jobgen.model.suggest import (
     NO_FIX,
@@ -25,9 +26,34 @@ from jobgen.model.suggest import (
     suggest_rename,
     suggest_type,
 )
-from jobgen.schema.own_formats import TYPE_NAMES, TYPES, Check, LazyFields, format_value, join_checks, reported_node
+from jobgen.schema.own_formats import (
+    TYPE_NAMES,
+    TYPES,
+    Check,
+    LazyFields,
+    accepts,
+    format_value,
+    join_checks,
+    reported_node,
+)
 from jobgen.schema.types_of_release import OTHER_RELEASES
 
+# Fields of pods for which a value of another type is common.
+_EXAMPLES: dict[str, tuple[Plain, ...]] = {
+    "args": (["--epochs=10"],),
+    "command": (["python", "train.py"],),
+    "containers": ([{"name": "main", "image": "registry.example.com/train:1.0.0"}],),
+    "env": ([{"name": "NCCL_DEBUG", "value": "INFO"}],),
+    "labels": ({"team": "nlp"},),
+    "limits": ({"cpu": 8, "memory": "64Gi"},),
+    "nodeSelector": ({"pool": "gpu"},),
+    "requests": ({"cpu": 4, "memory": "32Gi"},),
+    "resources": ({"limits": {"nvidia.com/gpu": 8}},),
+    "tolerations": ([{"key": "nvidia.com/gpu", "operator": "Exists", "effect": "NoSchedule"}],),
+    "volumeMounts": ([{"name": "data", "mountPath": "/data"}],),
+    "volumes": ([{"name": "data", "persistentVolumeClaim": {"claimName": "datasets"}}],),
+}
+_FORMS = frozenset(TYPE_NAMES[name] for name in ("array", "object", "integer"))
 Field = tuple[type | None, Check]
 """The type of value that needs no further check, and the check for all others."""
 
@@ -60,6 +86,7 @@ def compile_structural(
 
     def check(value: Mapping[str, Node]) -> list[Problem]:
         problems: list[Problem] = []
+        compiler.rules_budget.reset()
         check_value(value, schema.get("title", ""), value, problems)
         return [compiler.with_location(problem, value) for problem in problems] if problems else problems
 
@@ -72,6 +99,7 @@ class _Compiler:
     def __init__(self, root: dict[str, Any], budget: Budget | None = None, release: Release = NEWEST_RELEASE) -> None:
         self.root = root
         self.budget = budget
+        self.rules_budget = EvaluationBudget()
         self.release = release
         self.needs_re2 = budget is not None or FOREIGN_PATTERNS in root
         self.refs: dict[str, Check] = {}
@@ -89,7 +117,7 @@ class _Compiler:
             # Imported late, because most kinds have no CEL rules.
             from jobgen.check.schema.cel_rules import with_cel_rules
 
-            check_value = with_cel_rules(check_value, schema, self.root, self.budget)
+            check_value = with_cel_rules(check_value, schema, self.root, self.rules_budget, self.budget)
         if not self.budget:
             return check_value
         listed = sum(len(schema[word]) for word in ("required", "enum", *_ALTERNATIVES) if word in schema)
@@ -230,7 +258,7 @@ def _mapping(
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if not isinstance(value, dict):
             if not (nullable and value_of(value) is None):
-                problems.append(_report_wrong_type(value, name, parent, "a mapping"))
+                problems.append(_report_wrong_type(value, name, parent, "a mapping", check))
             return
         for key, child in value.items():
             field = fields[key]
@@ -242,6 +270,8 @@ def _mapping(
                 # The server drops a null before it validates, or keeps it where it is allowed.
                 field[1](child, key, key, problems)
         for key in required:
+            if len(value) == 1 and NAMED_ITEM in (problems[-1].message if problems else ""):
+                return
             found = value.get(key)
             is_missing = found is None or (type(found) is TracedScalar and is_null(found))
             if is_missing and not (key in keeps_null and key in value):
@@ -261,6 +291,11 @@ def _report_unknown_field(
 ) -> None:
     if len(problems) < MAX_FINDINGS:
         near, path = hint(str(key), known)
+        if not near and not path:
+            # Imported late: most objects are valid.
+            from jobgen.schema.right_forms import list_fields, write_as_entry
+
+            near = (write_as_entry(holder, known) if "[" in name else "") or list_fields(known)
         message = f"`{key}` is not a field of `{name}`{near}"
         # A field that belongs elsewhere is not renamed to a similar one.
         fix_steps, safe = suggest_rename(key, known, holder) if "did you mean" in near else NO_FIX
@@ -277,7 +312,7 @@ def _list(items: Field, unique: Mapping[str, Any] | None, *, nullable: bool, nul
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if not isinstance(value, list):
             if not (nullable and value_of(value) is None):
-                problems.append(_report_wrong_type(value, name, parent, "a list"))
+                problems.append(_report_wrong_type(value, name, parent, "a list", check))
             return
         for index, item in enumerate(value):
             if len(problems) > MAX_FINDINGS:
@@ -285,7 +320,8 @@ def _list(items: Field, unique: Mapping[str, Any] | None, *, nullable: bool, nul
             if type(item) is not simple:
                 if item is None or (type(item) is TracedScalar and is_null(item)):
                     if not nullable_items:
-                        problems.append(_report_wrong_type(item, f"{name}[{index}]", parent, "a value, not null"))
+                        inner = f"{name}[{index}]"
+                        problems.append(_report_wrong_type(item, inner, parent, "a value, not null", check))
                 else:
                     _check_item(check_value, item, f"{name}[{index}]", parent, problems)
         if unique is not None and len(value) > 1 and not (key and _have_different_names(value, key)):
@@ -322,7 +358,7 @@ def _scalar(kinds: list[str], form: str) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         sort = type_of(value)
         if sort not in types:
-            problems.append(_report_wrong_type(value, name, parent, expected))
+            problems.append(_report_wrong_type(value, name, parent, expected, check))
         elif numbers is not None and sort is int and value_of(value) not in numbers:
             message = f"`{name}` is `{value_of(value)}`, which does not fit into {form[3:]} bits"
             problems.append(Problem("out-of-range", message, reported_node(value, parent), category="schema"))
@@ -339,9 +375,14 @@ def _choose(kind: type, check_kind: Check, check_others: Check) -> Check:
     return check
 
 
+_CHARACTERS_PER_STEP = 1000
+
+
 def _with_budget(check_value: Check, budget: Budget, weight: int) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
-        budget.spend(weight)
+        text = value_of(value)
+        # A pattern reads all of a text.
+        budget.spend(weight + (len(text) // _CHARACTERS_PER_STEP if isinstance(text, str) else 0))
         check_value(value, name, parent, problems)
 
     return check
@@ -355,17 +396,24 @@ def _unless_null(check_value: Check) -> Check:
     return check
 
 
-def _report_wrong_type(value: Node, name: str, parent: Node, expected: str) -> Problem:
+def _report_wrong_type(value: Node, name: str, parent: Node, expected: str, check_value: Check) -> Problem:
     fix_steps, safe = suggest_type(value, expected)
     is_scalar = isinstance(value_of(value), (bool, int, float)) and not isinstance(value, (dict, list))
-    hint = "; put it in quotes" if expected == "a string" and is_scalar else describe_unquoting(value, fix_steps)
+    hint = "; quote it" if expected == "a string" and is_scalar else describe_unquoting(value, fix_steps)
+    # A form that is tried has no name.
+    if not hint and expected in _FORMS and name and "[" not in name:
+        # Imported late: most objects are valid.
+        from jobgen.schema.right_forms import show_right_form
+
+        hint = show_right_form(name, value, _EXAMPLES.get(name, ()), partial(accepts, check_value))
     message = f"`{name}` is {format_value(value)}, and must be {expected}{hint}"
     text = value_of(value)
     lines = text.count("\n") if isinstance(text, str) else 0
     if lines >= 2 and expected in (TYPE_NAMES["object"], TYPE_NAMES["array"]):
         message = f"`{name}` is a text of {lines} lines, and must be {expected}; write it as YAML, without `|`"
     node = reported_node(value, parent)
-    return Problem("wrong-type", message, node, category="schema", fix_steps=fix_steps, safe=safe)
+    problem = Problem("wrong-type", message, node, category="schema", fix_steps=fix_steps, safe=safe)
+    return problem._replace(expected=expected)
 
 
 def _find_duplicate_items(items: Sequence[Node], keys: Mapping[str, Any], name: str) -> Iterator[Problem]:
@@ -382,7 +430,7 @@ def _find_duplicate_items(items: Sequence[Node], keys: Mapping[str, Any], name: 
         if identity in seen:
             node = item.get(next(iter(keys)), item) if isinstance(item, dict) and keys else item
             shown, by = "/".join(map(str, identity)), "`, `".join(keys) or "value"
-            message = f"`{shown}` occurs twice in `{name}`, whose items are identified by `{by}`"
+            message = f"`{shown}` occurs twice in `{name}` as `{by}`; use different values"
             yield Problem("duplicate-item", message, node, category="schema")
         seen.add(identity)
 

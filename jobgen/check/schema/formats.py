@@ -23,7 +23,7 @@ class _InvalidError(Exception):
 
 
 def is_mail_address(text: str) -> bool:
-    """Return whether a text is one address; comments and a display name are allowed."""
+    """Return True if a text is one address; comments and a display name are allowed."""
     parser = _Parser(text)
     try:
         count = parser.parse_address(allow_group=True)
@@ -200,7 +200,7 @@ def parse_duration(text: str) -> int | None:
 
 
 def is_date(text: str) -> bool:
-    """Return whether a text is a date such as `2026-01-31`."""
+    """Return True if a text is a date such as `2026-01-31`."""
     match = _DATE.fullmatch(text)
     if match is None:
         return False
@@ -209,7 +209,7 @@ def is_date(text: str) -> bool:
 
 
 def is_date_time(text: str) -> bool:
-    """Return whether a text is a time such as `2026-01-31T12:00:00Z`."""
+    """Return True if a text is a time such as `2026-01-31T12:00:00Z`."""
     date, *rest = text.lower().split("t")
     match = _TIME.fullmatch(rest[0]) if rest else None
     return match is not None and is_date(date) and match[1] <= "23" and match[2] <= "59" and match[3] <= "59"

@@ -64,7 +64,7 @@ class ShippedSchema(NamedTuple):
     check: Callable[[Mapping[str, Node]], list[Problem]]
     missing: MissingKind | None = None
     is_documented: bool = False
-    """Whether the schema comes from documentation and examples, so that the kind may have more fields."""
+    """True if the schema comes from documentation and examples, so that the kind may have more fields."""
 
 
 def find_shipped_schema(
@@ -238,9 +238,9 @@ def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None
     # No cluster can have such an apiVersion.
     fault = ""
     if "/" in group or (slash and not (group and version)):
-        fault = f"`{api_version}` is not an apiVersion, which is a version, or a group, `/` and a version"
+        fault = f"`{api_version}` is not an apiVersion"
     elif "." not in group and group not in PLAIN_GROUPS:
-        fault = f"`{group}` is not an API group, and no CustomResourceDefinition can add it without a dot in its name"
+        fault = f"`{group}` is not an API group of Kubernetes, and a group that a CRD adds has a dot in its name"
     if fault:
         # The apiVersion of a known kind that has most of the same words.
         words = set(_WORD.findall(api_version))

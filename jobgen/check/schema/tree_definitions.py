@@ -35,7 +35,7 @@ class _Copy(NamedTuple):
     """The JSON Schema; empty if the definitions do not serve the version, or cannot be used."""
     check: SchemaCheck | None
     is_open: bool = False
-    """Whether the schema says nothing about the kind's own fields."""
+    """True if the schema says nothing about the kind's own fields."""
     reason: str = ""
 
     def find_nearest(self, folder: str) -> Location:
@@ -66,7 +66,7 @@ class TreeKind:
 
     @property
     def is_open(self) -> bool:
-        """Whether its definitions say nothing about its fields."""
+        """Return True if its definitions say nothing about its fields."""
         return all(copy.is_open for copy in self._copies)
 
     @property
