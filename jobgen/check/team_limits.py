@@ -9,10 +9,11 @@ from jobgen.check.rules import Violation
 from jobgen.k8s.kinds import CLUSTER_SCOPED
 from jobgen.k8s.kueue import find_suspend_path, is_suspended, stays_suspended
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
-from jobgen.k8s.objects import Manifest
+from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
+from jobgen.k8s.objects import Manifest, Pod
 from jobgen.k8s.resources import count_gpus, find_shared_devices, list_amounts, list_counted_pods
 from jobgen.k8s.team_uses import Use
-from jobgen.k8s.workloads import RAY_CLUSTERS
+from jobgen.k8s.workloads import POD_SETS, RAY_CLUSTERS, REPLICA_TYPES, find_pods
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.spec.teams import Budget, DeviceLimit, TeamScope
@@ -28,7 +29,7 @@ def find_foreign_uses(manifest: Manifest, what: str, noun: str, *, always: tuple
     for use in manifest.uses:
         if use.what == what and use.value not in always and not team.allows(what, use.value):
             owner = team.find_owner(what, use.value)
-            whose = f"belongs to team `{owner}`" if owner else f"is none that team `{team.team}` may use"
+            whose = f"belongs to team `{owner}`" if owner else f"is not allowed for team `{team.team}`"
             yield Violation(use.node, f"{noun} `{use.value}` {whose}; {advise(team, what)}", evidence=(use.value,))
 
 
@@ -41,13 +42,15 @@ def advise(team: TeamScope, what: str) -> str:
         return "remove it"
     listed = ", ".join(f"`{pattern}`" for pattern in allowed[:_MAX_NAMED])
     more = f" and {len(allowed) - _MAX_NAMED} more" if len(allowed) > _MAX_NAMED else ""
-    return f"team `{team.team}` may use {listed}{more}"
+    return f"team `{team.team}` can use {listed}{more}"
 
 
 GRANTING_KINDS = frozenset(
-    """AppProject Application ApplicationSet AuthorizationPolicy CiliumNetworkPolicy Endpoints EndpointSlice
-    ExternalSecret GitRepo HelmChart HelmRelease InfisicalSecret Issuer Kustomization LimitRange LocalQueue
-    NetworkPolicy Policy PushSecret Queue ReferenceGrant ResourceQuota Role RoleBinding SealedSecret Secret
+    """Application ApplicationSet AppProject AuthorizationPolicy CiliumNetworkPolicy CleanupPolicy Endpoints
+    EndpointSlice ExternalSecret GitRepo HelmChart HelmRelease InfisicalSecret Issuer Kustomization
+    LimitRange LocalQueue NamespacedDeletingPolicy NamespacedGeneratingPolicy
+    NamespacedImageValidatingPolicy NamespacedMutatingPolicy NamespacedValidatingPolicy NetworkPolicy Policy
+    PolicyException PushSecret Queue ReferenceGrant ResourceQuota Role RoleBinding SealedSecret Secret
     SecretProviderClass SecretStore Sensor SopsSecret VaultAuth VaultDynamicSecret VaultPKISecret
     VaultStaticSecret""".split()
 )
@@ -60,8 +63,35 @@ def is_kind_allowed(team: TeamScope, use: Use) -> bool:
     """Return True if a team may have objects of a kind; without a list, all but those that affect others."""
     if "kinds" in team.allowed:
         return team.allows("kinds", use.value, f"{use.value}.{use.qualifier}" if use.qualifier else use.value)
-    is_of_cluster = use.value in CLUSTER_SCOPED or _OF_CLUSTER.match(use.value)
-    return not is_of_cluster and use.value not in GRANTING_KINDS
+    return not is_of_cluster(use.value) and use.value not in GRANTING_KINDS
+
+
+def is_of_cluster(kind: str) -> bool:
+    """Return True if objects of a kind are in no namespace, as far as its name says."""
+    return kind in CLUSTER_SCOPED or _OF_CLUSTER.match(kind) is not None
+
+
+def requires_queue(team: TeamScope) -> bool:
+    """Return True if a team lists queues, so that its accelerators must wait in one of them."""
+    return any(pattern.strip("*") for pattern in team.allowed.get("queues", ()))
+
+
+def list_accelerated_pods(manifest: Manifest) -> list[Pod]:
+    """Return the pods of an object, and of the objects inside it, that will hold accelerators."""
+    if stays_suspended(manifest) or (manifest.kind and manifest.kind.completed_by):
+        return []
+    if is_app_wrapper(manifest.object):
+        known = {**REPLICA_TYPES, **POD_SETS}
+        wrapped = (Manifest(each, None, manifest.cluster) for _, each in list_wrapped_objects(manifest.object))
+        pods = [
+            Pod(as_mapping(found.template), inner)
+            for inner in wrapped
+            for found in find_pods(inner.object, known.get((inner.group, inner.kind_name), ()))
+            if found.total
+        ]
+    else:
+        pods = [pod for pod, count in list_counted_pods(_start(manifest)) if count]
+    return [pod for pod in pods if any(pod.devices.values())]
 
 
 BudgetUse = tuple[str, int, int, tuple[tuple[object, ...], ...]]

@@ -110,7 +110,7 @@ class Teams:
     def __init__(self, teams: tuple[Team, ...] = (), *, is_complete: bool = True) -> None:
         self.all = teams
         self.is_complete = is_complete
-        """Whether all files of teams could be read. If not, what is missing here may follow from that."""
+        """True if all files of teams could be read. If not, what is missing here may follow from that."""
         # Of two teams with one folder, which is an error, the first owns it.
         self._by_folder: dict[str, Team] = {folder: team for team in reversed(teams) for folder in team.folders}
         self._claims: dict[str, Claims] = {}
@@ -166,14 +166,14 @@ def find_team_errors(teams: Iterable[Team], environments: Iterable[str]) -> Iter
     for team in teams:
         first = names.setdefault(team.name, team)
         if first is not team:
-            message = f"team `{team.name}` is in {first.file}, too; remove one of them"
+            message = f"team `{team.name}` is also in {first.file}; remove one of them"
             yield team, Problem("duplicate-team", message, team.spec)
             continue
         for folder, node in zip(team.folders, team.spec["folders"], strict=True):
             other = owners.setdefault(folder, team)
             if other is not team:
                 advice = "a folder has one team, so remove it from one of them"
-                message = f"team `{other.name}` owns `{folder}`, too; {advice}"
+                message = f"team `{other.name}` also owns `{folder}`; {advice}"
                 yield team, Problem("duplicate-team", message, node)
         for node in team.spec.get("environments", ()):
             if value_of(node) not in known:

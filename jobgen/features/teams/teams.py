@@ -20,6 +20,7 @@ from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.pipeline.policies import mutate_rendered
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.rendering.run import Run
+from jobgen.repo.root import BASELINE, LAYER_FOLDERS, SETTINGS
 from jobgen.spec.teams import Budget, Team, TeamScope
 
 # Collect what each team owns, may use and uses.
@@ -39,7 +40,7 @@ class BudgetLine(NamedTuple):
 
     @property
     def is_exceeded(self) -> bool:
-        """Whether the team uses more than its limit."""
+        """Return True if the team uses more than its limit."""
         return self.limit is not None and self.used > self.limit
 
 
@@ -104,18 +105,26 @@ _BEGIN = "# begin of the lines that `jobgen codeowners` writes from teams/"
 _END = "# end of the lines that `jobgen codeowners` writes"
 
 
-def write_owners(text: str, teams: Sequence[Team], prefix: str) -> str:
+DECIDING_FILES = (SETTINGS, *(f"{folder}/" for folder in LAYER_FOLDERS), BASELINE)
+"""What decides about all jobs."""
+
+
+def write_owners(text: str, teams: Sequence[Team], prefix: str, owners: Sequence[str] = ()) -> str:
     """Return the text of CODEOWNERS with the lines of the teams; other lines stay as they are.
 
-    `prefix` is the path from the top of the Git repository to the jobs repository.
+    `prefix` is the path from the top of the Git repository to the jobs repository. `owners` review the files that
+    decide about all jobs, and CODEOWNERS itself, wherever Git hosts look for it.
     """
     # A line without owners would say that changes need no review, also where an earlier line names owners.
     # The last line that matches wins, so parts of a folder come after it.
     lines: list[str] = []
-    for folder, owners in sorted((folder, team.owners) for team in teams for folder in team.folders if team.owners):
-        path = "/".join(filter(None, (prefix, folder)))
+    of_teams = sorted((folder, team.owners) for team in teams for folder in team.folders if team.owners)
+    owned = [(f"{folder}/", several) for folder, several in of_teams]
+    for name, several in (*owned, *((name, owners) for name in DECIDING_FILES if owners)):
+        path = "/".join(filter(None, (prefix, name)))
         escaped = "".join(f"\\{letter}" if letter in " #\\" else letter for letter in path)
-        lines.append(" ".join((f"/{escaped}/", *owners)))
+        lines.append(" ".join((f"/{escaped}", *several)))
+    lines += [" ".join(("CODEOWNERS", *owners))] if owners else []
     block = "\n".join((_BEGIN, *lines, _END)) + "\n"
     before, found, rest = text.partition(f"{_BEGIN}\n")
     if not found:
@@ -137,7 +146,7 @@ class TeamsResult(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether errors prevented rendering."""
+        """Return True if errors prevented rendering."""
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
 

@@ -11,13 +11,13 @@ from jobgen.k8s.team_uses import NAMESPACES
 
 @rule("manifest", ERROR)
 def foreign_namespace(manifest: Manifest) -> Iterator[Violation]:
-    """A namespace that the team of the file may not use.
+    """A namespace that the file's team cannot use.
 
-    The file of a team lists the namespaces of its objects. An object in another one takes the quota of others, and can
-    use their secrets and volumes. References to objects of other namespaces count, too. An object without a namespace
-    gets that of the tool that applies it, which may be any.
+    A team's file lists the namespaces of its objects. An object in another namespace takes the quota of other teams,
+    and can use their secrets and volumes. References to objects in other namespaces also count. An object without a
+    namespace gets one from the tool that applies it, which can be any.
 
-    Name a namespace of the team, or have the platform team add it to the file of the team.
+    Use one of the team's namespaces, or ask the platform team to add this one to the team's file.
     """
     yield from find_foreign_uses(manifest, NAMESPACES, "namespace")
     team = manifest.team

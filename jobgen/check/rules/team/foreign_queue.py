@@ -10,11 +10,11 @@ from jobgen.k8s.team_uses import QUEUES
 
 @rule("manifest", ERROR)
 def foreign_queue(manifest: Manifest) -> Iterator[Violation]:
-    """A queue that the team of the file may not use.
+    """A queue that the file's team cannot use.
 
-    The file of a team lists the queues that its jobs may use. A job in another queue takes the quota of others. Labels,
+    A team's file lists the queues that its jobs can use. A job in another queue takes the quota of other teams. Labels,
     annotations and fields that name a queue count, also of objects inside this one.
 
-    Name a queue of the team, or have the platform team add it to the file of the team.
+    Use one of the team's queues, or ask the platform team to add this one to the team's file.
     """
     yield from find_foreign_uses(manifest, QUEUES, "queue")

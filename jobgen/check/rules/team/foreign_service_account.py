@@ -10,11 +10,11 @@ from jobgen.k8s.team_uses import ACCOUNTS
 
 @rule("manifest", ERROR)
 def foreign_service_account(manifest: Manifest) -> Iterator[Violation]:
-    """A service account that the team of the file may not use.
+    """A service account that the file's team cannot use.
 
-    A pod has the permissions of its service account. With that of another team, it can read and change what belongs to
-    that team. `default` is always allowed.
+    A pod has the permissions of its service account. With another team's service account, it can read and change what
+    belongs to that team. `default` is always allowed.
 
-    Name a service account of the team, or have the platform team add it to the file of the team.
+    Use one of the team's service accounts, or ask the platform team to add this one to the team's file.
     """
     yield from find_foreign_uses(manifest, ACCOUNTS, "service account", always=("default",))

@@ -9,12 +9,12 @@ from jobgen.k8s.team_uses import LABELS
 
 @rule("manifest", ERROR)
 def foreign_team_label(manifest: Manifest) -> Iterator[Violation]:
-    """A label that stands for another team than the one that owns the file, also of pods.
+    """A label, also on pods, that names another team than the file's owner.
 
-    Budgets, reports and policies count an object for the team of its label: `team` with the name of a team, or a label
-    that the files of both teams set.
+    Budgets, reports and policies count an object for the team that its label names: `team` with the name of a team, or
+    a label that the files of both teams set.
 
-    Remove the label; the file of the team can set it for all of its jobs.
+    Remove the label; the team's file can set it for all of its jobs.
     """
     team = manifest.team
     if team is None:

@@ -9,14 +9,14 @@ from jobgen.k8s.objects import Manifest
 
 @rule("job", ERROR)
 def platform_not_allowed(manifest: Manifest) -> Iterator[Violation]:
-    """A job of a platform that the team of the file may not use.
+    """A job on a platform that the file's team cannot use.
 
-    The file of a team lists the platforms of its jobs, for example because another operator is not meant for it.
+    A team's file lists the platforms of its jobs, for example to reserve an operator for other teams.
 
-    Use one of the listed platforms, or have the platform team add this one to the file of the team.
+    Use one of the listed platforms, or ask the platform team to add this one to the team's file.
     """
     team, kind = manifest.team, manifest.kind
     if team is None or kind is None or team.allows("platforms", kind.platform):
         return
-    message = f"platform `{kind.platform}` is none that team `{team.team}` may use; {advise(team, 'platforms')}"
+    message = f"platform `{kind.platform}` is not allowed for team `{team.team}`; {advise(team, 'platforms')}"
     yield Violation(manifest.object["kind"], message, evidence=(kind.platform,))

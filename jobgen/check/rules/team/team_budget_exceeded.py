@@ -24,12 +24,12 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
 
 @rule("fleet", ERROR, collect=collect)
 def team_budget_exceeded(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
-    """Jobs of a team that together exceed the budget of their team.
+    """A team's jobs that together exceed its budget.
 
-    The file of a team declares its `budget`: GPUs, devices of some types, jobs and pods, also for single environments.
-    All jobs in the folders of the team count, but suspended ones that no queue starts.
+    A team's file declares its `budget`: GPUs, devices of some types, jobs and pods, also for single environments.
+    All jobs in the team's folders count, except suspended jobs that no queue starts.
 
-    Suspend, shrink or remove some of the jobs, or raise the budget in the file of the team.
+    Suspend, shrink or remove some of the jobs, or raise the budget in the team's file.
     """
     by_line: dict[tuple[str, str], list[Fact]] = {}
     for fact in facts:

@@ -9,6 +9,7 @@ import click
 from jobgen.api.project import load
 from jobgen.cli.result import ExitCode, Result, error_result, write_files
 from jobgen.features.teams.teams import write_owners
+from jobgen.model.data import value_of
 from jobgen.model.finding import Severity
 from jobgen.repo import git
 from jobgen.repo.code_owners import CODE_OWNERS_FILES
@@ -20,14 +21,17 @@ from jobgen.reports.entries import format_findings
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if the file is not up to date.")
 @click.pass_obj
 def command(directory: Path, *, check: bool) -> Result:
-    """Write the owners of the folders of teams to CODEOWNERS.
+    """Write the owners of each team's folders to CODEOWNERS.
 
-    The file is the one that exists, or `.github/CODEOWNERS`. Lines that jobgen did not write stay as they are.
+    Then come the files that decide about all jobs, with `owners` of jobgen.yaml.
+
+    jobgen updates the existing file, or creates `.github/CODEOWNERS`. It keeps lines that it did not write.
     """
     project = load(directory)
     if any(finding.severity is Severity.ERROR for finding in project.findings):
         return error_result(ExitCode.ERRORS, "nothing was written", format_findings(project.findings))
-    if not project.config.teams.all:
+    owners = [str(value_of(each)) for each in project.config.settings.get("owners", ())]
+    if not project.config.teams.all and not owners:
         return error_result(ExitCode.NOTHING_TO_DO, "there are no teams; write `teams/<name>.yaml`")
     try:
         prefix = git.find_prefix(project.root)
@@ -39,7 +43,7 @@ def command(directory: Path, *, check: bool) -> Result:
     if file and file.finding:
         return error_result(ExitCode.ERRORS, "nothing was written", format_findings([file.finding]))
     old = file.content.decode("utf-8", "surrogateescape") if file else ""
-    new = write_owners(old, project.config.teams.all, prefix)
+    new = write_owners(old, project.config.teams.all, prefix, owners)
     if new == old:
         return Result(ExitCode.OK, f"{name} is up to date\n")
     if check:

@@ -22,7 +22,7 @@ from jobgen.reports.entries import count_severities, format_findings
 @today_option
 @click.pass_obj
 def command(directory: Path, names: tuple[str, ...], envs: tuple[str, ...], *, format_: str, today: str) -> Result:
-    """Show who owns what, what each team may use, and what is used of each budget.
+    """Show what each team owns, what it can use, and how much of its budget it uses.
 
     Teams are files in teams/, or `teams` in jobgen.yaml. See docs/teams.md.
     """
