@@ -212,7 +212,7 @@ def check_destination(scope: ApplicationScope, namespace: str, used: Collection[
         own = _find_namespace(scope.project, scope.env)
         others = [env for env in list_environments(scope.project) if _find_namespace(scope.project, env) == namespace]
         if own not in ("", namespace) and others:
-            message = f"the namespace `{namespace}` of the destination is that of {', '.join(others)}"
+            message = f"the namespace `{namespace}` of the destination belongs to {', '.join(others)}"
             raise ParametersError(f"{message}; `{scope.env}` uses `{own}`; change `env`, or the destination")
 
 
@@ -224,17 +224,18 @@ def _check_team_namespace(scope: ApplicationScope, team: Team, namespace: str) -
     owner = limits.find_owner("namespaces", namespace)
     others = [env for env in environments if teams.find_scope(team, env).allows("namespaces", namespace)]
     within = f" in `{scope.env}`" if scope.env else ""
-    message = f"team `{team.name}` may not use the namespace `{namespace}` of the destination{within}"
-    reason = f"; team `{owner}` has it" if owner else f"; it may in {', '.join(others)}" if others else ""
+    message = f"team `{team.name}` cannot use the namespace `{namespace}` of the destination{within}"
+    reason = f"; team `{owner}` has it" if owner else f"; it can in {', '.join(others)}" if others else ""
     allowed = limits.allowed.get("namespaces")
     raise ParametersError(f"{message}{reason}" + (f" (allowed: {', '.join(allowed)})" if allowed else ""))
 
 
 def _find_namespace(project: ProjectConfig, env: str) -> str:
-    """Return the namespace that the overlays of an environment set; empty if they set none."""
+    """Return the namespace that the overlays of an environment set; empty if they set none, or one for each job."""
     specs = [spec for name in list_ancestors(env, project.overlays) for spec in project.overlays[name].specs]
     found = (str(value_of(spec["namespace"])) for spec in reversed(specs) if "namespace" in spec)
-    return next(found, "")
+    namespace = next(found, "")
+    return "" if "{" in namespace else namespace
 
 
 def _show_known(named: str, known: Sequence[str]) -> str:

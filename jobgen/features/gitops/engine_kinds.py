@@ -196,7 +196,7 @@ class EngineWorkload(NamedTuple):
     rules: StatusRules | None = None
     """Its health; None if its conditions decide, or if it has none."""
     has_health: bool = True
-    """Whether Argo CD has no health check of its own, and the status of the object says how it is."""
+    """True if Argo CD has no health check of its own, and the status of the object says how it is."""
     filled_in: Mapping[str, tuple[str, ...]] = {}
     """What the server fills in below items of lists: for each jq path, fields with their value in jq."""
     ignored: tuple[str, ...] = ()
@@ -404,7 +404,7 @@ class GitSource(NamedTuple):
     prefix: tuple[str, ...] = ()
     """The folders between the root of the Git repository and the jobs repository."""
     has_runtimes: bool = False
-    """Whether the jobs repository has runtimes of TrainJobs."""
+    """True if the jobs repository has runtimes of TrainJobs."""
     has_teams: bool = False
 
     def environment_path(self, env: str) -> str:
@@ -474,7 +474,7 @@ for rank, state in ipairs(states) do
 end
 """
 _LUA_CHECK = """\
--- Several conditions may be true: the last transition decides; in the same second, the later one of the list.
+-- Several conditions can be true: the last transition decides; in the same second, the later one of the list.
 local last, when = nil, ""
 local conditions = at(obj, {"status", "conditions"})
 if type(conditions) == "table" then

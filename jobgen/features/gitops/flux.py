@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
+from jobgen.features.gitops.app_projects import TeamProject, build_generators, name_cluster
 from jobgen.features.gitops.engine_kinds import (
     INJECTED_FIELDS,
     QUEUE_MANAGER,
@@ -123,10 +124,13 @@ def _known_types(kind: EngineKind) -> str:
     return to_yaml([{"field": path, "type": type_} for path, type_ in fields]) if fields else ""
 
 
-def build_application_set(source: GitSource, envs: Sequence[str]) -> dict[str, Plain]:
-    """An ApplicationSet with an Application for every namespace of every environment."""
+def build_application_set(
+    source: GitSource, envs: Sequence[str], projects: Sequence[TeamProject] = ()
+) -> dict[str, Plain]:
+    """An ApplicationSet with an Application for every namespace of every environment, in the project of its team."""
     env = f"{{{{ index .path.segments {len(source.prefix) + 1} }}}}" if any(envs) else ""
     folders = [{"path": f"{source.environment_path(env)}/*"} for env in envs]
+    everything: Plain = {"git": {"repoURL": source.url, "revision": source.revision, "directories": folders}}
     return {
         "apiVersion": "argoproj.io/v1alpha1",
         "kind": "ApplicationSet",
@@ -134,17 +138,14 @@ def build_application_set(source: GitSource, envs: Sequence[str]) -> dict[str, P
         "spec": {
             "goTemplate": True,
             "goTemplateOptions": ["missingkey=error"],
-            "generators": [{"git": {"repoURL": source.url, "revision": source.revision, "directories": folders}}],
+            "generators": build_generators(projects, source) if projects else [everything],
             "syncPolicy": {"preserveResourcesOnDeletion": True},
             "template": {
                 "metadata": {"name": f"{resource_name(env)}-{{{{ .path.basenameNormalized }}}}"},
                 "spec": {
-                    "project": "default",
+                    "project": "{{ .values.project }}" if projects else "default",
                     "source": {"repoURL": source.url, "targetRevision": source.revision, "path": "{{ .path.path }}"},
-                    "destination": {
-                        **({"name": env} if env else {"server": "https://kubernetes.default.svc"}),
-                        "namespace": "{{ .path.basename }}",
-                    },
+                    "destination": {**name_cluster(env), "namespace": "{{ .path.basename }}"},
                     "syncPolicy": {
                         "automated": {"prune": True, "selfHeal": False, "allowEmpty": False},
                         "syncOptions": ["ApplyOutOfSyncOnly=true", "PruneLast=true", "RespectIgnoreDifferences=true"],

@@ -94,7 +94,7 @@ def parse_task(config: Mapping[str, Plain] | None, mode: str) -> FunctionTask:
         chosen = mode or str(settings.get("mode", ""))
         settings.pop("mode", None)
     else:
-        raise FunctionError(f"`{kind}` is not a functionConfig of jobgen (known: {', '.join(ours)}, ConfigMap)")
+        raise FunctionError(f"`{kind}` is not a functionConfig that jobgen knows (known: {', '.join(ours)}, ConfigMap)")
     if chosen not in MODES:
         raise FunctionError(f"the mode is missing: use a {', '.join(ours)}, or run `jobgen fn {'|'.join(MODES)}`")
     for name in settings:

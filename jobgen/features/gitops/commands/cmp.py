@@ -16,30 +16,33 @@ import click
 
 from jobgen.api.render import join_objects, sort_objects, to_rendered_object
 from jobgen.check.rule_docs import all_rule_docs
+from jobgen.cli.options import enforce_option
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.features.gitops import cmp
 from jobgen.features.gitops.flux import GENERATE_PATHS
 from jobgen.model.finding import Finding, Severity
 from jobgen.rendering import config
 from jobgen.rendering.run import Run
-from jobgen.repo.root import SETTINGS, has_settings
+from jobgen.repo.root import SETTINGS, SOURCE_FOLDERS, has_settings
 from jobgen.reports.escape import dump_json, visible
 from jobgen.yamlio.write import to_yaml
 
 _MAX_SHOWN = 5
 """Findings that fit into the message of an Application."""
+_DETAILS = "nothing was generated; run `jobgen lint` for details"
 
 
 @click.group("cmp")
 def command() -> None:
-    """Run as a config management plugin of Argo CD."""
+    """Run as an Argo CD config management plugin."""
 
 
 @command.command("generate")
+@enforce_option(default=True)
 @click.pass_obj
-def _generate_command(directory: Path) -> Result:
+def _generate_command(directory: Path, *, enforce: bool) -> Result:
     """Print the manifests of the Application that ARGOCD_* variables describe."""
-    return _run_in_time(lambda: generate(directory, os.environ))
+    return _run_in_time(lambda: generate(directory, os.environ, enforce=enforce))
 
 
 @command.command("parameters")
@@ -77,19 +80,22 @@ def _run_in_time(work: Callable[[], Result]) -> Result:
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
-def generate(folder: Path, environ: Mapping[str, str]) -> Result:
-    """Return the manifests of an Application; without any this is an error, because Argo CD would delete everything."""
+def generate(folder: Path, environ: Mapping[str, str], *, enforce: bool = True) -> Result:
+    """Return the manifests of an Application; without any this is an error, because Argo CD would delete everything.
+
+    With `enforce`, what limits of teams, mandatory rules or policies forbid is an error, too.
+    """
     try:
         parameters = cmp.parse_parameters(environ)
         scope = _find_scope(folder, environ, parameters)
-        return scope if isinstance(scope, Result) else _generate(scope, environ)
+        return scope if isinstance(scope, Result) else _generate(scope, environ, enforce=enforce)
     except cmp.UnknownJobError as error:
         return error_result(ExitCode.NOTHING_TO_DO, str(error))
     except cmp.ParametersError as error:
         return error_result(ExitCode.USAGE, str(error))
 
 
-def _generate(scope: cmp.ApplicationScope, environ: Mapping[str, str]) -> Result:
+def _generate(scope: cmp.ApplicationScope, environ: Mapping[str, str], *, enforce: bool) -> Result:
     wanted = scope.list_wanted()
     run = Run(scope.project, [scope.env], lambda name: wanted is None or name in wanted, to_yaml, deployable=True)
     rendered = (to_rendered_object(made, "yaml") for made in sort_objects(run))
@@ -102,12 +108,18 @@ def _generate(scope: cmp.ApplicationScope, environ: Mapping[str, str]) -> Result
         and (scope.includes(found.location.file) or not found.location.file.startswith("jobs/"))
     ]
     if errors:
-        message = "nothing was generated; run `jobgen lint` for details"
-        return error_result(ExitCode.ERRORS, message, _format_briefly(errors))
+        return error_result(ExitCode.ERRORS, _DETAILS, _format_briefly(errors))
     if not objects:
         message = f"there is no job{scope.describe()}; an empty result would delete everything"
         return error_result(ExitCode.NOTHING_TO_DO, message)
     cmp.check_destination(scope, environ.get("ARGOCD_APP_NAMESPACE", ""), {one.identity.namespace for one in objects})
+    if enforce:
+        # Imported late: without it, nothing is checked.
+        from jobgen.api.enforce import find_refused
+
+        refused = find_refused(scope.project, [scope.env], {one.location.file for one in objects})
+        if refused:
+            return error_result(ExitCode.ERRORS, _DETAILS, _format_briefly(refused))
     # The list of a cluster has entries `group/version` and `group/version/Kind`; without kinds it proves nothing.
     listed = [entry.strip() for entry in environ.get("KUBE_API_VERSIONS", "").split(",")]
     served = {entry for entry in listed if entry.rpartition("/")[2][:1].isupper()}
@@ -156,9 +168,11 @@ def _find_scope(
 def _find_root(folder: Path, environ: Mapping[str, str]) -> Path | Result:
     """Return the jobs repository around the folder of the Application, within the files that Argo CD sent."""
     here = folder.resolve()
-    marked = next((one for one in cmp.root_candidates(here, environ) if has_settings(one)), None)
+    marked = [one for one in cmp.root_candidates(here, environ) if has_settings(one)]
+    # Settings that a team writes into its own folder must not replace those of the repository.
+    around = [one for one in marked if here != one and here.relative_to(one).parts[0] in SOURCE_FOLDERS]
     if marked or (here / "jobs").is_dir() or (here / "overlays").is_dir():
-        return marked or here
+        return next(iter((*around[-1:], *marked, here)))
     source = environ.get("ARGOCD_APP_SOURCE_PATH", ".")
     message = f"there is no {SETTINGS} at or above `{source}` in the files that Argo CD sent"
     return error_result(

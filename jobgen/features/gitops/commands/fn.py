@@ -40,7 +40,7 @@ class FunctionOutput(NamedTuple):
     findings: list[Finding]
     files: Mapping[str, int] = MappingProxyType({})
     empty: bool = False
-    """Whether there was nothing to generate."""
+    """True if there was nothing to generate."""
 
 
 class FunctionInput(NamedTuple):
@@ -88,7 +88,7 @@ def _run_task(given: krm.ResourceList, task: krm.FunctionTask, folder: Path) -> 
     if root is None and task.mode != "validate":
         raise krm.FunctionError("no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here")
     project = config.load(root or folder)
-    if project.findings:
+    if any(finding.severity is Severity.ERROR for finding in project.findings):
         return FunctionOutput(given.items, list(config.load(project.root, traced=True).findings))
     task = task._replace(env=_select_environment(project, task))
     return _TASKS[task.mode](FunctionInput(given, task, folder, project))

@@ -12,7 +12,8 @@ from jobgen.api.project import find_repository, select_environments
 from jobgen.cli.complete import complete_revisions
 from jobgen.cli.options import env_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
-from jobgen.features.gitops.engine_kinds import GitSource, list_engine_kinds
+from jobgen.features.gitops.app_projects import build_project, list_projects
+from jobgen.features.gitops.engine_kinds import GitSource, list_engine_kinds, resource_name
 from jobgen.features.gitops.flux import (
     CONFIG_PARTS,
     GENERATE_PATHS,
@@ -44,6 +45,8 @@ Never use Force or Replace: they restart running jobs. No selfHeal: it reruns a 
 A job that is removed from Git is stopped; `argocd.argoproj.io/sync-options: Prune=false` on the job lets it finish.
 If a folder is removed from Git, its Application is deleted and its jobs keep running.
 """
+_OWN = "What the Applications of a team can deploy, and where. Apply it before the ApplicationSet."
+_SHARED = "Namespaces of several teams, or of none; any of these teams can deploy to them."
 _PATHS = """\
 An Application that runs jobgen as a plugin instead must refresh when any input of its environment changes:
 """
@@ -68,12 +71,12 @@ def command() -> None:
 
 @command.command("argocd")
 @env_option
-@click.option("--only", type=click.Choice([*CONFIG_PARTS, "appset", "paths"]), help="Print one part.")
+@click.option("--only", type=click.Choice([*CONFIG_PARTS, "projects", "appset", "paths"]), help="Print one part.")
 @click.option("--repo", "repository", default="https://git.example.com/jobs.git", metavar="URL", show_default=True)
 @click.option("--revision", default="main", metavar="REV", show_default=True, shell_complete=complete_revisions)
 @click.pass_obj
 def _argocd_command(directory: Path, envs: tuple[str, ...], only: str | None, repository: str, revision: str) -> Result:
-    """Print settings for Argo CD, and an ApplicationSet for the rendered tree."""
+    """Print settings for Argo CD, and AppProjects and an ApplicationSet for the rendered tree."""
     return argocd(find_repository(directory), envs, only, repository, revision)
 
 
@@ -95,7 +98,7 @@ def argocd(
     revision: str,
     prefix: tuple[str, ...] | None = None,
 ) -> Result:
-    """Return settings, an ApplicationSet and annotations for Argo CD: all, or one part.
+    """Return settings, AppProjects, an ApplicationSet and annotations for Argo CD: all, or one part.
 
     `prefix` is the path of the jobs repository in the Git repository, if that does not exist yet.
     """
@@ -116,10 +119,17 @@ def argocd(
         return Result(ExitCode.OK, "---\n".join(found))
     parts = [part for part in CONFIG_PARTS if only in (None, part)]
     documents: list[str] = []
+    projects = list_projects(project.teams, chosen)
+    if only == "projects" and not projects:
+        return error_result(ExitCode.NOTHING_TO_DO, "there are no teams; write `teams/<name>.yaml`")
     if parts:
         documents.append(_commented(_CONFIG_MAP, build_config_map(list_engine_kinds(project.kinds), parts)))
+    if only in (None, "projects"):
+        for each in projects:
+            whose = _SHARED if each.name == resource_name("") else _OWN
+            documents.append(_commented(whose, build_project(each, project.teams, place)))
     if only in (None, "appset"):
-        documents.append(_commented(_APPLICATION_SET, build_application_set(place, chosen)))
+        documents.append(_commented(_APPLICATION_SET, build_application_set(place, chosen, projects)))
     lines = [f"  {env + ': ' if env else ''}{GENERATE_PATHS}: {paths}\n" for env, paths in inputs.items()]
     comment = "" if only else _comment(_PATHS + "".join(lines))
     return Result(ExitCode.OK, "---\n".join(documents) + comment)

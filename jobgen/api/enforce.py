@@ -1,0 +1,52 @@
+"""What must not be rendered, whatever the author of a job writes: limits of teams, mandatory rules and policies."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from datetime import UTC, datetime
+
+from jobgen.api.lint import finish_findings
+from jobgen.model.builtin_rules import UNCHECKED_RULES
+from jobgen.model.finding import Finding, Severity
+from jobgen.pipeline.lint_checks import LintChecks
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.run import Run
+from jobgen.rendering.run_state import discard_object
+from jobgen.reports.severities import list_expiring
+
+_BUDGET = "team-budget-exceeded"
+
+
+def find_refused(project: ProjectConfig, environments: Sequence[str], files: Collection[str]) -> tuple[Finding, ...]:
+    """Return the errors that forbid to render the jobs of some files.
+
+    All jobs are checked, because they share budgets. Exceptions of the settings count. Comments do not:
+    a cluster does not read them either.
+    """
+    if not project.date and next(list_expiring(project.settings), None):
+        # Argo CD sends no commit, and an exception without a date would never expire.
+        project = project._replace(date=datetime.now(UTC).date().isoformat())
+    run = Run(project, environments, finish=discard_object, checks=LintChecks())
+    for _ in run:
+        pass
+    # What could not be checked is not allowed.
+    enforced = project.mandatory.union(UNCHECKED_RULES, run.policies)
+    teams = set(map(project.teams.find_name, files))
+
+    def is_about_files(finding: Finding) -> bool:
+        file = finding.location.file
+        if finding.rule == _BUDGET:
+            # It is reported at the largest job of a team, and is about all of them.
+            return project.teams.find_name(file) in teams
+        others = {file} if file.startswith("jobs/") else run.find_files(finding)
+        return not others or not others.isdisjoint(files)
+
+    refused = [
+        finding
+        for finding in run.findings
+        if finding.severity is Severity.ERROR
+        and (finding.rule in enforced or finding.location.file.startswith("policies/"))
+        and is_about_files(finding)
+    ]
+    kept, _ = finish_findings(sorted(refused, key=lambda found: (found.location, found.rule)), project.mandatory)
+    return kept
