@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from jobgen.k8s.nodes import as_text, get_path
-from jobgen.k8s.objects import Manifest
+from jobgen.k8s.objects import Manifest, Pod
+from jobgen.k8s.team_uses import QUEUES
 from jobgen.k8s.workloads import find_workload
 from jobgen.model.data import Node, value_of
+from jobgen.model.finding import add_article
 
 DOMAIN = "kueue.x-k8s.io/"
 QUEUE_LABEL = DOMAIN + "queue-name"
@@ -27,7 +31,7 @@ def get_kueue_queue(manifest: Manifest) -> Node:
 
 
 def can_be_queued(manifest: Manifest) -> bool:
-    """Return whether Kueue, or TensorStack's scheduler, supports this kind. Kueue does not support MPIJob v1."""
+    """Return True if Kueue, or TensorStack's scheduler, supports this kind. Kueue does not support MPIJob v1."""
     if manifest.kind is None:
         return is_managed_by_kueue(manifest)
     return "queue" in manifest.kind.fields and not is_mpi_v1(manifest)
@@ -45,7 +49,7 @@ _MANAGED = {
 
 
 def is_managed_by_kueue(manifest: Manifest) -> bool:
-    """Return whether Kueue manages objects of this kind, with all their pods together."""
+    """Return True if Kueue manages objects of this kind, with all their pods together."""
     if manifest.kind is None:
         return is_managed_kind(manifest.group, manifest.kind_name)
     field = manifest.kind.fields.get("queue")
@@ -53,18 +57,49 @@ def is_managed_by_kueue(manifest: Manifest) -> bool:
 
 
 def is_managed_kind(group: str, kind: str) -> bool:
-    """Return whether Kueue manages objects of a kind that has no kind description."""
+    """Return True if Kueue manages objects of a kind that has no kind description."""
     return kind in _MANAGED.get(group, ())
 
 
+# Kinds whose label Kueue reads, although it admits their pods one by one.
+_LABELED = (("", "Pod"), ("apps", "Deployment"))
+# Kinds that create objects for which Kueue reads no label of theirs or of their pods.
+_UNMANAGED = (("ray.io", "RayCronJob"), ("batch.volcano.sh", "CronJob"))
+
+
+def advise_queue(manifest: Manifest, pods: Sequence[Pod]) -> str:
+    """Return what to write so that these pods of an object wait in a queue; empty if they do."""
+    kind = (manifest.group, manifest.kind_name)
+    if get_queue(manifest) is not None and can_be_queued(manifest):
+        return ""
+    others = [use for use in manifest.uses if use.what == QUEUES and not use.qualifier.startswith(DOMAIN)]
+    schedulers = {as_text(pod.spec.get("schedulerName")) for pod in pods}
+    # The queue of another scheduler is one only where that scheduler runs.
+    if others and ("kueue" not in manifest.cluster.operators or not schedulers & {"", "default-scheduler"}):
+        return ""
+    if kind == ("batch", "CronJob"):
+        label = get_path(manifest.spec, "jobTemplate", "metadata", "labels", QUEUE_LABEL)
+        return "" if as_text(label) else f"set `{QUEUE_LABEL}` in the labels of its `jobTemplate`"
+    if kind in _LABELED:
+        return "" if get_kueue_queue(manifest) is not None else f"set the label `{QUEUE_LABEL}`"
+    if can_be_queued(manifest):
+        return "set `queue`" if manifest.kind else f"set the label `{QUEUE_LABEL}`"
+    unmanaged = f"Kueue does not manage {add_article(manifest.kind_name)}"
+    if kind in _UNMANAGED:
+        return f"{unmanaged}, so use a kind that it manages"
+    if pods and all(as_text(get_path(pod.metadata, "labels", QUEUE_LABEL)) for pod in pods):
+        return ""
+    return f"{unmanaged}, so set the label `{QUEUE_LABEL}` in its pod template"
+
+
 def is_mpi_v1(manifest: Manifest) -> bool:
-    """Return whether the object is an MPIJob of the training-operator."""
+    """Return True if the object is an MPIJob of the training-operator."""
     kind = manifest.kind
     return kind is not None and kind.name == "MPIJob" and kind.operator == "training-operator"
 
 
 def stays_suspended(manifest: Manifest) -> bool:
-    """Return whether a job is suspended in Git, and no queue starts it; a suspended schedule starts nothing."""
+    """Return True if a job is suspended in Git, and no queue starts it; a suspended schedule starts nothing."""
     workload = find_workload(manifest.group, manifest.kind_name)
     if workload is not None and workload.scheduled:
         return value_of(manifest.spec.get("suspend")) is True
@@ -72,7 +107,7 @@ def stays_suspended(manifest: Manifest) -> bool:
 
 
 def creates_wrapped_objects(manifest: Manifest) -> bool:
-    """Return whether the objects inside an AppWrapper are created: it is not suspended, or a queue starts it."""
+    """Return True if the objects inside an AppWrapper are created: it is not suspended, or a queue starts it."""
     return value_of(manifest.spec.get("suspend")) is not True or get_kueue_queue(manifest) is not None
 
 
@@ -92,5 +127,5 @@ def find_suspend_path(manifest: Manifest) -> tuple[str, ...]:
 
 
 def is_suspended(manifest: Manifest) -> bool:
-    """Return whether the job is suspended."""
+    """Return True if the job is suspended."""
     return value_of(get_suspend(manifest)) is True

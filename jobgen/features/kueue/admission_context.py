@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from jobgen.check.operators.kueue import describe_faults
-from jobgen.features.kueue.assignment import MULTIKUEUE, PROVISIONING, Mode, Topologies
+from jobgen.features.kueue.assignment import MULTIKUEUE, PROVISIONING, TOPOLOGY_FAILED, Mode, Topologies
 from jobgen.features.kueue.cluster_objects import (
     MAX_DEPTH,
     NEWEST,
@@ -39,12 +39,15 @@ from jobgen.features.kueue.objects import (
     parse_topologies,
 )
 from jobgen.features.kueue.obstacles import Obstacle, explain_no_fit
+from jobgen.features.kueue.queue_order import find_shape
 from jobgen.features.kueue.quota import find_cycles
 from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.features.kueue.topology.snapshot import build_snapshots
 from jobgen.features.kueue.topology.tree import Node, parse_nodes, read_gates, sum_other_pods
-from jobgen.features.kueue.workloads import Workload
+from jobgen.features.kueue.workloads import PodSet, Workload
+from jobgen.k8s.kueue import DOMAIN
 from jobgen.model.quantity import parse_quantity
+from jobgen.model.suggest import find_closest, list_alternatives
 
 _STOPPED = "Stopped"
 
@@ -65,14 +68,14 @@ class Cause(NamedTuple):
 
 
 class Readiness(NamedTuple):
-    """Whether a queue admits workloads, with the reason and message of its condition `Active`."""
+    """True if a queue admits workloads, with the reason and message of its condition `Active`."""
 
     is_active: bool
     reason: str
     message: str
     causes: tuple[Cause, ...] = ()
     is_scheduled: bool = True
-    """Whether the scheduler considers the queue; it does not without a topology, even if the queue is active."""
+    """True if the scheduler considers the queue; it does not without a topology, even if the queue is active."""
 
 
 class QueueContext(NamedTuple):
@@ -96,7 +99,7 @@ def parse_admission_check(obj: Mapping[str, Any]) -> AdmissionCheck:
 
 
 def check_readiness(queue: ClusterQueue, context: QueueContext) -> Readiness:
-    """Return whether a queue admits workloads, and why not."""
+    """Return the readiness of a queue: if it admits workloads, and why not."""
     if queue.cohort in context.cyclic:
         # Kueue stops reading a queue when it finds the cycle, so no other cause is known. It has no reason for it.
         cause = Cause("CohortCycle", f"the parents of cohort {queue.cohort} form a cycle")
@@ -236,9 +239,9 @@ def list_version_notes(cluster: ClusterObjects) -> Iterator[str]:
     version = configuration.version
     shown = show_version(version)
     if version[:2] > NEWEST:
-        yield f"Kueue {shown} is newer than what jobgen knows; it is decided as {show_version(NEWEST)}"
+        yield f"Kueue {shown} is newer than the versions that jobgen knows; jobgen decides like {show_version(NEWEST)}"
     if version < OLDEST:
-        yield f"Kueue {shown} is older than what jobgen knows; it is decided as {show_version(OLDEST)}"
+        yield f"Kueue {shown} is older than the versions that jobgen knows; jobgen decides like {show_version(OLDEST)}"
     yield from list_gate_notes(version, configuration.switched)
     written = list(map(parse_cluster_queue, cluster.list_objects("ClusterQueue")))
     read = cluster.list_queues()
@@ -249,7 +252,7 @@ def list_version_notes(cluster: ClusterObjects) -> Iterator[str]:
         (one.fungibility.preference, other.fungibility.preference) for one, other in zip(written, read, strict=True)
     ]
     if any(one and other and one != other for one, other in preferences):
-        yield f"Kueue {shown} takes each value of `flavorFungibility.preference` for the other"
+        yield f"Kueue {shown} swaps the values of `flavorFungibility.preference`"
     has_parents = any(each.parent for each in cluster.list_cohorts())
     topics = {
         PARENTS: has_parents,
@@ -261,7 +264,7 @@ def list_version_notes(cluster: ClusterObjects) -> Iterator[str]:
     }
     differences = [each.text for each in DIFFERENCES if version[:2] < each.until and topics[each.topic]]
     if differences:
-        yield f"Kueue {shown} decides otherwise, which is not simulated: {'; '.join(differences)}"
+        yield f"jobgen does not simulate what Kueue {shown} decides differently: {'; '.join(differences)}"
 
 
 def _list_ignored(
@@ -311,6 +314,7 @@ class AdmissionContext:
         self.flavors = {each.name: each for each in flavors}
         known = cluster.list_namespaces()
         self.labels: dict[str, Mapping[str, str] | None] = {**dict.fromkeys(namespaces), **known}
+        self._obstacles: dict[tuple[Any, ...], Obstacle | None] = {}
         """The labels of namespaces; None if they are not known."""
 
     @cached_property
@@ -353,13 +357,13 @@ class AdmissionContext:
 
     @cached_property
     def ignores_topology(self) -> bool:
-        """Whether placements are not simulated, because no node is known."""
+        """Return True if placements are not simulated, because no node is known."""
         is_on = self.cluster.configuration.gates["TopologyAwareScheduling"]
         return is_on and any(each.topology for each in self.cluster.list_flavors()) and not self.cluster.list_nodes()
 
     @cached_property
     def readiness(self) -> dict[str, Readiness]:
-        """Whether each ClusterQueue admits workloads."""
+        """The readiness of each ClusterQueue: if it admits workloads."""
         parents = {each.name: each.parent for each in self.cluster.list_cohorts()}
         context = QueueContext(
             self.flavors,
@@ -432,7 +436,18 @@ class AdmissionContext:
         return str(self.local_queues.get((workload.namespace, workload.queue), {}).get("clusterQueue") or "")
 
     def find_obstacle(self, workload: Workload) -> Obstacle | None:
-        """Return why a workload is never admitted, however empty the cluster is; None if it can be."""
+        """Return why a workload is never admitted, however empty the cluster is; None if it can be.
+
+        The answer depends on nothing else that is queued, and is found once for all workloads of the same shape.
+        """
+        queued = workload._replace(priority=0, admission=(), reserved="")
+        own = frozenset((name, str(value)) for name, value in queued.annotations.items() if name.startswith(DOMAIN))
+        key = (queued.namespace, queued.queue, own, find_shape(queued))
+        if key not in self._obstacles:
+            self._obstacles[key] = self._explain_obstacle(queued)
+        return self._obstacles[key]
+
+    def _explain_obstacle(self, workload: Workload) -> Obstacle | None:
         found = self._find_queue_obstacle(workload)
         if found is not None:
             return found
@@ -440,15 +455,43 @@ class AdmissionContext:
         labels = self.labels.get(workload.namespace)
         if not matches_selector(queue.namespace_selector, labels):
             message = f"ClusterQueue `{queue.name}` does not select namespace `{workload.namespace}`"
-            change = "label the namespace as `namespaceSelector` of the queue demands, or use another queue"
+            change = "label the namespace to match `namespaceSelector` of the queue, or use another queue"
             if queue.namespace_selector is None:
                 change = "set `namespaceSelector: {}` in the queue to select every namespace"
             return Obstacle("namespace", message, change)
         assignment, _ = self._empty.assign(workload, queue.name)
         if assignment.mode is not Mode.NO_FIT:
             return None
+        if assignment.no_fit == TOPOLOGY_FAILED and self._has_later_places(workload, queue):
+            return None
         ignores = self.cluster.configuration.rules.ignores_undeclared
         return explain_no_fit(workload, queue, assignment, self._empty.snapshot, ignores_undeclared=ignores)
+
+    def _has_later_places(self, workload: Workload, queue: ClusterQueue) -> bool:
+        """Return True if pods have places in flavors that Kueue tries only while others use the quota of the first.
+
+        If pods cannot be placed in a flavor that has quota, Kueue tries no later one.
+        """
+        scheduler, queues = self._empty, self._empty.snapshot.queues
+        together: dict[str, list[PodSet]] = {}
+        for each in workload.pod_sets:
+            together.setdefault((each.topology.group if each.topology else "") or each.name, []).append(each)
+
+        def has_place(several: Sequence[PodSet], left: ClusterQueue) -> bool:
+            scheduler.snapshot.queues = {**queues, queue.name: left}
+            found, _ = scheduler.assign(workload._replace(pod_sets=tuple(several)), queue.name)
+            attempts = (attempt for each in found.pod_sets for attempt in each.attempts)
+            failed = {each.flavor for each in attempts if each.no_fit == TOPOLOGY_FAILED}
+            if found.mode is not Mode.NO_FIT or not failed:
+                return found.mode is not Mode.NO_FIT
+            others = (tuple(name for name in each.flavors if name not in failed) for each in left.groups)
+            groups = tuple(each._replace(flavors=names) for each, names in zip(left.groups, others, strict=True))
+            return has_place(several, left._replace(groups=groups))
+
+        try:
+            return all(has_place(several, queue) for several in together.values())
+        finally:
+            scheduler.snapshot.queues = queues
 
     def _find_queue_obstacle(self, workload: Workload) -> Obstacle | None:
         key = (workload.namespace, workload.queue)
@@ -457,7 +500,9 @@ class AdmissionContext:
             names = sorted(name for namespace, name in self.local_queues if namespace == workload.namespace)
             if not names:
                 return Obstacle("queue", message, "create the LocalQueue, or use a namespace that has one")
-            return Obstacle("queue", message, f"use one of {', '.join(f'`{name}`' for name in names[:5])}")
+            close = find_closest(workload.queue, names)
+            others = list_alternatives(f"`{name}`" for name in names[:5])
+            return Obstacle("queue", message, f"did you mean `{close}`?" if close else f"use {others}")
         name = self.find_cluster_queue(workload)
         if not self._find_active_queue(key):
             message = f"LocalQueue `{workload.queue}` is stopped"

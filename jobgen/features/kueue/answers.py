@@ -103,7 +103,7 @@ class Loan(NamedTuple):
     pair: FlavorResource
     amount: int
     is_from_cohort: bool = False
-    """Whether the lender is a cohort with quota of its own; a queue may have the same name."""
+    """True if the lender is a cohort with quota of its own; a queue may have the same name."""
 
 
 def list_loans(snapshot: Snapshot) -> list[Loan]:
@@ -256,6 +256,11 @@ class Answer(NamedTuple):
     evictions: tuple[Eviction, ...] = ()
     evicted_by: str = ""
 
+    @property
+    def is_failure(self) -> bool:
+        """Return True if its queue never admits it, or Kueue ignores the queue and starts it without quota."""
+        return self.decision == NEVER or (self.decision == UNMANAGED and bool(self.job.queue))
+
 
 class Decision(NamedTuple):
     """The answers for all jobs of a cluster."""
@@ -328,7 +333,6 @@ class _Reporter:
         self._users: dict[str, dict[FlavorResource, list[str]]] = {}
         self._users_of_tree: dict[tuple[Tree, frozenset[FlavorResource]], list[tuple[str, str]]] = {}
         self._shortages: dict[str, tuple[Assignment, tuple[Shortage, ...]]] = {}
-        self._admissible: dict[str, bool] = {}
         self._by_preemptor: dict[str, list[Eviction]] = {}
         self._last_eviction: dict[str, Eviction] = {}
         for eviction in evictions:
@@ -338,7 +342,7 @@ class _Reporter:
     def answer_job(self, job: Job) -> Iterator[Answer]:
         """Yield an answer for each workload of a job; one for a job without workloads."""
         if job.obstacle is not None:
-            decision = UNMANAGED if job.obstacle.code == "unmanaged" and not job.queue else NEVER
+            decision = UNMANAGED if job.obstacle.code == "unmanaged" else NEVER
             yield Answer(job, f"{job.namespace}/{job.name}", decision, job.obstacle.message, obstacle=job.obstacle)
         for workload in job.workloads:
             queue = self._context.find_cluster_queue(workload)
@@ -347,27 +351,11 @@ class _Reporter:
             if admitted is not None:
                 yield self._answer_admitted(answer, admitted)
                 continue
-            obstacle = None if self._is_possible(workload, queue) else self._context.find_obstacle(workload)
+            obstacle = self._context.find_obstacle(workload)
             if obstacle is not None:
                 yield answer._replace(reason=obstacle.message, obstacle=obstacle)
             else:
                 yield self._answer_waiting(answer, workload)
-
-    def _is_possible(self, workload: Workload, queue: str) -> bool:
-        """Return True if the last try shows that a workload fits in an empty cluster.
-
-        A try ends at the first pod set or resource group that does not fit, so it shows this only if there is one.
-        """
-        outcome = self._scheduler.outcomes.get(workload.key)
-        is_waiting = outcome is not None and outcome.reason == WAITING_FOR_QUOTA
-        return is_waiting and len(workload.pod_sets) == 1 and len(self._snapshot.queues[queue].groups) == 1
-
-    def _can_be_admitted(self, workload: Workload, queue: str) -> bool:
-        """Return True if a workload that blocks others fits in an empty cluster."""
-        if workload.key not in self._admissible:
-            is_possible = self._is_possible(workload, queue) or self._context.find_obstacle(workload) is None
-            self._admissible[workload.key] = is_possible
-        return self._admissible[workload.key]
 
     def _answer_admitted(self, answer: Answer, workload: Workload) -> Answer:
         used = workload.usage
@@ -396,15 +384,19 @@ class _Reporter:
         found = answer._replace(decision=WAITS, evicted_by=evicted.preemptor if evicted else "")
         if workload.key in self._held:
             preemptor = self._held[workload.key]
-            reason = f"`{preemptor}` evicts it each time that it is admitted"
+            reason = f"`{preemptor}` evicts it each time it is admitted"
             return found._replace(reason=reason, blockers=(preemptor,))
         head = self._scheduler.find_head(queue.name) if queue.strategy == STRICT_FIFO else None
         if head is not None and head.key != workload.key:
-            state = "waits before it" if self._can_be_admitted(head, queue.name) else "is before it and never admitted"
+            state = (
+                "waits before it" if self._context.find_obstacle(head) is None else "is before it and never admitted"
+            )
             reason = f"`{head.key}` {state}, and ClusterQueue `{queue.name}` admits in strict order"
             return found._replace(reason=reason, blockers=(head.key,))
         if workload.is_held:
-            return found._replace(reason=f"its annotation `{GATED_BY}` holds it back until it is removed")
+            return found._replace(
+                reason=f"its annotation `{GATED_BY}` keeps it waiting until you remove the annotation"
+            )
         assignment, shortages = self._explain_shortage(workload, queue.name)
         pairs = frozenset(FlavorResource(each.flavor, each.resource) for each in shortages)
         blockers = tuple(islice(self._list_users(pairs, queue.name), _MAX_BLOCKERS))

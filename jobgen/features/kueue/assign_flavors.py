@@ -59,7 +59,7 @@ class QueueFacts(NamedTuple):
     progress: Mapping[tuple[str, str], int] = {}
     """The last flavor that was tried in an earlier cycle, by pod set and resource."""
     ignores_undeclared: bool = False
-    """Whether resources that the queue does not cover need no quota."""
+    """True if resources that the queue does not cover need no quota."""
     nominated: Mapping[str, Mapping[str, str]] | None = None
     """The only flavors to try, by pod set and resource: those of an earlier try in the same cycle."""
     place: Callable[[Assignment], Assignment] | None = None
@@ -71,7 +71,7 @@ class QueueFacts(NamedTuple):
 
     @property
     def is_topology_only(self) -> bool:
-        """Whether all flavors of the queue have a topology."""
+        """Return True if all flavors of the queue have a topology."""
         names = [name for group in self.queue.groups for name in group.flavors]
         return all(name in self.flavors and self.flavors[name].topology for name in names)
 

@@ -91,7 +91,7 @@ class Topologies:
                         _add_pods(other, several, -1 if is_gone else 1)
 
     def fits(self, usage: PlacedUsage) -> bool:
-        """Return whether pods still fit where they were placed."""
+        """Return True if pods still fit where they were placed."""
         return all(
             flavor in self.snapshots and self.snapshots[flavor].fits(placed.placement, placed.requests)
             for flavor, several in usage.items()
@@ -203,7 +203,7 @@ class Assignment(NamedTuple):
 
 
 def is_preferred(mode: Mode, level: int, other_mode: Mode, other_level: int, fungibility: Fungibility) -> bool:
-    """Return whether a flavor with this mode and borrowing level is better than another."""
+    """Return True if a flavor with this mode and borrowing level is better than another."""
     if mode is Mode.NO_FIT:
         return False
     if other_mode is Mode.NO_FIT:
@@ -284,9 +284,9 @@ class QueueTopologies(NamedTuple):
     flavors: frozenset[str]
     """The flavors of the queue whose topology is known."""
     is_topology_only: bool
-    """Whether all flavors have a topology. Its pods are placed even if they do not ask for it."""
+    """True if all flavors have a topology. Its pods are placed even if they do not ask for it."""
     is_multikueue: bool = False
-    """Whether other clusters run, and place, the workloads."""
+    """True if other clusters run, and place, the workloads."""
     provisioned: frozenset[str] = frozenset()
     """Flavors whose nodes are provisioned after quota is reserved, before pods are placed."""
 

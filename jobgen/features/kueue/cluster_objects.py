@@ -159,12 +159,12 @@ def gates_at(version: Version, switched: Mapping[str, bool]) -> dict[str, bool]:
 
 
 def has_gate(version: Version, name: str) -> bool:
-    """Return whether a version has a gate, as far as it decides about admission."""
+    """Return True if a version has a gate, as far as it decides about admission."""
     return name in GATES and is_past(version, GATES[name].exists)
 
 
 def is_past(version: Version, switches: str) -> bool:
-    """Return whether something is on that is switched on, off, and so on at these releases.
+    """Return True if something is on that is switched on, off, and so on at these releases.
 
     A version without a patch is the last release of it.
     """
@@ -181,7 +181,7 @@ def list_gate_notes(version: Version, switched: Mapping[str, bool]) -> Iterator[
         if not has_gate(version, name):
             yield f"Kueue {shown} has no feature gate `{name}`, so it is ignored"
         elif name in NOT_SIMULATED and value != is_past(version, GATES[name].on):
-            yield f"feature gate `{name}` is not simulated as it is switched"
+            yield f"jobgen does not simulate feature gate `{name}` when it is {'on' if value else 'off'}"
 
 
 CHARGED, IGNORED, REJECTED = "charged", "ignored", "rejected"
@@ -266,7 +266,7 @@ class Configuration(NamedTuple):
     version: tuple[int, ...] = NEWEST
     rules: Rules = Rules()
     manages_unqueued: bool = False
-    """Whether it manages jobs that name no queue."""
+    """True if it manages jobs that name no queue."""
     namespace_selector: Mapping[str, Any] | None = None
     frameworks: frozenset[str] | None = None
     """The integrations that are on; None if those that the version enables."""

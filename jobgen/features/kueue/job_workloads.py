@@ -47,6 +47,7 @@ from jobgen.features.kueue.requests import (
     to_nanos,
 )
 from jobgen.features.kueue.workloads import PodSet, Workload, parse_workload
+from jobgen.k8s.kueue_integrations import INTEGRATIONS, STARTS, explain_conflict, explain_integration
 from jobgen.k8s.nodes import get_path
 from jobgen.model.features import find_part
 from jobgen.model.quantity import parse_quantity
@@ -109,7 +110,7 @@ class JobContext(NamedTuple):
     max_pod_sets: int = 18
     gates: Gates = ALL_GATES
     has_default_class: bool = False
-    """Whether a WorkloadPriorityClass `default` is that of jobs without one."""
+    """True if a WorkloadPriorityClass `default` is that of jobs without one."""
     claims: str = CHARGED
     """What becomes of the claims of pods."""
     known_kinds: frozenset[str] = _CLASS_KINDS
@@ -296,48 +297,6 @@ def _show_value(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:60]}…"
 
 
-Version = tuple[int, ...]
-
-_NEVER: Final = (10**6,)
-
-
-class Integration(NamedTuple):
-    """The part of Kueue that manages a kind. The manifests and the chart of each release enable a list of them."""
-
-    framework: str
-    since: Version
-    on_since: Version = _NEVER
-    """The first release whose configuration enables it."""
-    off_since: Version = _NEVER
-    """The first release whose configuration no longer enables it."""
-
-
-INTEGRATIONS: Final[Mapping[tuple[str, str], Integration]] = {
-    ("apps/v1", "Deployment"): Integration("deployment", (0, 9), (0, 16)),
-    ("apps/v1", "StatefulSet"): Integration("statefulset", (0, 9), (0, 16)),
-    ("batch/v1", "Job"): Integration("batch/job", (0, 1), (0, 1)),
-    ("jobset.x-k8s.io/v1alpha2", "JobSet"): Integration("jobset.x-k8s.io/jobset", (0, 4), (0, 4)),
-    ("kubeflow.org/v1", "JAXJob"): Integration("kubeflow.org/jaxjob", (0, 12), (0, 12), (0, 19)),
-    ("kubeflow.org/v1", "PaddleJob"): Integration("kubeflow.org/paddlejob", (0, 5), (0, 5), (0, 19)),
-    ("kubeflow.org/v1", "PyTorchJob"): Integration("kubeflow.org/pytorchjob", (0, 5), (0, 5), (0, 19)),
-    ("kubeflow.org/v1", "TFJob"): Integration("kubeflow.org/tfjob", (0, 5), (0, 5), (0, 19)),
-    ("kubeflow.org/v1", "XGBoostJob"): Integration("kubeflow.org/xgboostjob", (0, 5), (0, 5), (0, 19)),
-    ("kubeflow.org/v2beta1", "MPIJob"): Integration("kubeflow.org/mpijob", (0, 3), (0, 4)),
-    ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"): Integration(
-        "leaderworkerset.x-k8s.io/leaderworkerset", (0, 11), (0, 16)
-    ),
-    ("ray.io/v1", "RayCluster"): Integration("ray.io/raycluster", (0, 6), (0, 6)),
-    ("ray.io/v1", "RayJob"): Integration("ray.io/rayjob", (0, 4), (0, 4)),
-    ("ray.io/v1", "RayService"): Integration("ray.io/rayservice", (0, 17), (0, 17)),
-    ("sparkoperator.k8s.io/v1beta2", "SparkApplication"): Integration("sparkoperator.k8s.io/sparkapplication", (0, 17)),
-    ("trainer.kubeflow.org/v1alpha1", "TrainJob"): Integration("trainer.kubeflow.org/trainjob", (0, 14), (0, 14)),
-    ("v1", "Pod"): Integration("pod", (0, 5), (0, 16)),
-    ("workload.codeflare.dev/v1beta2", "AppWrapper"): Integration(
-        "workload.codeflare.dev/appwrapper", (0, 11), (0, 11)
-    ),
-}
-
-
 def explain_unmanaged(
     obj: Mapping[str, Any], queue: str, configuration: Configuration, labels: Mapping[str, str] | None = None
 ) -> Obstacle | None:
@@ -352,38 +311,17 @@ def explain_unmanaged(
         group = str(obj.get("apiVersion")).rpartition("/")[0]
         others = [api for api, known in INTEGRATIONS if known == kind and api.rpartition("/")[0] == group]
         change = f"use `{others[0]}`" if others else ""
-        return Obstacle("unmanaged", f"Kueue has no integration for {named}, so it starts at once", change)
+        return Obstacle("unmanaged", f"Kueue does not manage {named}, {STARTS}", change)
     spec = as_mapping(obj.get("spec"))
     if kind == "RayJob" and not isinstance(spec.get("rayClusterSpec"), dict):
-        return Obstacle(
-            "unmanaged", "it runs in an existing RayCluster, so it starts at once", "queue the RayCluster instead"
-        )
-    found = _explain_version(kind, integration, configuration)
+        return Obstacle("unmanaged", f"it runs in an existing RayCluster, {STARTS}", "queue the RayCluster instead")
+    found = explain_integration(kind, integration, configuration.version, configuration.frameworks)
     if found is not None:
-        return found
+        return Obstacle("unmanaged", *found)
     if not queue and not configuration.manages_unqueued:
         start = "only `suspend` keeps it from starting" if spec.get("suspend") is True else "it starts at once"
         return Obstacle("unmanaged", f"it names no queue, so {start}", "add the label `kueue.x-k8s.io/queue-name`")
     return _explain_namespace(obj, queue, configuration, labels)
-
-
-def _explain_version(kind: str, integration: Integration, configuration: Configuration) -> Obstacle | None:
-    """Explain that an integration does not exist or is off."""
-    version, name = configuration.version, integration.framework
-    if version < integration.since:
-        reason = f"Kueue {_show_version(version)} has no integration for {kind}, so it starts at once"
-        return Obstacle("unmanaged", reason, f"update Kueue to {_show_version(integration.since)}")
-    if configuration.frameworks is not None:
-        if name in configuration.frameworks:
-            return None
-        reason = f"the integration `{name}` is not among the `frameworks` of Kueue, so it starts at once"
-        return Obstacle("unmanaged", reason, f"add `{name}` to `frameworks`")
-    if integration.on_since <= version < integration.off_since:
-        return None
-    since = f" since {_show_version(integration.off_since)}" if version >= integration.off_since else ""
-    default = f"Kueue {_show_version(version)} does not enable its integration `{name}` by default"
-    change = f"enable `{name}` in the configuration of Kueue, and list it in `cluster.kueue.frameworks`"
-    return Obstacle("unmanaged", f"{default}{since}, so it starts at once", change)
 
 
 def _explain_namespace(
@@ -399,17 +337,11 @@ def _explain_namespace(
     if selector is None:
         if namespace not in ("kube-system", "kueue-system"):
             return None
-        return Obstacle(
-            "unmanaged", f"Kueue does not manage jobs in `{namespace}`, so it starts at once", "use another namespace"
-        )
+        return Obstacle("unmanaged", f"Kueue does not manage jobs in `{namespace}`, {STARTS}", "use another namespace")
     if matches_selector(selector, labels):
         return None
-    reason = f"`managedJobsNamespaceSelector` of Kueue does not select namespace `{namespace}`, so it starts at once"
+    reason = f"`managedJobsNamespaceSelector` of Kueue does not select namespace `{namespace}`, {STARTS}"
     return Obstacle("unmanaged", reason, "change the labels of the namespace, or the selector")
-
-
-def _show_version(version: Version) -> str:
-    return ".".join(map(str, version[:2]))
 
 
 # The jobs of a cluster as Kueue sees them: which ones it manages, and the workloads that it makes of them.
@@ -512,6 +444,10 @@ class JobReader:
         unmanaged = explain_unmanaged(obj, first.queue, self._configuration, self._labels.get(first.namespace))
         if unmanaged is not None:
             yield job._replace(obstacle=unmanaged)
+            return
+        conflict = explain_conflict(job.kind, self._cluster)
+        if conflict is not None:
+            yield job._replace(obstacle=Obstacle("version", *conflict))
             return
         if not first.queue:
             message = "it names no queue, and Kueue keeps such jobs suspended"

@@ -1,4 +1,4 @@
-"""Whether pods match flavors, nodes and namespaces: taints, node selectors, affinity and label selectors."""
+"""Tests if pods match flavors, nodes and namespaces: taints, node selectors, affinity and label selectors."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ def list_untolerated_taints(flavor: Flavor, spec: Mapping[str, Any]) -> Iterator
 
 
 def is_blocking(taint: Mapping[str, Any]) -> bool:
-    """Return whether a taint keeps pods away; one that is only preferred does not."""
+    """Return True if a taint keeps pods away; one that is only preferred does not."""
     return taint.get("effect") in ("NoSchedule", "NoExecute")
 
 
 def is_tolerated(taint: Mapping[str, Any], tolerations: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether a toleration matches a taint."""
+    """Return True if a toleration matches a taint."""
     return any(_tolerates(toleration, taint) for toleration in tolerations)
 
 
@@ -76,7 +76,7 @@ def _compare(one: int, operator: str, other: int) -> bool:
 
 
 def matches_affinity(labels: Mapping[str, str], spec: Mapping[str, Any]) -> bool:
-    """Return whether a pod may run on a flavor. Only keys that are labels of the flavor count."""
+    """Return True if a pod may run on a flavor. Only keys that are labels of the flavor count."""
     if not labels:
         return True
     selector = as_mapping(spec.get("nodeSelector"))
@@ -94,7 +94,7 @@ def matches_affinity(labels: Mapping[str, str], spec: Mapping[str, Any]) -> bool
 
 
 def matches_expression(labels: Mapping[str, str], expression: Mapping[str, Any]) -> bool:
-    """Return whether labels match an expression of a selector."""
+    """Return True if labels match an expression of a selector."""
     key, operator = str(expression.get("key", "")), expression.get("operator")
     values = list(map(str, as_list(expression.get("values"))))
     value = labels.get(key)
@@ -120,7 +120,7 @@ def _is_integer(text: str) -> bool:
 
 
 def matches_selector(selector: Any, labels: Mapping[str, str] | None) -> bool:
-    """Return whether a label selector selects labels; without one, nothing is selected.
+    """Return True if a label selector selects labels; without one, nothing is selected.
 
     Labels that are not known (None) are assumed to match.
     """

@@ -56,12 +56,12 @@ class Decision(NamedTuple):
 
     outcome: Outcome
     requeue: bool = False
-    """Whether it is tried again at once, instead of waiting for a change."""
+    """True if it is tried again at once, instead of waiting for a change."""
     parks_shape: bool = False
-    """Whether workloads of the same shape cannot be admitted either."""
+    """True if workloads of the same shape cannot be admitted either."""
     becomes_head: bool = False
     keeps_progress: bool = True
-    """Whether the next cycle goes on with the next flavor."""
+    """True if the next cycle goes on with the next flavor."""
 
 
 def list_allowed(workload: Workload) -> tuple[str, ...] | None:

@@ -29,7 +29,7 @@ class Shortfall(NamedTuple):
 
     @property
     def is_borrowing(self) -> bool:
-        """Whether a borrowing limit limits it."""
+        """Return True if a borrowing limit limits it."""
         return self.node.parent is not None
 
 
@@ -155,8 +155,8 @@ class Obstacle(NamedTuple):
     """A reason why a workload is never admitted."""
 
     code: str
-    """What is wrong: `unmanaged`, `queue`, `namespace`, `priority` or `invalid`, or what does not fit: `resource`,
-    `selector`, `taint`, `topology` or `quota`.
+    """What is wrong: `unmanaged`, `version`, `queue`, `namespace`, `priority` or `invalid`, or what does not fit:
+    `resource`, `selector`, `taint`, `topology` or `quota`.
     """
     message: str
     change: str

@@ -55,15 +55,15 @@ class Rules(NamedTuple):
     measure: Measure | None = None
     """What the LocalQueue of a workload used lately, if admission is fair among LocalQueues."""
     ignores_undeclared: bool = False
-    """Whether resources that a queue does not cover need no quota."""
+    """True if resources that a queue does not cover need no quota."""
 
 
 Placement = Callable[[], bool]
-"""Whether the pods can be placed now."""
+"""True if the pods can be placed now."""
 
 
 def satisfies(policy: str, preemptor: Workload, candidate: Workload, *, has_buffer: bool = False) -> bool:
-    """Return whether a policy lets a workload preempt another."""
+    """Return True if a policy lets a workload preempt another."""
     if policy == "Any":
         return True
     if candidate.priority < preemptor.priority:
@@ -114,9 +114,9 @@ class _Candidate(NamedTuple):
     ancestor: QuotaNode | None
     """The cohort above both queues; None for the queue of the preemptor itself."""
     is_hierarchical: bool = False
-    """Whether the preemptor is closer to the quota that the candidate uses."""
+    """True if the preemptor is closer to the quota that the candidate uses."""
     without_borrowing: bool = False
-    """Whether it is only evicted for a workload that does not borrow then."""
+    """True if it is only evicted for a workload that does not borrow then."""
 
     @property
     def reason(self) -> str:
@@ -276,7 +276,7 @@ class QueueOrder:
                 yield found
 
     def has_candidate(self, queue: QuotaNode) -> bool:
-        """Return whether a queue has candidates left."""
+        """Return True if a queue has candidates left."""
         return bool(self._left.get(queue.name))
 
     def take(self, queue: QuotaNode) -> Workload:

@@ -18,6 +18,8 @@ from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.environment_checker import report_missing_folder
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.config import load as load_config
+from jobgen.rendering.environment import Rendered
+from jobgen.rendering.left_out import LeftOutFile, join_environments
 from jobgen.rendering.run import Run
 from jobgen.repo.root import folder_exists
 
@@ -46,17 +48,19 @@ class QueueResult(NamedTuple):
     """What Kueue decides about the jobs of some environments."""
 
     workloads: tuple[QueuedWorkload, ...]
-    """The decisions, in the order of environments and files; empty if there are errors."""
+    """The decisions, in the order of environments and files; empty if nothing can be decided."""
     text: str
     """The decisions in the requested format."""
     findings: tuple[Finding, ...]
-    """The errors that prevent rendering, or reading the state of a cluster."""
+    """The errors that prevent rendering a job, or reading the state of a cluster."""
     reports: tuple[EnvironmentReport, ...] = ()
     """Private: everything that the formats show."""
+    left_out: tuple[LeftOutFile, ...] = ()
+    """Jobs and environments that cannot be rendered; the decisions are about the others."""
 
     @property
     def failed(self) -> bool:
-        """Whether errors prevented the decision."""
+        """Return True if something has errors, so that it is not decided about."""
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
 
@@ -92,14 +96,21 @@ def queue(
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
     findings: list[Finding] = []
-    collected = _collect(opened.config, selected, findings)
-    if any(finding.severity is Severity.ERROR for finding in findings):
+    run = Run(opened.config, selected)
+    rendered = list(run)
+    valid = [runner.name for runner in run.runners]
+    collected = _collect(opened.config, valid, rendered, findings)
+    is_readable = not any(finding.severity is Severity.ERROR for finding in findings)
+    findings += run.findings
+    has_queues = any(queued.context.queues for queued in collected.values())
+    if run.has_broken_layers or not is_readable or (run.failed and not has_queues):
         return QueueResult((), "", tuple(findings))
-    if not any(queued.context.queues for queued in collected.values()):
+    if not has_queues:
         within = ", ".join(env for env in collected if env)
         message = f"there is no ClusterQueue{f' in {within}' if within else ''} among the files"
         raise UsageError(f"{message}; export the queues of the cluster to the folder that `cluster.state` names")
-    _check_patterns((*jobs, *(each for each in running if each not in (ALL, NONE))), collected.values())
+    left_out = tuple(join_environments(run.not_rendered))
+    _check_patterns((*jobs, *(each for each in running if each not in (ALL, NONE))), collected.values(), left_out)
     is_running = partial(_matches, patterns=("*",) if ALL in running else running)
     decided = (decide_environment(env, each, is_running, ", ".join(running)) for env, each in collected.items())
     reports = tuple(_select(report, jobs) for report in decided)
@@ -109,14 +120,13 @@ def queue(
         for each in report.decision.answers
         for change in (each.obstacle.change if each.obstacle else "",)
     )
-    return QueueResult(workloads, FORMATS.render(format, reports), tuple(findings), reports)
+    return QueueResult(workloads, FORMATS.render(format, reports, left_out), tuple(findings), reports, left_out)
 
 
-def _collect(config: ProjectConfig, environments: Sequence[str], findings: list[Finding]) -> dict[str, QueuedJobs]:
+def _collect(
+    config: ProjectConfig, environments: Sequence[str], rendered: Sequence[Rendered], findings: list[Finding]
+) -> dict[str, QueuedJobs]:
     """Collect the jobs and queues of each environment."""
-    run = Run(config, environments)
-    rendered = list(run)
-    findings += run.findings
     clusters = {env: config.environment(env, []).cluster for env in environments}
     missing = [each.state for each in clusters.values() if each.state and not folder_exists(config.root, each.state)]
     traced = load_config(config.root, traced=True) if missing else config
@@ -147,9 +157,15 @@ def _select(report: EnvironmentReport, jobs: Sequence[str]) -> EnvironmentReport
     return report._replace(decision=report.decision._replace(answers=answers, totals=totals))
 
 
-def _check_patterns(patterns: Sequence[str], collected: Iterable[QueuedJobs]) -> None:
+def _check_patterns(patterns: Sequence[str], collected: Iterable[QueuedJobs], left_out: Sequence[LeftOutFile]) -> None:
+    """Raise a NotFoundError for a pattern without a job. One that is left out, or may be, is there."""
     every = [job for queued in collected for job in queued.jobs]
+    broken = [name for each in left_out for name in each.names]
+    if not all(each.names for each in left_out):
+        return
     for pattern in patterns:
-        if not any(_matches(job, (pattern,)) for job in every):
+        if not any(_matches(job, (pattern,)) for job in every) and not any(
+            fnmatchcase(each, pattern) for each in broken
+        ):
             hint = did_you_mean(pattern, sorted({name for job in every for name in (job.name, *job.aliases)}))
             raise NotFoundError(f"there is no job `{pattern}`{hint}", ())

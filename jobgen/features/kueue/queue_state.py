@@ -40,7 +40,11 @@ class QueueState:
         self.cluster = cluster
         self.objects: dict[Name, Mapping[str, Node]] = {name_object(obj): obj for obj in replace_exported(*several)}
         self._exported = frozenset(map(id, exported))
-        self._obstacles: dict[Any, Obstacle | None] = {}
+
+    @property
+    def is_declared(self) -> bool:
+        """Return True if the cluster declares what Kueue manages: its version, or its frameworks."""
+        return bool(self.cluster.find_version("kueue")) or "frameworks" in self.cluster.kueue
 
     @cached_property
     def known(self) -> ClusterObjects:
@@ -86,13 +90,23 @@ class QueueState:
         several = {tuple(sorted((str(key), str(value)) for key, value in each.items())) for each in found}
         return [dict(each) for each in sorted(several)]
 
+    @cached_property
+    def largest_nodes(self) -> Mapping[str, int]:
+        """The most of each resource that a known node has, in thousandths."""
+        most: dict[str, int] = {}
+        for node in self.known.list_nodes():
+            status = as_mapping(node.get("status"))
+            for name, amount in as_mapping(status.get("allocatable") or status.get("capacity")).items():
+                most[str(name)] = max(most.get(str(name), 0), to_milli(amount) or 0)
+        return most
+
     def list_exported(self) -> list[Mapping[str, Node]]:
         """Return the queues, cohorts and flavors that are not objects of the repository."""
         checked = ("ClusterQueue", "Cohort", "ResourceFlavor")
         return [obj for name, obj in self.objects.items() if name[0] in checked and self.is_exported(obj)]
 
     def is_exported(self, obj: Mapping[str, Node]) -> bool:
-        """Return whether an object is one of the exported state."""
+        """Return True if an object is one of the exported state."""
         return id(obj) in self._exported
 
     def list_objects(self, kind: str) -> list[Mapping[str, Node]]:
@@ -117,19 +131,10 @@ class QueueState:
         """Find what keeps the workloads of a job from admission; those of a job have the same shape."""
         if job.obstacle is not None:
             # Other rules report requests outside of a LimitRange.
-            is_unmanaged = job.obstacle.code == "unmanaged" and job.queue and self.cluster.kueue
-            return job.obstacle if is_unmanaged or job.obstacle.code in ("queue", "priority") else None
+            is_unmanaged = job.obstacle.code == "unmanaged" and job.queue and (self.cluster.kueue or self.is_declared)
+            return job.obstacle if is_unmanaged or job.obstacle.code in ("queue", "priority", "version") else None
         kept = remove_placements(job) if self.context.ignores_topology else job
-        workload = kept.workloads[0]
-        key: list[Any] = [workload.namespace, workload.queue]
-        for each in workload.pod_sets:
-            placing = [each.spec.get(name) for name in ("affinity", "nodeSelector", "runtimeClassName", "tolerations")]
-            requests = tuple(sorted(each.requests.items()))
-            key += each.name, each.count, each.min_count, requests, each.topology, repr((placing, each.exact))
-        shape = tuple(key)
-        if shape not in self._obstacles:
-            self._obstacles[shape] = self.context.find_obstacle(workload)
-        return self._obstacles[shape]
+        return self.context.find_obstacle(kept.workloads[0])
 
     def _knows_queue(self, job: Job, obj: Mapping[str, Any]) -> bool:
         """Return True if files can tell if the queue of a job exists.

@@ -258,7 +258,7 @@ class QuotaNode:
         return self._lendable
 
     def is_borrowing(self, pair: FlavorResource, more: int = 0) -> bool:
-        """Return whether the usage, and `more`, exceeds the quota of the node and of all below it."""
+        """Return True if the usage, and `more`, exceeds the quota of the node and of all below it."""
         return add(self.usage.get(pair, 0), more) > self.subtree_quota(pair)
 
     def add_usage(self, pair: FlavorResource, amount: int) -> None:
@@ -285,7 +285,7 @@ class QuotaNode:
             node = node.parent
 
     def fits(self, usage: Mapping[FlavorResource, int]) -> bool:
-        """Return whether all of a usage is available."""
+        """Return True if all of a usage is available."""
         return all(amount <= max(0, self.available(pair)) for pair, amount in usage.items())
 
 
@@ -346,7 +346,7 @@ class Share(NamedTuple):
         return self.precise, self.ratio if self.precise == inf else 0.0
 
     def borrows_any(self, requested: Mapping[FlavorResource, int]) -> bool:
-        """Return whether the node borrows something that is requested."""
+        """Return True if the node borrows something that is requested."""
         return any(requested.get(pair, 0) > 0 for pair in self.borrowed)
 
 

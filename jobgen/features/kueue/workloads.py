@@ -79,11 +79,11 @@ class TopologyRequest(NamedTuple):
 
     @property
     def is_explicit(self) -> bool:
-        """Whether it asks for a placement; a group alone does not."""
+        """Return True if it asks for a placement; a group alone does not."""
         return bool(self.required or self.preferred or self.unconstrained or self.slices)
 
     def has_levels(self, levels: Collection[str]) -> bool:
-        """Return whether it asks for a placement, and levels of a topology include all that it names."""
+        """Return True if it asks for a placement, and levels of a topology include all that it names."""
         named = (self.required or self.preferred, *(level for level, _ in self.slices))
         return self.is_explicit and all(level in levels for level in named if level)
 
@@ -105,7 +105,7 @@ class PodSet:
 
     @property
     def asks_for_placement(self) -> bool:
-        """Whether its pods must be placed in a topology."""
+        """Return True if its pods must be placed in a topology."""
         return self.topology is not None and self.topology.is_explicit
 
     def total(self, count: int | None = None) -> Amounts:
@@ -153,21 +153,21 @@ class _WorkloadFields(NamedTuple):
     checks: tuple[tuple[str, str], ...] = ()
     """Its admission checks, and the state of each."""
     has_closed_gate: bool = False
-    """Whether a preemption gate is closed: it may not preempt yet."""
+    """True if a preemption gate is closed: it may not preempt yet."""
     parent: str = ""
     """The UID of the workload of which this is a variant for one flavor."""
     is_held: bool = False
-    """Whether it may not be queued: it has finished, or something holds it back."""
+    """True if it may not be queued: it has finished, or something holds it back."""
     waits_until: str = ""
     """When it may be tried again after an eviction."""
     is_admitted: bool = False
-    """Whether it runs: quota is reserved, and all admission checks are ready."""
+    """True if it runs: quota is reserved, and all admission checks are ready."""
     updates: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     """What ready admission checks add to the pods of pod sets."""
     unhealthy_nodes: tuple[str, ...] = ()
     """Nodes of its placement that have failed."""
     is_single_pod: bool = False
-    """Whether it belongs to one plain pod, which cannot move to another node."""
+    """True if it belongs to one plain pod, which cannot move to another node."""
 
 
 class Workload(_WorkloadFields):
@@ -177,7 +177,7 @@ class Workload(_WorkloadFields):
 
     @property
     def has_unhealthy_placement(self) -> bool:
-        """Whether it runs on a node that has failed."""
+        """Return True if it runs on a node that has failed."""
         if not self.unhealthy_nodes or not self.is_admitted:
             return False
         hosts = {value for each in self.admission for values, _ in each.domains for value in values[-1:]}
@@ -185,7 +185,7 @@ class Workload(_WorkloadFields):
 
     @property
     def needs_second_pass(self) -> bool:
-        """Whether it has quota, but its pods need a place: for the first time, or instead of a failed node."""
+        """Return True if it has quota, but its pods need a place: for the first time, or instead of a failed node."""
         if self.is_held or self.is_evicted or not self.reserved:
             return False
         is_pending = any(each.delayed == "Pending" and not each.levels for each in self.admission)

@@ -10,9 +10,9 @@ from jobgen.api.project import load
 from jobgen.cli.complete import complete_jobs
 from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.features.kueue.answers import NEVER
 from jobgen.features.kueue.queue import queue
 from jobgen.features.kueue.queues.formats import FORMATS
+from jobgen.rendering.left_out import name_left_out
 from jobgen.reports.entries import count_severities, format_findings
 
 
@@ -25,10 +25,10 @@ from jobgen.reports.entries import count_severities, format_findings
     multiple=True,
     metavar="running=NAMES|all|none",
     shell_complete=lambda *_: ["running=all", "running=none"],
-    help="Jobs that run from the start, separated by commas; the default is none.",
+    help="Jobs that already run, separated by commas; default: none.",
 )
 @click.option("--format", "format_", type=click.Choice(FORMATS.names()), default="text", show_default=True)
-@click.option("--exit-code", is_flag=True, help="Exit 1 if a job is never admitted.")
+@click.option("--exit-code", is_flag=True, help="Exit 1 if a job is never admitted, or has a queue and is unmanaged.")
 @today_option
 @click.pass_obj
 def command(
@@ -43,8 +43,8 @@ def command(
 ) -> Result:
     """Show which jobs Kueue admits, which wait and for what, and which can never be admitted.
 
-    The queues are those of the repository and of the exported state of the cluster (`cluster.state` of an overlay). All
-    jobs of an environment arrive together; JOB selects the ones to show.
+    Queues come from the repository and from the exported state of the cluster (`cluster.state` in an overlay). All jobs
+    of an environment arrive at the same time. JOB selects the jobs to show.
     """
     running: list[str] = []
     for assumption in assumptions:
@@ -58,7 +58,8 @@ def command(
     project = load(directory, today=today)
     result = queue(project, jobs, environments=envs, running=running or ["none"], format=format_)
     if result.failed:
-        message = f"{count_severities(result.findings)}; nothing was decided"
-        return error_result(ExitCode.ERRORS, message, format_findings(result.findings))
-    is_refused = exit_code and any(each.decision == NEVER for each in result.workloads)
+        lacks = name_left_out("left out", result.left_out) if result.reports else "; nothing was decided"
+        message = f"{count_severities(result.findings)}{lacks}"
+        return error_result(ExitCode.ERRORS, message, format_findings(result.findings))._replace(out=result.text)
+    is_refused = exit_code and any(each.is_failure for report in result.reports for each in report.decision.answers)
     return Result(ExitCode.ERRORS if is_refused else ExitCode.OK, result.text)

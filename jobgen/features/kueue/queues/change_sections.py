@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from jobgen.compare.changes import Change, QueueChanges, QuotaAmounts, WorkloadChange
-from jobgen.features.kueue.answers import NEVER
+from jobgen.features.kueue.answers import NEVER, UNMANAGED
 from jobgen.features.kueue.queues.report import NO_FINAL_STATE, NOT_SIMULATED, STOPPED
 from jobgen.model.data import Plain
 from jobgen.reports.escape import markdown_text
@@ -66,7 +66,7 @@ def format_transition(one: WorkloadChange) -> str:
     if one.change is Change.PREEMPTED:
         return f"{one.before} → preempted by {one.preempted_by} ({one.rule}), then {one.requeued}"
     if one.change is Change.RESTART:
-        outcome = "is never admitted" if one.requeued == NEVER else one.requeued
+        outcome = {NEVER: "is never admitted", UNMANAGED: "is unmanaged"}.get(one.requeued, one.requeued)
         return f"keeps running, but {outcome} if it is started again"
     if one.change is Change.LONGER:
         return "waits longer"
@@ -78,6 +78,37 @@ def format_reason(one: WorkloadChange) -> str:
     if not one.behind:
         return one.reason
     return f"{one.reason}; behind {show_names(one.behind)}"
+
+
+NameEnvironments = Callable[[Sequence[str]], str]
+
+
+def merge_environments(several: Sequence[QueueChanges], name: NameEnvironments) -> list[QueueChanges]:
+    """Merge equal changes of several environments, each of which may have its own namespace for all workloads."""
+    found: dict[QueueChanges, list[QueueChanges]] = {}
+    for changes in several:
+        found.setdefault(_drop_namespace(changes)._replace(environment=""), []).append(changes)
+    return [
+        alike[0] if len(alike) == 1 else shared._replace(environment=name([each.environment for each in alike]))
+        for shared, alike in found.items()
+    ]
+
+
+def _drop_namespace(changes: QueueChanges) -> QueueChanges:
+    """Return the changes without the namespace of workloads and LocalQueues, if all have the same."""
+    namespaces = {one.workload.partition("/")[0] for one in changes.workloads}
+    namespaces |= {one.namespace for one in changes.objects if one.namespace}
+    if len(namespaces) != 1:
+        return changes
+    start = f"{namespaces.pop()}/"
+    workloads: list[WorkloadChange] = []
+    for one in changes.workloads:
+        behind = tuple(each.removeprefix(start) for each in one.behind)
+        preempted_by, reason = one.preempted_by.removeprefix(start), one.reason.replace(start, "")
+        bare = one._replace(behind=behind, preempted_by=preempted_by, reason=reason)
+        workloads.append(bare._replace(workload=one.workload.removeprefix(start)))
+    objects = tuple(one._replace(namespace="") for one in changes.objects)
+    return changes._replace(workloads=tuple(workloads), objects=objects)
 
 
 def list_workload_rows(changes: QueueChanges) -> list[tuple[list[str], Row]]:
@@ -165,8 +196,9 @@ def describe_queues(changes: QueueChanges) -> dict[str, Plain]:
     }
 
 
-def render_markdown(several: Sequence[QueueChanges], space: int) -> Iterator[str]:
+def render_markdown(several: Sequence[QueueChanges], space: int, name: NameEnvironments) -> Iterator[str]:
     """Yield the tables of each environment, with as many rows as fit."""
+    several = merge_environments(several, name)
     share = space // len(several)
     for number, changes in enumerate(several):
         if share < 2 * _RESERVED and number * 2 * _RESERVED > space:
@@ -203,9 +235,9 @@ def fill_table(header: str, rows: Sequence[Row], space: int) -> Iterator[str]:
     yield "\n"
 
 
-def render_text(several: Sequence[QueueChanges]) -> Iterator[str]:
+def render_text(several: Sequence[QueueChanges], name: NameEnvironments) -> Iterator[str]:
     """Yield the lines about each environment: its jobs, then its quota."""
-    for changes in several:
+    for changes in merge_environments(several, name):
         where = f" in {changes.environment}" if changes.environment else ""
         summary = format_errors(changes) or format_counts(changes) or "no job waits longer"
         yield f"queues{where}: {summary}"

@@ -158,7 +158,7 @@ class _Merge:
             if answer.key in self.kept and prior is not None:
                 found = _compare_kept(answer, prior, evictions.get(answer.key), restarted.get(name, answer))
             elif prior is None and get_name(answer.job) not in self._old and get_name(answer.job) not in self._replaced:
-                found = None if answer.decision == UNMANAGED else _describe(Change.NEW, answer, "")
+                found = None if _is_unqueued(answer) else _describe(Change.NEW, answer, "")
             else:
                 found = self._compare_waiting(answer, prior, arrivals.get(answer.cluster_queue, ()))
             if found is not None:
@@ -169,7 +169,7 @@ class _Merge:
     ) -> WorkloadChange | None:
         """Compare a workload that does not keep running; `arrivals` are the new workloads that wait in its queue."""
         before = UNKNOWN if prior is None else prior.decision
-        difference = _RANKS[answer.decision] - _RANKS[before]
+        difference = _rank(answer) - (0 if prior is None else _rank(prior))
         if difference:
             is_known = prior is not None or difference > 1
             return _describe(Change.WORSE if difference > 0 else Change.BETTER, answer, before) if is_known else None
@@ -180,6 +180,15 @@ class _Merge:
         ahead = [each.key for each in arrivals if _priority(each) > _priority(answer) and each.key != answer.key]
         behind = tuple(dict.fromkeys((*using, *ahead)))[:20]
         return _describe(Change.LONGER, answer, before)._replace(behind=behind) if behind else None
+
+
+def _is_unqueued(answer: Answer) -> bool:
+    """Return True if a job names no queue, so that Kueue has nothing to decide."""
+    return answer.decision == UNMANAGED and not answer.job.queue
+
+
+def _rank(answer: Answer) -> int:
+    return 0 if _is_unqueued(answer) else _RANKS[answer.decision]
 
 
 def _priority(answer: Answer) -> int:
@@ -197,7 +206,7 @@ def _compare_kept(answer: Answer, prior: Answer, eviction: Eviction | None, agai
             preempted_by=eviction.preemptor,
             rule=eviction.reason,
         )
-    if _RANKS[again.decision] < _RANKS[WAITS]:
+    if _rank(again) < _RANKS[WAITS]:
         return None
     found = _describe(Change.RESTART, again, prior.decision)
     return found._replace(after=RUNNING, requeued=again.decision, cluster_queue=prior.cluster_queue)
@@ -302,7 +311,7 @@ class _Groups:
         return member
 
 
-_RANKS = {UNKNOWN: 0, UNMANAGED: 0, RUNNING: 0, ADMITTED: 0, PREEMPTS: 0, BORROWS: 1, WAITS: 2, NEVER: 3}
+_RANKS = {RUNNING: 0, ADMITTED: 0, PREEMPTS: 0, BORROWS: 1, WAITS: 2, NEVER: 3, UNMANAGED: 4}
 """How bad a decision is. A job that preempts others starts as soon as one that finds free quota."""
 _OBJECT_KINDS = ("ClusterQueue", "Cohort", "LocalQueue", "ResourceFlavor", "Topology", "WorkloadPriorityClass")
 

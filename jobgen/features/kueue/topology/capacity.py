@@ -99,7 +99,7 @@ def _list_terms(raw: Any) -> list[Mapping[str, Any]]:
 
 
 def _matches_term(node: Node, term: Mapping[str, Any]) -> bool:
-    """Return whether a node matches all expressions of a term; a term without any matches nothing."""
+    """Return True if a node matches all expressions of a term; a term without any matches nothing."""
     expressions, fields = _list_terms(term.get("matchExpressions")), _list_terms(term.get("matchFields"))
     return (
         bool(expressions or fields)

@@ -86,7 +86,7 @@ class TopologySnapshot:
         self._capacity.add(values, multiply_pods(requests, count))
 
     def fits(self, placement: Placement, requests: Mapping[str, int]) -> bool:
-        """Return whether pods still fit where they were placed."""
+        """Return True if pods still fit where they were placed."""
         pod, free, leaves = tuple(sorted(requests.items())), self._capacity.list_free(), self.tree.leaves
         return all(
             values in leaves and fit_pods(free[leaves[values].index], pod)[0] >= count
@@ -225,7 +225,7 @@ class FailedNode(NamedTuple):
     placements: Mapping[str, Placement]
     """Where the pods of each pod set are."""
     is_single_pod: bool = False
-    """Whether the workload belongs to one plain pod, which cannot move."""
+    """True if the workload belongs to one plain pod, which cannot move."""
 
 
 Results = dict[str, Placement | Failure]
@@ -253,7 +253,7 @@ def build_snapshots(
 
 
 def shares_hosts(snapshot: TopologySnapshot) -> bool:
-    """Return whether what other flavors use of hosts counts for this one."""
+    """Return True if what other flavors use of hosts counts for this one."""
     return snapshot.gates.handle_overlapping_flavors and snapshot.tree.has_hostnames
 
 

@@ -122,7 +122,7 @@ def list_leaves(domain: Domain) -> Iterator[Domain]:
 
 
 def is_inside(domain: Domain, path: str) -> bool:
-    """Return whether a domain is the one with a path, or below it."""
+    """Return True if a domain is the one with a path, or below it."""
     return domain.path == path or domain.path.startswith(f"{path},")
 
 
@@ -241,7 +241,7 @@ class PodSetRequest:
     spec: Mapping[str, Any] = field(default_factory=dict)
     """The pod spec: its tolerations, node selector and node affinity count."""
     is_implied: bool = False
-    """Whether only the queue asks for a placement: all its flavors have a topology."""
+    """True if only the queue asks for a placement: all its flavors have a topology."""
     group: str = ""
     """The name that a leader and its workers share."""
     previous: Placement | None = None
@@ -265,7 +265,7 @@ class Plan:
     is_required: bool
     is_unconstrained: bool
     is_least_free: bool
-    """Whether the least free domains are used first; otherwise those that fit best."""
+    """True if the least free domains are used first; otherwise those that fit best."""
 
     @property
     def slices(self) -> int:

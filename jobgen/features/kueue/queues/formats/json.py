@@ -9,12 +9,15 @@ from jobgen.features.kueue.queues.report import NOT_SIMULATED, EnvironmentReport
 from jobgen.features.kueue.quota import show_amount
 from jobgen.features.kueue.workloads import PodSet, PodSetAdmission
 from jobgen.model.data import Plain
+from jobgen.rendering.left_out import LeftOutFile
 from jobgen.reports.escape import dump_json
 
 
-def render(reports: Sequence[EnvironmentReport]) -> str:
+def render(reports: Sequence[EnvironmentReport], left_out: Sequence[LeftOutFile] = ()) -> str:
     """Write all workloads and totals."""
     document: dict[str, Plain] = {"version": 1, "environments": [_describe(report) for report in reports]}
+    if left_out:
+        document["leftOut"] = [each.to_plain() for each in left_out]
     return dump_json(document) + "\n"
 
 

@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from jobgen.features.kueue.answers import Answer
 from jobgen.features.kueue.queues.change_sections import fill_table, merge_equal, show_names
 from jobgen.features.kueue.queues.report import EnvironmentReport, explain, list_pod_sets, list_total_cells
+from jobgen.rendering.left_out import LeftOutFile
 from jobgen.reports.escape import markdown_text
 
 MAX_LENGTH = 65_000
 """GitHub accepts 65,536 characters in a comment; GitLab accepts more."""
+_MAX_LEFT_OUT = 20
 _RESERVED = 400
 """Characters for the lines that count what does not fit."""
 
 
-def render(reports: Sequence[EnvironmentReport]) -> str:
+def render(reports: Sequence[EnvironmentReport], left_out: Sequence[LeftOutFile] = ()) -> str:
     """Write the reports; rows that do not fit are counted."""
-    space = MAX_LENGTH // max(1, len(reports))
-    return "".join(_render_report(report, space) for report in reports)
+    errors = "".join(_render_left_out(left_out))
+    space = (MAX_LENGTH - len(errors)) // max(1, len(reports))
+    return "".join((*(_render_report(report, space) for report in reports), errors))
+
+
+def _render_left_out(left_out: Sequence[LeftOutFile]) -> Iterator[str]:
+    if not left_out:
+        return
+    yield "**Left out**, because of errors:\n\n"
+    yield from (f"- {markdown_text(each.explain())}\n" for each in left_out[:_MAX_LEFT_OUT])
+    if len(left_out) > _MAX_LEFT_OUT:
+        yield f"- … and {len(left_out) - _MAX_LEFT_OUT} more\n"
 
 
 def _render_report(report: EnvironmentReport, space: int) -> str:

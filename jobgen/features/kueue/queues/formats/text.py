@@ -7,12 +7,14 @@ from collections.abc import Iterator, Sequence
 from jobgen.features.kueue.answers import Answer
 from jobgen.features.kueue.queues.change_sections import align_rows, merge_equal, show_names
 from jobgen.features.kueue.queues.report import EnvironmentReport, explain, list_pod_sets, list_total_cells
+from jobgen.rendering.left_out import LeftOutFile
 from jobgen.reports.escape import visible
 
 
-def render(reports: Sequence[EnvironmentReport]) -> str:
+def render(reports: Sequence[EnvironmentReport], left_out: Sequence[LeftOutFile] = ()) -> str:
     """Write the reports, one after the other."""
     lines = [line for report in reports for line in _render_report(report)]
+    lines += (f"left out, because of errors: {each.describe()}" for each in left_out)
     return "".join(f"{visible(line)}\n" for line in lines)
 
 

@@ -17,7 +17,7 @@ def cohort_cycle(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
     """Cohorts whose parents form a cycle.
 
     Kueue accepts each of the Cohorts, because it looks at one object at a time. It then admits nothing in any
-    ClusterQueue below the cycle, without an error on a job. The finding is on one of the Cohorts, and names the others.
+    ClusterQueue below the cycle, and no job shows an error. The finding is on one of the Cohorts, and names the others.
 
     Remove `parentName` of the Cohort that is meant to be the top, or correct it.
     """

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 @rule("queue", WARNING, kinds=("ClusterQueue", "Cohort"))
 def unknown_cohort(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
-    """A cohort that one ClusterQueue or Cohort names, but that has no object and no other member.
+    """A cohort that only one ClusterQueue or Cohort names, and that has no object.
 
-    For Kueue a cohort exists as soon as something names it, so a misspelled name is no error: the queue is alone in a
-    new cohort, and nothing lends to it. The rule applies if other cohorts have objects, or names that are similar.
+    For Kueue a cohort exists as soon as something names it, so a misspelled name is not an error: the queue is alone in
+    a new cohort, and nothing lends to it. The rule applies if other cohorts have objects, or names that are similar.
 
     Correct the name, add the Cohort, or leave the field out.
     """

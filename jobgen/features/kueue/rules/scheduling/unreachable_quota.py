@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 def unreachable_quota(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
     """Quota of a ClusterQueue or Cohort that no workload can ever use.
 
-    A ClusterQueue that no LocalQueue refers to gets no workloads. Its quota is of use only if it is in a cohort and
-    lends it to a queue that lists the same flavor and resource. The quota of a Cohort is of use only if a ClusterQueue
-    of its tree lists the flavor and resource. A flavor that does not exist makes a queue inactive. If no LocalQueue, or
-    no ResourceFlavor, is among the files, nothing is known of them, and nothing is reported.
+    A ClusterQueue that no LocalQueue refers to gets no workloads. Its quota can only be used if it is in a cohort and
+    lends it to a queue that lists the same flavor and resource. The quota of a Cohort can only be used if a
+    ClusterQueue of its tree lists the flavor and resource. A flavor that does not exist makes a queue inactive. If no
+    LocalQueue, or no ResourceFlavor, is among the files, jobgen does not know them and reports nothing.
 
     Add a LocalQueue, lend the quota, or give it to a queue that is used.
     """
