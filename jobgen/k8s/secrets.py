@@ -77,14 +77,16 @@ _MAX_WORD = 100
 
 
 def may_contain_secret(text: str) -> bool:
-    """Return whether a text may contain a secret, as a cheap test before the others."""
+    """Return True if a text may contain a secret, as a cheap test before the others."""
     lowered = text.lower()
     return any(hint in lowered for hint in _HINTS)
 
 
 def may_hold_secret(text: str) -> bool:
-    """Return whether a file may hold a secret of any sort, as a cheap test before the others."""
+    """Return True if a file may hold a secret of any sort, as a cheap test before the others."""
     if _KEY_BEGIN in text or any(prefix in text for prefix in _PREFIXES) or ("://" in text and "@" in text):
+        return True
+    if "uthorization" in text or "AUTHORIZATION" in text or "curl" in text:
         return True
     # A letter before a name may be that of an escape sequence, as in `\\nTOKEN`.
     return may_contain_secret(text) if "\\" in text else next(_find_name_ends(_fold(text)), -1) >= 0
@@ -118,6 +120,25 @@ def _may_end_name(folded: str, word: str, end: int) -> bool:
     return start >= _MAX_WORD and _IN_NAME.issuperset(folded[start - _MAX_WORD : start])
 
 
+_ENCRYPTED_KINDS = frozenset(("ConfigMap", "Secret"))
+_VALUES = frozenset(("binaryData", "data", "sops", "stringData"))
+"""The fields of an encrypted object whose values only the key of SOPS can read."""
+
+
+def is_encrypted(obj: Mapping[str, Node]) -> bool:
+    """Return True if SOPS encrypted an object. Objects that start pods never count: all of them is checked."""
+    sops = obj.get("sops")
+    return isinstance(sops, dict) and "mac" in sops and value_of(obj.get("kind")) in _ENCRYPTED_KINDS
+
+
+def without_ciphertext(obj: Mapping[str, Node]) -> Mapping[str, Node]:
+    """Return the part of an object that can be read: all of it, unless SOPS encrypted it."""
+    if not is_encrypted(obj):
+        return obj
+    read = {key: value for key, value in obj.items() if key not in _VALUES}
+    return {key: value for key, value in read.items() if not str(value_of(value)).startswith("ENC[")}
+
+
 def find_token(text: str) -> str:
     """Return the token with a known format in a text, or an empty string."""
     if len(text) < 24 or not any(prefix in text for prefix in _PREFIXES):
@@ -128,13 +149,13 @@ def find_token(text: str) -> str:
 
 
 def is_secret_value(name: str, value: str) -> bool:
-    """Return whether the value has the format of the secret that a variable of this name holds."""
+    """Return True if the value has the format of the secret that a variable of this name holds."""
     pattern = _FORMATS_BY_NAME.get(name)
     return bool(pattern and pattern.fullmatch(value)) and len(set(value)) > _MIN_DISTINCT and "EXAMPLE" not in value
 
 
 def looks_like_secret(name: str, value: str) -> bool:
-    """Return whether the name means a secret and the value is neither a placeholder nor a path."""
+    """Return True if the name means a secret and the value is neither a placeholder nor a path."""
     return len(value) >= 6 and _is_secret_name(name) and not _NOT_SECRETS.fullmatch(value)
 
 
@@ -153,6 +174,12 @@ MASK = "…"
 _URL_CREDENTIALS = lazy_pattern(
     r"[a-z][a-z0-9+.-]{0,20}://([^\s/@:\"']{0,200}:(?!\d{1,5}/)[^\s@\"']{1,500}|[^\s/@\"']{1,500})@", re.IGNORECASE
 )
+# `Authorization: Bearer …`, and `curl -u user:password`; `--user 1000:1000` names a user and a group.
+_HEADER = lazy_pattern(
+    r"uthorization[\"']?[ \t]*[:=][ \t]*[\"']?(?:bearer|basic|token)[ \t]+([^\s\"']{4,500})", re.IGNORECASE
+)
+_USER = lazy_pattern(r"(?:^|[\s\"'])(?:-u|--user)[ =\"']{1,2}([^\s:\"',]{1,100}:(?!\d)[^\s\"',]{4,500})")
+_LOGIN = lazy_pattern(r"[^\s:/]{1,100}:(?!\d)[^\s/]{4,500}")
 _KEY_BEGIN, _KEY_END = "PRIVATE KEY-----", "-----END"
 # What may separate a name from its value (quotes, brackets, a tag), and the value as it is written.
 _WRITTEN_VALUE = lazy_pattern(
@@ -174,7 +201,31 @@ def find_secrets(tree: Node, searched: Node = None) -> frozenset[str]:
     _collect_secrets(tree, searched, found)
     if isinstance(tree, dict) and ("secretGenerator" in tree or "patches" in tree):
         found.update(_find_in_kustomization(tree))
-    return frozenset(found)
+    return without_names(frozenset(found), [tree])
+
+
+def without_names(secrets: frozenset[str], trees: Iterable[Node]) -> frozenset[str]:
+    """Return secrets without the names of Secrets, and of keys in them, that trees refer to; a token is no name."""
+    names = {name for tree in trees for name in _list_names(tree)} if secrets else set[str]()
+    return secrets - {name for name in names if not _TOKENS.search(name)}
+
+
+def _list_names(tree: Node) -> Iterator[str]:
+    if isinstance(tree, list):
+        yield from (name for child in tree for name in _list_names(child))
+    for key, child in tree.items() if isinstance(tree, dict) else ():
+        below = list(child.values()) if isinstance(child, dict) else []
+        if key in ("secretKeyRef", "secretRef"):
+            yield from map(str, map(value_of, below))
+        elif key == "secretName":
+            yield str(value_of(child))
+        elif key == "secrets":
+            # In a job, `secrets: {hub: {env: {HF_TOKEN: token}}}` names a key for each variable.
+            env = (each.get("env") for each in below if isinstance(each, dict))
+            yield from (str(value_of(name)) for each in env if isinstance(each, dict) for name in each.values())
+        elif key == "volumes":
+            yield from (str(value_of(each["secret"])) for each in below if isinstance(each, dict) and "secret" in each)
+        yield from _list_names(child)
 
 
 def _find_in_kustomization(tree: Mapping[str, Any]) -> Iterator[str]:
@@ -210,6 +261,10 @@ def _find_in_lines(text: str) -> frozenset[str]:
     if "://" in text and "@" in text:
         held = (line for line in text.split("\n") if "://" in line)
         found.update(part for line in held for part in _find_url_credentials(line))
+    if "uthorization" in text or "AUTHORIZATION" in text:
+        found.update(_HEADER.findall(text))
+    if "curl" in text:
+        found.update(_USER.findall(text))
     starts = {text.rfind("\n", 0, end) + 1 for end in _find_name_ends(_fold(text))}
     for start in starts:
         end = text.find("\n", start)
@@ -288,6 +343,8 @@ def _collect_in_list(items: Sequence[Node], known: Sequence[Node], found: set[st
         flag = _FLAG.match(before) if isinstance(before, str) and before.startswith("-") else None
         if flag and _is_secret_name(flag[1]):
             found.update(_as_secret(child))
+        elif flag and flag[1] in ("u", "user") and _LOGIN.fullmatch(str(value_of(child))):
+            found.add(str(value_of(child)))
         if other is None or child != other:
             _collect_secrets(child, other, found)
         before = value_of(child)
@@ -349,7 +406,9 @@ def _find_settings(text: str) -> Iterator[str]:
     name = _NAME.search(text)
     while name:
         value = _WRITTEN_VALUE.match(text, name.end()) if _is_secret_name(name[0]) else None
-        if value and not _NEVER_SECRET.fullmatch(value[1]):
+        # In `TOKEN: {secretKeyRef: …}`, a key of a map follows the name.
+        is_key = value and value[1].endswith(":") and "{" in value[0]
+        if value and not is_key and not _NEVER_SECRET.fullmatch(value[1]):
             yield value[1]
         name = _NAME.search(text, (value or name).end())
 

@@ -9,11 +9,13 @@ from typing import NamedTuple, overload
 from jobgen.k8s.secrets import (
     find_secrets,
     find_secrets_in_text,
+    hide_credentials,
     hide_line,
     may_hold_secret,
     may_name_secret,
     redact,
     redact_line,
+    without_names,
 )
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
@@ -33,6 +35,11 @@ def redact_findings(findings: Iterable[Finding], files: Iterable[File]) -> list[
     shown = [
         _hide_line(each) if each.location.file in hidden and each.rule == "yaml-syntax" else each for each in findings
     ]
+    # The text of a policy or of settings can be in a message, too.
+    texts = [hide_credentials(each.message) for each in shown]
+    shown = [
+        each if text == each.message else each._replace(message=text) for each, text in zip(shown, texts, strict=True)
+    ]
     return [_redact_finding(finding, secrets) for finding in shown] if secrets else shown
 
 
@@ -45,6 +52,13 @@ def _hide_line(finding: Finding) -> Finding:
 def redact_lines(lines: Sequence[str]) -> Sequence[str]:
     """The lines of a file, without its secrets."""
     return _redact(lines, _search("\n".join(lines).encode("utf-8", "replace")))
+
+
+def redact_diff(lines: Iterable[str], *texts: str) -> Sequence[str]:
+    """The lines of a difference between texts, without the secrets of the texts."""
+    found = [_search(text.encode("utf-8", "surrogateescape")) for text in texts]
+    secrets = frozenset[str]().union(*(each.secrets for each in found))
+    return _redact(list(lines), _FileSecrets(secrets, any(each.hides_values for each in found)))
 
 
 def redact_source(content: bytes, source: Source) -> tuple[Sequence[str], frozenset[str]]:
@@ -131,7 +145,7 @@ def _may_hold_secret(text: str) -> bool:
 
 def _search_source(text: str, source: Source) -> _FileSecrets:
     data = [document.data for document in (*source.documents, *source.repaired)]
-    secrets = find_secrets_in_text(text).union(*map(find_secrets, data))
+    secrets = without_names(find_secrets_in_text(text).union(*map(find_secrets, data)), data)
     # In a file that cannot be read, it is not known what is a name and what a value.
     is_broken = any(finding.severity is Severity.ERROR for finding in source.findings)
     return _FileSecrets(secrets, is_broken and (bool(secrets) or may_name_secret(text)))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from jobgen.model.finding import Finding
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.file_result import FileParts
-from jobgen.rendering.redact import redact_findings
+from jobgen.rendering.redact import find_file_secrets, redact_findings
 from jobgen.repo import layout
 from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.repo.named_paths import read_first
@@ -34,6 +34,11 @@ def redact_shared(project: ProjectConfig, findings: Iterable[Finding]) -> list[F
     files = {finding.location.file for finding in found}
     read = [read_first((project.root,), file) for file in files if file]
     return redact_findings(found, (*filter(None, read), *_read_layers(project)))
+
+
+def find_layer_secrets(project: ProjectConfig) -> frozenset[str]:
+    """The secrets of overlays and teams."""
+    return frozenset[str]().union(*(find_file_secrets(file.content, file.path) for file in _read_layers(project)))
 
 
 def _read_layers(project: ProjectConfig) -> list[File]:

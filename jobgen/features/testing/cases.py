@@ -8,6 +8,7 @@ from fnmatch import fnmatchcase
 from operator import ge, le
 from typing import Any, NamedTuple
 
+from jobgen.k8s.secrets import MASK
 from jobgen.model.data import API_VERSION, Location, Node, Plain, TracedKey, locatable, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.path import InvalidPathError, parse_dotted
@@ -25,15 +26,15 @@ ABSENT: Any = object()
 """In place of a value that the object does not have."""
 
 
-def find_mismatch(value: Any, expected: Plain) -> str:
-    """Return how a value differs from what is expected; empty if it does not."""
+def find_mismatch(value: Any, expected: Plain, *, hidden: bool = False) -> str:
+    """Return how a value differs from what is expected; empty if it does not. With `hidden`, it shows no text."""
     if not isinstance(expected, dict):
-        return "" if _equals(value, expected) else f"expected {show(expected)}"
+        return "" if _equals(value, expected) else f"expected {show(expected, hidden=hidden)}"
     for name, wanted in expected.items():
         is_missing = name != "present" and value is ABSENT
         words, holds = _CONDITIONS[name]
         if is_missing or not holds(value, wanted):
-            return f"expected {words}{show(wanted)}"
+            return f"expected {words}{show(wanted, hidden=hidden)}"
     return ""
 
 
@@ -42,12 +43,20 @@ def list_conditions() -> list[str]:
     return list(_CONDITIONS)
 
 
-def show(value: Any) -> str:
-    """Return a value as a short text."""
+def show(value: Any, *, hidden: bool = False) -> str:
+    """Return a value as a short text; with `hidden`, a mask is in place of each text in it."""
     if value is ABSENT:
         return "nothing"
-    text = json.dumps(value, ensure_ascii=False)
+    text = json.dumps(_hide_texts(value) if hidden else value, ensure_ascii=False)
     return f"`{text if len(text) <= 200 else text[:200] + '…'}`"
+
+
+def _hide_texts(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _hide_texts(child) for key, child in value.items()}
+    if isinstance(value, list):
+        return list(map(_hide_texts, value))
+    return MASK if isinstance(value, str) else value
 
 
 def _equals(value: Any, wanted: Any) -> bool:
@@ -165,7 +174,7 @@ def _find_test_errors(test: Mapping[str, Any]) -> Iterator[Problem]:
     if not has_values and not has_snapshot and all(key in ("values", "snapshot") for key in expect):
         yield Problem("missing-field", "the test expects nothing, so it cannot fail; add an expectation", test["name"])
     if "effect" in expect and "change" not in test:
-        yield Problem("missing-field", "`effect` is the effect of a `change`; add it", _find_key(expect, "effect"))
+        yield Problem("missing-field", "`effect` needs a `change`; add one", _find_key(expect, "effect"))
     for key, expected in expect.get("values", {}).items():
         yield from _find_value_errors(key, expected)
 

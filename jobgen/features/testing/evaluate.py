@@ -12,6 +12,7 @@ from jobgen.compare.impact import assess_change
 from jobgen.compare.snapshot import Snapshot
 from jobgen.features.testing.cases import ABSENT, FOLDER, JobTest, find_mismatch, show
 from jobgen.k8s.nodes import find_nodes
+from jobgen.k8s.secrets import find_secrets, may_name_secret, redact, redact_tree
 from jobgen.model.data import Location, Node, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.path import Step, parse_dotted
@@ -22,6 +23,8 @@ from jobgen.rendering.expand import JobDocument
 from jobgen.rendering.locate import locate
 from jobgen.rendering.provenance import NoSuchFieldError, explain_path
 from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.redact import find_file_secrets, redact_diff
+from jobgen.rendering.redact_results import find_layer_secrets
 from jobgen.rendering.trace import WHOLE, Job, Tracer
 from jobgen.repo import layout
 from jobgen.repo.files import File, FileEntry, read_file
@@ -47,6 +50,8 @@ class Subject(NamedTuple):
     is_member: bool
     errors: frozenset[str] = frozenset()
     """The rules of the errors because of which it is not rendered."""
+    secrets: frozenset[str] = frozenset()
+    """What no outcome shows."""
 
 
 def collect_jobs(project: ProjectConfig, tests: Sequence[JobTest], findings: list[Finding]) -> list[Job]:
@@ -178,6 +183,7 @@ class TestRun:
         self.find_rules = find_rules
         self.read_snapshot = read_snapshot
         self.tracer = Tracer(project)
+        self.layer_secrets = find_layer_secrets(project)
         self.snapshots: dict[str, str] = {}
         """All snapshots of the tests that ran, by path."""
 
@@ -217,8 +223,16 @@ class TestRun:
             return Subject(test, runner.name, changed, (), reason, is_member=True, errors=rules)
         return render_subject(test, changed, runner)
 
+    def _find_secrets(self, subject: Subject) -> frozenset[str]:
+        """Return the secrets of a job, of its objects and layers, and of what the test says about it."""
+        test = subject.test
+        said = (untraced(each) for each in (test.given, test.change, test.expect) if each is not None)
+        own = (find_secrets(each) for each in (*said, *(made.object for made in subject.made)))
+        return self.layer_secrets.union(find_file_secrets(subject.job.file.content), *own)
+
     def _compare(self, subject: Subject, unchanged: Job) -> Iterator[Outcome]:
         expect = subject.test.expect
+        subject = subject._replace(secrets=self._find_secrets(subject))
         if "rendered" in expect:
             wanted = value_of(expect["rendered"])
             is_wrong = wanted is not bool(subject.made)
@@ -243,12 +257,16 @@ class TestRun:
     def _compare_value(self, subject: Subject, obj: Any, key: Node, expected: Node) -> Outcome:
         steps, wanted = parse_dotted(str(key)), untraced(expected)
         for value in _find_values(obj, steps):
-            mismatch = find_mismatch(value, wanted)
+            shown = ABSENT if value is ABSENT else redact_tree(value, subject.secrets)
+            # What is expected in place of a secret is one, too.
+            is_secret = shown != value or may_name_secret(str(key)) or value_of(obj.get("kind")) == "Secret"
+            mismatch = find_mismatch(value, wanted, hidden=is_secret)
             if mismatch:
-                is_what = "is missing" if value is ABSENT else f"is {show(value)}"
+                is_what = "is missing" if value is ABSENT else f"is {show(shown)}"
                 found = _conclude(subject, "values", f"`{key}` {is_what}, {mismatch}", key)
                 traced = None if "*" in steps else trace_object(subject, self.tracer)
-                return found._replace(sources=_list_sources(traced, steps) if traced is not None else ())
+                sources = _list_sources(traced, steps, hidden=is_secret) if traced is not None else ()
+                return found._replace(sources=sources)
         return _conclude(subject, "values", "", key)
 
     def _compare_findings(self, subject: Subject, expected: Sequence[Node]) -> Outcome:
@@ -278,10 +296,11 @@ class TestRun:
 
     def _compare_snapshot(self, subject: Subject, expected: Node) -> Outcome:
         path = name_snapshot(subject)
-        text = "---\n".join(to_yaml(each.object) for each in subject.made)
+        secrets = frozenset[str]().union(*(find_secrets(each.object) for each in subject.made))
+        text = "---\n".join(to_yaml(redact_tree(untraced(each.object), secrets)) for each in subject.made)
         if self.snapshots.setdefault(path, text) != text:
             others = "give the tests names that differ in letters or digits"
-            return _conclude(subject, "snapshot", f"another test has the snapshot {path}, too; {others}", expected)
+            return _conclude(subject, "snapshot", f"another test also has the snapshot {path}; {others}", expected)
         known = self.read_snapshot(path)
         if known is None:
             message = f"there is no snapshot {path}; run `jobgen test --update`"
@@ -290,17 +309,18 @@ class TestRun:
             return _conclude(subject, "snapshot", "", expected)
         lines = list(unified_diff(known.splitlines(), text.splitlines(), path, "rendered", n=2, lineterm=""))
         found = _conclude(subject, "snapshot", f"the manifest differs from {path}", expected)
-        return found._replace(sources=tuple(lines[:40]))
+        shown = (redact(line, subject.secrets) for line in redact_diff(lines[:40], known))
+        return found._replace(sources=tuple(shown))
 
 
-def _list_sources(traced: Mapping[str, Node], steps: tuple[Step, ...]) -> tuple[str, ...]:
+def _list_sources(traced: Mapping[str, Node], steps: tuple[Step, ...], *, hidden: bool) -> tuple[str, ...]:
     """Return the layers that set a value, the last first."""
     try:
         leaves = list(explain_path(traced, steps))
     except NoSuchFieldError:
         return ()
     return tuple(
-        f"{each.location or 'jobgen'}  {each.layer}: {show(untraced(each.value))}"
+        f"{each.location or 'jobgen'}  {each.layer}: {show(untraced(each.value), hidden=hidden)}"
         for leaf in leaves[:1]
         for each in leaf.assignments[:5]
     )
@@ -332,20 +352,23 @@ def _evaluate_expressions(subject: Subject, obj: Mapping[str, Any], expressions:
     bound = Bound({"object": obj}) if expressions and not message else None
     for node in expressions:
         text = str(value_of(node))
+        # What an expression compares with the value of a secret is one, too.
+        shown = f"`{text}`" if not may_name_secret(text) else "the expression, which names a secret,"
         compiled = compile_cel(text, ("object",)) if bound is not None else None
         if isinstance(compiled, CompileError):
-            message = f"`{text}` is not an expression: {compiled.message}"
+            message = f"{shown} is not an expression: {compiled.message}"
         elif compiled is not None and bound is not None:
             value = compiled(bound)
-            message = "" if value is True else f"`{text}` is {show(value)}, expected `true`"
-            if isinstance(value, Failed):
-                message = f"`{text}` cannot be evaluated: {value.message}"
+            message = f"{shown} cannot be evaluated: {value.message}" if isinstance(value, Failed) else ""
+            if not message and value is not True:
+                message = f"{shown} is {show(redact_tree(value, subject.secrets))}, expected `true`"
         yield _conclude(subject, "cel", message, node)
 
 
 def _conclude(subject: Subject, expectation: str, message: str, node: Node | Location) -> Outcome:
     location = node if isinstance(node, Location) else location_of(node) or subject.test.location
-    return Outcome(subject.test, subject.environment, subject.job.document.name, expectation, message, location)
+    shown = redact(message, subject.secrets)
+    return Outcome(subject.test, subject.environment, subject.job.document.name, expectation, shown, location)
 
 
 def summarize(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:

@@ -23,6 +23,7 @@ from jobgen.pipeline.encoded_results import decode_finding, encode_finding
 from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.rendering.build import identity_of
 from jobgen.rendering.environment import EnvironmentRunner
+from jobgen.rendering.redact_results import redact_shared
 from jobgen.repo.named_paths import read_first
 from jobgen.reports.shard_part import BrokenPartError, ShardPart, pack
 
@@ -145,7 +146,7 @@ class JobTestsResult(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether an expectation is not met, or something cannot be read."""
+        """Return True if an expectation is not met, or something cannot be read."""
         is_wrong = any(finding.severity is Severity.ERROR for finding in self.findings)
         return is_wrong or any(each.message for each in self.outcomes)
 
@@ -193,7 +194,9 @@ def run_tests(
     for done, number in enumerate(numbers):
         notify(done, len(numbers), "tests")
         found: list[Finding] = []
-        results.append(CaseResult(number, list(run.run(tests[number], found)), found))
+        outcomes = list(run.run(tests[number], found))
+        results.append(CaseResult(number, outcomes, redact_shared(opened.config, found)))
+    findings = redact_shared(opened.config, findings)
     if share and not share.is_first:
         # The first shard reports what concerns all tests.
         findings = []

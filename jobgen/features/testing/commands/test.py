@@ -33,7 +33,7 @@ def command(
     shard: str,
     today: str,
 ) -> Result:
-    """Run the tests of jobs, in tests/*.yaml: values, expressions, findings, effects of a change, and snapshots.
+    """Run the job tests in tests/*.yaml: values, expressions, findings, effects of a change, and snapshots.
 
     See docs/tests.md.
     """
