@@ -11,8 +11,10 @@ from jobgen.api.errors import OperationError, UsageError
 from jobgen.api.lint_files import REPOSITORY_FOLDERS, LintRequest, LintRun
 from jobgen.model.builtin_rules import canonical_rule_name
 from jobgen.model.finding import Finding
+from jobgen.repo import layout
 from jobgen.repo.atomic import links_outside, replace_file, sync_folders
-from jobgen.repo.files import read_path
+from jobgen.repo.commit import read_committed
+from jobgen.repo.files import read_file, read_path
 from jobgen.repo.root import find_root
 from jobgen.reports import Suppressed, baseline
 
@@ -47,6 +49,13 @@ def apply_baseline(
         command = f"jobgen lint --write-baseline --baseline {file}"
         raise UsageError(f"there is no baseline `{file}`; write it with `{command}`")
     read = read_path(path, file, root)
+    judge = layout.find_judge(root)
+    below = os.path.relpath(os.path.realpath(path), os.path.realpath(root))
+    if judge is not None and not below.startswith(".."):
+        if not (judge / below).is_file():
+            # The change brings its own baseline.
+            return list(linted.findings), [], 0
+        read = read_file(read_committed(judge / below, file, judge))
     if read.finding:
         raise UsageError(f"`{file}`: {read.finding.message}")
     try:

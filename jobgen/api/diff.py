@@ -12,8 +12,10 @@ from typing import Literal, NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_date, check_format, check_names
 from jobgen.api.project import Project, ProjectPath
-from jobgen.compare.changes import ChangeSet, QueueChanges, compare_snapshots
+from jobgen.compare.changes import ChangeSet, NotCompared, QueueChanges, compare_snapshots
 from jobgen.compare.formats import FORMATS
+from jobgen.compare.governance import Change as Governed
+from jobgen.compare.governance import find_changes
 from jobgen.compare.impact import FieldImpact, Impact
 from jobgen.compare.snapshot import (
     Snapshot,
@@ -26,7 +28,7 @@ from jobgen.compare.snapshot import (
 from jobgen.k8s.secrets import find_secrets, redact_tree
 from jobgen.model.data import Location, Plain
 from jobgen.model.features import find_part, has_part
-from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.model.finding import Finding, Identity
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.model.suggest import did_you_mean
 from jobgen.repo import git
@@ -78,7 +80,7 @@ class ChangedObject(NamedTuple):
     """What the change does to a running job, such as `in place` or `new run`."""
     reason: str
     stops: bool
-    """Whether pods that may be running are deleted."""
+    """True if pods that may be running are deleted."""
     fields: tuple[ChangedField, ...]
 
 
@@ -96,13 +98,17 @@ class DiffResult(NamedTuple):
     text: str
     """The comparison in the requested format; if it failed, empty, or with `html` the page with the errors."""
     findings: tuple[Finding, ...]
-    """The errors that prevent rendering one of the states; then nothing is compared."""
+    """The errors because of which jobs are not compared; if `failed`, those of that state."""
     failed: str
-    """The name of the state that cannot be rendered; empty if both can."""
+    """The name of the state because of which nothing is compared; empty if there is a comparison."""
     queues: tuple[QueueChanges, ...] = ()
     """What changes in the queues of environments that have a ClusterQueue."""
     texts: Mapping[str, str] = MappingProxyType({})
     """The comparison in each of the formats, by name: of `format` and `more_formats`; only `html` if it failed."""
+    not_compared: tuple[NotCompared, ...] = ()
+    """What one of the states cannot render: it is neither added nor removed."""
+    governance: tuple[Governed, ...] = ()
+    """What changes in the settings, teams, policies and schemas that judge a change."""
 
 
 def diff(
@@ -183,7 +189,9 @@ def _diff(
         else:
             texts[name] = FORMATS.render(name, changes)
     objects, names = tuple(map(_to_object, changes.impacts)), (old.name, new.name)
-    return DiffResult(*names, objects, changes.unchanged, texts[first], (), "", changes.queues, texts)
+    errors = tuple(dict.fromkeys((*old.errors, *new.errors)))
+    made = DiffResult(*names, objects, changes.unchanged, texts[first], errors, "", changes.queues, texts)
+    return made._replace(not_compared=changes.not_compared, governance=changes.governance)
 
 
 def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> ChangeSet | DiffResult:
@@ -194,18 +202,19 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> Chang
             names = sorted(filter(None, known))
             hint = f"{did_you_mean(env, names)} (known: {', '.join(names) or 'none'})"
             raise UsageError(f"there is no environment `{env}` in either state{hint}")
-    for side in (old, new):
-        if side.failed:
-            errors = [finding for finding in side.findings if finding.severity is Severity.ERROR]
-            return DiffResult(old.name, new.name, (), 0, "", tuple(errors), side.name)
-    changes = compare_snapshots(old, new)
+    unusable = next((side for side in (old, new) if side.is_unusable), None)
+    changes = None if unusable else compare_snapshots(old, new)
+    if changes is None or not (changes.impacts or changes.unchanged):
+        failed = unusable or next((side for side in (old, new) if side.failed), None)
+        if failed is None:
+            raise NotFoundError(f"there is no job to compare in {old.name} or {new.name}")
+        return DiffResult(old.name, new.name, (), 0, "", tuple(failed.errors), failed.name)
     # Of a secret that changes, only this is shown.
     changes = changes._replace(impacts=tuple(map(_redact, changes.impacts)))
+    changes = changes._replace(governance=tuple(find_changes(old.project.root, new.project.root)))
     find_queue_changes = find_part("diff.queues")
     if find_queue_changes:
-        changes = changes._replace(queues=tuple(find_queue_changes(old, new, changes.impacts)))
-    if not changes.impacts and not changes.unchanged:
-        raise NotFoundError(f"there is no job to compare in {old.name} or {new.name}")
+        changes = changes._replace(queues=tuple(find_queue_changes(changes.old, changes.new, changes.impacts)))
     return changes
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_date, check_format, check_names, check_shard
 from jobgen.api.lint_answers import ask_findings
-from jobgen.api.lint_files import LintRequest, LintRun, resolve_files
+from jobgen.api.lint_files import LintRequest, LintRun, open_judge, resolve_files
 from jobgen.engine.store import Store
 from jobgen.model.finding import Finding, Severity
 from jobgen.rendering.redact import redact_lines
@@ -59,10 +59,12 @@ class LintResult(NamedTuple):
     """The share of the files that was linted, with the results that `merge_reports` needs; None for all files."""
     opinions: tuple[Opinion, ...] = ()
     """How much other tools checked, for `kubeconform` and `second_opinion`."""
+    weaker: tuple[str, ...] = ()
+    """What the settings check less than jobgen does without them."""
 
     @property
     def failed(self) -> bool:
-        """Whether there are errors."""
+        """Return True if there are errors."""
         return self.has_findings(Severity.ERROR)
 
     def has_findings(self, severity: Severity) -> bool:
@@ -72,7 +74,7 @@ class LintResult(NamedTuple):
 
     @property
     def incomplete(self) -> bool:
-        """Whether a broken schema or policy prevented checks."""
+        """Return True if a broken schema or policy prevented checks."""
         return any(finding.rule in _UNCHECKED for finding in self.findings)
 
     def to_report(self, format: str = "text", *, show_suppressed: bool = False) -> Report:  # noqa: A002 -- the option
@@ -107,6 +109,7 @@ class LintResult(NamedTuple):
             taken=self.taken,
             shard=self.shard._replace(show_suppressed=show_suppressed) if self.shard else None,
             prefix=prefix,
+            weaker=self.weaker,
         )
 
     def to_text(self, format: str = "text", *, show_suppressed: bool = False) -> str:  # noqa: A002 -- the option
@@ -127,6 +130,7 @@ def lint(
     environments: Sequence[str] = (),
     stdin: bytes | None = None,
     since: str = "",
+    policy_from: str = "",
     baseline: str = "",
     prune_baseline: bool = False,
     kubeconform: bool = False,
@@ -143,6 +147,8 @@ def lint(
         environments: Names of environments; by default those of the project.
         stdin: A manifest to check in addition.
         since: A Git revision; only findings that are new since then are returned.
+        policy_from: The Git revision whose settings, teams, policies, schemas, baseline and date decide; `.` for those
+            of the folder. By default that of `since`, or else the folder.
         baseline: A baseline file below `path`; the findings that it lists are suppressed.
         prune_baseline: Whether to remove entries from the baseline that no finding matches.
         kubeconform: Whether to run kubeconform too and report disagreements.
@@ -165,7 +171,17 @@ def lint(
     request = LintRequest(
         directory, paths, environments, stdin, kubeconform, today, None, share, second_opinion, strict_files
     )
-    return lint_request(request, since=since, baseline=baseline, prune_baseline=prune_baseline)
+    check_shard_options(request, since=since, prune_baseline=prune_baseline)
+    with open_judge(request, policy_from or since) as judged:
+        return lint_request(judged, since=since, baseline=baseline, prune_baseline=prune_baseline)
+
+
+def check_shard_options(request: LintRequest, *, since: str, prune_baseline: bool = False) -> None:
+    """Raise a UsageError if a share of the files is to be linted in a way that needs all files."""
+    if request.shard and (since or prune_baseline or request.other_tools or request.stdin is not None):
+        raise UsageError(
+            "`--since`, `--fix`, `--kubeconform`, `--second-opinion` and `-` cannot be combined with `--shard`"
+        )
 
 
 def lint_request(
@@ -177,16 +193,15 @@ def lint_request(
     store: Store | None = None,
 ) -> LintResult:
     """Check what a request names; the arguments and exceptions are those of `lint`."""
-    if request.shard and (since or prune_baseline or request.other_tools or request.stdin is not None):
-        raise UsageError(
-            "`--since`, `--fix`, `--kubeconform`, `--second-opinion` and `-` cannot be combined with `--shard`"
-        )
+    check_shard_options(request, since=since, prune_baseline=prune_baseline)
     store = store or open_store(request.directory)
-    linted = _lint_all(request, store, is_compared=bool(since))
     if since:
-        from jobgen.api.since import findings_since
+        from jobgen.api.since import findings_since, set_day
 
-        linted = findings_since(request, since, linted, store).new
+        request = set_day(request, since)
+        linted = findings_since(request, since, _lint_all(request, store, is_compared=True), store).new
+    else:
+        linted = _lint_all(request, store, is_compared=False)
     store.save()
     findings, known, pruned = linted.findings, list[Suppressed](), 0
     if baseline:
@@ -210,9 +225,9 @@ def lint_twice(
 
     Returns the whole lint, that with new findings only, and the findings that are gone.
     """
-    from jobgen.api.since import findings_since
+    from jobgen.api.since import findings_since, set_day
 
-    store = store or open_store(request.directory)
+    store, request = store or open_store(request.directory), set_day(request, since)
     linted = _lint_all(request, store, is_compared=True)
     now = _to_result(request, linted, ())
     compared = findings_since(request, since, linted, store, (*now.findings, *now.merged))
@@ -258,6 +273,7 @@ def _to_result(request: LintRequest, linted: LintRun, known: Sequence[Suppressed
         linted.taken,
         merged,
         opinions=tuple(linted.opinions),
+        weaker=tuple(linted.weaker),
     )
 
 
@@ -303,15 +319,9 @@ def _read_rule_texts(root: Path, rules: Sequence[str]) -> dict[str, RuleText]:
     from jobgen.check.rule_docs import all_docs
     from jobgen.reports import name_rule_page
 
-    docs, shipped = all_docs(root), all_docs(None)
+    docs = all_docs(root)
     return {
-        name: RuleText(
-            doc.category,
-            doc.severity,
-            doc.summary,
-            doc.text or doc.summary,
-            name_rule_page(name) if name in shipped else "",
-        )
+        name: RuleText(doc.category, doc.severity, doc.summary, doc.text or doc.summary, name_rule_page(name))
         for name in rules
         if (doc := docs.get(name))
     }

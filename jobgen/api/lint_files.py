@@ -5,12 +5,14 @@ from __future__ import annotations
 import posixpath
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from jobgen.api.errors import UsageError
 from jobgen.engine.inputs import MISSING
-from jobgen.repo import layout
-from jobgen.repo.commit import CommitPath, Folder, describe_path
+from jobgen.repo import git, layout
+from jobgen.repo.commit import CommitPath, Folder, describe_path, open_commit
 from jobgen.repo.files import EXCLUDED, OTHER_EXTENSION, FileEntry, report_missing_path, report_unread_path
 from jobgen.repo.named_paths import find_files
 from jobgen.repo.root import (
@@ -56,13 +58,15 @@ class LintRequest(NamedTuple):
     """The directory at a commit, if that is linted instead of the files on disk."""
     shard: Shard | None = None
     second_opinion: bool = False
-    """Whether to run all other tools too that are installed."""
+    """True to run all other tools too that are installed."""
     strict_files: bool = False
-    """Whether a file whose objects are not judged is an error."""
+    """True if a file whose objects are not judged is an error."""
     is_compared: bool = False
-    """Whether another revision is linted too, to compare them."""
+    """True if another revision is linted too, to compare them."""
     leaves_objects: bool = False
-    """Whether the objects of jobs are left in the store, for a snapshot of the same files."""
+    """True if the objects of jobs are left in the store, for a snapshot of the same files."""
+    judge: str = ""
+    """The commit whose settings, teams, policies and schemas decide; empty for those of the folder."""
 
     @property
     def other_tools(self) -> tuple[str, ...]:
@@ -80,7 +84,7 @@ class LintFiles(NamedTuple):
 
     root: Folder | None
     whole: bool
-    """Whether the whole repository is rendered."""
+    """True if the whole repository is rendered."""
     jobs: list[FileEntry]
     standalone: list[FileEntry] | None
     """Manifests that are checked by themselves; None if there can be none."""
@@ -126,13 +130,15 @@ class LintRun(NamedTuple):
     taken: Mapping[str, tuple[str, str]]
     """What each file was taken for that is in no jobs repository, and why, by path."""
     rendered: bool = False
-    """Whether it is known that nothing prevents a render."""
+    """True if it is known that nothing prevents a render."""
     accepted: Sequence[Accepted] = ()
     opinions: Sequence[Opinion] = ()
     contents: LintContents | None = None
     """What was read, if nothing prevents a render."""
     runs: Sequence[Run] = ()
     """The runs over the repository and over other files, unless the store has answered."""
+    weaker: Sequence[str] = ()
+    """What the settings check less than jobgen does without them."""
 
 
 def resolve_files(request: LintRequest) -> LintFiles:
@@ -196,6 +202,24 @@ def _find_standalone(
         yield FileEntry(STDIN, content=request.stdin)
 
 
+@contextmanager
+def open_judge(request: LintRequest, revision: str) -> Iterator[LintRequest]:
+    """Read what decides from a revision; raise a UsageError if there is none. `.` is the folder itself.
+
+    Files outside a jobs repository are judged by settings as well, if these are above them.
+    """
+    root = find_root(request.directory.resolve())
+    if revision in ("", ".") or root is None:
+        yield request
+        return
+    try:
+        commit = git.resolve_commit(request.directory, revision)
+        with open_commit(root, commit) as base, layout.judged_by(root, base):
+            yield request._replace(judge=commit)
+    except git.GitError as error:
+        raise UsageError(str(error)) from error
+
+
 def find_lint_root(request: LintRequest) -> Folder | None:
     """Return the jobs repository of a lint.
 
@@ -221,8 +245,8 @@ def read_setting(root: Folder, name: str) -> Any:
         return None
     from jobgen.yamlio.read import read
 
-    documents = read(file.content, file.path).documents
-    return documents[0].data.get(name) if documents else None
+    source = read(file.content, file.path)
+    return next((each.data.get(name) for each in (*source.documents, *source.repaired)), None)
 
 
 def path_below(folder: Folder, root: Folder) -> str | None:
@@ -246,27 +270,39 @@ def _find_unread(root: Folder, paths: Iterable[str], sources: Sequence[FileEntry
         if path == SETTINGS and not what.endswith(MISSING):
             continue
         if what == MISSING:
-            yield report_missing_path(path)
+            yield report_missing_path(path, by_path)
         elif entry is not None and entry.skipped:
             yield report_unread_path(path, f"the file is not read ({entry.skipped}); rename it, or leave it out")
         elif entry is None and not any(each.path.startswith(f"{path}/") and not each.skipped for each in sources):
             yield report_unread_path(path, _NOTHING_READ)
 
 
-def select_findings(findings: Iterable[Finding], request: LintRequest) -> list[Finding]:
-    """Return the findings in the given paths, and those in overlays, policies and kinds, which affect every job."""
+def select_findings(
+    findings: Iterable[Finding], request: LintRequest, find_files: Callable[[Finding], Iterable[str]] = lambda _: ()
+) -> list[Finding]:
+    """Return the findings in the given paths, and those in overlays, policies and kinds, which affect every job.
+
+    `find_files` returns the files whose jobs a finding is about, if it is about certain jobs.
+    """
     repository, standalone = split_paths(request.folder, find_lint_root(request), request.paths)
     if not repository:
         return list(findings)
     named = {path.removeprefix("./").rstrip("/") for path in (*repository, *standalone)}
     wanted = named | ({STDIN} if request.stdin is not None else set())
 
-    def is_selected(file: str) -> bool:
-        if file.startswith(_LAYERS) or file in wanted or "." in wanted:
+    def is_named(file: str) -> bool:
+        if file in wanted or "." in wanted:
             return True
         return any(file[:index] in wanted for index, letter in enumerate(file) if letter == "/")
 
-    return [finding for finding in findings if is_selected(finding.location.file)]
+    def is_selected(finding: Finding) -> bool:
+        file = finding.location.file
+        if is_named(file) or not file.startswith(_LAYERS):
+            return is_named(file)
+        jobs = list(find_files(finding))
+        return not jobs or any(map(is_named, jobs))
+
+    return list(filter(is_selected, findings))
 
 
 def is_repository_file(file: str) -> bool:

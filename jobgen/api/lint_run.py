@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, reduce
 from operator import add
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jobgen.api.lint_files import STDIN, LintContents, LintFiles, LintRequest, LintRun, resolve_files, select_findings
 from jobgen.api.project import select_environments
@@ -16,14 +16,15 @@ from jobgen.api.recognized_files import count_unjudged, name_taken, recognize_fi
 from jobgen.check.rules import all_rules, rule_categories, rule_names
 from jobgen.engine.inputs import FOLDER
 from jobgen.engine.store import Store
-from jobgen.model.builtin_rules import CHANGE_RULES
-from jobgen.model.data import Location, value_of
+from jobgen.model.builtin_rules import CHANGE_RULES, canonical_rule_name
+from jobgen.model.data import Location, untraced, value_of
 from jobgen.model.features import find_part
-from jobgen.model.finding import Finding, Problem, Severity
+from jobgen.model.finding import Finding, Problem, Severity, pluralize
 from jobgen.pipeline.lint_checks import LintChecks
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.locate import locate
+from jobgen.rendering.mended_overlays import keep_independent
 from jobgen.rendering.read_jobs import collect_suppressions
 from jobgen.rendering.run import Run
 from jobgen.rendering.run_state import discard_object, keep_object, load_project
@@ -34,6 +35,7 @@ from jobgen.repo.lock import TREE
 from jobgen.repo.named_paths import read_first
 from jobgen.repo.root import SETTINGS, find_files_of_other_repositories
 from jobgen.repo.walk import find_unmatched_patterns
+from jobgen.reports.consequences import leave_out_consequences
 from jobgen.reports.placeholders import group_placeholders
 from jobgen.reports.suppress import (
     Coverage,
@@ -74,22 +76,33 @@ def find_findings(
     survey = recognize_files(request, files) if files.standalone is not None else None
     runs = _start_runs(request, files, survey, store, cancel)
     objects, opinions = _check_objects(runs, request.other_tools)
+    if request.shard is None and runs[0].entries is None:
+        _check_behind_errors(runs[0], request, store, cancel)
     if survey is not None:
         runs[-1].findings[:] = settle_findings(runs[-1].findings, survey, runs[-1].project)
     by_run = [_collect_comments(run) for run in runs]
     comments = [comment for several in by_run for comment in several]
-    today = request.today or (git.read_commit_date(request.directory) if comments else "")
+    today = request.today or (git.read_day(request.directory) if comments else "")
     coverages = [_find_coverage(run, request) for run in runs]
     rules = rule_names().union(*(run.policies for run in runs))
     findings, suppressed = _apply_comments(runs, by_run, coverages, today, rules, partial(_read_text, files, request))
     accepted = [each for run in runs for each in dict.fromkeys(run.accepted)]
+    if any(each.location.file == SETTINGS for each in runs[0].project.findings):
+        # Nothing is rendered with them, so neither settings nor comments hide them.
+        wrong = [each for each in runs[0].tracer.traced_project().findings if each.location.file == SETTINGS]
+        places = {(each.rule, each.location) for each in wrong}
+        findings = [*wrong, *(each for each in findings if (each.rule, each.location) not in places)]
+        suppressed = [each for each in suppressed if (each.finding.rule, each.finding.location) not in places]
+    find_files = runs[0].find_files
     hidden = [*(each.finding for each in suppressed), *(each.finding for each in accepted)]
-    selected = {each for each in select_findings(hidden, request) if not files.is_excluded(each.location.file)}
+    selected = {
+        each for each in select_findings(hidden, request, find_files) if not files.is_excluded(each.location.file)
+    }
     taken = name_taken(survey, runs[-1].left_out) if survey else {}
     compares_all = request.shard is None or request.shard.is_first
     own = files.jobs if request.shard is None else [each for run in runs if run.entries is None for each in run.own]
     return LintRun(
-        _select_shown(findings, files, request, runs[0].project, taken),
+        _select_shown(findings, files, request, runs[0], taken),
         [each for each in suppressed if each.finding in selected],
         sum(run.files for run in runs) - sum(files.is_excluded(entry.path) for entry in own),
         objects,
@@ -107,7 +120,68 @@ def find_findings(
         contents=_list_contents(runs),
         runs=runs,
         opinions=opinions,
+        weaker=_list_weaker(runs[0].project),
     )
+
+
+_STRENGTH = ("off", *(severity.value for severity in reversed(Severity)))
+
+
+def _list_weaker(project: ProjectConfig) -> list[str]:
+    """Return what the settings of a repository check less than jobgen does without them."""
+    found: list[str] = []
+    for field, shipped in (("rules", _read_severities), ("categories", dict)):
+        written: Any = untraced(project.settings.get(field, {}))
+        known = shipped() if written else {}
+        for name, value in written.items():
+            entries = value if isinstance(value, list) else [value]
+            levels = [str(each["severity"] if isinstance(each, dict) else each) for each in entries]
+            # YAML reads `off` as false.
+            levels = ["off" if level == "False" else level for level in levels]
+            lowest = min(levels, key=_STRENGTH.index, default="error")
+            if _STRENGTH.index(lowest) < _STRENGTH.index(known.get(canonical_rule_name(name), "error")):
+                found.append(f"`{name}` is {lowest}{'' if len(entries) == 1 and value == entries[0] else ' in places'}")
+    for field, what in (("exceptions", "exception"), ("exclude", "excluded pattern")):
+        count = len(project.settings.get(field, ()))
+        found += [pluralize(count, what)] if count else []
+    replaced = [file.path for file in layout.read_own_policies(project.root) if layout.replaces_shipped(file.path)]
+    return [*found, *(f"{path} replaces a policy" for path in replaced if not layout.is_home(project.root))]
+
+
+def _read_severities() -> dict[str, str]:
+    # Imported late: most repositories change no severity.
+    from jobgen.check.rule_docs import all_docs
+
+    return {name: doc.severity.value for name, doc in all_docs(None).items()}
+
+
+def _check_behind_errors(
+    run: Run, request: LintRequest, store: Store | None, cancel: Callable[[int, int], None] | None
+) -> None:
+    """Add what is wrong with environments besides the errors of their overlays, and remove what follows from these."""
+    has_settings_errors = any(each.location.file == SETTINGS for each in run.project.findings)
+    if len(run.runners) == len(run.selected) and not has_settings_errors:
+        return
+    findings: list[Sequence[Finding]] = []
+    for how in (config.LEFT_OUT, config.FILLED):
+        project = load_project(store, run.project.root, request.today, how)
+        mended = Run(
+            project,
+            run.selected,
+            finish=discard_object,
+            progress=cancel or (lambda _, __: None),
+            checks=LintChecks(),
+            jobs=run.jobs,
+            store=store,
+            is_cancellable=cancel is not None,
+        )
+        for _ in mended:
+            pass
+        findings.append(mended.findings)
+        run.owners |= mended.owners
+        run.seen |= mended.seen
+    layers, has_gaps = run.prepared_findings, project.has_gaps
+    run.findings[:] = keep_independent(run.findings, findings[0], findings[1], layers, has_gaps=has_gaps)
 
 
 def _check_objects(runs: Sequence[Run], tools: Sequence[str]) -> tuple[int, list[Opinion]]:
@@ -130,11 +204,12 @@ def _select_shown(
     findings: Sequence[Finding],
     files: LintFiles,
     request: LintRequest,
-    project: ProjectConfig,
+    run: Run,
     taken: Mapping[str, tuple[str, str]],
 ) -> list[Finding]:
     """Return the findings in the files that were asked for, and those about the rendered tree and unjudged files."""
-    shown = select_findings(findings, request)
+    project = run.project
+    shown = select_findings(findings, request, run.find_files)
     compares_all = request.shard is None or request.shard.is_first
     shown += _check_rendered_tree(files, request, project) if compares_all else ()
     shown = [finding for finding in shown if not files.is_excluded(finding.location.file)]
@@ -190,13 +265,13 @@ def _start_runs(
     runs: list[Run] = []
     if files.whole and files.root is not None:
         checks = LintChecks(keeps_objects=keeps_objects)
-        selected = select_environments(project, request.envs)
+        selected = select_environments(project, request.envs, is_lint=True)
         runs.append(start(project, selected, jobs=files.jobs, checks=checks))
         runs[-1].leaves_objects = request.leaves_objects and request.committed is None
     if survey is not None:
         # Files by themselves are checked as they are written.
         project = project._replace(as_written=True)
-        selected = select_environments(project, request.envs) if request.envs else [""]
+        selected = select_environments(project, request.envs, is_lint=True) if request.envs else [""]
         checks = LintChecks(keeps_objects=keeps_objects)
         runs.append(start(project, selected, entries=survey.entries, checks=checks))
     return runs
@@ -286,7 +361,11 @@ def _apply_comments(
 def _report_templates(
     project: config.ProjectConfig, findings: list[Finding], read_text: Callable[[str], str]
 ) -> list[Finding]:
-    """The findings, with one about all placeholders of a file, unless that rule is off or another one is mandatory."""
+    """The findings without consequences, with one about all placeholders of a file.
+
+    These are kept if that rule is off or another one is mandatory.
+    """
+    findings = leave_out_consequences(findings, read_text)
     free = [finding for finding in findings if finding.rule not in project.mandatory]
     left, grouped = group_placeholders(free, read_text)
     if not grouped:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,20 +23,22 @@ from jobgen.api.lint_files import (
     split_paths,
 )
 from jobgen.compare.change_rules import ChangedFiles, check_change
+from jobgen.compare.governance import find_changed_files, find_changes, to_findings
 from jobgen.engine.store import Store
 from jobgen.engine.workers import run_beside
 from jobgen.model.builtin_rules import UNREAD_RULES, original_rule_name
-from jobgen.model.data import TracedKey, TracedList, TracedScalar, untraced
-from jobgen.model.finding import Finding
+from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, untraced
+from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import format_pointer, list_item_names
+from jobgen.pipeline.policies import load_policies
 from jobgen.rendering.result_inputs import digest_entry
-from jobgen.rendering.run_state import digest_layers
-from jobgen.repo import git
+from jobgen.rendering.run_state import digest_layers, load_project
+from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder, open_commit
 from jobgen.repo.files import is_manifest_name
 from jobgen.repo.named_paths import read_first
-from jobgen.repo.root import find_root
+from jobgen.repo.root import SETTINGS, find_root
 from jobgen.reports.suppress import apply_suppressions
 from jobgen.yamlio.read import read
 
@@ -227,12 +229,13 @@ def findings_since(
             root = find_root(old.resolve()) or old
             # The same files and environments at the commit, as far as it has them.
             envs = [env for env in request.envs if (root / "overlays" / env).is_dir()]
-            today = request.today or git.read_commit_date(request.directory)
+            today = request.today or git.read_day(request.directory)
             then = request._replace(committed=old, paths=_list_old_paths(request, old), envs=envs, today=today)
             days = request.today or old.commit.date, today
             check = partial(check_change, old, request.directory, request.envs, days, store=store)
+            governed = _check_governance(request, root, now, store)
             before, found = _lint_and_check(request, then, now, store, check)
-            changes = select_findings(found, request)
+            changes = [*select_findings(found, request), *governed]
             # Where nothing can be linted at the revision, all findings are new.
             known = before.findings if before else []
             gone = find_new(Side(known, (root, old)), Side(shown, (request.directory,))) if shown is not None else []
@@ -270,20 +273,59 @@ def _lint_and_check(
     check: Callable[[ChangedFiles | None], list[Finding]],
 ) -> tuple[LintRun | None, list[Finding]]:
     """Lint the old side, and find the problems of the change, in another process if both take long."""
+    own = find_root(request.directory.resolve())
+
+    def check_own(changed: ChangedFiles | None) -> list[Finding]:
+        """Find what the merge does with the settings that it brings. If these differ, any job can change."""
+        with layout.judged_by(own, None) if own else nullcontext():
+            is_other = own and now.contents and request.judge and digest_layers(own) != now.contents.digests[""]
+            return check(None if is_other else changed)
+
     if request.envs and not then.envs:
-        return None, check(None)
+        return None, check_own(None)
     try:
         files = resolve_files(then)
     except JobgenError:
-        return None, check(None)
+        return None, check_own(None)
     likely = _predict_changed(now.contents, files)
-    with run_beside(lambda: check(likely), len(files.jobs) if likely is not None else 0) as wait:
+    with run_beside(lambda: check_own(likely), len(files.jobs) if likely is not None else 0) as wait:
         try:
             before = ask_findings(then, store)
         except JobgenError:
             before = None
         changed = _find_changed(now.contents, before and before.contents)
-        return before, wait() if likely is not None and changed == likely else check(changed)
+        return before, wait() if likely is not None and changed == likely else check_own(changed)
+
+
+def _check_governance(request: LintRequest, old: Folder, now: LintRun, store: Store) -> list[Finding]:
+    """Return what a change does to the rules that it is judged by, and the errors of files that do not judge it."""
+    root = find_root(request.directory.resolve())
+    if root is None:
+        return []
+    judge, judging = layout.find_judge(root), load_project(store, root, request.today)
+    with layout.judged_by(root, None):
+        changed = find_changed_files(judge or old, root)
+        changes = find_changes(judge or old, root) if changed else []
+        # What judges is read from elsewhere, so nothing else reports what is wrong with the files that will.
+        wrong = [*load_project(store, root, request.today).findings, *load_policies(root).findings] if changed else []
+    found = [*to_findings(changes, is_judged=judge is not None), *_check_dates(request)]
+    found += (each for each in wrong if each.location.file in changed and each not in now.findings) if judge else ()
+    return list(filter(None, map(judging.apply_severity, found)))
+
+
+def _check_dates(request: LintRequest) -> Iterator[Finding]:
+    """Report a commit that says that it is older than its parent: exceptions would hold that have expired."""
+    own, newest = git.read_commit_date(request.directory), git.read_day(request.directory, ci=False)
+    if own and own < newest:
+        message = f"the date of this commit is {own}, before that of its parent, {newest}; the later one decides"
+        yield Finding("backdated-commit", "meta", Severity.WARNING, message, Location(SETTINGS, 1, 1))
+
+
+def set_day(request: LintRequest, revision: str) -> LintRequest:
+    """Return a request whose date is not before that of the revision that it is compared with."""
+    then = git.read_day(request.directory, revision, ci=False)
+    is_later = not request.today and then > git.read_day(request.directory)
+    return request._replace(today=then) if is_later else request
 
 
 def _predict_changed(now: LintContents | None, before: LintFiles) -> ChangedFiles | None:

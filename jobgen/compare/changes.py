@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import reduce
 from typing import NamedTuple
 
+from jobgen.compare.governance import Change as Governed
 from jobgen.compare.impact import Action, Impact, assess_addition, assess_change, assess_removal
 from jobgen.compare.operator_behavior import RANK, Effect
 from jobgen.compare.snapshot import Pair, Snapshot, match_some
@@ -15,6 +17,9 @@ from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.finding import Identity
 from jobgen.pipeline.object_summary import list_groups
+from jobgen.rendering.environment import Rendered
+from jobgen.rendering.left_out import LeftOut, LeftOutFile, join_environments
+from jobgen.repo.files import read_file
 
 UNKNOWN, PREEMPTED = "unknown", "preempted"
 
@@ -135,6 +140,15 @@ class GroupTotal(NamedTuple):
     after: ResourceTotals
 
 
+class NotCompared(NamedTuple):
+    """Jobs of a file, or an environment, that one side cannot render, so that they are neither added nor removed."""
+
+    side: str
+    """The name of the state that has the errors."""
+    is_old: bool
+    left_out: LeftOutFile
+
+
 class ChangeSet(NamedTuple):
     """All impacts, most severe first, and the totals."""
 
@@ -145,6 +159,15 @@ class ChangeSet(NamedTuple):
     totals: tuple[GroupTotal, ...]
     queues: tuple[QueueChanges, ...] = ()
     """What changes in the queues of environments; empty if no environment has a ClusterQueue."""
+    not_compared: tuple[NotCompared, ...] = ()
+    governance: tuple[Governed, ...] = ()
+    """What changes in the settings, teams, policies and schemas that judge a change."""
+
+    def name_environments(self, names: Iterable[str]) -> str:
+        """Name environments, each once; three or more that are all of both sides are `all environments`."""
+        named = list(dict.fromkeys(filter(None, names)))
+        known = {env for side in (self.old, self.new) for env in (*side.environments, *side.project.environments())}
+        return "all environments" if len(named) > 2 and known - {""} == {*named} else ", ".join(named)
 
     def count(self, action: Action) -> int:
         """Count the objects that are added, removed or changed."""
@@ -162,8 +185,55 @@ class ChangeSet(NamedTuple):
 
 
 def compare_snapshots(old: Snapshot, new: Snapshot) -> ChangeSet:
-    """Compare two snapshots object by object."""
-    return compare_pairs(old, new, match_some(old, new, old.objects, new.objects))
+    """Compare two snapshots object by object. What one of them cannot render is in neither of those of the result."""
+    pairs = match_some(old, new, old.objects, new.objects)
+    if not old.left_out and not new.left_out:
+        return compare_pairs(old, new, pairs)
+    compared: list[Pair] = []
+    aside: dict[int, list[Rendered]] = {}
+    for before, after in pairs:
+        alone, other, here = (before, new, old) if before else (after, old, new)
+        cause = _find_left_out(here, other, alone) if alone and not (before and after) else None
+        if cause is None or alone is None:
+            compared.append((before, after))
+        else:
+            aside.setdefault(id(cause), []).append(alone)
+    sides: list[Snapshot] = []
+    for number, side in enumerate((old, new)):
+        sides.append(copy.copy(side))
+        sides[-1].objects = [one for one in (pair[number] for pair in compared) if one is not None]
+    found = (*_list_not_compared(old, aside, is_old=True), *_list_not_compared(new, aside, is_old=False))
+    return compare_pairs(sides[0], sides[1], compared)._replace(not_compared=found)
+
+
+def _find_left_out(here: Snapshot, other: Snapshot, alone: Rendered) -> LeftOut | None:
+    """Return why the other side may lack an object of this side although it has its job: what it cannot render."""
+    file, env = alone.location.file, alone.env
+    found = next((each for each in other.left_out if each.concerns(file, env)), None)
+    if found is not None or file in other.files:
+        return found
+    # The job may have moved to another file, which cannot be rendered.
+    document = here.job(alone).document
+    names = {alone.identity.name, document.name, document.sweep} - {""}
+    moved = (each for each in other.left_out if each.file and each.file not in here.files and each.env in (None, env))
+    return next((each for each in moved if _may_define(other, each, names)), None)
+
+
+def _may_define(side: Snapshot, left_out: LeftOut, names: set[str]) -> bool:
+    """Return True if a file that cannot be rendered has a job with one of these names, as far as it can be read."""
+    if left_out.names:
+        return not names.isdisjoint(left_out.names)
+    content = read_file(side.files[left_out.file]).content
+    return any(name.encode() in content for name in names)
+
+
+def _list_not_compared(side: Snapshot, aside: Mapping[int, Sequence[Rendered]], *, is_old: bool) -> list[NotCompared]:
+    """List what a side cannot render. What it cannot read has the names of the objects that the other side has."""
+    named: list[LeftOut] = []
+    for each in side.left_out:
+        names = each.names or tuple(one.identity.name for one in aside.get(id(each), ()) if not one.companion)
+        named.append(each._replace(names=names if each.file else ()))
+    return [NotCompared(side.name, is_old, each) for each in join_environments(named)]
 
 
 def compare_pairs(old: Snapshot, new: Snapshot, pairs: Iterable[Pair]) -> ChangeSet:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import reduce
 from typing import NamedTuple
 
@@ -20,10 +20,14 @@ from jobgen.model.path import format_dotted
 _MAX_FIELDS = 12
 """Fields of one object that are shown; the others are counted."""
 _MAX_WIDTH = 60
+_MAX_LINES = 4
+"""Lines of a value that are named: each environment may have its own."""
 
 
 class FieldRow(NamedTuple):
     """A changed field of a group: its values, its outcome, and the lines that wrote the new and the old value.
+
+    These are the lines of the first object of the group, in each of its environments.
 
     `other_roles` are the roles in which the same field changed in the same way.
     """
@@ -42,6 +46,8 @@ class ImpactGroup(NamedTuple):
     """Objects with identical changes; `hidden` counts the fields that are not shown."""
 
     members: tuple[Impact, ...]
+    names: tuple[str, ...]
+    """The objects, each with its environments; and with its file, if no field has one."""
     rows: tuple[FieldRow, ...]
     hidden: int
 
@@ -78,35 +84,45 @@ def group_fields(changes: ChangeSet, limit: int) -> Iterator[FieldGroup]:
 
 def group_impacts(changes: ChangeSet) -> Iterator[ImpactGroup]:
     """Yield the groups one by one; causes are looked up per group, because most formats show only a few."""
-    for members in _group_members(changes):
-        roles, first = _group_roles(members[0].fields), members[0]
+    for titles in _group_titles(changes):
+        first, *_ = found = next(iter(titles.values()))
+        roles = _group_roles(first.fields)
         paths = [fields[0].change.path for fields in roles[:_MAX_FIELDS]]
-        new_causes = find_causes(changes.new, first.new, paths) if first.new and paths else {}
-        old_causes = find_causes(changes.old, first.old, paths) if first.old and paths else {}
+        new_causes = [find_causes(changes.new, one.new, paths) for one in found if one.new and paths]
+        old_causes = [find_causes(changes.old, one.old, paths) for one in found if one.old and paths]
         rows = tuple(
-            make_row(fields)._replace(cause=_format_location(new_causes, path), was=_format_location(old_causes, path))
+            make_row(fields)._replace(cause=_join_locations(new_causes, path), was=_join_locations(old_causes, path))
             for fields, path in zip(roles, paths, strict=False)
         )
-        yield ImpactGroup(members, rows, len(roles) - len(rows))
+        names = tuple(_name_object(changes, title, ones) for title, ones in titles.items())
+        yield ImpactGroup(tuple(one for ones in titles.values() for one in ones), names, rows, len(roles) - len(rows))
 
 
-def _group_members(changes: ChangeSet) -> list[tuple[Impact, ...]]:
-    """Group identical changes in the same environments, so that each environment with a change is in a headline.
+_Titles = dict[str, list[Impact]]
+"""Objects by title. Those of several environments have one title, also if each has a namespace of its own."""
 
-    A removal is grouped with others of its environment only.
-    """
-    same: dict[Hashable, dict[str, list[Impact]]] = {}
+
+def _group_titles(changes: ChangeSet) -> list[_Titles]:
+    """Group identical changes in the same environments, so that each environment with a change is in a headline."""
+    places: dict[Hashable, dict[str, set[str]]] = {}
     for one in changes.impacts:
-        alone = one.current.env if one.action == "removed" else ""
-        same.setdefault((one.action, one.outcome, _describe_fields(one), alone), {}).setdefault(
-            _format_title(one), []
-        ).append(one)
-    groups: dict[Hashable, list[Impact]] = {}
-    for key, titles in same.items():
-        for ones in titles.values():
-            groups.setdefault((key, *(one.current.env for one in ones)), []).extend(ones)
+        places.setdefault(_title(one, bare=True), {}).setdefault(one.current.env, set()).add(_title(one))
+    same: dict[Hashable, _Titles] = {}
+    for one in changes.impacts:
+        bare = _title(one, bare=True)
+        # Two objects of one environment that differ only in the namespace keep it.
+        is_one = all(len(titles) == 1 for titles in places[bare].values())
+        shared = set[str]().union(*places[bare].values())
+        title = bare if is_one and len(shared) > 1 else _title(one)
+        key = (one.action, one.outcome, one.stops, _describe_fields(one))
+        same.setdefault(key, {}).setdefault(title, []).append(one)
+    groups: dict[Hashable, _Titles] = {}
+    for change, titles in same.items():
+        for title, ones in titles.items():
+            name = title if len(ones) > 1 else _title(ones[0])
+            groups.setdefault((change, *(one.current.env for one in ones)), {})[name] = ones
     order = {id(one): position for position, one in enumerate(changes.impacts)}
-    return sorted(map(tuple, groups.values()), key=lambda group: order[id(group[0])])
+    return sorted(groups.values(), key=lambda titles: order[id(next(iter(titles.values()))[0])])
 
 
 def _describe_fields(one: Impact) -> Hashable:
@@ -139,8 +155,11 @@ def make_row(fields: tuple[FieldImpact, ...]) -> FieldRow:
     return FieldRow(format_dotted(path), others, op, one, other, outcome, "", "")
 
 
-def _format_location(causes: dict[FieldPath, Cause], path: FieldPath) -> str:
-    return f"{causes[path].location.file}:{causes[path].location.line}" if path in causes else ""
+def _join_locations(several: Sequence[dict[FieldPath, Cause]], path: FieldPath) -> str:
+    found = [causes[path].location for causes in several if path in causes]
+    lines = list(dict.fromkeys(f"{location.file}:{location.line}" for location in found))
+    more = f" and {len(lines) - _MAX_LINES} more" if len(lines) > _MAX_LINES else ""
+    return ", ".join(lines[:_MAX_LINES]) + more
 
 
 def _shorten(text: str, start: int) -> str:
@@ -152,25 +171,18 @@ def _format_value(value: Node) -> str:
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 
-def list_members(group: ImpactGroup) -> list[str]:
-    """The objects of a group, each with its environments; and with its file, if no field has one."""
-    found: dict[str, list[Impact]] = {}
-    for one in group.members:
-        found.setdefault(_format_title(one), []).append(one)
-    lines: list[str] = []
-    for title, ones in found.items():
-        envs = ", ".join(one.current.env for one in ones if one.current.env)
-        location = ones[0].current.location
-        file = "" if ones[0].fields else f" ({location.file}:{location.line})"
-        lines.append(f"{title}{f' in {envs}' if envs else ''}{file}")
-    return lines
+def _name_object(changes: ChangeSet, title: str, ones: Sequence[Impact]) -> str:
+    envs = changes.name_environments(one.current.env for one in ones)
+    location = ones[0].current.location
+    file = "" if ones[0].fields else f" ({location.file}:{location.line})"
+    return f"{title}{f' in {envs}' if envs else ''}{file}"
 
 
-def _format_title(one: Impact) -> str:
-    """The identity of an object; if it replaces another object, both identities."""
-    if one.is_replaced and one.old and one.new:
-        return f"{one.old.identity} → {one.new.identity}"
-    return str(one.current.identity)
+def _title(one: Impact, *, bare: bool = False) -> str:
+    """The identity of an object, without its namespace if `bare`; if it replaces another object, both identities."""
+    found = [one.old, one.new] if one.is_replaced else [one.current]
+    names = (made.identity._replace(namespace="") if bare else made.identity for made in found if made)
+    return " → ".join(map(str, names))
 
 
 ACTIONS: tuple[Action, ...] = ("added", "removed", "changed")
@@ -194,21 +206,29 @@ def format_warning(changes: ChangeSet) -> str:
 
 
 def list_totals(changes: ChangeSet) -> Iterator[tuple[str, ...]]:
-    """The totals that change: environment, whose they are (a namespace, team or queue), GPUs, CPU and memory."""
+    """The totals that change: environments, whose they are (a namespace, team or queue), GPUs, CPU and memory.
+
+    Equal totals of several environments are one. A namespace with all resources of its environment is not listed.
+    """
+    whole = {total.env: (total.before, total.after) for total in changes.totals if total.by == "environment"}
+    found: dict[tuple[str, ...], list[str]] = {}
     for total in changes.totals:
-        if total.before.amounts != total.after.amounts:
+        is_whole = total.by == "namespace" and (total.before, total.after) == whole.get(total.env)
+        if total.before.amounts != total.after.amounts and not is_whole:
             name = total.by if total.by == "environment" else f"{total.by} {total.name}"
             shown = zip(_MEASURES, total.before.amounts, total.after.amounts, strict=True)
             amounts = (_format_delta(old, new, format_amount) for (_, format_amount), old, new in shown)
-            yield total.env, name, *amounts
+            found.setdefault((name, *amounts), []).append(total.env)
+    for (name, *shown_amounts), envs in found.items():
+        yield changes.name_environments(envs), f"{name} (each)" if len(envs) > 1 else name, *shown_amounts
 
 
-def format_resources(before: ResourceTotals, after: ResourceTotals) -> str:
-    """The requested resources that change."""
-    shown = zip(_MEASURES, before.amounts, after.amounts, strict=True)
-    return ", ".join(
-        f"{name} {_format_delta(old, new, format_amount)}" for (name, format_amount), old, new in shown if old != new
-    )
+def format_resources(group: ImpactGroup) -> str:
+    """The requested resources that change, of all objects together."""
+    before, after = group.totals
+    measured = zip(_MEASURES, before.amounts, after.amounts, strict=True)
+    shown = [f"{name} {_format_delta(old, new, show)}" for (name, show), old, new in measured if old != new]
+    return ", ".join(shown) + (" in all" if shown and len(group.members) > 1 else "")
 
 
 def _format_delta(before: int, after: int, format_amount: _Formatter) -> str:

@@ -22,10 +22,10 @@ class Edit(NamedTuple):
     old: Mapping[str, Node]
     new: Mapping[str, Node]
     suspended: bool = False
-    """Whether the job has no pods because it is suspended."""
+    """True if the job has no pods because it is suspended."""
     release: Release = NEWEST_RELEASE
     queued: bool = False
-    """Whether Kueue manages it."""
+    """True if Kueue manages it."""
     gates: frozenset[str] = frozenset()
     values: tuple[Node, Node] = (None, None)
 
@@ -274,7 +274,7 @@ IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
     ),
     _Job(
         "spec/completions",
-        reason="the completions of a Job are immutable, unless it is indexed and `parallelism` changes to the same",
+        reason="the completions of a Job are immutable, unless it is indexed and `parallelism` equals them",
         rejects=_has_fixed_completions,
     ),
     _Job(_list_scheduling(_JOB_TEMPLATE), reason=_ADMITTED, rejects=lambda edit: edit.queued),

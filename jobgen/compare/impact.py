@@ -169,7 +169,7 @@ class Impact(NamedTuple):
 
     @property
     def is_replaced(self) -> bool:
-        """Whether an object with another identity replaces the old one."""
+        """Return True if an object with another identity replaces the old one."""
         return self.old is not None and self.new is not None and self.old.identity[1:] != self.new.identity[1:]
 
 
@@ -246,9 +246,8 @@ def _assess_replacement(
     impact: Impact, old_manifest: Manifest, new_manifest: Manifest, changes: list[FieldChange]
 ) -> Impact:
     """Another name, namespace or kind is another object, which has all changed fields from the start."""
-    assert impact.old is not None
-    kept, identity = _why_kept(old_manifest), impact.old.identity
-    old_object = f"{kept}, so `{identity}` stays beside it" if kept else f"`{identity}` is deleted"
+    kept = _why_kept(old_manifest)
+    old_object = f"{kept}, so the old one stays beside it" if kept else "the old one is deleted"
     effect = Effect.NEW_RUN if runs_pods(new_manifest) else Effect.IN_PLACE
     outcome = Outcome(effect, "the new object is created with this value")
     return impact._replace(
@@ -291,6 +290,7 @@ def _assess_by_operator(change: FieldChange, old_manifest: Manifest, new_manifes
         operator,
         new_manifest.kind_name,
         new_manifest.cluster.find_version(operator),
+        new_manifest.cluster.find_version("kueue"),
         # Kueue's webhook reads the new object for changes of metadata. For other fields, a job that is or was suspended
         # has no pods yet. A queued job may have been admitted, whatever `suspend` says in Git.
         suspended=suspended if change.path[:1] == ("metadata",) else (was_suspended or suspended) and not queued,

@@ -46,15 +46,17 @@ class JobState(NamedTuple):
     operator: str = ""
     kind: str = ""
     version: str = ""
+    kueue: str = ""
+    """The declared version of Kueue."""
     suspended: bool = False
-    """Whether it has no pods because it is suspended."""
+    """True if it has no pods because it is suspended."""
     queued: bool = False
-    """Whether Kueue manages it."""
+    """True if Kueue manages it."""
     elastic: bool = False
     on_both_sides: bool = True
-    """Whether the field has a value on both sides."""
+    """True if the field has a value on both sides."""
     partial: bool = False
-    """Whether Kueue may admit only some of its pods."""
+    """True if Kueue may admit only some of its pods."""
     upgrade: str = ""
     """The `upgradeStrategy` of a RayCluster or RayService; empty if it is the default."""
 
@@ -71,6 +73,7 @@ class Behavior(NamedTuple):
     reason: str
     kinds: str = ""
     span: VersionRange = VersionRange()
+    kueue: VersionRange = VersionRange()
     suspended: bool | None = None
     queued: bool | None = None
     elastic: bool | None = None
@@ -83,14 +86,19 @@ class Behavior(NamedTuple):
         return (
             state.operator in (self.operators or state.operator).split()
             and (not self.kinds or state.kind in self.kinds.split())
-            and all(wanted in (None, known) for wanted, known in zip(self[6:], state[3:], strict=True))
+            and all(wanted in (None, known) for wanted, known in zip(self[7:], state[4:], strict=True))
             and self.span.contains(state.version)
+            and self.kueue.contains(state.kueue)
             and any(path == known or path.startswith(f"{known}/") for known in self.paths.split())
         )
 
 
 _IN_PLACE, _NO_EFFECT, _RESTART, _REJECTED = Effect.IN_PLACE, Effect.NO_EFFECT, Effect.RESTART, Effect.REJECTED
-_REQUEUED = "Kueue stops the {} and queues it again, because it differs from what was admitted"
+# Every release since 0.3 compares counts, and containers and init containers in all fields.
+_REQUEUED = (
+    "Kueue stops the {} and queues it again, because the number of pods and every field of containers "
+    "must stay as admitted"
+)
 _SCALED = "pods are added or removed"
 _SUSPENDED = "the job is suspended; its pods will be created with the new value"
 _NOT_COMPARED_REASON = "KubeRay does not compare it; only pods that are created later use the new value"
@@ -237,6 +245,16 @@ _TensorStack = partial(Behavior, "tensorstack")
 
 BEHAVIORS: tuple[Behavior, ...] = (
     Behavior("", "status", _NO_EFFECT, "the operator owns the status"),
+    Behavior(
+        _KUEUE,
+        "metadata/labels/kueue.x-k8s.io~1priority-class",
+        _IN_PLACE,
+        "since 0.15, Kueue changes the priority of the workload, and the job keeps running",
+        kueue=VersionRange("0.15"),
+        suspended=False,
+        queued=True,
+        on_both_sides=True,
+    ),
     # Kueue's webhook compares these labels while the job is not suspended.
     Behavior(
         _KUEUE,
@@ -269,8 +287,7 @@ BEHAVIORS: tuple[Behavior, ...] = (
     _V1(
         "role/replicas role/template/spec/containers role/template/spec/initContainers",
         _RESTART,
-        "Kueue stops the job and queues it again, because it differs from what was admitted; "
-        "newer Kueue versions do so only for replicas and resources",
+        _REQUEUED.format("job"),
         suspended=False,
         queued=True,
     ),
@@ -327,7 +344,9 @@ def predict_outcome(path: str, state: JobState) -> Outcome:
     found = next((behavior for behavior in BEHAVIORS if behavior.matches(path, state)), None)
     if found is None:
         return Outcome(_IN_PLACE, "the API server updates the object")
-    return Outcome(found.effect, found.reason)
+    # All versions do the same; who declares one is told that this one does.
+    named = found.reason.replace("Kueue stops", f"Kueue {state.kueue} stops") if state.kueue else found.reason
+    return Outcome(found.effect, named)
 
 
 def select_worst(outcomes: Iterable[Outcome]) -> Outcome:

@@ -26,6 +26,7 @@ from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import Rendered
 from jobgen.rendering.expand import JobDocument
 from jobgen.rendering.file_result import FileParts
+from jobgen.rendering.left_out import LeftOut
 from jobgen.rendering.result_inputs import concerns_others, digest_entry, make_key
 from jobgen.rendering.run import Run
 from jobgen.rendering.run_state import RunState, digest_layers, load_project, make_tracer
@@ -62,14 +63,23 @@ class Snapshot:
     folder: Folder
     """What the paths of files are relative to."""
     is_tree: bool = False
-    """Whether the objects were read from manifests; otherwise they were rendered from jobs."""
+    """True if the objects were read from manifests; otherwise they were rendered from jobs."""
+    left_out: Sequence[LeftOut] = ()
+    """Jobs and environments that cannot be rendered."""
+    is_unusable: bool = False
+    """True if the settings, a kind, a team or a runtime has errors, so that the objects may be wrong."""
     _checkers: dict[str, Checker] = field(default_factory=dict)
     _schemas: dict[tuple[str, str, str], bytes] = field(default_factory=dict)
 
     @property
     def failed(self) -> bool:
-        """Whether an error prevents the snapshot from being rendered."""
-        return any(finding.severity is Severity.ERROR for finding in self.findings)
+        """Return True if there are errors, so that the snapshot is not complete."""
+        return bool(self.errors)
+
+    @property
+    def errors(self) -> list[Finding]:
+        """The findings that are errors."""
+        return [finding for finding in self.findings if finding.severity is Severity.ERROR]
 
     @cached_property
     def tracer(self) -> Tracer:
@@ -172,7 +182,9 @@ def snapshot_repository(
     run = Run(project, chosen, jobs=list(jobs.values()), store=store)
     if summarized:
         run.summarize = partial(_find_summaries, run, summarized)
-    snapshot = Snapshot(name, project, chosen, list(run), run.findings, jobs, root)
+    objects = list(run)
+    snapshot = Snapshot(name, project, chosen, objects, run.findings, jobs, root)
+    snapshot.left_out, snapshot.is_unusable = run.not_rendered, run.has_broken_layers
     snapshot.tracer = make_tracer(store, project)
     return snapshot
 
@@ -208,8 +220,16 @@ def snapshot_tree(folder: Folder, name: str, envs: Sequence[str] = (), today: st
     tops = ((one, one.location.file.partition("/")[0]) for one in run)
     objects = [one._replace(env=top if top in rendered else "") for one, top in tops]
     wanted = [one for one in objects if not envs or one.env in envs]
-    findings = [finding for finding in run.findings if finding.rule not in _NOT_AN_OBJECT]
-    return Snapshot(name, project, rendered or [""], wanted, findings, files, folder, is_tree=True)
+    findings = _drop_others(run.findings)
+    snapshot = Snapshot(name, project, rendered or [""], wanted, findings, files, folder, is_tree=True)
+    # The environments of a tree are its folders.
+    found = (each._replace(env=None, errors=_drop_others(each.errors)) for each in run.not_rendered)
+    snapshot.left_out, snapshot.is_unusable = [each for each in found if each.errors], run.has_broken_layers
+    return snapshot
+
+
+def _drop_others(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    return tuple(finding for finding in findings if finding.rule not in _NOT_AN_OBJECT)
 
 
 class Cause(NamedTuple):

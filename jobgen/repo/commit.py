@@ -29,17 +29,17 @@ class Entry(NamedTuple):
 
     @property
     def is_folder(self) -> bool:
-        """Whether it is a folder."""
+        """Return True if it is a folder."""
         return stat.S_ISDIR(self.mode)
 
     @property
     def is_link(self) -> bool:
-        """Whether it is a symbolic link."""
+        """Return True if it is a symbolic link."""
         return stat.S_ISLNK(self.mode)
 
     @property
     def is_file(self) -> bool:
-        """Whether it is a regular file; a submodule is neither a file nor a folder."""
+        """Return True if it is a regular file; a submodule is neither a file nor a folder."""
         return stat.S_ISREG(self.mode)
 
 
@@ -287,7 +287,7 @@ def open_commit(folder: Path, name: str) -> Iterator[CommitPath]:
 
 def read_date(folder: Folder) -> str:
     """The date of the commit that a folder belongs to; empty without a commit."""
-    return folder.commit.date if isinstance(folder, CommitPath) else git.read_commit_date(folder)
+    return folder.commit.date if isinstance(folder, CommitPath) else git.read_day(folder)
 
 
 def walk_committed(root: CommitPath, top: str, suffixes: tuple[str, ...]) -> Iterator[FileEntry]:

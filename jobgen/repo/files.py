@@ -13,6 +13,7 @@ from jobgen.model.data import Location, ValidFields
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_WALKED_BYTES, MAX_WALKED_ENTRIES, MAX_WALKED_FILES
+from jobgen.model.suggest import did_you_mean
 from jobgen.repo.atomic import links_outside
 
 KUSTOMIZATION_NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
@@ -92,9 +93,9 @@ class FileEntry(NamedTuple):
     skipped: str = ""
     """Why the file, or the folder, is not read: one of the reasons below."""
     optional: bool = False
-    """Whether the file may be something else than a manifest: it was found in a folder that holds any files."""
+    """True if the file may be something else than a manifest: it was found in a folder that holds any files."""
     is_source: bool = False
-    """Whether only the text of the file is checked: its objects are those of a build that another entry has."""
+    """True if only the text of the file is checked: its objects are those of a build that another entry has."""
     build: Build | None = None
     """Builds the objects of this entry from several files; `content` has the bytes of all of them."""
 
@@ -135,9 +136,10 @@ def starts_object(entry: FileEntry) -> bool:
     return _OBJECT_START.match(start.decode("latin-1")) is not None
 
 
-def report_missing_path(path: str) -> FileEntry:
-    """The entry of a path that was named and does not exist."""
-    return report_file(path, "unreadable-file", "there is no such file or folder; check the path")
+def report_missing_path(path: str, known: Iterable[str] = ()) -> FileEntry:
+    """The entry of a path that was named and does not exist; one of those that do may be meant."""
+    hint = did_you_mean(path, list(known)) or "; check the path"
+    return report_file(path, "unreadable-file", f"there is no such file or folder{hint}")
 
 
 def report_unread_path(path: str, message: str) -> FileEntry:

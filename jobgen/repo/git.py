@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
@@ -40,6 +41,8 @@ _SAFE_OPTIONS = (
     *("-c", f"core.hooksPath={os.devnull}"),
     *("-c", "core.sshCommand=false"),
     *("-c", "credential.helper="),
+    # Settings of a repository must not hide that a name has two meanings.
+    *("-c", "core.warnAmbiguousRefs=true"),
 )
 _COMMITTER = lazy_pattern(r"committer .*> ([0-9]{1,12}) ([+-])([0-9]{2})([0-9]{2})")
 _NO_REPOSITORY = "this is not a Git repository, so it has no revisions"
@@ -107,6 +110,24 @@ def read_remote(folder: Path) -> str:
     return _ask(folder, "config", "--get", "remote.origin.url") or ""
 
 
+def read_day(folder: Path, commit: str = "HEAD", *, ci: bool = True) -> str:
+    """Return the date by which entries expire: the latest of a commit and its parents, and in CI also of this day.
+
+    An author chooses the date of a commit, but not that of the commit that a pull request is merged into.
+    """
+    parents = (_ask(folder, "rev-parse", f"{commit}^@") or "").split()
+    days = [read_commit_date(folder, each) for each in (commit, *parents)]
+    return max((*days, _read_clock("") if ci and days[0] else ""))
+
+
+@probe
+def _read_clock(_: str) -> str:
+    """Return this day if a program of CI runs jobgen; empty if a person does."""
+    from datetime import UTC, datetime
+
+    return datetime.now(UTC).date().isoformat() if os.environ.get("CI", "").lower() in ("true", "1") else ""
+
+
 def read_commit_date(folder: Path, commit: str = "HEAD") -> str:
     """The date of a commit as `2027-01-31`, in the time zone of its committer; empty if there is none."""
     return _read_date(f"{commit}\0{folder}")
@@ -131,13 +152,15 @@ def _read_date(argument: str) -> str:
 
 
 def resolve_commit(folder: Path, revision: str) -> str:
-    """Resolve a revision to a commit."""
+    """Resolve a revision to a commit; warn if it is the name of a tag and of a branch."""
     if revision.startswith("-") or "\0" in revision:
         raise GitError(f"`{revision}` is not a revision")
-    done = _run(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}")
+    done = _run(folder, "rev-parse", "--verify", "--end-of-options", f"{revision}^{{commit}}")
     if done is None:
         raise GitError("git is not installed; it is needed to read revisions")
     if done.returncode == 0:
+        if b" is ambiguous." in done.stderr:
+            _warn_of_names(folder, revision)
         return done.stdout.decode().strip()
     if find_work_tree(folder) is None:
         raise GitError(_NO_REPOSITORY)
@@ -147,6 +170,17 @@ def resolve_commit(folder: Path, revision: str) -> str:
             "or `fetch-depth: 0` in CI"
         )
     raise GitError(f"there is no revision `{revision}`")
+
+
+@cache
+def _warn_of_names(folder: Path, revision: str) -> None:
+    """Warn once that a revision has two meanings."""
+    import warnings
+
+    names = [f"refs/{kind}/{revision}" for kind in ("tags", "heads")]
+    found = (_ask(folder, "for-each-ref", "--format=%(refname)", *names) or "").split("\n")
+    which = "is a tag and a branch; the tag is used" if set(names) <= set(found) else "names several references"
+    warnings.warn(f"`{revision}` {which}; write `refs/heads/{revision}` for the branch", stacklevel=2)
 
 
 def list_references(folder: Path) -> list[str]:

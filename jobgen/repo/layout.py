@@ -6,10 +6,12 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobgen.engine.inputs import exists, is_file, is_link, read_start
 from jobgen.model.data import value_of
@@ -62,7 +64,8 @@ def read_packs(settings: File | None) -> tuple[str, ...]:
     # Imported late: most repositories turn on no pack.
     from jobgen.yamlio.read import read
 
-    for document in read(settings.content, settings.path).documents[:1]:
+    source = read(settings.content, settings.path)
+    for document in (*source.documents, *source.repaired)[:1]:
         listed = document.data.get(SETTING)
         named = {value_of(node) for node in listed if isinstance(node, str)} if isinstance(listed, list) else set()
         return tuple(name for name in PACK_NAMES if name in named)
@@ -86,6 +89,7 @@ _STATE = lazy_pattern(
 )
 
 POLICIES = "policies"
+_KIND = lazy_pattern(r"""["']?\bkind["']?[ \t]*:[ \t]*["']?(\w+)""")
 _POLICY_TESTS = f"{POLICIES}/tests"
 _BACKUPS = ("~", ".bak", ".disabled", ".dist", ".example", ".off", ".old", ".orig", ".rej", ".sample", ".swp")
 
@@ -122,9 +126,61 @@ def list_starter_frameworks() -> list[str]:
     return [os.path.basename(entry.path).removesuffix(".yaml") for entry in find_jobs(find_shipped("starter"))]
 
 
+class _Judge(NamedTuple):
+    """A repository, and the revision of it that decides what is checked, and who may do what."""
+
+    root: Folder
+    base: CommitPath | None
+
+
+_judge: ContextVar[_Judge | None] = ContextVar("judge", default=None)
+_JUDGING_FOLDERS = frozenset(("policies", "schemas", "teams"))
+
+
+@contextmanager
+def judged_by(root: Folder, base: CommitPath | None) -> Iterator[None]:
+    """Read the settings, teams, policies and schemas of a repository from another revision of it; None for its own.
+
+    A policy or a schema that only the repository has counts too, unless it replaces one that jobgen ships.
+    """
+    token = _judge.set(_Judge(root, base))
+    try:
+        yield
+    finally:
+        _judge.reset(token)
+
+
+def find_judge(root: Folder) -> CommitPath | None:
+    """Return the revision that judges a repository; None if it is judged by itself."""
+    judge = _judge.get()
+    return judge.base if judge is not None and judge.root == root else None
+
+
 def _walk_layers(root: Folder, top: str, suffixes: tuple[str, ...] = MANIFEST_SUFFIXES) -> Iterator[FileEntry]:
     """Find the files of a folder of layers, if it is one of jobgen's."""
-    return walk_files(root, top, suffixes) if holds_layers(root, top) or is_home(root) else iter(())
+    found = walk_files(root, top, suffixes) if holds_layers(root, top) or is_home(root) else iter(())
+    base = find_judge(root) if top in _JUDGING_FOLDERS else None
+    if base is None:
+        return found
+    kept = {entry.path: entry for entry in _walk_layers(base, top, suffixes)}
+    added = {} if top == "teams" else {entry.path: entry for entry in found if entry.path not in kept}
+    for path, entry in added.items():
+        is_stricter = not replaces_shipped(path) and (top != POLICIES or only_validates(read_file(entry).content))
+        kept |= {path: entry} if is_stricter else {}
+    return iter(sorted(kept.values(), key=lambda entry: entry.path))
+
+
+def only_validates(content: bytes) -> bool:
+    """Return True if a file has nothing but validating policies and their bindings, so that it can only refuse more."""
+    kinds = set(_KIND.findall(content.decode("utf-8", "replace")))
+    return bool(kinds) and kinds <= {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
+
+
+def replaces_shipped(path: str) -> bool:
+    """Return True if a policy has the path of one that jobgen ships, or of one in a pack."""
+    home, inside = find_shipped("policies").parent, path.removeprefix(f"{POLICIES}/")
+    shipped = (path, *(f"{FOLDER}{name}/{inside}" for name in PACK_NAMES))
+    return inside != path and any((home / each).is_file() for each in shipped)
 
 
 def read_overlays(root: Folder) -> Iterator[tuple[str, File]]:
@@ -146,10 +202,16 @@ def read_teams(root: Folder) -> Iterator[File]:
 
 def read_kinds(root: Folder) -> Iterator[File]:
     """Read the kind descriptions: the shipped ones, then those of the repository, which override them."""
-    home = find_shipped("schemas").parent
+    home, base = find_shipped("schemas").parent, find_judge(root)
+    own = list(read_own_kinds(root))
+    if base is not None:
+        # Those that only the repository has come first: they describe no kind that others describe.
+        known = {file.path for file in read_own_kinds(base)}
+        yield from (file for file in own if file.path not in known)
+        own = [file for file in own if file.path in known]
     if home != root:
         yield from _read_shipped_kinds(home)
-    yield from read_own_kinds(root)
+    yield from own
 
 
 @cache
@@ -233,6 +295,9 @@ def read_schema(root: Folder, name: str) -> File | None:
     if ".." in name or os.path.isabs(name):
         return None
     path = f"schemas/{name}"
+    base = find_judge(root)
+    if base is not None and (judging := read_schema(base, name)):
+        return judging
     if isinstance(root, CommitPath):
         is_own = ((root / path).is_file() or (root / path).leads_out()) and holds_layers(root, "schemas")
         return read_file(read_committed(root / path, path, root)) if is_own else None
@@ -315,7 +380,23 @@ def is_home(root: Folder) -> bool:
 
 
 def read_settings(root: Folder) -> File | None:
-    """Read the settings file, if there is one."""
+    """Read the settings file, if there is one; that of the revision that judges."""
+    return _read_settings_file(find_judge(root) or root)
+
+
+def read_own_setting(root: Folder, name: str) -> Any:
+    """Return a field of the settings that a repository has itself, also if it is judged by others. It may be wrong."""
+    file = _read_settings_file(root)
+    if file is None or name.encode() not in file.content:
+        return None
+    # Imported late: most callers need no field.
+    from jobgen.yamlio.read import read
+
+    documents = read(file.content, file.path).documents
+    return documents[0].data.get(name) if documents and isinstance(documents[0].data, dict) else None
+
+
+def _read_settings_file(root: Folder) -> File | None:
     if isinstance(root, CommitPath):
         file = root / SETTINGS
         return read_file(read_committed(file, SETTINGS, root)) if file.exists() or file.leads_out() else None

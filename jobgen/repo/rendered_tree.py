@@ -358,13 +358,13 @@ def _remove_empty_folders(folder: Path, top: Path) -> None:
 def _read_lock(folder: Path) -> LockFile | str:
     """Read the lock file of an earlier run; return the reason if it cannot be used."""
     if os.path.lexists(folder / LOCK) and ((folder / LOCK).is_symlink() or not (folder / LOCK).is_file()):
-        return "is not a file of jobgen; remove it"
+        return "is not one of jobgen's files; remove it"
     text = _read_lock_text(folder)
     if text is None:
         return LockFile()
     lock = parse_lock(text)
     if lock is None:
-        return "does not list the files of jobgen; restore it, or delete the folder and render it again"
+        return "does not list jobgen's files; restore it, or delete the folder and render it again"
     # jobgen writes nothing into the folders that it reads.
     left_out = _SOURCES if is_jobs_repository(folder) else ()
     return lock._replace(files={path: known for path, known in lock.files.items() if not path.startswith(left_out)})
@@ -449,7 +449,7 @@ def _find_faults(tree: Folder, env: str, others: tuple[str, ...]) -> Iterator[Tr
     folder, prefix = (tree / env, f"{env}/") if env else (tree, "")
     lock = parse_lock((read_content(folder / LOCK, MAX_LOCK_BYTES) or b"").decode("utf-8", "replace"))
     if lock is None:
-        yield TreeFault(f"{prefix}{LOCK}", False, f"the lock file does not list the files of jobgen; {_REMEDY}")
+        yield TreeFault(f"{prefix}{LOCK}", False, f"the lock file does not list jobgen's files; {_REMEDY}")
         return
     found = set()
     for path in list_own_files(folder, lock):

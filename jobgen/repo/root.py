@@ -28,6 +28,8 @@ _USUAL_FOLDERS = ("docs", "exported", "manifests", "rendered", "site", "tests")
 """Folders that jobs repositories have beside those of jobgen."""
 _MAX_SEARCHED = 200
 """How many files of a folder are searched for such a text."""
+BASELINE = "jobgen-baseline.json"
+"""The name of the baseline, unless another one is given."""
 LAYER_FOLDERS = ("overlays", "policies", "runtimes", "schemas", "teams")
 """The folders of what is common to jobs."""
 SOURCE_FOLDERS = ("jobs", *LAYER_FOLDERS)

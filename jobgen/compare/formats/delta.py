@@ -8,6 +8,7 @@ from deepdiff import DeepDiff, Delta
 from deepdiff.delta import DeltaError
 
 from jobgen.compare.changes import ChangeSet
+from jobgen.compare.formats.json import describe_left_out
 from jobgen.compare.impact import Impact
 from jobgen.k8s.secrets import find_secrets, redact_tree
 from jobgen.model.data import Plain
@@ -24,6 +25,8 @@ def render(changes: ChangeSet) -> str:
         "head": dump_json(changes.new.name),
         "objects": dump_json_list(map(_describe_impact, changes.impacts), "    "),
     }
+    if changes.not_compared:
+        document["leftOut"] = dump_json_list(map(describe_left_out, changes.not_compared), "    ")
     return "{\n" + ",\n".join(f'  "{key}": {value}' for key, value in document.items()) + "\n}\n"
 
 

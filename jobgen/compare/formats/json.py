@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from jobgen.compare.changes import ChangeSet
+from jobgen.compare.changes import ChangeSet, NotCompared
 from jobgen.compare.grouping import ACTIONS
 from jobgen.compare.impact import Impact
 from jobgen.compare.snapshot import Cause, find_causes
@@ -41,7 +41,16 @@ def render(changes: ChangeSet) -> str:
     }
     if changes.queues:
         document["queues"] = dump_json_list(map(find_part("diff.queues.json"), changes.queues), "    ")
+    if changes.governance:
+        document["governance"] = dump_json_list((each.to_plain() for each in changes.governance), "    ")
+    if changes.not_compared:
+        document["leftOut"] = dump_json_list(map(describe_left_out, changes.not_compared), "    ")
     return "{\n" + ",\n".join(f'  "{key}": {value}' for key, value in document.items()) + "\n}\n"
+
+
+def describe_left_out(each: NotCompared) -> dict[str, Plain]:
+    """Describe what is not compared, with the errors that prevent it."""
+    return {"side": "base" if each.is_old else "head", **each.left_out.to_plain()}
 
 
 def _describe_impact(changes: ChangeSet, one: Impact) -> dict[str, Plain]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from jobgen.compare.changes import ChangeSet
+from jobgen.compare.changes import ChangeSet, NotCompared
+from jobgen.compare.governance import Change as Governed
 from jobgen.compare.grouping import (
     ImpactGroup,
     format_headline,
     format_resources,
     format_warning,
     group_impacts,
-    list_members,
     list_totals,
 )
 from jobgen.compare.impact import Impact
@@ -66,6 +66,8 @@ def _render_summary(changes: ChangeSet) -> Iterator[str]:
     yield f"{markdown_text(changes.old.name)} → {markdown_text(changes.new.name)}\n\n"
     if format_warning(changes):
         yield f"> **{markdown_text(format_warning(changes))}**\n\n"
+    yield from _render_not_compared(changes.not_compared)
+    yield from _render_governance(changes.governance)
     if changes.impacts:
         yield "| effect | objects | |\n|---|---:|---|\n"
         yield from (
@@ -74,7 +76,32 @@ def _render_summary(changes: ChangeSet) -> Iterator[str]:
         yield "\n"
     yield from _render_totals(list(list_totals(changes)))
     if changes.queues:
-        yield from find_part("diff.queues.markdown")(changes.queues, 15_000)
+        yield from find_part("diff.queues.markdown")(changes.queues, 15_000, changes.name_environments)
+
+
+def _render_not_compared(left_out: Sequence[NotCompared]) -> Iterator[str]:
+    """List what cannot be rendered, each with its first error."""
+    if not left_out:
+        return
+    yield "**Not compared**, because of errors:\n\n"
+    for each in left_out[:_MAX_NAMES]:
+        yield f"- {markdown_text(f'{each.side}: {each.left_out.explain()}')}\n"
+    if len(left_out) > _MAX_NAMES:
+        yield f"- … and {len(left_out) - _MAX_NAMES} more\n"
+    yield "\n"
+
+
+def _render_governance(changes: Sequence[Governed]) -> Iterator[str]:
+    """List what changes about the rules, the weaker first."""
+    if not changes:
+        return
+    yield "#### Governance\n\n"
+    for each in changes[:_MAX_NAMES]:
+        mark = "⚠️ " if each.is_weaker else ""
+        yield f"- {mark}{markdown_text(f'{each.describe()} ({each.location})')}\n"
+    if len(changes) > _MAX_NAMES:
+        yield f"- … and {len(changes) - _MAX_NAMES} more\n"
+    yield "\n"
 
 
 def _render_totals(totals: list[tuple[str, ...]]) -> Iterator[str]:
@@ -96,11 +123,11 @@ def _render_totals(totals: list[tuple[str, ...]]) -> Iterator[str]:
 
 
 def _render_group(group: ImpactGroup) -> Iterator[str]:
-    first, members = group.first, list_members(group)
+    first, members = group.first, group.names
     others = f" and {len(members) - 1} more" if len(members) > 1 else ""
     yield f"<details><summary><b>{first.action}</b> {markdown_text(members[0])}{others}: "
     yield f"<b>{first.outcome.effect.value}</b></summary>\n\n"
-    notes = (markdown_text(first.outcome.reason), markdown_text(format_resources(*group.totals)))
+    notes = (markdown_text(first.outcome.reason), markdown_text(format_resources(group)))
     yield f"{'; '.join(filter(None, notes))}\n\n"
     if len(members) > 1:
         more = " …" if len(members) > _MAX_NAMES + 1 else ""

@@ -12,7 +12,6 @@ from jobgen.compare.grouping import (
     format_resources,
     format_warning,
     group_impacts,
-    list_members,
     list_totals,
 )
 from jobgen.model.features import find_part
@@ -35,20 +34,24 @@ def render(changes: ChangeSet) -> str:
         cells = ([cell.ljust(width) for cell, width in zip(row, widths, strict=True)] for row in rows)
         lines += [*("  ".join(row).rstrip() for row in cells), ""]
     if changes.queues:
-        lines += find_part("diff.queues.text")(changes.queues)
+        lines += find_part("diff.queues.text")(changes.queues, changes.name_environments)
+    if changes.governance:
+        lines += ["Governance", *(f"    {each.location}: {each.describe()}" for each in changes.governance), ""]
     lines.append(f"{changes.old.name} → {changes.new.name}: {format_headline(changes)}")
     effects = ", ".join(f"{count} {effect.value}" for effect, count in changes.count_effects().items())
     lines += filter(None, (effects, format_warning(changes)))
+    for each in changes.not_compared:
+        lines.append(f"not compared, because of errors in {each.side}: {each.left_out.describe()}")
     return "".join(f"{visible(line)}\n" for line in lines)
 
 
 def _render_group(group: ImpactGroup) -> Iterator[str]:
-    first, members = group.first, list_members(group)
+    first, members = group.first, group.names
     yield f"{first.action} {members[0]}: {first.outcome.effect.value}"
     if len(members) > 1:
         more = f" … {len(members)} in total" if len(members) > _MAX_NAMES + 1 else ""
         yield f"    also affected: {', '.join(members[1 : _MAX_NAMES + 1])}{more}"
-    yield f"    {'; '.join(filter(None, (first.outcome.reason, format_resources(*group.totals))))}"
+    yield f"    {'; '.join(filter(None, (first.outcome.reason, format_resources(group))))}"
     for row in group.rows:
         also = f" (also {', '.join(row.other_roles)})" if row.other_roles else ""
         values = {"added": f"+ {row.new}", "removed": f"- {row.old}", "changed": f"{row.old} → {row.new}"}[row.op]

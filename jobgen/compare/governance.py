@@ -1,0 +1,308 @@
+"""What a change does to the rules that it is judged by: who may do more, and what is checked less.
+
+Settings, teams, and the clusters and locks of overlays are compared entry by entry; policies and schemas file by file.
+A change that allows more or checks less is *weaker*.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from jobgen.model.builtin_rules import canonical_rule_name
+from jobgen.model.data import Location, location_of, untraced
+from jobgen.model.finding import Finding, Severity
+from jobgen.repo import layout
+from jobgen.repo.commit import Folder
+from jobgen.repo.files import File
+from jobgen.schema.shipped_kinds import read_custom
+from jobgen.yamlio.read import read
+
+_RANKS = {"False": 0, "off": 0, "info": 1, "warning": 2, "error": 3}
+_EXEMPTIONS = {
+    "exceptions": "findings are accepted",
+    "exclude": "files are not checked",
+    "files": "files are taken for something else",
+}
+"""Lists whose entries exempt something from checks, and what each does."""
+_CHECKS = {
+    "mandatory": "comments cannot suppress a rule",
+    "policies": "the policies of a pack apply",
+    "locked": "jobs cannot set a field",
+}
+"""Lists whose entries are checks, and what each does."""
+_EFFECTS = _EXEMPTIONS | _CHECKS
+_GRANTS = frozenset("namespaces queues serviceAccounts priorityClasses kinds platforms folders".split())
+"""Lists of what a team may use; without the list, nothing is limited."""
+_MAX_SHOWN = 100
+_OTHER = "it decides nothing about checks"
+_HIDDEN = "…"
+"""What stands for a value that decides nothing, and can be a secret."""
+
+
+class Entry(NamedTuple):
+    """A value of a file that decides, and where it is written."""
+
+    value: Any
+    location: Location
+    items: tuple[Location, ...] = ()
+    """Where the items of a list are written."""
+
+
+class Change(NamedTuple):
+    """A change of what a pull request is judged by."""
+
+    file: str
+    path: str
+    """The entry, such as `rules.allowed-registries`; empty for a whole file."""
+    old: Any
+    """None if the entry is new."""
+    new: Any
+    is_weaker: bool
+    effect: str
+    location: Location
+
+    def describe(self) -> str:
+        """Return the change in one line."""
+        what = f"`{self.path}` of {self.file}" if self.path else f"`{self.file}`"
+        old, new = (_shorten(each) for each in (self.old, self.new))
+        is_shown = bool(self.path) and _HIDDEN not in (self.old, self.new)
+        if self.old is not None and self.new is not None:
+            return f"{what} changes{f' from {old} to {new}' if is_shown else ''}: {self.effect}"
+        verb, value = ("is added", new) if self.old is None else ("is removed", old)
+        return f"{what} {verb}{f' with {value}' if is_shown else ''}: {self.effect}"
+
+    def to_plain(self) -> dict[str, Any]:
+        """Return the change as it is in JSON."""
+        return {
+            "file": self.file,
+            "line": self.location.line,
+            "entry": self.path,
+            "old": self.old,
+            "new": self.new,
+            "weaker": self.is_weaker,
+            "effect": self.effect,
+        }
+
+
+def _shorten(value: Any) -> str:
+    # YAML reads `off` as false.
+    text = "off" if value is False else json.dumps(value, default=str, ensure_ascii=False)
+    return f"`{text if len(text) <= _MAX_SHOWN else f'{text[:_MAX_SHOWN]}…'}`"
+
+
+def find_changed_files(old: Folder, new: Folder) -> set[str]:
+    """Return the paths of settings, overlays, teams, policies and schemas whose content differs."""
+    sides = [{(file.path, file.content) for file in _read_deciding(root)} for root in (old, new)]
+    return {path for path, _ in sides[0] ^ sides[1]}
+
+
+def _read_deciding(root: Folder) -> Iterator[File]:
+    yield from layout.read_layers(root)
+    yield from (file for _, file in layout.read_own_schemas(root))
+
+
+def find_changes(old: Folder, new: Folder) -> list[Change]:
+    """Return what differs between two revisions in the files that decide, the weaker first."""
+    before, after = _read_entries(old), _read_entries(new)
+    found = [change for path in before.keys() | after.keys() for change in _compare(path, before, after)]
+    found += _compare_files(old, new)
+    return sorted(found, key=lambda each: (not each.is_weaker, each.location, each.path, each.describe()))
+
+
+def to_findings(changes: Sequence[Change], *, is_judged: bool) -> list[Finding]:
+    """Return the changes as findings: a warning for what is weaker, an info for anything else."""
+    found: list[Finding] = []
+    for each in changes:
+        if each.is_weaker:
+            # The commit is not named, so that a comment or a baseline can name the finding.
+            message = f"{each.describe()}{'; it counts after the merge' if is_judged else ''}"
+            found.append(Finding("weaker-governance", "meta", Severity.WARNING, message, each.location))
+        else:
+            found.append(Finding("governance-change", "meta", Severity.INFO, each.describe(), each.location))
+    return found
+
+
+_Path = tuple[str, ...]
+
+
+def _read_entries(root: Folder) -> dict[_Path, Entry]:
+    """Return the entries of settings, teams and overlays, by file and path."""
+    settings = layout.read_settings(root)
+    found: dict[_Path, Entry] = {}
+    for file in (*([settings] if settings else ()), *layout.read_teams(root)):
+        found |= _read_file(file)
+    for _, file in layout.read_overlays(root):
+        found |= {path: entry for path, entry in _read_file(file).items() if path[1:2] in (("cluster",), ("locked",))}
+    return found
+
+
+def _read_file(file: File) -> dict[_Path, Entry]:
+    """Return the values and lists of a file. The name of a team or an overlay is that of its file."""
+    found: dict[_Path, Entry] = {}
+    documents = () if file.finding else read(file.content, file.path, traced=True).documents
+    for document in (each for each in documents if isinstance(each.data, dict)):
+        data = document.data.get("spec", {}) if "kind" in document.data else document.data
+        pending: list[tuple[_Path, Any, Any]] = [((file.path,), data, None)]
+        while pending:
+            path, node, key = pending.pop()
+            place = location_of(key) or location_of(node) or document.location
+            if isinstance(node, dict):
+                pending += (((*path, str(name)), child, name) for name, child in node.items())
+            elif isinstance(node, list):
+                found[path] = Entry(untraced(node), place, tuple(location_of(item) or place for item in node))
+            else:
+                found[path] = Entry(untraced(node), place)
+    return found
+
+
+def _compare(path: _Path, before: Mapping[_Path, Entry], after: Mapping[_Path, Entry]) -> Iterator[Change]:
+    entries = before.get(path), after.get(path)
+    old, new = (entry.value if entry else None for entry in entries)
+    file, *names = path
+    if old == new or not names:
+        # A document that is not a mapping has errors of its own.
+        return
+    name, place = ".".join(names), entries[1].location if entries[1] else _find_block(path, after)
+    area = next((each for each in reversed(names) if each in _EFFECTS), "")
+    if not area:
+        is_weaker, effect = _judge(names, old, new)
+        if effect == _OTHER:
+            old, new = (each if each is None else _HIDDEN for each in (old, new))
+        yield Change(file, name, old, new, is_weaker, effect, place)
+        return
+    items = list(_compare_items(*entries, place))
+    for one, other in [(one, other) for one in items for other in items if _is_extended(one, other)]:
+        items = [each for each in items if each is not one and each is not other]
+        old, new = ({key: item[key] for key in ("rule", "expires")} for item in (other.value, one.value))
+        is_longer = str(new["expires"]) > str(old["expires"])
+        effect = "an exception is extended" if is_longer else "an exception ends earlier"
+        yield Change(file, name, old, new, is_longer, effect, one.location)
+    for is_added, item, where in items:
+        old, new = (None, item) if is_added else (item, None)
+        effect = _EFFECTS[area] if is_added else f"no longer: {_EFFECTS[area]}"
+        yield Change(file, name, old, new, is_added == (area in _EXEMPTIONS), effect, where)
+
+
+def _find_severity(names: Sequence[str]) -> str:
+    """Return the severity that jobgen gives a rule; an error for categories and policies."""
+    # Imported late: most changes touch no rule.
+    from jobgen.check.rule_docs import all_rule_docs
+
+    doc = all_rule_docs().get(canonical_rule_name(names[-1])) if names[0] == "rules" else None
+    return doc.severity.value if doc else "error"
+
+
+def _rank(value: Any) -> int:
+    """Return the lowest rank of a severity, or of a list of them for paths and environments."""
+    entries = value if isinstance(value, list) else [value]
+    levels = [str(each.get("severity") if isinstance(each, dict) else each) for each in entries]
+    return min((_RANKS.get(level, 3) for level in levels), default=3)
+
+
+def _judge(names: Sequence[str], old: Any, new: Any) -> tuple[bool, str]:
+    """Return whether the new value of an entry is weaker, and what it does."""
+    if names[0] in ("rules", "categories"):
+        shipped = _find_severity(names)
+        ranks = [_rank(shipped if each is None else each) for each in (old, new)]
+        is_weaker = ranks[1] < ranks[0]
+        return is_weaker, "reported with a lower severity" if is_weaker else "reported with another severity"
+    if names[0] == "cluster":
+        is_limit = bool({"queues", "budgets"} & set(names))
+        return is_limit, "a limit of the cluster changes" if is_limit else "other versions decide"
+    if names == ["environments"]:
+        before, after = ({*map(str, each)} if isinstance(each, list) else set() for each in (old, new))
+        is_weaker = new is None or old is None or not before <= after
+        return is_weaker, "fewer environments are checked" if is_weaker else "more environments are checked"
+    if not ("budget" in names or _GRANTS & set(names)):
+        return False, _OTHER
+    # A limit of a team: without the entry, nothing is limited. That of an environment replaces the one above it.
+    if old is None or new is None:
+        is_weaker = new is None or "environments" in names
+        return is_weaker, "a limit is removed or replaced" if is_weaker else "a limit is added"
+    if isinstance(old, list) and isinstance(new, list):
+        is_weaker = not new or not set(map(str, new)) <= set(map(str, old))
+    else:
+        is_weaker = not (isinstance(old, (int, float)) and isinstance(new, (int, float)) and new < old)
+    return is_weaker, "more is allowed" if is_weaker else "less is allowed"
+
+
+class _Item(NamedTuple):
+    """An item that only one of two lists has, and where it is or was."""
+
+    is_added: bool
+    value: Any
+    location: Location
+
+
+def _is_extended(one: _Item, other: _Item) -> bool:
+    """Return True if two items are an exception with its new and its old end."""
+    if not (one.is_added and not other.is_added and isinstance(one.value, dict) and isinstance(other.value, dict)):
+        return False
+    is_same = all(
+        one.value.get(key) == other.value.get(key) for key in {*one.value, *other.value} - {"expires", "reason"}
+    )
+    return is_same and "expires" in one.value and "expires" in other.value and "rule" in one.value
+
+
+def _compare_items(old: Entry | None, new: Entry | None, place: Location) -> Iterator[_Item]:
+    """Yield the items of lists that only one side has."""
+    sides = [
+        {
+            json.dumps(item, sort_keys=True, default=str): (item, where)
+            for item, where in zip(entry.value, entry.items, strict=True)
+        }
+        if entry and isinstance(entry.value, list)
+        else {}
+        for entry in (old, new)
+    ]
+    yield from (_Item(True, item, where) for name, (item, where) in sides[1].items() if name not in sides[0])
+    yield from (_Item(False, item, place) for name, (item, _) in sides[0].items() if name not in sides[1])
+
+
+def _find_block(path: _Path, entries: Mapping[_Path, Entry]) -> Location:
+    """Return where an entry was that is gone: at what is left of its block, or at the top of its file."""
+    for length in range(len(path) - 1, 1, -1):
+        below = [entry.location for known, entry in entries.items() if known[:length] == path[:length]]
+        if below:
+            return min(below)
+    return Location(path[0], 1, 1)
+
+
+def _replaces_schema(path: str) -> bool:
+    """Return True if a file is a schema of a custom resource whose schema jobgen ships."""
+    parts, (kind, _, version) = path.split("/"), path.rpartition("/")[2].removesuffix(".json").rpartition("_")
+    return len(parts) == 3 and path.endswith(".json") and bool(read_custom(f"{parts[1]}/{version}", kind))
+
+
+def _compare_files(old: Folder, new: Folder) -> Iterator[Change]:
+    """Compare policies, kinds and schemas, file by file."""
+    sides = [
+        {
+            file.path: file.content
+            for file in (
+                *layout.read_own_policies(root),
+                *layout.read_own_kinds(root),
+                *(each for _, each in layout.read_own_schemas(root)),
+            )
+        }
+        for root in (old, new)
+    ]
+    for path in sorted(sides[0].keys() | sides[1].keys()):
+        before, after = (side.get(path) for side in sides)
+        if before == after:
+            continue
+        what = "policy" if path.startswith("policies/") else "schema"
+        is_weaker, effect = True, f"the {what} is changed; compare its text"
+        if after is None:
+            effect = f"the {what} no longer applies"
+        elif before is None:
+            is_weaker = layout.replaces_shipped(path) or _replaces_schema(path)
+            effect = f"it replaces a {what} that jobgen ships" if is_weaker else f"it is a new {what}"
+            if what == "policy" and not layout.only_validates(after):
+                is_weaker, effect = True, "it changes objects or params that policies check"
+            elif what == "schema" and not is_weaker:
+                is_weaker, effect = True, "it decides what is checked of a kind"
+        values = (None if before is None else path, None if after is None else path)
+        yield Change(path, "", *values, is_weaker, effect, Location(path, 1, 1))
