@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher, unified_diff
@@ -198,6 +199,9 @@ def _fix_once(linted: LintRun, drafts: _Drafts, levels: _Levels) -> bool:
             # Its findings may be about another content than the one that is read now: lint again first.
             changed = drafts.load(path) or changed
             continue
+        if b"sops" in content and b"ENC[" in content:
+            drafts.failed[path] = "is encrypted by SOPS, which signs it as it is; edit it with `sops`"
+            continue
         try:
             new, count = apply_fixes(content, path, fixes)
         except Exception as error:  # noqa: BLE001 -- a fault in one file must not keep the others from being fixed
@@ -266,6 +270,13 @@ _MAX_COMPARED = 1_000
 """Between the first and the last changed line, more lines are not compared, because that takes long."""
 
 
+_ALIKE = 0.6
+_NEAR = 10
+"""How many lines further a line is looked for."""
+_WORDS = re.compile(r"\s+|[,{}\[\]]|:(?=\s|$)|(?:[^\s,{}\[\]:]|:(?!\s|$))+")
+"""Words, and what separates them."""
+
+
 def describe_changes(files: Iterable[FixedFile]) -> list[str]:
     """Return a line for each changed line of the files, such as `a.yaml:7: gpus -> gpu`; of many, the first."""
     found = [change for file in files for change in _describe_file(file)]
@@ -282,24 +293,44 @@ def _describe_file(file: FixedFile) -> Iterator[str]:
         return
     middle = old[start : len(old) - end], new[start : len(new) - end]
     for tag, *places in SequenceMatcher(None, *middle, autojunk=False).get_opcodes():
-        if tag == "equal":
-            continue
         first, last, new_first, new_last = (place + start for place in places)
-        both = min(last - first, new_last - new_first)
-        for number in range(both):
-            # The part of the line that differs, in whole words.
-            line, other = old_shown[first + number], new_shown[new_first + number]
-            begin, rest = _count_common(line, other)
-            while begin and not line[begin - 1].isspace() and line[begin - 1] not in "{[,":
-                begin -= 1
-            while rest and not line[-rest].isspace() and line[-rest] not in ",]}:":
-                rest -= 1
-            before, after = (_shorten(text[begin : len(text) - rest].strip()) for text in (line, other))
-            yield f"{file.path}:{first + number + 1}: `{before}` -> `{after}`"
-        for number in range(first + both, last):
-            yield f"{file.path}:{number + 1}: removed `{_shorten(old_shown[number].strip())}`"
-        for number in range(new_first + both, new_last):
-            yield f"{file.path}:{number + 1}: added `{_shorten(new_shown[number].strip())}`"
+        for number, other in _pair_lines(old[first:last], new[new_first:new_last]) if tag != "equal" else ():
+            before = old_shown[first + number] if number is not None else ""
+            after = new_shown[new_first + other] if other is not None else ""
+            line = first + number if number is not None else new_first + (other or 0)
+            yield f"{file.path}:{line + 1}: {_describe_line(before, after)}"
+
+
+def _pair_lines(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[int | None, int | None]]:
+    """Yield the lines that became others, as indexes, and those without a counterpart, in their order.
+
+    A line became another if it has the same key, or most of its characters.
+    """
+    start = 0
+    for number, line in enumerate(old):
+        same = (place for place in range(start, min(start + _NEAR, len(new))) if _is_same_entry(line, new[place]))
+        found = next(same, None)
+        yield from ((None, place) for place in range(start, found if found is not None else start))
+        yield number, found
+        start = start if found is None else found + 1
+    yield from ((None, place) for place in range(start, len(new)))
+
+
+def _is_same_entry(old: str, new: str) -> bool:
+    (key, colon, _), (other, _, _) = (line.strip().partition(":") for line in (old, new))
+    matcher = SequenceMatcher(None, old.strip(), new.strip(), autojunk=False)
+    return bool(colon and key == other) or (matcher.real_quick_ratio() > _ALIKE and matcher.ratio() > _ALIKE)
+
+
+def _describe_line(before: str, after: str) -> str:
+    """Return what differs between two lines, in whole words; an empty line does not exist on that side."""
+    old, new = (_WORDS.findall(line) for line in (before, after))
+    start, end = _count_common(old, new)
+    removed, added = (_shorten("".join(words[start : len(words) - end]).strip(" ,")) for words in (old, new))
+    if removed and added:
+        return f"`{removed}` -> `{added}`"
+    # Only white space differs, or a value that is not shown.
+    return f"removed `{removed}`" if removed else f"added `{added}`" if added else "changed"
 
 
 def _count_common(old: Sequence[str], new: Sequence[str]) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from jobgen.features.convert.migrate.repository import RepositoryMigration, list
 from jobgen.features.convert.operators.compare import is_equal_for_training
 from jobgen.model.finding import Severity
 from jobgen.rendering import config
+from jobgen.rendering.redact import redact_diff
 from jobgen.reports.entries import format_findings, pluralize
 from jobgen.reports.escape import visible
 from jobgen.spec.kinds import Kind
@@ -37,7 +38,7 @@ def migrate_all(root: Path, target: str, output: str | None, *, write: bool, for
     report = "".join(f"{visible(line)}\n" for line in _list_lines(migration, proof, kinds[TARGET]))
     if proof.errors:
         return Result(ExitCode.ERRORS, err=f"{report}nothing was written\n")
-    code = ExitCode.ERRORS if _refused(migration) else ExitCode.OK
+    code = ExitCode.ERRORS if _refused(migration) or proof.findings else ExitCode.OK
     if output is None and not write:
         return Result(code, "".join(_list_diffs(root, migration)), report)
     folder = root / output if output else root
@@ -58,7 +59,7 @@ def _list_diffs(root: Path, migration: RepositoryMigration) -> Iterator[str]:
         old = (root / path).read_text("utf-8") if (root / path).is_file() else ""
         before, after = f"a/{path}" if old else "/dev/null", f"b/{path}"
         lines = difflib.unified_diff(old.splitlines(), text.splitlines(), before, after, lineterm="")
-        yield from (f"{visible(line)}\n" for line in lines)
+        yield from (f"{visible(line)}\n" for line in redact_diff(lines, old, text))
 
 
 def _list_lines(migration: RepositoryMigration, proof: RepositoryProof, target: Kind) -> Iterator[str]:
@@ -89,10 +90,14 @@ def _list_lines(migration: RepositoryMigration, proof: RepositoryProof, target: 
         counts[found.note.change] += 1
         yield f"{where}: {found.note}"
     yield from proof.errors
+    yield from (
+        f"{each.location.file}:{each.location.line}: error: {each.message} [{each.rule}]" for each in proof.findings
+    )
     done = [each for each in migration.documents if not isinstance(each.result, str)]
     runtimes = len({each.runtime for each in done})
     fields = ", ".join(f"{counts[change]} {change}" for change in ("moved", "changed", "lost", "check"))
     yield (
         f"{pluralize(len(done), 'job')}, {pluralize(runtimes, 'runtime')}; fields: {fields}; pods: "
         f"{counts['equal']} of {counts['equal'] + counts['different']} equal for training"
+        + (f"; {pluralize(len(proof.findings), 'new error')}" if proof.findings else "")
     )

@@ -137,7 +137,7 @@ def import_environments(directory: Path, texts: Sequence[str], output: str | Non
     if missing:
         return error_result(ExitCode.USAGE, f"there is no folder `{missing[0]}`")
     if not output:
-        return error_result(ExitCode.USAGE, "`--environment` writes overlays, too; name the folder of jobs: `-o jobs`")
+        return error_result(ExitCode.USAGE, "`--environment` also writes overlays; name the folder of jobs: `-o jobs`")
     home = find_root(directory.resolve()) or directory.resolve()
     target = (directory / output).resolve()
     if target != home / "jobs" and not target.is_relative_to(home / "jobs"):

@@ -56,10 +56,10 @@ def _complete_targets(context: click.Context, _: click.Parameter, __: str) -> li
 @click.option(
     "--runtimes/--no-runtimes",
     default=None,
-    help="Write runtimes for what a TrainJob cannot have; by default for each PyTorchJob, unless ENV is given.",
+    help="Write runtimes for what a TrainJob does not have; default: for each PyTorchJob, unless you give ENV.",
 )
 @click.option("--write", is_flag=True, help="With --all: change the files instead of printing the difference.")
-@click.option("--dry-run", is_flag=True, help="With --all: print the difference and write nothing, as without --write.")
+@click.option("--dry-run", is_flag=True, help="With --all: print the difference and write nothing (the default).")
 @env_option
 @output_option
 @force_option
@@ -78,8 +78,8 @@ def command(
 ) -> Result:
     """Convert jobs to another kind or platform, and report what cannot be converted.
 
-    JOB is a name or a pattern of jobs in this repository, or a file with specs or manifests. ENV is where a spec runs
-    today.
+    JOB is the name of a job in this repository, or a pattern. FILE contains specs or manifests. ENV is the environment
+    in which the jobs run today.
     """
     if not all_jobs:
         if write or dry_run or not jobs:
@@ -114,9 +114,9 @@ def migrate_jobs(
     jobs = list(_jobs(directory, project, wanted, findings))
     errors = format_findings(findings)
     if not jobs:
-        return error_result(
-            ExitCode.NOTHING_TO_DO, f"no job is called {list_alternatives(f'`{name}`' for name in wanted)}", errors
-        )
+        which = "no job without errors" if findings else "no job"
+        message = f"{which} is called {list_alternatives(f'`{name}`' for name in wanted)}"
+        return error_result(ExitCode.NOTHING_TO_DO, message, errors)
     apart = [runtimes if runtimes is not None else needs_runtime(*each, project, target, envs) for each in jobs]
     kinds = {kind.name: kind for kind in project.kinds}
     with_runtimes = [job for (job, _), is_apart in zip(jobs, apart, strict=True) if is_apart]
@@ -130,7 +130,8 @@ def migrate_jobs(
     ]
     done = [each for each in outputs if each.text]
     report = errors + "".join(each.report for each in outputs)
-    code = ExitCode.OK if len(done) == len(outputs) and not findings else ExitCode.ERRORS
+    is_right = len(done) == len(outputs) and not findings and not any(each.errors for each in outputs)
+    code = ExitCode.OK if is_right else ExitCode.ERRORS
     if output is None:
         return Result(code, "---\n".join(each.text for each in done), report)
     error = write_new_files(_make_files(directory / output, done), root or directory, force=force)

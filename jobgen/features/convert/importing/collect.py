@@ -120,7 +120,7 @@ class SkippedManifest(NamedTuple):
     manifest: Mapping[str, Plain] = MappingProxyType({})
     """The data of that object."""
     is_lost: bool = True
-    """Whether something is missing in the result; False if there is no object, or it is imported from elsewhere."""
+    """True if something is missing in the result; False if there is no object, or it is imported from elsewhere."""
 
 
 class ImportedManifest(NamedTuple):
@@ -181,7 +181,7 @@ def _import_document(
                 imported = imported._replace(text=text, manifest=remove_server_fields(item)[0])
             yield _add_service(imported, services)
         elif service.spec is None:
-            note = f"the pods of `{service.job}` have their names from this Service; it is kept as a manifest"
+            note = f"the pods of `{service.job}` get their names from this Service; it is kept as a manifest"
             yield ImportedManifest(location, keep_manifest(item, service.kind), ((location, note),))
 
 
@@ -284,7 +284,7 @@ def _find_kind(item: Any, kinds: Sequence[Kind]) -> Kind | str:
         groups = [each.rpartition("/")[0] for each in versions]
         group = api_version.rpartition("/")[0]
         if group not in groups and not find_closest(group, groups, _MISSPELLED):
-            return f"`{api_version}` `{name}` is of another operator than {known}; {_COPY}"
+            return f"`{api_version}` `{name}` belongs to another operator than {known}; {_COPY}"
         advice = f"; {_CHANGE}" if group in groups else ""
         return f"`{api_version}` `{name}` is not a kind that jobgen knows; known versions: {known}{advice}"
     return f"`{api_version}` `{name}` is not a kind that jobs are rendered as; {_COPY}"

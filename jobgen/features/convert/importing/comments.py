@@ -57,12 +57,15 @@ def find_comments(lines: list[str], tree: Node, first: int, last: int) -> list[C
         matches = (each for each in _COMMENT.finditer(line) if not _is_in_scalar(number, each.start() + 1, scalars))
         comment = next(matches, None)
         if comment is not None and not line[: comment.start()].strip():
-            above.append((number, comment.start(), comment[0].rstrip()))
+            # Items of a list can be indented as its key, and so can items that are commented out.
+            goes_on = bool(above) and above[-1][1] > comment.start() and comment[0].startswith("#  ")
+            is_item = goes_on or comment[0].lstrip("# ").startswith("- ")
+            above.append((number, comment.start() + is_item, comment[0].rstrip()))
             continue
         is_in_block = any(location.line < number < location.end_line for location in scalars)
         if not line.strip() or line.startswith("---") or is_in_block:
             continue
-        before, indent = indent, len(line) - len(line.lstrip())
+        before, indent = indent, len(line) - len(line.lstrip()) + line.lstrip().startswith("- ")
         found += _split_block(above, number, before, indent)
         above = []
         if comment:
@@ -139,7 +142,7 @@ def place_by_rendering(
         for entry in _list_entries(rendered)
         if not isinstance(entry.value, (dict, list)) and location_of(entry.value) in origins
     }
-    return _place(comments, manifest, document, {**places, **_locate_roles(document, kind)})
+    return _place(comments, manifest, document, {**_locate_roles(document, kind), **places})
 
 
 def _locate_roles(document: Any, kind: Kind) -> dict[KeyPath, DataPath]:
@@ -237,6 +240,9 @@ class _LineMap:
             return common
         if path[-1].startswith("["):
             return None
+        named = next((place for place in below if path[-1] in place), None)
+        if named:
+            return named[: named.index(path[-1]) + 1]
         # What all roles share is in no role of the spec, but the comment is about one of them.
         outer = (path[:length] for length in range(len(path) - 1, 0, -1))
         return next((self._places[each] for each in outer if each in self._places), common or below[0])

@@ -14,6 +14,7 @@ from jobgen.features.convert.migrate.draft import (
     list_lost_fields,
     rewrite_job,
 )
+from jobgen.features.convert.migrate.lint_result import lint_objects
 from jobgen.features.convert.migrate.migrate_job import MigratedJob, migrate_job, migrate_sweep, target_framework
 from jobgen.features.convert.migrate.prove_repository import compare_created_pods, format_difference
 from jobgen.features.convert.migrate.repository import (
@@ -52,6 +53,8 @@ class MigrationOutput(NamedTuple):
     report: str
     lost: tuple[str, ...] = ()
     """The fields that the other kind does not have."""
+    errors: tuple[str, ...] = ()
+    """The errors of the new job that the old one did not have."""
 
 
 def migrate_with_runtimes(
@@ -68,12 +71,12 @@ def migrate_with_runtimes(
     current = [_update_version(job, source) for job in jobs]
     sources, staying = collect_sources(current, project, runners, source)
     for job in staying:
-        reason = f"it is not a {source.name}, which alone gets a runtime"
+        reason = f"it is not a {source.name}; only that kind gets a runtime"
         yield MigrationOutput("", "", f"{job.file.path}:{job.start().line}: not migrated: {reason}\n")
     documents = migrate_documents(sources, project, runners, route, by_namespace=True, preferred=preferred)
     for each in documents:
         job = each.source.jobs[0]
-        yield _format_job(each, route, is_served=(job.file.path, job.position) in preferred)
+        yield _format_job(each, route, project, is_served=(job.file.path, job.position) in preferred)
     runtimes = {each.runtime: each for each in documents if not isinstance(each.result, str)}
     for name, document in runtimes.items():
         yield MigrationOutput(f"runtimes/{name}", format_document(_build_manifest(document)), "")
@@ -97,7 +100,9 @@ def _build_manifest(document: MigratedDocument) -> Fields:
     return {"apiVersion": RUNTIME_VERSION, "kind": KIND, "metadata": metadata, "spec": document.built[""][0].spec}
 
 
-def _format_job(document: MigratedDocument, route: Route, *, is_served: bool) -> MigrationOutput:
+def _format_job(
+    document: MigratedDocument, route: Route, project: ProjectConfig, *, is_served: bool
+) -> MigrationOutput:
     source, result = document.source, document.result
     if isinstance(result, str):
         return MigrationOutput("", "", f"{source.where}: not migrated: {visible(result)}\n")
@@ -107,7 +112,11 @@ def _format_job(document: MigratedDocument, route: Route, *, is_served: bool) ->
     lines = [f"{source.where}: `{source.name}`: {way}"]
     path = source.jobs[0].file.path
     lines += (f"{path}:{line}: {note}" for line, note in list_notes(document))
-    lines += (f"{source.where}: {line}" for line in _compare(document, route))
+    errors: list[str] = []
+    if result.rendered is not None:
+        after = [refer_to_runtime(result.rendered), _build_manifest(document)]
+        errors = lint_objects(project.root, source.base[:1], after)
+    lines += (f"{source.where}: {line}" for line in (*errors, *_compare(document, route, has_errors=bool(errors))))
     report = "".join(f"{visible(line)}\n" for line in lines)
     lost = list_lost_fields(note for _, note in list_notes(document))
     if is_spec(source.document):
@@ -115,10 +124,10 @@ def _format_job(document: MigratedDocument, route: Route, *, is_served: bool) ->
     else:
         assert result.rendered is not None, "a manifest is rendered"
         text = to_yaml(refer_to_runtime(result.rendered))
-    return MigrationOutput(source.name, text, report, lost)
+    return MigrationOutput(source.name, text, report, lost, tuple(errors))
 
 
-def _compare(document: MigratedDocument, route: Route) -> Iterator[str]:
+def _compare(document: MigratedDocument, route: Route, *, has_errors: bool) -> Iterator[str]:
     """What differs between the pods of both objects."""
     result = document.result
     if isinstance(result, str) or result.rendered is None:
@@ -128,7 +137,7 @@ def _compare(document: MigratedDocument, route: Route) -> Iterator[str]:
     differences = compare_created_pods((document.source.base[0], Cluster()), after, [_build_manifest(document)])
     changed = [each for each in differences if each.training]
     yield from map(format_difference, changed)
-    if not changed:
+    if not changed and not has_errors:
         yield "the pods are equal for training"
 
 
@@ -207,16 +216,19 @@ def convert_job(job: Job, size: int, project: ProjectConfig, target: str, envs: 
     done = _migrate_document(origin, kind, size, project)
     if isinstance(done, str):
         return refuse(done)
-    report = _format_report(origin, done, kind, env)
+    made = [each for each in (done.rendered, *done.companions) if each is not None]
+    old = job.document.data if not origin.is_spec else done.old
+    errors = lint_objects(project.root, [old] if old else [], made) if made else []
+    report = _format_report(origin, done, kind, env, errors)
     if done.problems:
         why = "".join(f"{where}: not migrated: {visible(problem)}\n" for problem in done.problems)
         return MigrationOutput(job.document.name, "", report + why)
     lost = list_lost_fields(done.notes)
     if not origin.is_spec:
         text = "---\n".join(map(to_yaml, (done.rendered, *done.companions)))
-        return MigrationOutput(job.document.name, text, report, lost)
+        return MigrationOutput(job.document.name, text, report, lost, tuple(errors))
     name = job.document.sweep or job.document.name
-    return MigrationOutput(name, rewrite_job(job.file, job.position, done.document), report, lost)
+    return MigrationOutput(name, rewrite_job(job.file, job.position, done.document), report, lost, tuple(errors))
 
 
 def _migrate_document(origin: MigrationSource, kind: Kind, size: int, project: ProjectConfig) -> MigratedJob | str:
@@ -253,7 +265,7 @@ def find_source(job: Job, project: ProjectConfig, target: str, envs: Sequence[st
     if problems:
         return f"its current kind is unknown: {problems[0]}"
     if envs:
-        return f"{' and '.join(f'`{env}`' for env in envs)} does not contain it, so its current kind is unknown"
+        return f"it is not in {list_alternatives(f'`{env}`' for env in envs)}, so its current kind is unknown"
     return "no environment contains it, so its current kind is unknown; name an environment with `-e`"
 
 
@@ -346,7 +358,7 @@ def _is_rendered(origin: MigrationSource, done: MigratedJob, kind: Kind) -> bool
     return expanded is not None and expanded.kind is kind
 
 
-def _format_report(origin: MigrationSource, done: MigratedJob, kind: Kind, env: str) -> str:
+def _format_report(origin: MigrationSource, done: MigratedJob, kind: Kind, env: str, errors: Sequence[str]) -> str:
     """Return the report: one line for each field, with its location, and the comparison of the pods."""
     job = origin.job
     where = f"{job.file.path}:{job.start().line}"
@@ -361,8 +373,8 @@ def _format_report(origin: MigrationSource, done: MigratedJob, kind: Kind, env: 
         if origin.is_spec:
             line = find_line(job.traced_document().data["spec"], entry.field, line)
         lines.append(f"{job.file.path}:{line}: {entry}")
-    lines += (f"{where}: {each}" for each in done.differences)
-    if not done.differences:
+    lines += (f"{where}: {each}" for each in (*errors, *done.differences))
+    if not done.differences and not errors:
         lost = sum(note.change == "lost" for note in done.notes)
         except_lost = f"except for {pluralize(lost, 'lost field')}, " if lost else ""
         lines.append(f"{where}: {except_lost}images, commands, env, resources, nodes and processes are the same")

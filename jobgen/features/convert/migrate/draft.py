@@ -48,11 +48,13 @@ class BuiltRuntime(NamedTuple):
     injected: frozenset[str]
     """Variables that the old operator set, whatever the job had set."""
     roles_differ: bool
-    """Whether the job runs the master alone, because the runtime has the workers."""
+    """True if the job runs the master alone, because the runtime has the workers."""
     has_resources: bool
-    """Whether the runtime has the resources of the nodes: a TrainJob cannot claim devices."""
+    """True if the runtime has the resources of the nodes: a TrainJob cannot claim devices."""
     notes: tuple[MigrationNote, ...]
     name: str = ""
+    volumes: frozenset[str] = frozenset()
+    """The volumes that the runtime has, with all their mounts, because a container of the runtime mounts them."""
 
 
 class Surroundings(NamedTuple):

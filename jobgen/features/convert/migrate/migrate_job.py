@@ -139,7 +139,9 @@ def _list_names(spec: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _count_processes(obj: Mapping[str, Plain], kind: Kind, framework: str, spec: Plain) -> Plain:
-    """Processes on each node; `auto` if the operator decides."""
+    """Processes on each node; `auto` if the operator decides. Ray runs a program once, for all nodes."""
+    if kind.code == "ray-job":
+        return "1, on the head"
     for field in (f"{framework}.nprocPerNode", f"{framework}.slotsPerWorker"):
         if field in kind.fields:
             at = kind.fields[field].at
@@ -211,6 +213,8 @@ class MigratedJob(NamedTuple):
     problems: tuple[str, ...]
     rendered: dict[str, Plain] | None
     companions: tuple[dict[str, Plain], ...] = ()
+    old: dict[str, Plain] | None = None
+    """What the spec was rendered to before."""
 
 
 def target_framework(framework: str, kind: Kind) -> str:
@@ -259,7 +263,7 @@ def migrate_job(
         old_workload = describe_workload(old_object, source, framework, before["spec"])
         new_workload = describe_workload(new_object, target, draft.framework, draft.spec)
         differences = tuple(compare_workloads(old_workload, new_workload))
-    return MigratedJob(after, tuple(draft.notes), differences, tuple(problems), new_object, made[1:])
+    return MigratedJob(after, tuple(draft.notes), differences, tuple(problems), new_object, made[1:], old_object)
 
 
 def _note_lost_fields(old_spec: Fields, draft: Draft) -> None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from jobgen.api.lint import lint, lint_request
+from jobgen.api.lint_files import LintRequest
+from jobgen.engine.store import Store
 from jobgen.features.convert.importing.common_fields import Fields
 from jobgen.features.convert.importing.import_job import ImportedSpec, import_manifest
 from jobgen.features.convert.importing.verify import create_patch
 from jobgen.features.convert.migrate.draft import BuiltRuntime, Surroundings
+from jobgen.features.convert.migrate.lint_result import list_new_errors
 from jobgen.features.convert.migrate.migrate_job import migrate_job
 from jobgen.features.convert.migrate.repository import (
     MigratedDocument,
@@ -111,6 +116,8 @@ class RepositoryProof(NamedTuple):
     errors: tuple[str, ...]
     repairs: tuple[tuple[str, Fields], ...] = ()
     """Patches, each with its environment, that restore what patches of the old objects did."""
+    findings: tuple[Finding, ...] = ()
+    """The errors that `jobgen lint` finds now and did not find before."""
 
 
 def complete_migration(
@@ -134,7 +141,11 @@ def prove_repository(project: ProjectConfig, migration: RepositoryMigration) -> 
             target = folder / path
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(content)
-        return _prove(project, config.load(folder), migration)
+        proof = _prove(project, config.load(folder), migration)
+        if proof.errors:
+            return proof
+        before, after = lint(Path(str(project.root))), lint_request(LintRequest(folder), store=Store())
+        return proof._replace(findings=tuple(list_new_errors(before.findings, after.findings)))
 
 
 def _list_files(project: ProjectConfig, changed: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
@@ -240,7 +251,7 @@ def _render(
     """The object of a job, and its runtime; None if it cannot be rendered."""
     patches = runner.patches_for(job) if job else None
     if job is None or patches is None:
-        errors.append(f"{place}: it is not rendered any more")
+        errors.append(f"{place}: it is no longer rendered")
         return None
     problems: list[Problem] = []
     made: list[Any] = [

@@ -102,15 +102,15 @@ def _join_commands(draft: Draft) -> None:
             if value == commands[leader].get(field):
                 draft.note(("roles", name, field), "moved", "it is the command of the job now")
             else:
-                reason = f"a RayJob runs one command, that of `{leader}`"
+                reason = f"a RayJob runs only the command of `{leader}`"
                 draft.note(("roles", name, field), "lost", reason)
     for field in _COMMAND:
         value = commands[leader].get(field)
         if value is None and field in draft.spec:
-            draft.drop((field,), f"a RayJob runs one command, that of `{leader}`")
+            draft.drop((field,), f"a RayJob runs only the command of `{leader}`")
         elif value is not None and draft.spec.get(field) != value:
             if field in draft.spec:
-                draft.note((field,), "lost", f"a RayJob runs one command, that of `{leader}`")
+                draft.note((field,), "lost", f"a RayJob runs only the command of `{leader}`")
             draft.spec[field] = value
 
 

@@ -71,7 +71,7 @@ class SourceJob(NamedTuple):
     places: Mapping[str, tuple[int, ...]]
     """The number of the job of each of these objects."""
     has_other_kinds: bool = False
-    """Whether an environment of another platform renders it to another kind, which stays as it is."""
+    """True if an environment of another platform renders it to another kind, which stays as it is."""
 
     @property
     def name(self) -> str:

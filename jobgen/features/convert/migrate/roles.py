@@ -94,7 +94,7 @@ def _add_nodes_to_workers(draft: Draft, own: Fields) -> None:
         own["worker"] = node
     else:
         worker["replicas"] = (worker.get("replicas") or 1) + (node.get("replicas") or 1)
-        draft.note(("roles", "worker", "replicas"), "changed", "the nodes are workers now, too")
+        draft.note(("roles", "worker", "replicas"), "changed", "the nodes are also workers now")
         if {**worker, "replicas": 0} != {**node, "replicas": 0}:
             reason = f"{draft.target.name} has no such role, and the pods of `worker`, which replace its pods, differ"
             draft.note(("roles", "node"), "lost", reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.features.convert.importing.comments import KeyPath
@@ -60,9 +60,9 @@ class TorchJob(NamedTuple):
     processes: str
     run_policy: Fields
     split: bool = False
-    """Whether master and workers are jobs of their own in the runtime."""
+    """True if master and workers are jobs of their own in the runtime."""
     torch: bool = True
-    """Whether the policy `torch` of Trainer may be used, if it gives the nodes the same variables."""
+    """True if Trainer's policy `torch` can be used: it gives the nodes the same variables."""
     version: str = ""
     """The version of Trainer."""
 
@@ -80,7 +80,7 @@ class TorchJob(NamedTuple):
 
     @property
     def roles_differ(self) -> bool:
-        """Whether master and workers have different pods."""
+        """Return True if master and workers have different pods."""
         one, other = self.master, self.worker
         return one is not None and other is not None and one[1:] != other[1:]
 
@@ -319,9 +319,9 @@ class RuntimeShape(NamedTuple):
     """What a job decides about the form of its runtime; all environments of a job need the same form."""
 
     split: bool
-    """Whether master and workers are jobs of their own."""
+    """True if master and workers are jobs of their own."""
     torch: bool
-    """Whether the policy `torch` of Trainer sets the variables."""
+    """True if the policy `torch` of Trainer sets the variables."""
 
 
 def choose_shape(objects: Sequence[Mapping[str, Any]], version: str) -> RuntimeShape:
@@ -351,7 +351,8 @@ def build_runtime(
     notes: list[MigrationNote] = []
     claims = bool(get_at(job.main.main, ("resources", "claims")))
     variables = _choose_variables(job)
-    held = _Held(own - {"resources"} if claims else own, shape)
+    volumes = _list_shared_volumes(job.main) if "volumes" in shape.pod_fields else frozenset[str]()
+    held = _Held(own - {"resources"} if claims else own, shape, volumes)
     jobset: Fields = {"replicatedJobs": [_build_job(NODE, job.main, variables, job, held, notes)]}
     if job.split:
         assert job.worker is not None, "checked above"
@@ -365,7 +366,9 @@ def build_runtime(
     _set_run_policy(job, spec, template, notes, version)
     spec["template"] = template
     notes += _note_differences(job)
-    return BuiltRuntime(spec, tuple(variables.job), variables.injected, job.split, claims, tuple(dict.fromkeys(notes)))
+    return BuiltRuntime(
+        spec, tuple(variables.job), variables.injected, job.split, claims, tuple(dict.fromkeys(notes)), volumes=volumes
+    )
 
 
 def _choose_variables(job: TorchJob) -> TorchVariables:
@@ -381,6 +384,32 @@ class _Held(NamedTuple):
 
     container: frozenset[str]
     shape: TemplateShape | None
+    without: frozenset[str] = frozenset()
+    """The volumes that the runtime has nevertheless, with their mounts."""
+
+    def keep_for_runtime(self, field: str, value: Any, held: Container[str]) -> Any:
+        """Return what the runtime has of a field: all of it, only the volumes that it needs, or None."""
+        if field not in held:
+            return value
+        if field not in VOLUME_FIELDS or not isinstance(value, list):
+            return None
+        return [each for each in value if isinstance(each, dict) and each.get("name") in self.without] or None
+
+
+VOLUME_FIELDS = ("volumes", "volumeMounts", "volumeDevices")
+
+
+def _list_shared_volumes(replica: TorchReplica) -> frozenset[str]:
+    """The volumes that a container other than the main one mounts; that container is in the runtime."""
+    pod = replica.template["spec"]
+    others = [*_as_list(pod.get("initContainers")), *(each for each in replica.containers if each != replica.main)]
+    mounts = [
+        mount
+        for container in others
+        for field in VOLUME_FIELDS[1:]
+        for mount in (_as_list(container.get(field)) if isinstance(container, dict) else ())
+    ]
+    return frozenset(str(each.get("name")) for each in mounts if isinstance(each, dict))
 
 
 def _build_job(
@@ -404,9 +433,10 @@ def _build_template(replica: TorchReplica, variables: TorchVariables, job: Torch
         kept = held if is_main else _Held(frozenset(), None)
         containers.append(_build_container(container, variables, job, kept, is_main=is_main))
     spec = {
-        field: value
+        field: kept
         for field, value in old["spec"].items()
-        if field not in ("containers", "restartPolicy") and not (shape and field in shape.pod_fields)
+        if field not in ("containers", "restartPolicy")
+        and (kept := held.keep_for_runtime(field, value, shape.pod_fields if shape else ())) is not None
     }
     policy = "OnFailure" if replica.policy in ("OnFailure", "Always") else "Never"
     built: Fields = {"spec": {**spec, "restartPolicy": policy, "containers": containers}}
@@ -417,11 +447,11 @@ def _build_template(replica: TorchReplica, variables: TorchVariables, job: Torch
 def _build_container(
     container: Fields, variables: TorchVariables, job: TorchJob, held: _Held, *, is_main: bool
 ) -> Fields:
-    shape = held.shape
+    shape_fields = held.shape.container_fields if held.shape else ()
     left = {
-        field: value
+        field: kept
         for field, value in container.items()
-        if field not in held.container and not (shape and field in shape.container_fields)
+        if (kept := held.keep_for_runtime(field, value, {*held.container, *shape_fields})) is not None
     }
     env = [each for each in left.pop("env", None) or () if str(each.get("name")) not in variables.injected]
     added = variables.runtime if is_main or job.split else [*variables.runtime, *variables.job]
@@ -466,7 +496,7 @@ def _set_run_policy(job: TorchJob, spec: Fields, template: Fields, notes: list[M
     elif policy.get("cleanPodPolicy") is not None:
         _note(notes, "cleanPodPolicy", "moved", "a JobSet deletes the pods that still run, and keeps the others")
     if policy.get("ttlSecondsAfterFinished") is not None:
-        reason = "with a TTL in the runtime, a TrainJob may run again; delete finished TrainJobs yourself"
+        reason = "with a TTL in the runtime, a TrainJob can run again; delete finished TrainJobs yourself"
         _note(notes, "ttlSecondsAfterFinished", "lost", reason)
     if not _DEADLINE.contains(version) and policy.get("activeDeadlineSeconds") is not None:
         for each in template["spec"]["replicatedJobs"]:
@@ -502,7 +532,7 @@ def _set_volcano(policy: Fields, spec: Fields, template: Fields, notes: list[Mig
     if policy.get("priorityClass"):
         for each in template["spec"]["replicatedJobs"]:
             each["template"]["spec"]["template"]["spec"]["priorityClassName"] = policy["priorityClass"]
-        reason = "Volcano takes the priority of the pods, so the pods have it now"
+        reason = "Volcano reads the priority of the pods, so it is set there now"
         _note(notes, "schedulingPolicy.priorityClass", "changed", reason)
     if policy.get("scheduleTimeoutSeconds") is not None:
         _note(notes, "schedulingPolicy.scheduleTimeoutSeconds", "lost", "the policy for Volcano has no timeout")

@@ -19,8 +19,10 @@ from jobgen.features.convert.migrate.roles import (
     write_launch_commands,
     write_required_roles,
 )
+from jobgen.features.convert.migrate.runtime import VOLUME_FIELDS
 from jobgen.features.convert.migrate.tables import MANAGERS, MEANINGS, MOVES, NEAREST_RUNTIME, RESERVED_VARIABLES
 from jobgen.model.data import untraced, value_of
+from jobgen.rendering.pod import SHM
 from jobgen.spec.kinds import FieldMapping, Kind
 from jobgen.spec.normalize import NOT_RENDERED, is_job_field
 
@@ -209,6 +211,23 @@ def _move_resources(draft: Draft) -> None:
             draft.drop((*path, "resources"))
 
 
+def _move_volumes(draft: Draft) -> None:
+    """Drop the volumes that the runtime has, with their mounts: its own containers mount them."""
+    moved = draft.surroundings.runtime.volumes if draft.surroundings.runtime else frozenset[str]()
+    for path, holder in list(draft.holders()) if moved else ():
+        for field in (*((*path, "volumes", name) for name in sorted(moved)), *([(*path, SHM)] if SHM in moved else [])):
+            if get_at(draft.spec, field) is not None:
+                draft.drop(field)
+        pod = get_at(holder, ("podTemplate", "spec")) or {}
+        parts = [pod, *(each for each in pod.get("containers") or () if isinstance(each, dict))]
+        for part, key in [(part, key) for part in parts for key in VOLUME_FIELDS if isinstance(part.get(key), list)]:
+            kept = [each for each in part[key] if get_at(each, ("name",)) not in moved]
+            if len(kept) < len(part[key]):
+                part[key] = kept
+                top = "volumes" if part is pod else "containers"
+                draft.note((*path, "podTemplate", "spec", top), "moved", "what the runtime mounts is there now")
+
+
 def _drop_job_fields(draft: Draft) -> None:
     """Drop fields of the job that the target kind does not support."""
     own = {
@@ -377,6 +396,7 @@ STEPS: tuple[Callable[[Draft], None], ...] = (
     _rename_main_container,
     _drop_pod_fields,
     _move_resources,
+    _move_volumes,
     _drop_job_fields,
     _set_runtime,
     _drop_manifest_patch,

@@ -41,11 +41,11 @@ class Variable(NamedTuple):
     value: str
     """Its value; for a secret or another object, the text of the reference."""
     injected: bool
-    """Whether the operator adds it."""
+    """True if the operator adds it."""
     depends: bool = False
-    """Whether its value has a reference to a variable of the operator."""
+    """True if its value has a reference to a variable of the operator."""
     unresolved: bool = False
-    """Whether its value has a reference to a variable that does not exist."""
+    """True if its value has a reference to a variable that does not exist."""
 
 
 class Expanded(NamedTuple):
@@ -53,9 +53,9 @@ class Expanded(NamedTuple):
 
     text: str
     unresolved: bool
-    """Whether it has a reference to a variable that does not exist."""
+    """True if it has a reference to a variable that does not exist."""
     depends: bool
-    """Whether it depends on a variable of the operator."""
+    """True if it depends on a variable of the operator."""
 
 
 def read_env(pod: CreatedPod, container: Fields, written: Fields) -> dict[str, Variable]:
@@ -214,12 +214,12 @@ def compare_containers(before: Side, after: Side, field: str) -> Iterator[Change
 
 
 def is_empty(value: Any) -> bool:
-    """Return whether a field counts as not set."""
+    """Return True if a field counts as not set."""
     return value is None or value in ("", [], {})
 
 
 def is_launched(pod: CreatedPod) -> bool:
-    """Return whether the number of processes that the operator sets can have an effect.
+    """Return True if the number of processes that the operator sets can have an effect.
 
     It has none if no launcher is in the command line, or if the command line states the number of processes itself.
     What the entrypoint of an image does is unknown.
@@ -396,7 +396,7 @@ class PodDifference(NamedTuple):
     before: Any
     after: Any
     training: bool
-    """Whether training differs; otherwise only the operators do something else."""
+    """True if training differs; otherwise only the operators do something else."""
 
 
 def compare_pods(before: Sequence[CreatedPod], after: Sequence[CreatedPod]) -> list[PodDifference]:
@@ -412,7 +412,7 @@ def compare_pods(before: Sequence[CreatedPod], after: Sequence[CreatedPod]) -> l
 
 
 def is_equal_for_training(differences: Iterable[PodDifference]) -> bool:
-    """Return whether the same containers run in the same world: nodes, processes, ranks and restarts are equal."""
+    """Return True if the same containers run in the same world: nodes, processes, ranks and restarts are equal."""
     return not any(difference.training for difference in differences)
 
 

@@ -26,7 +26,7 @@ class Restarts(NamedTuple):
     policy: str
     """`restartPolicy` of the pod: what the kubelet does."""
     retried: str = "always"
-    """Whether training that failed starts again, in the same pod or in a new one: `always`, `never`, or `retryable` if
+    """When training that failed starts again, in the same pod or in a new one: `always`, `never`, or `retryable` if
     that depends on the exit code."""
     limit: int | None = None
     """The number of restarts or new pods after which the job fails; None if it is unlimited."""

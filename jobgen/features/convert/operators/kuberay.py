@@ -69,12 +69,12 @@ class RayNode(NamedTuple):
 
     @property
     def autoscales(self) -> bool:
-        """Whether the head has an autoscaler."""
+        """Return True if the head has an autoscaler."""
         return self.cluster.get("enableInTreeAutoscaling") is True
 
     @property
     def version_two(self) -> bool:
-        """Whether the autoscaler is of version 2."""
+        """Return True if the autoscaler is of version 2."""
         return self.autoscales and get_fields(self.cluster, "autoscalerOptions").get("version") == "v2"
 
 

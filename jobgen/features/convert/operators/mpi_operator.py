@@ -86,7 +86,7 @@ class MpiJob(NamedTuple):
 
     @property
     def launcher_is_node(self) -> bool:
-        """Whether the launcher trains, too."""
+        """Return True if the launcher also trains."""
         return self.spec.get("runLauncherAsWorker") is True
 
     @property
@@ -277,7 +277,7 @@ def _list_accounts(job: TrainingJob) -> Iterator[CreatedObject]:
 
 
 def _is_node(job: TrainingJob) -> bool:
-    """Return whether the launcher trains: it does if it has a GPU."""
+    """Return True if the launcher trains, because it has a GPU."""
     launcher = job.roles.get("Launcher")
     limits = [get_fields(each, "resources", "limits") for each in list_containers(launcher.spec)] if launcher else []
     return any("gpu" in str(name) for each in limits for name in each)

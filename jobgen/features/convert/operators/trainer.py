@@ -74,16 +74,16 @@ class TrainerRun(NamedTuple):
     version: tuple[int, ...]
 
     def is_since(self, *version: int) -> bool:
-        """Return whether the version of Trainer is this one or later."""
+        """Return True if the version of Trainer is this one or later."""
         return not self.version or self.version >= version
 
     def has_policy(self, name: str) -> bool:
-        """Return whether the runtime has a policy of a framework, and Trainer knows it."""
+        """Return True if the runtime has a policy of a framework, and Trainer knows it."""
         return isinstance(self.policy.get(name), dict) and self.is_since(*_SINCE.get(name, ()))
 
     @property
     def launcher_is_node(self) -> bool:
-        """Whether the launcher of MPI trains, too."""
+        """Return True if the launcher of MPI trains, too."""
         return get_fields(self.policy, "mpi").get("runLauncherAsNode") is True
 
     @property
@@ -97,7 +97,7 @@ class TrainerRun(NamedTuple):
         return next((each.count for each in self.pod_sets if each.step == "trainer"), 1)
 
     def is_node(self, pod_set: PodSet) -> bool:
-        """Return whether the pods of a replicated Job train."""
+        """Return True if the pods of a replicated Job train."""
         if self.has_policy("mpi"):
             return pod_set.name == CONTAINER or (self.launcher_is_node and pod_set.name == _LAUNCHER)
         return pod_set.step == "trainer"

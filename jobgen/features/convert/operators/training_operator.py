@@ -56,9 +56,9 @@ class JobKind:
     masters: tuple[str, ...] = ()
     """The roles with the label of the master."""
     first_worker: bool = True
-    """Whether the first worker has the label of the master if there is no other."""
+    """True if the first worker has the label of the master where no other pod has it."""
     other_roles: bool = False
-    """Whether the operator creates pods of roles that it does not know."""
+    """True if the operator creates pods of roles that it does not know."""
 
 
 @dataclass(frozen=True, slots=True)
