@@ -28,13 +28,14 @@ function makeEffect(name) {
 function showChanges(model, place, route) {
   const { changes } = model;
   const names = make("span", { class: "revisions" }, make("code", {}, `${model.head.base} → ${model.head.head}`));
-  if (model.head.failed) return void show(place, makePage("Pull request", names, makeFailures(changes)));
+  if (model.head.failed) return void show(place, makePage("Pull request", names, makeFailures(changes, true)));
   const list = new ChangeList(model, route);
   show(
     place,
     makePage(
       "Pull request",
       [names, makeSummary(model)],
+      makeFailures(changes, false),
       makeChangeNotes(changes.notes.filter((note) => note.isLimit)),
       makeDangers(changes),
       make("div", { class: "columns" }, makeTotals(changes.totals), makeCauses(changes.causes)),
@@ -67,16 +68,18 @@ function makeSummary({ head, changes }) {
   ];
 }
 
-/* Nothing was compared: the errors of each side that cannot be rendered. */
-function makeFailures({ errors, sides }) {
+/* The errors of each side because of which nothing, or not everything, was compared. */
+function makeFailures({ errors, sides }, isAll) {
+  const title = isAll ? "cannot be rendered" : "has errors";
+  const hint = isAll ? "Nothing was compared. Fix these errors first." : "What cannot be rendered was not compared.";
   return ["old", "new"]
     .filter((side) => errors[side].length)
     .map((side) =>
       make(
         "section",
         { class: "panel failure" },
-        make("h2", { class: "tone-text-bad" }, makeIcon("alert"), ` ${sides[side].name} cannot be rendered`),
-        make("p", { class: "hint" }, "Nothing was compared. Fix these errors first."),
+        make("h2", { class: "tone-text-bad" }, makeIcon("alert"), ` ${sides[side].name} ${title}`),
+        make("p", { class: "hint" }, hint),
         makeErrorList(errors[side], 100, sides[side]),
       ),
     );

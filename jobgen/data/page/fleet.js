@@ -8,6 +8,10 @@ const STATES = {
   broken: { label: "broken", icon: "ban", tone: "bad", help: "not rendered because of errors; see its findings" },
 };
 
+/* What an active job is if it cannot run as it is: no list, table or icon calls it good. */
+const STUCK = { label: "never admitted", icon: "ban", tone: "bad", help: "rendered, but Kueue never admits it" };
+const FAULTY = { label: "has errors", icon: "cross", tone: "bad", help: "rendered, but it has errors" };
+
 const SEVERITIES = ["error", "warning", "info"];
 
 /* `run-9` comes before `run-10`. */

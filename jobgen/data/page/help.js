@@ -21,7 +21,7 @@ function showHelp(dialog) {
     ),
     make("dd", {}, text),
   ]);
-  const states = Object.values(STATES).map(({ label, icon, tone, help }) => [
+  const states = [...Object.values(STATES), FAULTY].map(({ label, icon, tone, help }) => [
     make("dt", { class: `state tone-text-${tone}` }, makeIcon(icon), label),
     make("dd", {}, help),
   ]);

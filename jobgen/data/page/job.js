@@ -94,7 +94,7 @@ function makeJobHead(model, job) {
 }
 
 function makeJobCell(model, cell) {
-  const state = stateOf(cell.state);
+  const state = judgeState(stateOf(cell.state), [cell]);
   return make(
     "li",
     {},
@@ -104,7 +104,7 @@ function makeJobCell(model, cell) {
       make("span", { class: `swatch series-${cell.env % 8}` }),
       model.environments[cell.env],
     ),
-    make("span", { class: `state tone-text-${stateTone(state, [cell])}` }, makeIcon(state.icon), state.label),
+    make("span", { class: `state tone-text-${state.tone}` }, makeIcon(state.icon), state.label),
     make("span", {}, cell.gpus ? `${count(cell.gpus, "GPU")}, ` : "", count(cell.pods, "pod")),
     make("span", { class: "cell-more" }, [cell.kind, cell.namespace, cell.queue].filter(Boolean).join(" · ")),
     makeBound(model, cell),
@@ -131,7 +131,7 @@ function makeDecisions(model, cell) {
     return make(
       "span",
       { class: "cell-more decision" },
-      make("span", { class: `tone-text-${tone}` }, label),
+      make("span", { class: `tone-text-${tone === "good" && hasErrors(cell) ? "note" : tone}` }, label),
       row.reason ? [": ", makeMessage(row.reason)] : null,
       row.change ? ["; ", makeMessage(row.change)] : null,
     );
@@ -153,12 +153,15 @@ function mergeEnvironments(findings) {
 /* The findings of a job. */
 function makeJobFindings(model, job) {
   const found = mergeEnvironments(job.findings);
+  const isStuck = job.cells.some((cell) => cell && describeDecision(cell.decision).tone === "bad");
   if (!found.length)
     return make(
       "section",
       { class: "panel", "aria-label": "Findings" },
       make("h2", {}, "Findings"),
-      make("p", { class: "all-good tone-text-good" }, makeIcon("check"), "None"),
+      isStuck
+        ? make("p", {}, "None")
+        : make("p", { class: "all-good tone-text-good" }, makeIcon("check"), "None"),
     );
   const items = found.sort((one, other) => SEVERITIES.indexOf(one.severity) - SEVERITIES.indexOf(other.severity));
   return make(

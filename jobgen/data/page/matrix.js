@@ -1,5 +1,6 @@
 /* The matrix of the fleet. Only the rows in view are in the document, so ten thousand jobs scroll as ten do. */
 
+const LONG_NAME = 36;
 const ROWS_BEFORE_AND_AFTER = 8;
 const MAX_PRINTED_ROWS = 1000;
 
@@ -52,6 +53,8 @@ class Matrix {
     this.rows = rows;
     if (this.active >= rows.length) this.active = rows.length - 1;
     this.grid.setAttribute("aria-rowcount", String(rows.length + 1));
+    // On a phone, a long name has two lines, and all rows have one height.
+    this.grid.classList.toggle("is-long", rows.some((row) => (row.sweep || row.job.name).length > LONG_NAME));
     this.sizer.style.setProperty("--rows", String(rows.length));
     this.empty.hidden = rows.length > 0;
     if (!rows.length) showNoRows(this.model, this.empty, () => this.onClear());
@@ -255,7 +258,7 @@ function makeCell(row, env) {
     const reason = row.job.cells[env] ? "filtered out" : "not in this environment";
     return make("div", { class: "cell is-absent", role: "gridcell", title: reason }, makeIcon("dash", reason));
   }
-  const state = stateOf(cell.state);
+  const state = judgeState(stateOf(cell.state), [cell]);
   return make(
     "div",
     {
@@ -266,14 +269,14 @@ function makeCell(row, env) {
     make(
       "span",
       { class: "cell-main" },
-      makeStateIcon(state, [cell]),
+      makeStateIcon(state),
       makeAmount(cell.gpus, cell.pods),
       makeFindingCounts(cell.findings),
     ),
     make(
       "span",
       { class: "cell-more" },
-      makeStateText(state, state.label),
+      state === STUCK ? null : makeStateText(state, state.label),
       makeDecisionText([cell]),
       [cell.kind, cell.queue].filter(Boolean).join(" · "),
     ),
@@ -289,14 +292,19 @@ function makeStateText(state, text) {
   return state.tone === "good" ? null : [make("span", { class: `tone-text-${state.tone}` }, text), " · "];
 }
 
-/* The tone of a state. A job that Kueue never admits is not good, although it is rendered. */
-function stateTone(state, cells) {
-  const isStuck = cells.some((cell) => describeDecision(cell.decision).tone === "bad");
-  return state.tone === "good" && isStuck ? "note" : state.tone;
+/* The state to show. A job that has errors, or that Kueue never admits, is not good, although it is rendered. */
+function judgeState(state, cells) {
+  if (state.tone !== "good") return state;
+  if (cells.some((cell) => describeDecision(cell.decision).tone === "bad")) return STUCK;
+  return cells.some(hasErrors) ? FAULTY : state;
 }
 
-function makeStateIcon(state, cells) {
-  return make("span", { class: `state tone-text-${stateTone(state, cells)}` }, makeIcon(state.icon, state.label));
+function hasErrors(cell) {
+  return Boolean(cell) && cell.findings.some((finding) => finding.severity === "error");
+}
+
+function makeStateIcon(state) {
+  return make("span", { class: `state tone-text-${state.tone}` }, makeIcon(state.icon, state.label));
 }
 
 /* What Kueue decides about jobs, if somebody should look at it: the worst decision, and how many it concerns. */
@@ -352,7 +360,7 @@ function makeSweepCell(row, env) {
     make(
       "span",
       { class: "cell-main" },
-      makeStateIcon(state, cells),
+      makeStateIcon(judgeState(state, cells)),
       makeAmount(add("gpus"), add("pods")),
       makeFindingCounts(cells.flatMap((cell) => cell.findings)),
     ),

@@ -90,7 +90,7 @@ function joinCapacity(model, data) {
   const workloads = data.table("workloads").map((row) => ({ ...row, decision: nameDecision(row) }));
   for (const row of workloads) {
     const cell = model.cells[row.cell];
-    if (cell && row.decision === IGNORED) cell.decision = IGNORED;
+    if (cell && row.decision === UNQUEUED) cell.decision = UNQUEUED;
   }
   return {
     quotas: data.table("quotas"),
@@ -102,11 +102,11 @@ function joinCapacity(model, data) {
   };
 }
 
-/* A job that names a queue, but that Kueue does not manage, is never admitted, and starts all the same. */
-const IGNORED = "ignored";
+/* A job without a queue is unmanaged on purpose. One with a queue starts without quota. */
+const UNQUEUED = "unqueued";
 
 function nameDecision(row) {
-  return row.decision === "never" && row.obstacle === "unmanaged" ? IGNORED : row.decision;
+  return row.decision === "unmanaged" && !row.queue ? UNQUEUED : row.decision;
 }
 
 /* Return the spec and the manifests of a job, with the layer and the file of every source. */

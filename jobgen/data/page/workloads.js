@@ -2,13 +2,13 @@
 
 const DECISIONS = [
   ["never", { label: "never admitted", icon: "ban", tone: "bad", help: "it cannot be admitted, however empty the cluster is" }],
-  ["ignored", { label: "ignored by Kueue", icon: "alert", tone: "warn", help: "it names a queue, but Kueue does not manage it, so no quota limits it" }],
+  ["unmanaged", { label: "unmanaged", icon: "alert", tone: "warn", help: "it names a queue, but Kueue does not manage it, so it starts at once, without quota" }],
   ["waits", { label: "waits", icon: "clock", tone: "warn", help: "it lacks quota now, or a job is before it" }],
   ["preempts", { label: "preempts", icon: "bolt", tone: "warn", help: "it evicts other jobs" }],
   ["borrows", { label: "borrows", icon: "check", tone: "note", help: "it uses quota of other queues in the cohort" }],
   ["admitted", { label: "admitted", icon: "check", tone: "good", help: "its queue has quota for it" }],
   ["running", { label: "runs already", icon: "play", tone: "good", help: "it is assumed to run from the start" }],
-  ["unmanaged", { label: "not managed by Kueue", icon: "dash", tone: "note", help: "it names no queue, so it starts at once" }],
+  ["unqueued", { label: "without a queue", icon: "dash", tone: "note", help: "it names no queue, so it starts at once" }],
 ];
 const OPEN_WORKLOADS = 40;
 
@@ -56,8 +56,10 @@ function listWorkloadTexts(row) {
 
 function makeDecision(model, decision, rows) {
   const { label, icon, tone } = describeDecision(decision);
+  // Kueue admits jobs with errors, too; they are not good.
+  const isFaulty = (tone === "good" || icon === "check") && rows.some((row) => hasErrors(model.cells[row.cell]));
   const summary = [
-    make("span", { class: `badge tone-${tone}` }, makeIcon(icon), label),
+    make("span", { class: `badge tone-${isFaulty ? "note" : tone}` }, makeIcon(isFaulty ? "dash" : icon), label),
     make("span", { class: "hint" }, count(rows.length, "workload")),
   ];
   const fillContent = () =>
@@ -70,7 +72,13 @@ function makeWorkload(model, row) {
   return make(
     "li",
     { class: "workload" },
-    make("span", { class: "workload-name" }, makeWorkloadName(model, row), make("span", { class: "hint" }, places)),
+    make(
+      "span",
+      { class: "workload-name" },
+      makeWorkloadName(model, row),
+      hasErrors(model.cells[row.cell]) ? make("span", { class: "tone-text-bad" }, FAULTY.label) : null,
+      make("span", { class: "hint" }, places),
+    ),
     make(
       "span",
       { class: "workload-reason" },

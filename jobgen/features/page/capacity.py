@@ -226,9 +226,9 @@ class LongestRun(NamedTuple):
     cost: int = UNKNOWN
     """In thousandths of the currency, rounded up."""
     is_counted: bool = False
-    """Whether it is part of the sums: an active job that requests GPUs, or other resources with a price."""
+    """True if it is part of the sums: an active job that requests GPUs, or other resources with a price."""
     is_scheduled: bool = False
-    """Whether a schedule starts it again and again."""
+    """True if a schedule starts it again and again."""
 
 
 class CostTotal(NamedTuple):

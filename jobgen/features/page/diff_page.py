@@ -14,8 +14,8 @@ from jobgen.compare.changes import ChangeSet
 from jobgen.compare.snapshot import Snapshot
 from jobgen.features.page.page import Table, assemble_page, describe_repository, encode, make_title
 from jobgen.features.page.pull_request import describe_changes, list_failure_tables, list_tables
-from jobgen.model.finding import Finding, Severity
-from jobgen.repo import git
+from jobgen.model.finding import Finding
+from jobgen.repo import git, layout
 from jobgen.repo.changed_files import find_uncommitted
 from jobgen.repo.commit import CommitPath
 from jobgen.reports.duplicates import merge_duplicates
@@ -27,19 +27,24 @@ def render_page(changes: ChangeSet, directory: Path, environments: Sequence[str]
     found: Sequence[Finding] = ()
     fixed: Sequence[Finding] = ()
     notes: list[str] = []
+    base = changes.old.project.root
     try:
-        old, new = (Side(_lint_side(side, directory, environments), (side.folder,)) for side in sides)
+        before = _lint_side(changes.old, directory, environments)
+        # A change is judged by the settings of its base.
+        with layout.judged_by(changes.new.project.root, base if isinstance(base, CommitPath) else None):
+            after = _lint_side(changes.new, directory, environments)
+        old, new = Side(before, (changes.old.folder,)), Side(after, (changes.new.folder,))
         found, fixed = find_new(new, old), find_new(old, new)
     except JobgenError as error:
         notes.append(f"The findings of the two sides are not compared: {error}")
+    notes += (f"Governance: {each.describe()} ({each.location})" for each in changes.governance)
     tables = list_tables(changes, found, fixed, notes)
     return _assemble(sides, directory, repo_url, describe_changes(changes), tables)
 
 
 def render_failure(old: Snapshot, new: Snapshot, directory: Path, repo_url: str | None = None) -> str:
     """Return the page of a comparison that is not possible, with the errors of each side that cannot be rendered."""
-    found = [[each for each in side.findings if each.severity is Severity.ERROR] for side in (old, new)]
-    return _assemble((old, new), directory, repo_url, {"failed": 1}, list_failure_tables(*found))
+    return _assemble((old, new), directory, repo_url, {"failed": 1}, list_failure_tables(old.errors, new.errors))
 
 
 def _assemble(

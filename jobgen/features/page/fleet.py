@@ -38,7 +38,7 @@ class FleetJob(NamedTuple):
     """The name of the sweep that generates it; empty if none does."""
     framework: str
     is_job: bool
-    """Whether it runs pods; other objects of the repository are listed too."""
+    """True if it runs pods; other objects of the repository are listed too."""
     file: str
     line: int
     place: JobPlace

@@ -58,7 +58,7 @@ class _Page(NamedTuple):
     job: Job
     cells: tuple[tuple[int, FleetCell], ...]
     has_file: bool
-    """Whether the job is the first one of its file."""
+    """True if the job is the first one of its file."""
 
 
 def build_pages(snapshot: Snapshot, fleet: Fleet, jobs: Sequence[Job]) -> JobPages:

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
 from typing import NamedTuple
 
-from jobgen.compare.changes import PREEMPTED, UNKNOWN, ChangeSet, QueueChanges, WorkloadChange
+from jobgen.compare.changes import PREEMPTED, UNKNOWN, Change, ChangeSet, QueueChanges, WorkloadChange
 from jobgen.compare.grouping import ACTIONS, FieldGroup, group_fields, make_row
 from jobgen.compare.impact import Impact
 from jobgen.compare.operator_behavior import Effect
 from jobgen.compare.snapshot import find_causes
 from jobgen.engine.workers import parallel_map
-from jobgen.features.kueue.answers import NEVER, WAITS
+from jobgen.features.kueue.answers import NEVER, UNMANAGED, WAITS
 from jobgen.features.kueue.queues.change_sections import format_errors, format_note, format_reason, format_transition
 from jobgen.features.page.capacity import find_deadline
 from jobgen.features.page.fleet_tables import ERROR, Row, list_amounts, list_errors
@@ -124,15 +124,15 @@ def _find_danger(changes: ChangeSet, one: Impact) -> tuple[str, str] | None:
     if not one.stops or one.old is None:
         return None
     if one.action == "removed":
-        return "deletes-running-job", "is deleted and may be running"
+        return "deletes-running-job", "is deleted and can be running"
     if one.outcome.effect is Effect.STOPS_RUNNING:
-        return "suspends-running-job", f"may be running: {one.outcome.reason}"
+        return "suspends-running-job", f"can be running: {one.outcome.reason}"
     deadline = find_deadline(changes.old.manifest(one.old))
     if 0 < deadline < LONG_RUN:
         return None
     hours = round(deadline / 3600)
     time = f"{hours} hours" if hours < 72 else f"{round(hours / 24)} days"
-    return "restarts-long-run", f"may run for {time}" if deadline else "has no deadline"
+    return "restarts-long-run", f"can run for {time}" if deadline else "has no deadline"
 
 
 def _find_quota_dangers(changes: ChangeSet, new: Iterable[Finding]) -> Iterator[Danger]:
@@ -143,7 +143,8 @@ def _find_quota_dangers(changes: ChangeSet, new: Iterable[Finding]) -> Iterator[
     for environment in changes.queues:
         env = environment.environment
         for each in environment.workloads:
-            if each.after in (NEVER, WAITS, PREEMPTED) and each.before != each.after:
+            is_unmanaged = each.after == UNMANAGED and each.change is not Change.BETTER
+            if (is_unmanaged or each.after in (NEVER, WAITS, PREEMPTED)) and each.before != each.after:
                 known.add((env, each.workload))
                 change = numbers.get((env, each.kind, each.workload), NONE)
                 subject = f"`{each.workload}`{_name_place(env)} " if change == NONE else ""
@@ -159,7 +160,7 @@ def _name_workload(identity: Identity) -> str:
 
 
 def _describe_decision(one: WorkloadChange) -> str:
-    after = "is never admitted" if one.after == NEVER else f"is {one.after}" if one.after == PREEMPTED else one.after
+    after = {NEVER: "is never admitted", WAITS: WAITS}.get(one.after, f"is {one.after}")
     if not one.before:
         return f"is new and {after.removeprefix('is ')}: {one.reason}"
     was = "" if one.before == UNKNOWN else f"was `{one.before}` and "
@@ -232,6 +233,8 @@ def list_tables(
         _list_findings("fixed", fixed, environments),
         *_list_queues(changes.queues, environments),
         Table("notes", (_ENVIRONMENT, "isLimit", "text:text"), notes),
+        _list_findings("oldErrors", changes.old.errors, environments),
+        _list_findings("newErrors", changes.new.errors, environments),
     ]
 
 

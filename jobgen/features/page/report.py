@@ -46,7 +46,7 @@ class ReportResult(NamedTuple):
     unknown_queues: Mapping[str, str]
     """Environments whose queues cannot be read, and why."""
     incomplete: bool
-    """Whether a broken schema or policy prevented checks."""
+    """True if a broken schema or policy prevented checks."""
 
     @property
     def failed(self) -> bool:

@@ -11,7 +11,7 @@ import click
 from jobgen.api.errors import UsageError
 from jobgen.api.project import load
 from jobgen.cli.complete import complete_files, complete_folders, complete_revisions
-from jobgen.cli.options import env_option, no_cache_option, today_option
+from jobgen.cli.options import env_option, no_cache_option, refuse_empty, today_option
 from jobgen.cli.result import ExitCode, Result, write_files
 from jobgen.features.page.report import ReportResult, report
 from jobgen.repo.atomic import links_outside
@@ -35,17 +35,18 @@ STDOUT = "-"
 @click.option(
     "--since",
     default="",
+    callback=refuse_empty,
     metavar="REV",
     shell_complete=complete_revisions,
     help="Mark findings that are new since a revision.",
 )
-@click.option("--repo-url", metavar="URL", help="Where to browse the repository (default: by the remote origin).")
+@click.option("--repo-url", metavar="URL", help="Web address of the repository; default: the remote origin.")
 @click.option(
     "--prices",
     default="",
     metavar="FILE",
     shell_complete=complete_files,
-    help="What an hour of a GPU costs; shows costs.",
+    help="File with prices of GPU hours; shows costs.",
 )
 @no_cache_option
 @today_option
@@ -53,9 +54,9 @@ STDOUT = "-"
 def command(directory: Path, /, output: str, envs: tuple[str, ...], today: str, **options: Any) -> Result:
     """Write one HTML page about all jobs in all environments.
 
-    The page is one file, needs no network, and shows what the other commands print: states, requests, findings, queues,
-    manifests, and who set each value. Findings do not change the exit code. It is 1 if something cannot be rendered, so
-    that the page lacks it or shows it as broken.
+    The page is one file and needs no network. It shows what the other commands print: states, requests, findings,
+    queues, manifests, and which file set each value. Findings do not change the exit code. The exit code is 1 if a job
+    cannot be rendered.
     """
     folder = directory / output
     project = load(directory, today=today)
@@ -80,7 +81,7 @@ def check_folder(root: Path, folder: Path, output: str) -> None:
     if not os.path.isdir(nearest):
         raise UsageError(f"`{nearest}` is not a folder; choose another one")
     if os.path.isdir(folder / PAGE):
-        raise UsageError(f"`{folder / PAGE}` is a folder; choose another one than `{output}`")
+        raise UsageError(f"`{folder / PAGE}` is a folder; choose a folder other than `{output}`")
     if links_outside(folder / PAGE, root):
         raise UsageError(f"`{folder}` is outside the repository through a symbolic link; choose another folder")
     if os.path.lexists(folder / PAGE) and (os.path.islink(folder / PAGE) or not os.path.isfile(folder / PAGE)):
