@@ -45,7 +45,7 @@ class Request(NamedTuple):
     drafts: Mapping[str, bytes]
     """By real path."""
     watches: bool = False
-    """Whether to look for changed files when there is nothing else to do."""
+    """True to look for changed files when there is nothing else to do."""
 
 
 class SupersededError(Exception):

@@ -324,7 +324,7 @@ class Cursor(NamedTuple):
     tree: Any
     """The data of the document with locations; of a document that is half typed, what can be recognized."""
     is_complete: bool
-    """Whether the document can be read; false if it is half typed."""
+    """True if the document can be read; false if it is half typed."""
 
 
 class _Token(NamedTuple):

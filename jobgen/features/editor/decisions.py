@@ -11,13 +11,13 @@ from typing import Any, NamedTuple
 from jobgen.engine.workers import run_cancellable
 from jobgen.features.kueue.answers import ADMITTED, DECISIONS, NEVER, UNMANAGED, WAITS, Answer
 from jobgen.features.kueue.cluster_objects import DECIDING_KINDS
-from jobgen.features.kueue.job_workloads import INTEGRATIONS
 from jobgen.features.kueue.queues.report import (
     NO_FINAL_STATE,
     collect_environment,
     decide_environment,
     explain,
 )
+from jobgen.k8s.kueue_integrations import INTEGRATIONS
 from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, new_overlay_use
@@ -85,7 +85,7 @@ def describe_decisions(found: Iterable[JobDecision]) -> str:
 
 
 def _shorten(answer: Answer) -> str:
-    if answer.decision not in (WAITS, NEVER):
+    if answer.decision not in (WAITS, NEVER, UNMANAGED):
         return ""
     reason = answer.reason.partition(", and ")[0].partition(";")[0].replace("`", "").removeprefix("it ")
     return reason if len(reason) <= _MAX_REASON else reason[: _MAX_REASON - 1].rstrip() + "…"
@@ -107,7 +107,7 @@ class QueueDecider:
         self._environments: tuple[str, ...] = ()
         self._is_decided = False
         self.is_due = False
-        """Whether there are queues, and jobs that have not been decided about."""
+        """True if there are queues, and jobs that have not been decided about."""
 
     def note(self, results: FileResults, runners: Sequence[EnvironmentRunner], project: ProjectConfig) -> bool:
         """Note the results of a lint, and return whether the last decisions still hold."""
@@ -173,7 +173,7 @@ class QueueDecider:
             key = answer.job.kind, answer.job.namespace, answer.job.name
             known = found.get(key)
             is_worse = known is None or DECISIONS.index(answer.decision) > DECISIONS.index(known.decision)
-            if answer.decision != UNMANAGED and is_worse:
+            if is_worse and (answer.decision != UNMANAGED or answer.job.queue):
                 found[key] = JobDecision(answer.decision, _shorten(answer), explain(answer) + note)
         return found
 

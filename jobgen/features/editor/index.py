@@ -91,7 +91,7 @@ class IndexChange(NamedTuple):
     changed: Mapping[str, FileIndex] = {}
     removed: tuple[str, ...] = ()
     is_whole: bool = False
-    """Whether it is the first change, so that what was known before is obsolete."""
+    """True if it is the first change, so that what was known before is obsolete."""
 
 
 class IndexBuilder:

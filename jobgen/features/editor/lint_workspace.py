@@ -55,13 +55,13 @@ class Snapshot(NamedTuple):
     index_change: IndexChange = IndexChange()
     """What changed in the index of the workspace since the snapshot before."""
     keeps_decisions: bool = False
-    """Whether the decisions of Kueue that were sent last still hold."""
+    """True if the decisions of Kueue that were sent last still hold."""
     error: str = ""
     """Why nothing else was linted: the settings have errors, or something failed."""
     others: frozenset[str] = frozenset()
     """The files that are no finished objects, so that they are not judged by themselves."""
     has_failed: bool = False
-    """Whether an exception ended the lint, so that nothing is known about any file."""
+    """True if an exception ended the lint, so that nothing is known about any file."""
 
 
 def group_findings(findings: Iterable[Finding], own: Mapping[str, frozenset[object]]) -> dict[str, FileFindings]:

@@ -86,7 +86,7 @@ def _offer(request: ActionRequest, ready: Ready, jobs: Sequence[Job], field: _Fi
     title = f"Move `{'.'.join(field.path)}` to the defaults of overlay {overlay}{more}"
     shown, rest = ", ".join(changed[:_MAX_NAMES]), len(changed) - _MAX_NAMES
     notes = [f"it also changes {shown}{f' and {rest} more' if rest > 0 else ''}"] if changed else []
-    notes += [f"{pluralize(unknown, 'other job')} may change too"] if unknown else []
+    notes += [f"{pluralize(unknown, 'other job')} can also change"] if unknown else []
     is_lost = loses_comments(jobs[0].file.content, files[request.file])
     notes += ["the comment after the value is lost"] if is_lost else []
     make = partial(return_change, Change(files, "; ".join(notes)))

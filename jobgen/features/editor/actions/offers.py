@@ -55,7 +55,7 @@ class ActionRequest(NamedTuple):
     findings: tuple[Finding, ...]
     """All findings in the file. Their locations are valid in its current content."""
     is_invoked: bool = True
-    """Whether the user asked for actions. Otherwise the cursor moved, and only what is quick to find is wanted."""
+    """True if the user asked for actions. Otherwise the cursor moved, and only what is quick to find is wanted."""
 
     def is_selected(self, location: Location) -> bool:
         """Return True if the range touches a location of the file."""

@@ -12,7 +12,7 @@ from jobgen.cli.result import ExitCode, Result, error_result
 
 
 @click.command("lsp")
-@click.option("--stdio", is_flag=True, help="Use standard input and output, which is the only way; editors pass it.")
+@click.option("--stdio", is_flag=True, help="Use standard input and output, as always; editors pass this option.")
 @click.option("--background", default="", hidden=True, metavar="ROOT", help="Lint a workspace for a server.")
 @click.pass_obj
 def command(directory: Path, /, stdio: bool, background: str) -> Result:

@@ -191,7 +191,7 @@ class Document(NamedTuple):
     kind: str
     data: Any
     is_empty: bool
-    """Whether nothing, or one word, is typed."""
+    """True if nothing, or one word, is typed."""
     typed: str = ""
     """The text before the position, of a key or value."""
 
@@ -237,6 +237,18 @@ def _find_framework(document: Document) -> str:
     return as_text(spec.get("framework")) if document.format == "trainingjob" else ""
 
 
+def _list_other_blocks(document: Document, known: Known) -> set[str]:
+    """Return the blocks of frameworks and platforms that no kind has which a job becomes; none if there is no such."""
+    framework, platform = _find_framework(document), as_text(as_mapping(document.data.get("spec")).get("platform"))
+    kinds = [kind for kind in known.list_job_kinds(framework) if platform in ("", kind.platform)]
+    named = {name for kind in known.kinds for name in kind.frameworks}
+    blocks = named | {kind.platform for kind in known.kinds}
+    own = {(kind.platform, field.partition(".")[0]) for kind in kinds for field in kind.fields}
+    # Of the fields of a kind for several frameworks, a job has those of its own, and those of the platform.
+    fitting = {name for place, name in own if name in (framework, place) or name not in named}
+    return blocks - {framework} - fitting if kinds else set()
+
+
 def _list_role_names(path: Sequence[Step], shape: str, document: Document, known: Known) -> Iterator[str]:
     """Yield the names of roles in an object, if its kind has them at a path: as keys, or as values of a field."""
     if not document.format:
@@ -261,11 +273,14 @@ def list_keys(
     """Yield the keys that the mapping at a path can have, each with the types of its value."""
     forms = find_forms(path, document, known)
     roles: set[str] = set()
-    if path == ("spec", "roles") and document.format == "trainingjob" and (framework := _find_framework(document)):
+    framework = _find_framework(document)
+    if path == ("spec", "roles") and framework:
         roles = {role for kind in known.list_job_kinds(framework) for role in kind.frameworks[framework].roles}
+    others = _list_other_blocks(document, known) if path == ("spec",) and framework else ()
     for field in list_fields(forms):
-        # A job can have only the roles of its framework.
-        hidden = field.name in taken or (roles and "*" not in roles and field.name not in roles)
+        # A job can have only the roles and the blocks of its framework.
+        hidden = field.name in taken or field.name in others
+        hidden = hidden or (bool(roles) and "*" not in roles and field.name not in roles)
         # Only the cluster sets these.
         is_set = (path[-1:] == ("metadata",) and field.name in SERVER_FIELDS) or (not path and field.name == "status")
         if not hidden and not (is_set and not document.format):

@@ -122,7 +122,7 @@ URL | getPort | url('https://a.com:8').getPort() == '8' | The port of a URL.
 URL | getEscapedPath | url('https://a.com/b').getEscapedPath() == '/b' | The path of a URL.
 URL | getQuery | url('https://a.com?b=c').getQuery()['b'] == ['c'] | The parameters of a URL.
 IP | family | ip('10.0.0.1').family() == 4 | 4 or 6.
-IP | isLoopback | ip('127.0.0.1').isLoopback() | Whether an address is that of the machine itself.
+IP | isLoopback | ip('127.0.0.1').isLoopback() | Whether an address belongs to the machine itself.
 IP | isGlobalUnicast | ip('10.0.0.1').isGlobalUnicast() | Whether an address is global unicast.
 IP | isLinkLocalMulticast | ip('224.0.0.1').isLinkLocalMulticast() | Whether an address is link-local multicast.
 IP | isLinkLocalUnicast | ip('169.254.1.1').isLinkLocalUnicast() | Whether an address is link-local unicast.

@@ -34,11 +34,11 @@ class Place(NamedTuple):
     is_flow: bool
     spans_lines: bool
     needs_space: bool
-    """Whether there is no space after the colon, dash or comma."""
+    """True if there is no space after the colon, dash or comma."""
     siblings: Collection[str]
     """The other keys of the mapping, or the other items of the list."""
     is_json: bool
-    """Whether keys and texts need quotes."""
+    """True if keys and texts need quotes."""
     expression: str
     """The value up to the cursor, without its quotes."""
 
@@ -159,7 +159,7 @@ class Completion(NamedTuple):
 
     offers: tuple[Offer, ...] = ()
     is_incomplete: bool = False
-    """Whether more text leads to other offers."""
+    """True if more text leads to other offers."""
 
 
 def complete(text: str, line: int, column: int, file: str, known: Known, found: Iterable[str] = ()) -> Completion:

@@ -53,7 +53,7 @@ class Item(NamedTuple):
     deprecated: str = ""
     """Why not to use it, and what to use instead; empty if there is nothing wrong with it."""
     is_snippet: bool = False
-    """Whether the text has places to fill in, `${1:name}`, as in snippets of the Language Server Protocol."""
+    """True if the text has places to fill in, `${1:name}`, as in snippets of the Language Server Protocol."""
     above: str = ""
     """A line to add above the position, such as the apiVersion of a kind."""
 
@@ -153,7 +153,7 @@ def list_documents(file: str, describe: Callable[[str], tuple[Rank, str]], *, is
     elif file.startswith("teams/"):
         stem = file.rpartition("/")[2].partition(".")[0]
         text = _TEAM.replace("nlp", stem) if _JOB_NAME.match(stem) else _TEAM
-        yield _make_item("team", text, "A new team: its folders, and what it may use.")
+        yield _make_item("team", text, "A new team: its folders, and what it can use.")
     elif file.startswith("tests/"):
         yield _make_item("tests", _TESTS, "Tests of what jobs are rendered as, for `jobgen test`.")
     elif file.startswith("policies/"):

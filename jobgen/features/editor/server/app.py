@@ -52,7 +52,7 @@ class TimeLimitError(BaseException):
 
 
 class _Limit:
-    """Whether the code that runs may be interrupted."""
+    """True if the code that runs may be interrupted."""
 
     is_active = False
 
@@ -89,7 +89,7 @@ class Worker:
         self.number = 0
         """The number of the newest request."""
         self.watches = False
-        """Whether the process looks for changed files, because the editor does not report them."""
+        """True if the process looks for changed files, because the editor does not report them."""
         self._root = root
         self._take = take
         self._starts: deque[float] = deque(maxlen=MAX_STARTS)
@@ -226,7 +226,7 @@ class OpenWorkspace:
         self.slow: dict[str, float] = {}
         """When a document that takes too long may be linted by itself again."""
         self.is_shared = True
-        """Whether files beside the open documents are linted too."""
+        """True if files beside the open documents are linted too."""
         self.known = KnownCache()
         """What the repository knows: kinds, clusters and names."""
         self._logged: dict[str, str] = {}
@@ -282,7 +282,7 @@ class JobgenServer(LanguageServer):
         super().__init__("jobgen", version("jobgen"), types.TextDocumentSyncKind.Incremental)
         self.workspaces: dict[Path, OpenWorkspace] = {}
         self.watches = False
-        """Whether the background processes look for changed files, because the editor does not report them."""
+        """True if the background processes look for changed files, because the editor does not report them."""
         self.options: dict[str, Any] = {}
         """The settings that the editor sent when it started the server."""
         self.client_commands: frozenset[str] = frozenset()

@@ -16,6 +16,7 @@ from jobgen.features.editor.markdown import simplify
 from jobgen.features.editor.server.app import JobgenServer, OpenWorkspace
 from jobgen.features.editor.server.positions import to_location, to_range
 from jobgen.features.editor.symbols import MAX_FOUND, Symbol, find_symbols, list_symbols
+from jobgen.model.limits import MAX_HOVER_LENGTH, MAX_HOVER_LINES
 
 SHOW_REFERENCES = "jobgen.showReferences"
 """A command of the editor: it has the arguments URI, position and locations. VS Code needs its own types for them."""
@@ -102,6 +103,11 @@ def register(server: JobgenServer) -> None:
 
 
 def _hover(server: JobgenServer, params: types.HoverParams) -> types.Hover | None:
+    requested = find_document(server, params.text_document.uri)
+    if requested and (requested.text.count("\n") > MAX_HOVER_LINES or len(requested.text) > MAX_HOVER_LENGTH):
+        limits = f"{MAX_HOVER_LINES} lines and {MAX_HOVER_LENGTH} characters"
+        message = f"This file is too large for a description: at most {limits}. `jobgen explain` has no such limit."
+        return types.Hover(to_hover_markup(server, message))
     found = find_context(server, params.text_document.uri, params.position)
     hover = find_hover(found[1]) if found else None
     if found is None or hover is None:

@@ -50,7 +50,7 @@ def read_body(stream: BinaryIO) -> bytes | None:
             length = int(match[1])
         elif length is None:
             if line.strip() and b":" not in line:
-                log.warning("%r is no header of a message, so it is skipped", line[:80])
+                log.warning("%r is not a message header, so it is skipped", line[:80])
         elif not line.strip() and length <= MAX_MESSAGE_BYTES:
             body = stream.read(length)
             return body if len(body) == length else None
