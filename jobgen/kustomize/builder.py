@@ -67,7 +67,7 @@ class Build(NamedTuple):
 
 
 class _Accumulator:
-    """The objects that are built so far, and the configurations and variables that came with them."""
+    """The objects that are built so far, and the configurations and variables that belong to them."""
 
     def __init__(self) -> None:
         self.resources: list[Resource] = []
@@ -82,7 +82,7 @@ def build_own(tree: SourceTree, root: str) -> Build:
     try:
         resources = builder.build()
     except BudgetExceededError:
-        builder.unbuilt[f"`{root}` needs more work than a build may take"] = None
+        builder.unbuilt[f"`{root}` takes more steps than jobgen allows for a build"] = None
         resources = []
     objects = tuple(
         BuiltObject(untraced(each.node), each.node, each.file, each.position, each.location) for each in resources
@@ -104,7 +104,7 @@ class _Builder:
         self.above: list[str] = []
         """The kustomizations that are being read: each one lists the next."""
         self.has_gaps = False
-        """Whether objects may be missing, because something could not be read."""
+        """True if objects may be missing, because something could not be read."""
         self.schemas: Schemas | None = None
 
     @property

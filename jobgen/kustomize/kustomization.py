@@ -82,7 +82,7 @@ class Kustomization(NamedTuple):
     text: str = ""
     findings: tuple[Finding, ...] = ()
     is_other: bool = False
-    """Whether the file is an object of another program, such as a Kustomization of Flux."""
+    """True if the file is an object of another program, such as a Kustomization of Flux."""
 
     @property
     def folder(self) -> str:
@@ -91,7 +91,7 @@ class Kustomization(NamedTuple):
 
     @property
     def is_component(self) -> bool:
-        """Whether it changes the objects of the kustomization that lists it."""
+        """Return True if it changes the objects of the kustomization that lists it."""
         return bool(value_of(self.fields.get("kind")) == COMPONENT)
 
     def items(self, *names: str) -> list[Any]:

@@ -336,7 +336,7 @@ class Patch(NamedTuple):
     allow_name_change: bool = False
     allow_kind_change: bool = False
     stores_names: bool = True
-    """Whether JSON patches keep the name that an object had; those of `patchesJson6902` do not."""
+    """True if JSON patches keep the name that an object had; those of `patchesJson6902` do not."""
 
 
 class Applied(NamedTuple):
@@ -449,7 +449,7 @@ def _report_unmatched(document: Any, patch: Patch, resources: Sequence[Resource]
             field, value = ("apiVersion", f"{found.group}/{found.version}".lstrip("/"))
             if found[:2] == wanted[:2]:
                 field, value = "namespace", found.namespace
-            message = f"{wanted} is not in this build, but with another `{field}`; write `{field}: {value}`"
+            message = f"{wanted} is in this build only with another `{field}`; write `{field}: {value}`"
             break
     else:
         hint = did_you_mean(wanted.name, [found.name for found in alike])

@@ -82,7 +82,7 @@ class _Parser:
             self.take("?")  # What matches is the same if the match is lazy.
             self.loops += 1
             if self.loops > _MAX_LOOPS:
-                raise PatternError(f"`{self.pattern}` has more than {_MAX_LOOPS} repetitions in each other")
+                raise PatternError(f"`{self.pattern}` has more than {_MAX_LOOPS} nested repetitions")
             if self.loops > 1 and max(least_most[0], least_most[1] or 0) > _MAX_INNER:
                 raise PatternError(f"`{self.pattern}` repeats a repetition more than {_MAX_INNER} times")
             part = _repeat(part, *least_most)

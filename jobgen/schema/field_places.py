@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobgen.k8s.devices import is_device
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.path import InvalidPathError, Step, format_dotted, parse_dotted
 from jobgen.model.suggest import did_you_mean, list_alternatives
 from jobgen.schema.types_of_release import contains, read_types
 from jobgen.spec.overlay import name_field
+from jobgen.yamlio.write import to_inline_yaml
 
 JOB, ROLE, OVERLAY, PATCH, MATCH = "a job", "a role", "an overlay", "a patch", "a match"
 """Titles of the mappings of jobgen's formats, as their schemas name them."""
 
 _MAIN_CONTAINER = "`image`, `command`, `args` and other fields of the main container"
+_MAX_FORM = 100
 _ROLES = "`roles.<role>`"
+_PODS = "`replicas`, the number of all pods; or `replicas` of each role"
 _JOB_WORDS = {
+    "count": _PODS,
     "containers": f"{_MAIN_CONTAINER}, or `podTemplate.spec.containers` for others",
     "cpu": "`resources.cpu`",
     "cpus": "`resources.cpu`",
@@ -29,19 +34,25 @@ _JOB_WORDS = {
     "gpusPerNode": "`resources.gpu`",
     "gpusPerReplica": "`resources.gpu`",
     "gpusPerWorker": "`resources.gpu`",
+    "instances": _PODS,
     "memory": "`resources.memory`",
+    "metadata": "`metadata` beside `spec`",
     "name": "`metadata.name`",
     "namespace": "`metadata.namespace`",
-    "nodes": "`roles.worker.replicas`",
-    "numNodes": "`roles.worker.replicas`",
+    "nnodes": _PODS,
+    "nodes": _PODS,
+    "nprocPerNode": "`resources.gpu`, or `pytorch.nprocPerNode` for another number of processes",
+    "numNodes": _PODS,
+    "numWorkers": _PODS,
     "priorityClassName": "`priority`",
-    "parallelism": "`roles.worker.replicas`",
+    "parallelism": _PODS,
     "replicaSpecs": _ROLES,
     "spec": "`podTemplate.spec`, or `manifest.spec` for the custom resource",
     "template": "`podTemplate`",
     "values": "`defaults` and `patches` of an overlay",
     "volumeMounts": "`volumes.<name>.mountPath`",
     "workers": "`roles.worker.replicas`",
+    "worldSize": _PODS,
 }
 _ROLE_NAMES = frozenset(
     ("chief", "evaluator", "head", "launcher", "master", "node", "ps", "scheduler", "server", "worker")
@@ -74,30 +85,55 @@ _PATCH_WORDS = {
 }
 _FOREIGN_WORDS: Mapping[str, Mapping[str, str]] = {
     "a volume": {"claim": "`pvc`", "claimName": "`pvc`", "mount": "`mountPath`", "path": "`mountPath`"},
+    "an exception": dict.fromkeys(("date", "end", "expiry", "until"), "`expires`"),
+    "jobgen's settings": {"envs": "`environments`", "env": "`environments`", "rules": "`severities`"},
     JOB: _JOB_WORDS,
-    ROLE: _JOB_WORDS,
+    ROLE: {key: "`replicas`" if word is _PODS else word for key, word in _JOB_WORDS.items()},
     OVERLAY: _OVERLAY_WORDS,
     PATCH: _PATCH_WORDS,
 }
 
 
-def find_foreign_word(title: str, key: str, value: Any) -> str:
-    """What to write instead of a word of another tool; an empty string if it is none."""
+_LAYER_WORDS = {
+    "metadata": "`manifest: {metadata: …}` in `patches`",
+    "name": "the name of the job in `match.names`",
+    "namespace": "`namespace` of the overlay, or `manifest: {metadata: {namespace: …}}` in `patches`",
+}
+"""Words for `defaults` and `merge`, which have the fields of a job but not its metadata."""
+
+
+def find_foreign_word(title: str, key: str, value: Any, name: str = "") -> str:
+    """What to write instead of a word of another tool; an empty string if it is none. `name` is that of the mapping."""
+    if title == JOB and name in ("defaults", "merge") and key in _LAYER_WORDS:
+        return f"write {_LAYER_WORDS[key]}"
     if title == OVERLAY and key == "resources" and isinstance(value, list):
         return "remove it: all files under jobs/ are read"
+    if title == MATCH and key in ("job", "jobs", "name"):
+        names = untraced(value)
+        shown = f"names: {to_inline_yaml(names if isinstance(names, list) else [names])}"
+        return f"write `{shown}`" if len(shown) <= _MAX_FORM and "`" not in shown else "write `names`"
     if title == JOB and key in _ROLE_NAMES:
         return "it is a role, so write it below `roles`"
-    word = _FOREIGN_WORDS.get(title, {}).get(key, "")
+    words = _FOREIGN_WORDS.get(title, {})
+    word = words.get(key, "") or words.get(_to_camel_case(key), "")
     if title in (JOB, ROLE) and is_device(key):
         word = "it below `resources`"
     return f"write {word}" if word else ""
+
+
+def _to_camel_case(key: str) -> str:
+    """Return `nprocPerNode` for `nproc_per_node` and `nproc-per-node`."""
+    first, *rest = re.split("[-_]", key)
+    return first + "".join(word[:1].upper() + word[1:] for word in rest)
 
 
 def find_place(title: str, key: str, schemas: Mapping[str, Any], framework: str) -> str:
     """Where a field belongs that the mapping with this title does not have; an empty string if that is unknown."""
     place = ""
     if title in (JOB, ROLE):
-        place = _find_in_job(title, key, schemas, framework) or _find_in_job(title, key, schemas, "")
+        spellings = (key, _to_camel_case(key))
+        found = (_find_in_job(title, each, schemas, name) for each in spellings for name in (framework, ""))
+        place = next(filter(None, found), "")
     elif title in (OVERLAY, PATCH):
         place = _find_in_overlay(title, key, schemas)
     return f"write {place}" if place else ""

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from jobgen.model.data import Node, TracedKey, TracedScalar, locatable, location_of, value_of
-from jobgen.model.finding import Problem
+from jobgen.model.finding import NAMED_ITEM, Problem
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.suggest import (
     NO_FIX,
@@ -91,8 +91,7 @@ class _Compiler:
             return _enum(schema["enum"])
         checks = []
         if "type" in schema:
-            is_list_of_text = schema["type"] == "array" and schema.get("items", {}).get("type") == "string"
-            checks.append(_type(schema["type"], is_list_of_text=is_list_of_text))
+            checks.append(_type(schema["type"]))
         if "properties" in schema or "additionalProperties" in schema or "required" in schema:
             checks.append(self.mapping(schema, file))
         if "items" in schema:
@@ -153,7 +152,46 @@ class _Compiler:
                 return problem
             return Problem("unknown-field", f"{problem.message.partition(';')[0]}; put it below `spec`", key)
 
-        return _mapping(fields, schema.get("required", ()), title, schema.get("minProperties", 0), report)
+        shown = next(iter(schema.get("examples", ())), None)
+        of_others = [*shown.values()][:1] if isinstance(shown, dict) else []
+
+        def complete(problem: Problem, key: str, value: Any) -> Problem:
+            field = properties.get(key, {"examples": of_others})
+            where, _, pointer = field.get("$ref", "").partition("#")
+            shared = self.target(where or file, pointer) if pointer else {}
+            examples = field.get("examples") or shared.get("examples", [])
+            return _show_right_form(problem, key, value, fields, examples, title)
+
+        least = schema.get("minProperties", 0)
+        return _mapping(fields, schema.get("required", ()), title, least, report, complete)
+
+
+def _show_right_form(
+    problem: Problem, key: str, holder: Any, fields: LazyFields[Check], examples: list[Any], title: str
+) -> Problem:
+    """Return the problem of a field's type with the right form, or with the name of the field that was meant."""
+    found = problem.message.rpartition(", and must be ")[2]
+    is_own = problem.message.startswith((f"`{key}` is ", f"`{key}["))
+    if problem.rule != "wrong-type" or not is_own or ";" in found:
+        return problem
+    # Imported late: most documents are valid.
+    from jobgen.schema.right_forms import show_right_form
+
+    meant = find_closest(key, [*fields.known]) if key not in fields.known else ""
+    if meant and meant not in holder and accepts(fields[meant], holder[key]):
+        message = f"`{key}` is not a field of {title}; did you mean `{meant}`?"
+        fix_steps, safe = suggest_rename(key, [meant], holder)
+        return Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe)
+    form = show_right_form(str(key), holder[key], examples, partial(accepts, fields[key]))
+    return problem._replace(message=problem.message + form)
+
+
+def accepts(check_value: Check | None, value: Node) -> bool:
+    """Return True if a check finds no problem in a value."""
+    found: list[Problem] = []
+    if check_value:
+        check_value(value, "", "", found)
+    return check_value is not None and not found
 
 
 def _report_unknown(
@@ -162,35 +200,46 @@ def _report_unknown(
     """Report a field that a mapping does not have, with the closest name or the place where it belongs."""
     # Imported late: most documents are valid.
     from jobgen.schema.field_places import find_block, find_foreign_word, find_place
+    from jobgen.schema.right_forms import list_fields, write_as_entry
 
     known = list(fields)
     start = f"`{key}` is not a field of {title or f'`{name}`'}"
     message = start + did_you_mean(key, known)
     fix_steps, safe = suggest_rename(key, known, value)
     framework = str(value_of(value.get("framework")) or "")
-    place = find_foreign_word(title, str(key), value[key])
+    place = find_foreign_word(title, str(key), value[key], name)
+    if key == "spec" and name in ("defaults", "merge") and isinstance(value[key], dict) and {*value[key]} <= {*known}:
+        place = f"write its fields directly below `{name}`"
     place = place or (find_place(title, str(key), schemas, framework) if not fix_steps else "")
     if not place:
-        return Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe)
+        hint = write_as_entry(value, known) or ("" if message != start else list_fields(known, title))
+        return Problem("unknown-field", message + hint, key, fix_steps=fix_steps, safe=safe)
     block = find_block(title, str(key), schemas, framework)
     fix_steps, safe = suggest_move(key, value[key], value, block, value) if block else NO_FIX
     return Problem("unknown-field", f"{start}; {place}", key, fix_steps=fix_steps, safe=safe)
 
 
 def _mapping(
-    fields: LazyFields[Check], required: Any, title: str, least: int, report: Callable[[str, str, Any], Problem]
+    fields: LazyFields[Check],
+    required: Any,
+    title: str,
+    least: int,
+    report: Callable[[str, str, Any], Problem],
+    complete: Callable[[Problem, str, Any], Problem],
 ) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if not isinstance(value, dict):
             return
-        _check_fields(value, name, fields, report, problems)
+        _check_fields(value, name, fields, report, complete, problems)
         if problems and len(problems) >= MAX_FINDINGS:
             return
         missing = [key for key in required if key not in value]
+        if missing == ["name"] and problems and problems[-1].node in value and NAMED_ITEM in problems[-1].message:
+            return
         # A field whose name is misspelled is reported once.
         meant = {find_closest(str(key), missing) for key in value if fields[key] is None} if missing else set()
         for key in missing:
-            if key not in meant:
+            if key not in meant and not any(each.message.endswith(f"; write `{key}`") for each in problems):
                 message = f"{title or f'`{name}`'} needs `{key}`"
                 problems.append(Problem("missing-field", message, locatable(value, parent)))
         if len(value) < least:
@@ -204,10 +253,12 @@ def _check_fields(
     name: str,
     fields: LazyFields[Check],
     report: Callable[[str, str, Any], Problem],
+    complete: Callable[[Problem, str, Any], Problem],
     problems: list[Problem],
 ) -> None:
     # The last field, if it has no value, and the range of its problems.
     empty: tuple[str, int, int] | None = None
+    is_below_unknown = False
     for key, child in value.items():
         check_value = fields[key]
         if problems and len(problems) >= MAX_FINDINGS:
@@ -215,27 +266,31 @@ def _check_fields(
         if check_value is not None:
             before = len(problems)
             check_value(child, key, key, problems)
+            if len(problems) > before:
+                if empty and key not in fields.known and accepts(fields[empty[0]], {key: child}):
+                    problems[before:] = [_report_beside(key, empty[0])]
+                problems[before:] = [complete(problem, key, value) for problem in problems[before:]]
             empty = (key, before, len(problems)) if value_of(child) is None else None
+            is_below_unknown = False
         elif type(key) is not TracedKey or not key.written:
             # Others are reported as ambiguous keys.
             problem = report(key, name, value)
-            if empty and not problem.fix_steps and _fits_below(fields[empty[0]], empty[0], key, child):
+            if empty and not problem.fix_steps and accepts(fields[empty[0]], {key: child}):
                 # Fields that stand beside the field that they belong to are reported once.
                 above, start, end = empty
-                hint = f"; indent what belongs to `{above}` below it"
+                found = _report_beside(key, above)
+                hint = found.message.partition(";")[2]
                 if len(problems) <= start or not problems[start].message.endswith(hint):
-                    message = f"`{key}` belongs to `{above}`, which has no value{hint}"
-                    problems[start:end] = [problem._replace(message=message)]
-            else:
+                    problems[start:end] = [found]
+            elif not is_below_unknown or problem.fix_steps:
                 problems.append(problem)
+                # What follows an unknown field without a value, such as an indented `spec:`, belongs to it.
+                is_below_unknown = value_of(child) is None
 
 
-def _fits_below(check_value: Check | None, name: str, key: str, child: Node) -> bool:
-    """Return True if a field would be valid inside another one, which has no value."""
-    found: list[Problem] = []
-    if check_value:
-        check_value({key: child}, name, name, found)
-    return check_value is not None and not found
+def _report_beside(key: str, above: str) -> Problem:
+    message = f"`{key}` belongs to `{above}`, which has no value; indent what belongs to `{above}` below it"
+    return Problem("unknown-field", message, key)
 
 
 def _items(check_value: Check) -> Check:
@@ -266,7 +321,7 @@ def _count_items(least: int, most: float) -> Check:
     return check
 
 
-def _type(wanted: str | list[str], *, is_list_of_text: bool) -> Check:
+def _type(wanted: str | list[str]) -> Check:
     names = wanted if isinstance(wanted, list) else [wanted]
     types = frozenset(kind for name in names for kind in TYPES[name])
     implied = {"null", "integer"} if "number" in names else {"null"}
@@ -274,13 +329,7 @@ def _type(wanted: str | list[str], *, is_list_of_text: bool) -> Check:
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         if type(value) not in types and _type_of(value) not in types:
-            problem, text = _report_type(value, name, parent, expected, names), value_of(value)
-            if is_list_of_text and isinstance(text, str) and problem.message.endswith("must be a list"):
-                # It is shown as the only item of the list that was meant.
-                from jobgen.schema.ambiguous import write_as_list
-
-                problem = problem._replace(message=problem.message + write_as_list(text))
-            problems.append(problem)
+            problems.append(_report_type(value, name, parent, expected, names))
         elif type(value) is TracedScalar and value.written and "string" in names:
             problems.extend(filter(None, [check_text(value, name, names)]))
 
@@ -301,13 +350,9 @@ def _report_type(value: Node, name: str, parent: Node, expected: str, types: lis
         # Text in place of a number is an amount such as `16Gi`, and `true` is none with quotes either.
         fix_steps, safe = NO_FIX
     hint = "; quote it" if "string" in types and fix_steps else describe_unquoting(value, fix_steps)
-    if isinstance(value_of(value), str):
-        # Imported late: most values are valid.
-        from jobgen.schema.ambiguous import advise_shape
-
-        hint = advise_shape(str(name), str(value_of(value)), expected) or hint
     message = f"`{key}` is {shown}, and must be {expected}{hint}"
-    return Problem("wrong-type", message, reported_node(value, parent), fix_steps=fix_steps, safe=safe)
+    node, meant = reported_node(value, parent), TYPE_NAMES["string"] if "string" in types else expected
+    return Problem("wrong-type", message, node, fix_steps=fix_steps, safe=safe, expected=meant)
 
 
 def _any_of(options: list[tuple[frozenset[type], Check]]) -> Check:
@@ -361,7 +406,7 @@ def _text(schema: Any) -> Check:
         elif pattern and not pattern.search(found):
             message = f"`{name}` is {format_value(value)}, and must {must}"
             # Imported late: most names are valid.
-            from jobgen.schema.ambiguous import write_as_name
+            from jobgen.schema.right_forms import write_as_name
 
             meant = write_as_name(found) if "lower-case" in must else ""
             hint = f", such as `{meant}`" if meant and pattern.search(meant) and len(meant) <= most else ""

@@ -8,6 +8,8 @@ from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 from jobgen.k8s.kinds import format_release, parse_release
+from jobgen.model.data import value_of
+from jobgen.model.finding import Problem, Severity
 from jobgen.repo.shipped import list_shipped_schemas, read_shipped_schema
 from jobgen.schema.types_of_release import Schema, contains, read_types
 from jobgen.spec.kinds import parse_version
@@ -85,9 +87,31 @@ def find_custom_versions(group: str, plural: str) -> frozenset[str]:
 
 
 @cache
+def _read_operators() -> dict[str, dict[str, str]]:
+    """Read the releases of operators, the oldest and the newest that jobgen knows among them, and their Kubernetes."""
+    found: dict[str, dict[str, str]] = json.loads(read_shipped_schema("operators.json") or b"{}")
+    return found
+
+
+def find_unknown_releases(cluster: Mapping[str, Any]) -> Iterator[Problem]:
+    """Find declared versions of operators whose minor release is older or newer than all that jobgen knows."""
+    kueue, operators = cluster.get("kueue", {}), cluster.get("operators", {})
+    for name, node in (("kueue", kueue.get("version")), *operators.items()):
+        releases = [(*parse_version(each), 0, 0)[:2] for each in _read_operators().get(str(value_of(name)), ())]
+        at = (*parse_version(str(value_of(node))), 0, 0)[:2]
+        if node is None or not releases or releases[0] <= at <= releases[-1]:
+            continue
+        oldest, newest = (".".join(map(str, each)) for each in (releases[0], releases[-1]))
+        checked = oldest if at < releases[0] else newest
+        message = f"jobgen knows {value_of(name)} {oldest} to {newest}, so `{value_of(node)}` is checked as {checked}"
+        problem = f"{message}; correct the version, or update jobgen"
+        yield Problem("unknown-release", problem, node, severity=Severity.WARNING)
+
+
+@cache
 def find_pod_release(operator: str, release: str) -> str:
     """Return the release of Kubernetes whose pods a release of an operator embeds."""
-    minors: dict[str, str] = json.loads(read_shipped_schema("operators.json") or b"{}").get(operator, {})
+    minors = _read_operators().get(operator, {})
     known = [minor for since, minor in minors.items() if not release or parse_version(since) <= parse_version(release)]
     return (known or [*minors.values()][:1] or [""])[-1] if release else (known or [""])[-1]
 
@@ -126,7 +150,7 @@ class ShippedKind(NamedTuple):
 
     @property
     def is_stable(self) -> bool:
-        """Whether its version is neither alpha nor beta."""
+        """Return True if its version is neither alpha nor beta."""
         return all(_rank_version(self.api_version)[:2])
 
     def is_served(self, cluster: Cluster) -> bool:

@@ -187,7 +187,7 @@ class Types(Mapping[str, Schema]):
         self.in_crd = in_crd
         self.own = own or {}
         self.has_list_keys = has_list_keys
-        """Whether the CRD keeps the keys of lists, which old generators of CRDs left out."""
+        """True if the CRD keeps the keys of lists, which old generators of CRDs left out."""
         self._found: dict[str, Schema] = {}
 
     def __getitem__(self, name: str) -> Schema:

@@ -15,7 +15,7 @@ class AnyStep(NamedTuple):
 
     but: tuple[str, ...] = ()
     is_whole: bool = False
-    """Whether a list counts as set if a block replaces it, whatever its items are."""
+    """True if a list that a block replaces counts as set, whatever its items are."""
 
 
 class MainContainer(NamedTuple):

@@ -197,7 +197,7 @@ class Network(NamedTuple):
     index_text: str = ""
     """The text that the operator replaces by the index of a pod."""
     has_service: bool = False
-    """Whether jobgen renders a headless Service for the pods, because the operator creates none."""
+    """True if jobgen renders a headless Service for the pods, because the operator creates none."""
     subdomain: tuple[Step, ...] = ()
     """The path of the field of the object that replaces the part of the DNS name after the first dot."""
     when: tuple[tuple[tuple[Step, ...], Any], ...] = ()

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 from jobgen.model.data import Node, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
+from jobgen.model.limits import MAX_DEPTH
 from jobgen.model.path import Step, format_dotted, parse_dotted
 from jobgen.model.suggest import did_you_mean, find_key
+from jobgen.spec.filled_names import find_placeholder_errors
 from jobgen.spec.merge import merge
 from jobgen.spec.normalize import Layer, normalize
 from jobgen.spec.sweeps import find_stray_variables
@@ -67,7 +69,7 @@ class Cluster(NamedTuple):
     feature_gates: tuple[str, ...] | None = None
     """The feature gates of operators that are on, though they are off by default; None if they are unknown."""
     grants_permissions: bool = True
-    """Whether who applies the manifests may do everything that policies ask `authorizer` about."""
+    """True if who applies the manifests may do everything that policies ask `authorizer` about."""
     gitops: str = ""
     gpu_resource: str = DEFAULT_GPU
     queues: Mapping[str, Any] = MappingProxyType({})
@@ -143,7 +145,7 @@ class Patch(NamedTuple):
     """Its index among the patches of its overlay."""
     name: PatchName
     optional: bool = False
-    """Whether it may match no job."""
+    """True if it may match no job."""
 
     def matches(self, job: JobAttributes) -> bool:
         """Return True if it applies to this job; `merge` applies to job specs only."""
@@ -190,7 +192,7 @@ class Environment(NamedTuple):
     locks: tuple[FieldLock, ...] = ()
     images: tuple[ImageChange, ...] = ()
     as_written: bool = False
-    """Whether manifests are for its cluster already, so that only job specs are selected and changed."""
+    """True if manifests are for its cluster already, so that only job specs are selected and changed."""
     runtimes: Mapping[str, Any] = MappingProxyType({})
     """The runtimes of TrainJobs that the repository has, by name."""
     teams: Teams = Teams()
@@ -277,27 +279,51 @@ def list_ancestors(name: str, overlays: Mapping[str, Overlay]) -> list[str]:
     return _find_ancestors(name, overlays, []) if name in overlays else []
 
 
+def _report_cycle(cycle: list[str], overlays: Mapping[str, Overlay]) -> Problem:
+    """Report a cycle at the overlay that most others extend: it is a base, and should not extend them."""
+    extended = [
+        [value_of(parent) for spec in each.specs for parent in spec.get("extends", ())] for each in overlays.values()
+    ]
+    base = max(sorted(cycle), key=lambda name: sum(name in names for names in extended))
+    at = cycle.index(base) + 1
+    listed = [*cycle[at:], *cycle[:at]]
+    listed.append(listed[0])
+    parents = (parent for spec in overlays[base].specs for parent in spec.get("extends", ()))
+    node = next(parent for parent in parents if value_of(parent) == listed[0])
+    return Problem("overlay-cycle", f"`extends` has a cycle: {' → '.join(listed)}", node)
+
+
 def _find_ancestors(name: str, overlays: Mapping[str, Overlay], problems: list[Problem]) -> list[str]:
-    """The overlay and its ancestors, weakest first, each once; cycles and unknown names become problems."""
-    order: list[str] = []
+    """The overlay and its ancestors, weakest first, each once; what is wrong becomes a problem."""
+    # The path from the overlay to the one at hand, each with the parents that are still to visit.
+    path = {name: iter(_list_parents(overlays[name]))}
+    order: dict[str, None] = {}
+    while path:
+        current = next(reversed(path))
+        for parent in path[current]:
+            named = value_of(parent)
+            if named in path:
+                names = [*path]
+                problems.append(_report_cycle(names[names.index(named) :], overlays))
+            elif named not in overlays:
+                hint = did_you_mean(named, list(overlays))
+                problems.append(Problem("unknown-overlay", f"there is no overlay `{named}`{hint}", parent))
+            elif named in order:
+                continue
+            elif len(path) == MAX_DEPTH:
+                message = f"`extends` leads to more than {MAX_DEPTH} overlays below each other; extend fewer"
+                problems.append(Problem("nesting-too-deep", message, parent, category="yaml"))
+            else:
+                path[named] = iter(_list_parents(overlays[named]))
+                break
+        else:
+            order[current] = None
+            del path[current]
+    return list(order)
 
-    def visit(current: str, below: tuple[str, ...]) -> None:
-        for spec in overlays[current].specs:
-            for parent in spec.get("extends", ()):
-                named = value_of(parent)
-                if named in (*below, current):
-                    cycle = " → ".join([*below, current, named])
-                    problems.append(Problem("overlay-cycle", f"`extends` has a cycle: {cycle}", parent))
-                elif named not in overlays:
-                    hint = did_you_mean(named, list(overlays))
-                    problems.append(Problem("unknown-overlay", f"there is no overlay `{named}`{hint}", parent))
-                elif named not in order:
-                    visit(named, (*below, current))
-        if current not in order:
-            order.append(current)
 
-    visit(name, ())
-    return order
+def _list_parents(overlay: Overlay) -> list[Node]:
+    return [parent for spec in overlay.specs for parent in spec.get("extends", ())]
 
 
 def parse_cluster(block: Any) -> Cluster:
@@ -414,6 +440,9 @@ def find_overlay_errors(document: Any) -> Iterator[Problem]:
         if isinstance(block, dict) and "matrix" in block:
             message = "`matrix` belongs in a job, because it makes many jobs of one; an overlay can match its members"
             yield Problem("misplaced-matrix", message, find_key(block, "matrix"))
+        if isinstance(block, dict):
+            yield from find_placeholder_errors("queue", block.get("queue"))
+    yield from find_placeholder_errors("namespace", spec.get("namespace"))
     for entry in entries:
         if "match" in entry:
             yield from find_choices(entry["merge"])
@@ -448,7 +477,7 @@ def _find_image_errors(entry: Any) -> Iterator[Problem]:
         message = "the entry changes nothing; add `newName`, `newTag` or `digest`"
         yield Problem("missing-field", message, by_name[0])
     elif "newTag" in entry and "digest" in entry:
-        message = "`newTag` and `digest` exclude each other; remove one of them"
+        message = "`newTag` and `digest` cannot be combined; remove one of them"
         yield Problem("invalid-value", message, entry["digest"])
     for key in ("name", "newName"):
         text = str(value_of(entry.get(key, "")))

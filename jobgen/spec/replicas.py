@@ -60,7 +60,7 @@ class RoleDescription(NamedTuple):
     container: Any = ""
     """The name of its main container, if it is not that of the kind."""
     completed: bool = False
-    """Whether the operator completes its pod template."""
+    """True if the operator completes its pod template."""
 
 
 class ReplicaItem(NamedTuple):

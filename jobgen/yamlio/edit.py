@@ -166,7 +166,7 @@ class _Text:
     def _set_comment(self, begin: int, end: int, new: str) -> str:
         """Replace a comment; without new text, remove it with the space before it, or its whole line."""
         if not self.text[begin:end].startswith("#"):
-            raise EditRefusedError("there is no comment at that location any more")
+            raise EditRefusedError("the comment at that location is gone")
         if new:
             return self._splice(begin, end, new)
         line = self.text.rfind("\n", 0, begin) + 1

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from jobgen.model.data import Node, Plain, value_of
+from jobgen.model.data import EncryptedObject, Node, Plain, value_of
 from jobgen.model.lazy_re import lazy_pattern
 
 # The usual order of the most important keys; all others follow by name.
@@ -42,7 +42,9 @@ _MAX_SIMPLE_KEY = 1000
 
 
 def to_yaml(value: Plain) -> str:
-    """Format one document, which ends in a newline."""
+    """Format one document, which ends in a newline; one that SOPS encrypted is written as it was read."""
+    if type(value) is EncryptedObject:
+        return value.text
     lines: list[str] = []
     if isinstance(value, dict) and value:
         _write_mapping(value, "", "", lines, {})
@@ -56,7 +58,8 @@ def to_yaml(value: Plain) -> str:
 
 def to_json(value: Plain) -> str:
     """Format an object as JSON, with the keys in the same order."""
-    return json.dumps(_sort_keys(value), ensure_ascii=False, indent=2) + "\n"
+    ordered = value if type(value) is EncryptedObject else _sort_keys(value)
+    return json.dumps(ordered, ensure_ascii=False, indent=2) + "\n"
 
 
 def to_inline_yaml(value: Plain) -> str:

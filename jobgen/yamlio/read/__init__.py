@@ -14,7 +14,9 @@ from jobgen.model.limits import MAX_BYTES, MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.yamlio.read.fast import read_lines
 from jobgen.yamlio.read.scalars import quote, to_text
 
-_SEPARATOR = lazy_pattern(r"^---[^\n]*(?:\n|\Z)", re.MULTILINE)
+# Pairs of separators without anything change nothing.
+_SEPARATOR = lazy_pattern(r"^---([^\n]*(?:\n|\Z))((?:---\n---\n)*)", re.MULTILINE)
+_NOTHING = lazy_pattern(r"(?:[ ]*(?:#[ -~]*)?\n)*")
 _CONTENT = lazy_pattern(r"(?:[ \t]*(?:#[^\n]*)?\n)*[ \t]*")
 # The white space of Go; Python's includes a few more control characters.
 _SPACE = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".join(map(chr, range(0x2000, 0x200B)))
@@ -47,7 +49,7 @@ class Source(NamedTuple):
     documents: tuple[YamlDocument, ...]
     findings: tuple[Finding, ...] = ()
     repaired: tuple[YamlDocument, ...] = ()
-    """Documents with syntax errors, as they were probably meant: no message may show the secrets in them."""
+    """Documents with syntax errors, as they were probably meant. They are checked, and never used."""
 
 
 def read(content: bytes, file: str, *, traced: bool = False) -> Source:
@@ -112,7 +114,8 @@ def _read_documents(text: str, file: str, findings: list[Finding], *, traced: bo
         column = rest - (text.rfind("\n", 0, rest) + 1)
         text = text[rest:]
     for chunk in _split_documents(text.replace("\r\n", "\n"), line, column, file, findings):
-        yield _read_document(chunk, file, findings, traced=traced)
+        if not _NOTHING.fullmatch(chunk.text):
+            yield _read_document(chunk, file, findings, traced=traced)
 
 
 def _read_json_stream(
@@ -152,9 +155,9 @@ def _split_documents(text: str, line: int, column: int, file: str, findings: lis
         yield _Chunk(chunk, line, column, opened)
         line += chunk.count("\n")
         opened = not chunk and not opened
-        if problem := _check_separator(match[0][3:], opens=opened):
+        if problem := _check_separator(match[1], opens=opened):
             findings.append(_error("invalid-separator", problem, Location(file, line, 4 if chunk else column + 4)))
-        line, column = line + 1, 0
+        line, column = line + 1 + match[2].count("\n"), 0
         start = match.end()
     rest = text[start:]
     yield _Chunk(rest if not rest or rest.endswith("\n") else rest + "\n", line, column, opened)

@@ -217,6 +217,8 @@ class _Builder:
         parent = stack[-1] if stack else None
         if event.style or event.tag or parent:
             self.check(event, parent)
+        if parent and not parent.flow and libyaml.spans_lines(event) and event.implicit[0]:
+            self.find_folded_item(event, parent)
         if event.value == "<<" and _expects_key(stack) and (event.implicit[0] or event.tag == _CORE + "merge"):
             if event.anchor:
                 self.anchors[event.anchor] = _AnchoredScalar("<<", event)
@@ -248,6 +250,19 @@ class _Builder:
         rule, reason = self.source.find_rejection(event, in_flow=parent is not None and parent.flow)
         if rule:
             raise self.reject(rule, event, reason)
+
+    def find_folded_item(self, event: Any, parent: _OpenCollection) -> None:
+        """Warn of a line that looks like an item of a list, and is read as the rest of a text."""
+        first, *lines = self.source.text[event.start_mark.index : event.end_mark.index].split("\n")
+        at = next((at for at, line in enumerate(lines, 1) if line.lstrip(" ").startswith("- ")), 0)
+        if at:
+            line, number = lines[at - 1], event.start_mark.line + at
+            hint = "put each item below its key, or write `|` after the colon to keep the lines"
+            if parent.kind != "map":
+                hint = f"indent it by {parent.event.start_mark.column} spaces, as the item above"
+            message = f"{quote(line.strip())} is read as the rest of the text {quote(first)}; {hint}"
+            place = self.line_span(number, len(line) - len(line.lstrip(" ")))
+            self.findings.append(self.finding("folded-item", place, message, Severity.WARNING))
 
     def value(self, event: Any) -> Any:
         tag, text = event.tag, self.source.value(event)
@@ -375,7 +390,7 @@ class _Builder:
         severity = Severity.ERROR
         if type(first_key) is not type(key):
             severity = Severity.WARNING
-            message = f"{quote(text)} is set twice in one mapping, with and without quotes; Kubernetes keeps any one"
+            message = f"{quote(text)} is set twice in one mapping, with and without quotes; Kubernetes keeps either one"
         related = (Related(self.location(first_event), "first set here"),)
         if len(self.findings) >= MAX_FINDINGS:
             raise self.reject("too-many-errors", key_event, TOO_MANY_FINDINGS)

@@ -40,11 +40,15 @@ _SPELLINGS = (
 _MISSING_COMMA = re.compile(r"(?<=[^,{\s:]) (?=[\w./-]+: )")
 _KEY = re.compile(r"\s*(?:- )?(?:[\w./-]+: )?(?=\S)")
 _END_OF_QUOTE = re.compile(r"[,\]}]| #|\Z")
+_APOSTROPHE = re.compile(r"""(\s*(?:- )?(?:[\w./-]+: )?)'([^'"\\]+'[^'"\\]+)'\Z""")
+_INSIDE_WORD = re.compile(r"(?<=\w)'(?=\w)")
 _SPECIAL = frozenset("}]\"'&*%@`,:{[|>!?")
 _CLOSING = {"[": "]", "{": "}"}
 _OPENING = {"]": "[", "}": "{"}
 _ROOT_KEYS = frozenset("apiVersion kind metadata spec data stringData type items status rules subjects roleRef".split())
 _ODD_KEY = re.compile(r"[\s:{}\[\],\"']")
+_LONE_TEXT = re.compile(r"[A-Za-z_][\w./-]*(?:(?: +|:)[^\s:][^:]*)?\Z")
+"""Text below its key, which is likely to be a field without its colon."""
 _ODD_TEXT = re.compile(r"(?:\A|\s)[\w./-]+: |\w:\Z|[\"{}\[\]]")
 
 
@@ -153,7 +157,9 @@ def _list_changes(lines: Sequence[str], fault: libyaml.Fault) -> Iterator[tuple[
 
 
 def _has_odd_quotes(line: str) -> bool:
-    return line.count('"') % 2 + line.count("'") % 2 > 0
+    # An apostrophe inside a word is none.
+    single = line.count("'") - len(_INSIDE_WORD.findall(line)) if "'" in line else 0
+    return line.count('"') % 2 + single % 2 > 0
 
 
 def _close_flow(lines: Sequence[str], start: int, number: int) -> Iterator[tuple[str, str]]:
@@ -175,12 +181,19 @@ def _align(lines: Sequence[str], number: int) -> Iterator[tuple[str, str]]:
     above = [each for each in reversed(lines[max(0, number - 20) : number]) if each.strip()]
     around = above + [each for each in lines[number + 1 : number + 3] if each.strip()]
     widths = {_measure_indent(each) for each in around} | {_measure_indent(above[0]) + 2 if above else 0}
+    if text.startswith("- "):
+        # The fields below are aligned with the one behind the dash.
+        widths |= {_measure_indent(each) - 2 for each in lines[number + 1 : number + 2] if each.startswith("  ")}
     has_tab = "\t" in line[:own]
     reason = (
         "is indented with a tab, which YAML does not allow" if has_tab else "is not aligned with the lines around it"
     )
     beside = _measure_indent(above[0]) if above else 0
-    for width in sorted(widths, key=lambda each: (abs(each - own), each != beside)):
+    if has_tab and above and not text.startswith("-"):
+        # How wide a tab is says nothing.
+        beside += 2 * above[0].lstrip().startswith("- ") + 2 * above[0].endswith(":")
+        own = beside
+    for width in sorted(widths | {beside}, key=lambda each: (abs(each - own), each != beside)):
         if width != own or has_tab:
             yield " " * width + text, reason
     is_item = text.startswith("-") and not text.startswith("--")
@@ -205,9 +218,13 @@ def _change_line(line: str) -> Iterator[tuple[str, str]]:
     value, mark, comment = line[key.end() :].partition(" #") if key else ("", "", "")
     if key and key[0].strip() and value[0] not in "\"'|>" and not {'"', "\\"} & set(value):
         yield f'{key[0]}"{value.rstrip()}"{mark}{comment}', "has a value that needs quotes"
+    elif key and key[0].strip() and value[0] not in "\"'|>[{" and "'" not in line and not _has_odd_quotes(line):
+        yield f"{key[0]}'{value.rstrip()}'{mark}{comment}", "has a value that needs quotes"
 
 
 def _close_quotes(line: str) -> Iterator[tuple[str, str]]:
+    if apostrophe := _APOSTROPHE.match(line):
+        yield f'{apostrophe[1]}"{apostrophe[2]}"', "has a `'` inside single quotes"
     for mark in "\"'":
         start = line.find(mark) + 1
         for end in _END_OF_QUOTE.finditer(line, start) if line.count(mark) % 2 else ():
@@ -216,7 +233,7 @@ def _close_quotes(line: str) -> Iterator[tuple[str, str]]:
 
 def _balance_brackets(line: str) -> Iterator[tuple[str, str]]:
     opened: list[str] = []
-    stray, mark = "", ""
+    stray, mark, last = "", "", 0
     for at, character in enumerate(line):
         if mark:
             mark = "" if character == mark else mark
@@ -227,12 +244,14 @@ def _balance_brackets(line: str) -> Iterator[tuple[str, str]]:
         elif opened and character == _CLOSING[opened[-1]]:
             opened.pop()
         elif character in _OPENING:
-            stray = stray or character
+            stray, last = stray or character, at
     key = _KEY.match(line)
     if opened and not mark:
         closing = "".join(_CLOSING[each] for each in reversed(opened))
         yield line.rstrip() + closing, f"has a `{opened[-1]}` that is not closed"
-    if stray and key:
+    if stray and _OPENING[stray] in line[:last]:
+        yield line[:last] + line[last + 1 :], f"has an extra `{stray}`"
+    elif stray and key:
         yield key[0] + _OPENING[stray] + line[key.end() :], f"has a `{stray}` that is not opened"
 
 
@@ -262,8 +281,9 @@ def _count_odd_lines(lines: Sequence[str], step: int) -> int:
         odd += step in (2, 4) and width % step > 0
         if width > open_widths[-1]:
             is_item = before.startswith("- ")
-            odd += width - open_widths[-1] != step and not (is_item and width - open_widths[-1] == 2)
+            odd += width - open_widths[-1] != step and not (is_item and width - open_widths[-1] in (2, 2 + step))
             odd += not is_item and not before.endswith((":", "|", ">", ",", "[", "{", "-"))
+            odd += 2 * (before.endswith(":") and _LONE_TEXT.match(text) is not None)
             open_widths.append(width)
         while open_widths[-1] > width:
             open_widths.pop()

@@ -1,0 +1,149 @@
+"""How a value of a wrong type, or a field of a wrong name, is written: in one line, at the end of a message."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+from jobgen.k8s.secrets import find_secrets_in_text
+from jobgen.model.data import Node, Plain, untraced, value_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.yamlio.write import to_inline_yaml
+
+_MAX_NAME = 253
+_MAX_FORM = 100
+_MAX_LISTED = 8
+_PLAIN_TEXT = lazy_pattern(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[A-Za-z_/][A-Za-z0-9_@./-]{0,62}")
+"""Text that YAML reads as it is written, without quotes."""
+# Only a shell understands these, or an assignment before the program.
+_SHELL_SYNTAX = lazy_pattern(r"""["'\\$|&;<>()`*?#~%!\[\]{},]|\A[^\s-]\S*=""")
+_CLAIM = lazy_pattern(r"([a-z0-9.-]{1,253}):(/\S*)\Z")
+_DURATION = lazy_pattern(r"([0-9]{1,6}) ?(s|m|min|h|d)\Z")
+_SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
+_SAME_VALUE = ("name", "value", "image", "repository", "size", "sizeLimit", "limit", "request", "path", "secretName")
+"""The only entry of a mapping with such a name is the value itself."""
+_WIDE_BRACKETS = {"［": "[", "｛": "{"}
+
+
+def show_right_form(
+    name: str, value: Node, examples: Iterable[Plain] = (), is_valid: Callable[[Plain], bool] = lambda _: True
+) -> str:
+    """Return `; write …` with the value in the form that was meant if that is valid, else with an example."""
+    text = value_of(value)
+    if isinstance(text, str) and text[:1] in _WIDE_BRACKETS:
+        return f"; `{text[0]}` is not the `{_WIDE_BRACKETS[text[0]]}` of YAML"
+    examples = list(examples)
+    # An example that is too long for a message is shown by its first entry.
+    first: list[Plain] = [dict([next(iter(each.items()))]) for each in examples if isinstance(each, dict) and each]
+    first += [each[:1] for each in examples if isinstance(each, list) and each]
+    guesses = [*_guess_forms(name, untraced(value), examples)]
+    for number, form in enumerate((*guesses, *examples, *first)):
+        shown = f"{name}: {to_inline_yaml(form)}"
+        is_short = len(shown) <= _MAX_FORM and not re.search("[`\n]", shown)
+        if form not in (None, [], {}) and is_short and is_valid(form) and not find_secrets_in_text(shown):
+            # What the author did not write is only an example.
+            return f"; write `{shown}`" if number < len(guesses) else f"; for example, write `{shown}`"
+    shown = next((f"{{{next(iter(each), '')}: …}}" for each in examples if isinstance(each, dict)), "")
+    shown = shown or next(
+        (
+            f"[{{{next(iter(each[0]))}: …}}]"
+            for each in examples
+            if isinstance(each, list) and isinstance(each[0], dict)
+        ),
+        "",
+    )
+    return f"; write `{name}: {shown.replace('{: …}', '{}')}`" if shown else ""
+
+
+def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Plain]:
+    """Yield what a value may mean: items by name, the only item or entry, the value of the example's only field."""
+    only = value[0] if isinstance(value, list) and len(value) == 1 else value
+    shown = [each for each in examples if isinstance(each, dict)]
+    if isinstance(value, str):
+        yield from _guess_from_text(name, value)
+        yield {"name": value} if any("name" in each for each in shown) else None
+    elif isinstance(value, list):
+        named = [_split_name(item, name) for item in value]
+        yield {key: rest for each in named if each for key, rest in [each]} if all(named) else None
+        yield only if isinstance(only, str) else None
+        # A text with a colon and a space is read as a mapping.
+        yield [_join_entry(item) for item in value] if name in ("command", "args") else None
+    elif isinstance(value, dict):
+        if name == "env":
+            yield [{"name": key, "value": str(each)} for key, each in value.items() if not isinstance(each, dict)]
+        yield [{"name": key, **each} for key, each in value.items() if isinstance(each, dict) and each]
+        yield f"{value.get('name') or value.get('repository')}:{value['tag']}" if "tag" in value else None
+        yield (
+            next((each for key, each in value.items() if key in (name, *_SAME_VALUE)), None)
+            if len(value) == 1
+            else None
+        )
+        yield [*value] if not any(value.values()) else None
+        yield [value]
+    if isinstance(only, int) and not isinstance(only, bool):
+        yield from (
+            {key: only} for each in shown if len(each) == 1 for key, old in each.items() if isinstance(old, int)
+        )
+        yield [only]
+
+
+def _guess_from_text(name: str, text: str) -> Iterator[Plain]:
+    """Yield what a text may mean: a duration in seconds, the words of a command, a variable, a claim, or items."""
+    if "Seconds" in name and (duration := _DURATION.match(text)):
+        yield int(duration[1]) * _SECONDS[duration[2]]
+    if claim := _CLAIM.match(text):
+        yield {"pvc": claim[1], "mountPath": claim[2]}
+    if name == "env" and "=" in text:
+        yield dict([text.split("=", 1)])
+    is_command = name in ("command", "args")
+    words = text.split() if is_command else text.replace(",", " ").split()
+    # No program begins with one dash, and no option with three: the dash is that of an item, without its space.
+    if words and all(word.startswith("---" if name == "args" else "-") for word in words):
+        words = [word[1:] for word in words]
+    if not _SHELL_SYNTAX.search(text) if is_command else all(map(_PLAIN_TEXT.fullmatch, words)):
+        yield [*words]
+
+
+def _join_entry(item: Plain) -> Plain:
+    entry = next(iter(item.items())) if isinstance(item, dict) and len(item) == 1 else None
+    return f"{entry[0]}: {entry[1]}" if entry and isinstance(entry[1], (str, int, float)) else item
+
+
+def _split_name(item: Plain, field: str) -> tuple[str, Plain] | None:
+    """Return the name of a list's item and the rest of it, for a mapping by name."""
+    if isinstance(item, str):
+        key, sign, text = item.partition("=")
+        return (key, text if sign else {}) if sign or field in ("roles", "queues") else None
+    name = item.get("name") if isinstance(item, dict) else None
+    if isinstance(item, dict) and isinstance(name, str):
+        return name, {key: value for key, value in item.items() if key != "name"}
+    only = next(iter(item.items())) if isinstance(item, dict) and len(item) == 1 else None
+    return (str(only[0]), only[1]) if only else None
+
+
+def write_as_entry(item: Mapping[str, Node], known: Iterable[str]) -> str:
+    """Return `; write …` for an item `NCCL_DEBUG: INFO` of a list whose items have a name and a value."""
+    value = untraced(next(iter(item.values()))) if len(item) == 1 else None
+    if not {"name", "value"} <= {*known} or not isinstance(value, (str, int, float)):
+        return ""
+    text = value if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)
+    shown = f"- {to_inline_yaml({'name': str(next(iter(item))), 'value': text})}"
+    is_shown = len(shown) <= _MAX_FORM and "`" not in shown and not find_secrets_in_text(shown)
+    return f"; write `{shown}`" if is_shown else "; write `- {name: …, value: …}`"
+
+
+def list_fields(known: Iterable[str], title: str = "") -> str:
+    """Return `; it has …` with the fields of a mapping, or the advice to remove the field if there are many."""
+    names = [f"`{name}`" for name in known if name != "$patch"]
+    if 0 < len(names) <= _MAX_LISTED:
+        return f"; it has {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"
+    return "; remove it, or write a field of the object below `manifest`" if title == "a job" else "; remove it"
+
+
+def write_as_name(text: str) -> str:
+    """The name that was probably meant: `resnet-50` for `ResNet_50`; none for a secret, which it would show."""
+    if find_secrets_in_text(text):
+        return ""
+    meant = re.sub(r"[^a-z0-9.]+", "-", text[:_MAX_NAME].lower()).strip("-.")
+    # What is left of a name in another script says nothing.
+    return meant if 2 * len(meant) >= min(len(text), _MAX_NAME) else ""
