@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from jobgen.api.errors import UsageError, check_format
 from jobgen.api.project import ProjectPath, open_project, select_environments
+from jobgen.k8s.secrets import hide_credentials
 from jobgen.model.data import Location, Node, Plain, location_of
 from jobgen.rendering import config
 from jobgen.reports.escape import dump_json, markdown_text, visible
@@ -79,7 +80,7 @@ def exceptions(project: ProjectPath, *, expired: bool = False, format: str = "te
 def _describe(parsed: SeverityException, node: Node, entry: Mapping[str, Any], today: str) -> AcceptedFindings:
     scope = {name: patterns for name in _SCOPES if (patterns := getattr(parsed.scope, name))}
     location, is_old = location_of(node) or Location("jobgen.yaml"), is_expired(entry, today)
-    details = (parsed.reason, parsed.owner, parsed.expires, is_old, location, parsed.scope.severity)
+    details = (hide_credentials(parsed.reason), parsed.owner, parsed.expires, is_old, location, parsed.scope.severity)
     return AcceptedFindings(parsed.rule, scope, *details)
 
 

@@ -30,6 +30,7 @@ from jobgen.rendering.trace import Tracer
 from jobgen.repo import layout
 from jobgen.repo.known_rules import list_known_rules
 from jobgen.repo.root import find_root
+from jobgen.reports import name_rule_page
 from jobgen.reports.entries import pluralize
 
 _MAX_LISTED = 5
@@ -49,6 +50,8 @@ class RuleExplanation(NamedTuple):
     """The example without the finding; empty if there is none."""
     former_names: tuple[str, ...]
     """Names of earlier versions, which still work in settings and suppressions."""
+    page: str = ""
+    """The address of the same text; empty for a policy that does not come with jobgen."""
 
 
 class Explanation(NamedTuple):
@@ -66,7 +69,7 @@ class Explanation(NamedTuple):
 
     @property
     def failed(self) -> bool:
-        """Whether errors prevent the explanation."""
+        """Return True if errors prevent the explanation."""
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
 
@@ -128,8 +131,8 @@ def explain_rule(root: Path | None, name: str) -> RuleExplanation:
         raise NotFoundError(f"there is no rule `{name}`{hint}")
     doc = docs[current]
     bad, good = rule_example(current) or policy_example(root, current) or ("", "")
-    former = tuple(former_rule_names(current))
-    return RuleExplanation(doc.name, doc.category, doc.severity, doc.summary, doc.text, bad, good, former)
+    former, page = tuple(former_rule_names(current)), name_rule_page(current)
+    return RuleExplanation(doc.name, doc.category, doc.severity, doc.summary, doc.text, bad, good, former, page)
 
 
 def _explain_job(project: Project, name: str, field: str, environments: Sequence[str]) -> Explanation:

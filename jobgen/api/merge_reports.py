@@ -49,9 +49,9 @@ class MergedReport(NamedTuple):
     text: str
     """The report, exactly as one run writes it."""
     failed: bool
-    """Whether one run would fail."""
+    """True if one run would fail."""
     incomplete: bool = False
-    """Whether a broken schema or policy prevented checks."""
+    """True if a broken schema or policy prevented checks."""
     summary: str = ""
     """The last line of a lint."""
     findings: tuple[Finding, ...] = ()
@@ -146,11 +146,11 @@ def _merge_lints(
     check_names("paths", request.paths)
     check_names("envs", request.envs)
     if any(data["version"] != __version__ for data in parts):
-        raise UsageError(f"a report was written by another version of jobgen than {__version__}; use one version")
+        raise UsageError(f"a report was written by a jobgen version other than {__version__}; use one version")
     if any(data["options"] != options for data in parts):
         raise UsageError("the reports are of different lints; run every shard with the same options and files")
     if options["layers"] != digest_layers(find_root(directory.resolve()) or directory):
-        raise UsageError("settings or layers differ from those that the shards linted; check out the same commit")
+        raise UsageError("settings or layers differ from what the shards linted; check out the same commit")
     linted = {str(name): str(digest) for data in parts for name, digest in data["files"]}
     files = resolve_files(request)
     entries = [*files.jobs, *(recognize_files(request, files).entries if files.standalone is not None else ())]
@@ -199,7 +199,7 @@ def _find_shard(content: bytes) -> tuple[str, object]:
     if content.lstrip()[:1] != b"<":
         document = parse_json(content)
         if not isinstance(document, dict):
-            raise BrokenPartError("it is not a report of jobgen")
+            raise BrokenPartError("jobgen did not write this report")
         if "runs" not in document:
             return "json", document.get("shard")
         runs = document["runs"]

@@ -79,9 +79,13 @@ def open_project(project: ProjectPath) -> Project:
     return project if isinstance(project, Project) else load(project)
 
 
-def select_environments(project: ProjectConfig, named: Sequence[str]) -> list[str]:
-    """Return the named environments, or the default ones; or raise a UsageError, also if the settings have errors."""
-    if any(finding.location.file == SETTINGS for finding in project.findings):
+def select_environments(project: ProjectConfig, named: Sequence[str], *, is_lint: bool = False) -> list[str]:
+    """Return the named environments, or the default ones; or raise a UsageError, also if the settings have errors.
+
+    A lint reports errors in the settings beside all others, unless nothing of the settings can be read.
+    """
+    is_ready = is_lint and project.has_settings
+    if not is_ready and any(finding.location.file == SETTINGS for finding in project.findings):
         traced = config.load(project.root, traced=True).findings
         errors = sorted(
             (finding for finding in traced if finding.location.file == SETTINGS),

@@ -112,7 +112,7 @@ def report_unjudged(taken: Mapping[str, tuple[str, str]]) -> Iterator[Finding]:
     for path, (sort, why) in taken.items():
         if describe_treatment(sort) == "not judged" and not why.startswith(STATED):
             message = (
-                f"the file was taken for `{sort}` and not judged, because {why}; "
+                f"the file was treated as `{sort}` and not checked, because {why}; "
                 f"correct it under `files.{OBJECT.setting}` in the settings, or exclude it"
             )
             yield Finding("unjudged-file", "meta", Severity.ERROR, message, Location(path))

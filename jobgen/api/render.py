@@ -85,11 +85,11 @@ class RenderResult(NamedTuple):
     environments: tuple[str, ...]
     """The environments that were rendered."""
     dated: bool = False
-    """Whether the objects depend on the date."""
+    """True if the objects depend on the date."""
 
     @property
     def failed(self) -> bool:
-        """Whether errors prevented rendering."""
+        """Return True if errors prevented rendering."""
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
 
@@ -131,7 +131,7 @@ def render(
     check_format(format, get_args(TextFormat))
     share = check_shard(shard) if shard else None
     if share and jobs:
-        raise UsageError("a shard renders a share of all jobs; name jobs, or a shard")
+        raise UsageError("a shard renders a share of all jobs; remove the names, or `--shard`")
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
     write = to_json if format == "json" else to_yaml
@@ -192,7 +192,7 @@ def _find_path_conflicts(objects: Sequence[RenderedObject]) -> Iterator[Finding]
     by_path = sorted(objects, key=lambda one: (one.environment, one.path.casefold(), one.location))
     for first, second in pairwise(by_path):
         if (first.environment, first.path.casefold()) == (second.environment, second.path.casefold()):
-            message = f"`{second.path}` is the file of two objects; rename one of them"
+            message = f"two objects have the file `{second.path}`; rename one of them"
             related = (Related(first.location, f"`{first.path}` is rendered from here"),)
             where = second.location, second.identity, second.environment
             yield Finding("shared-file-name", "fleet", Severity.ERROR, message, *where, related=related)
@@ -224,12 +224,12 @@ def _check_found(run: Run, jobs: Sequence[str], objects: Sequence[RenderedObject
     raise NotFoundError("; ".join(reasons) or message, run.findings)
 
 
-def join_objects(objects: Sequence[RenderedObject], *, labeled: bool = False) -> str:
-    """Return the objects as one text: a YAML stream, or a List in JSON.
+def join_objects(objects: Sequence[RenderedObject], format: TextFormat = "yaml", *, labeled: bool = False) -> str:  # noqa: A002 -- as above
+    """Return the objects, which have a format, as one text: a YAML stream, or a List in JSON.
 
     In a `labeled` stream, a comment before the first object of each environment has its name.
     """
-    if all(one.format == "yaml" for one in objects):
+    if format == "yaml":
         groups = groupby(objects, key=lambda one: one.environment if labeled else "")
         labels = ((f"# environment: {env}\n" if env else "", list(several)) for env, several in groups)
         return "---\n".join(label + "---\n".join(one.text for one in several) for label, several in labels)
@@ -261,13 +261,13 @@ class Tree(NamedTuple):
         return sum(map(len, self.wanted.values()))
 
 
-def check_folder(root: Path, folder: Path, environments: Sequence[str], *, is_new: bool = False) -> None:
-    """Raise a UsageError if a tree cannot be written to a folder; with `is_new`, also if it has a tree."""
-    if is_new and os.path.isdir(folder) and rendered_tree.find_environments(folder):
-        # The tree of a shard would replace that of all jobs.
-        raise UsageError(f"`{folder}` has a rendered tree; a shard writes its part to a new folder, such as `-o part`")
+def check_folder(root: Path, folder: Path, environments: Sequence[str], *, part: str = "") -> None:
+    """Raise a UsageError if a tree cannot be written to a folder; if it is only a `part`, also if it has a tree."""
+    if part and os.path.isdir(folder) and rendered_tree.find_environments(folder):
+        # It would replace the tree of all jobs.
+        raise UsageError(f"`{folder}` has a rendered tree; {part} writes its part to a new folder, such as `-o part`")
     if any(is_source_folder(root, folder / env) for env in environments):
-        raise UsageError(f"`{folder}` contains input of jobgen; choose another folder")
+        raise UsageError(f"`{folder}` contains files that jobgen reads; choose another folder")
     if links_outside(folder, root):
         raise UsageError(f"`{folder}` is outside the repository through a symbolic link; choose another folder")
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from jobgen.engine.inputs import Read, list_folder, record
+from jobgen.engine.inputs import Read, add_reads, find_read_path, list_folder, record
 from jobgen.engine.store import Query, Store
 from jobgen.repo.commit import list_folder_names
 from jobgen.repo.files import read_file
@@ -40,7 +40,11 @@ class TreeRequest(NamedTuple):
 def count_unchanged(store: Store, request: TreeRequest) -> int | None:
     """Return the number of objects of a tree if no input and no file of it has changed since it was written."""
     known = store.find(TREE, request.key)
-    return None if known is None else known.value
+    if known is None:
+        return None
+    add_reads(known.reads)
+    found: int = known.value
+    return found
 
 
 def note_tree(
@@ -60,11 +64,10 @@ def note_tree(
                 read_content(folder / env / path)
     if recording.is_whole and recording.is_consistent:
         inputs: list[Read] = []
-        for name, argument, digest in reads:
-            # A path follows a number of bytes if a file was read.
-            path = os.path.abspath(argument.partition(" ")[2] if name in ("digest_file", "start") else argument)
-            if (name, argument) not in recording.reads and not f"{path}{os.sep}".startswith(f"{inside}{os.sep}"):
-                inputs.append((name, argument, digest))
+        for read in reads:
+            path = os.path.abspath(find_read_path(read) or os.sep)
+            if read[:2] not in recording.reads and not f"{path}{os.sep}".startswith(f"{inside}{os.sep}"):
+                inputs.append(read)
         store.add(TREE, request.key, [*inputs, *recording.list_reads()], objects)
         store.save()
 

@@ -87,6 +87,15 @@ def holds(read: Read) -> bool:
     return look is not None and look(argument) == digest
 
 
+def find_read_path(read: Read) -> str:
+    """Return the path that a read looked at; empty if it looked at something else, such as a program."""
+    name, argument, _ = read
+    if name in ("digest_file", "start"):
+        # A path follows a number of bytes.
+        return argument.partition(" ")[2]
+    return argument if name in ("describe", "listing", "real_path") else ""
+
+
 def probe(look: Callable[[str], str]) -> Callable[[str], str]:
     """Make a function one whose answers are recorded, and that is asked again to find out whether an answer holds."""
     name = look.__name__

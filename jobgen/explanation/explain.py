@@ -11,7 +11,7 @@ from jobgen.model.finding import Finding
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.mutated import POLICY_LAYER, Mutated, list_changed_paths
 from jobgen.model.path import Step, format_dotted
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import find_closest
 from jobgen.rendering.build import identity_of, is_spec, job_attributes
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner
@@ -110,7 +110,7 @@ class ValueSource(NamedTuple):
     location: Location | None
     """None if the value is not written in a file."""
     removed: bool = False
-    """Whether the layer removes the value, as a mutating policy may."""
+    """True if the layer removes the value, as a mutating policy may."""
 
 
 class RenderedValue(NamedTuple):
@@ -328,8 +328,9 @@ def explain_missing(trace: TracedJob, path: tuple[Step, ...], field: str, tracer
         is_field = path[0] in {*FIELDS, *(framework.name for framework in tracer.project.frameworks)}
         message = f"no layer sets `{field}`" if is_field else f"neither the job nor its object has `{field}`"
         failures.insert(0, _find_failure(_explain_spec_field(trace, path, tracer)))
-        meant = ("spec", *path)
-        is_meant = not _find_failure(_explain_object_field(trace.env, obj, meant))
+        places = [(top, *path) for top in ("spec", "metadata")]
+        found = [each for each in places if not _find_failure(_explain_object_field(trace.env, obj, each))]
+        meant, is_meant = (found or places)[0], bool(found)
     else:
         message, meant = f"the rendered object has no `{field}`", path[1:]
         is_meant = path[0] == "spec" and trace.has_spec_path(meant)
@@ -338,7 +339,10 @@ def explain_missing(trace: TracedJob, path: tuple[Step, ...], field: str, tracer
         return f"{message}; did you mean `{format_dotted(meant)}`?"
     step = next((failure.step for failure in failures if failure), "")
     known = [name for failure in failures if failure for name in failure.known if name != step]
-    return message + did_you_mean(step, known)
+    known += FIELDS if step == path[0] and trace.has_spec_path(path) else ()
+    known += ("cpu", "memory", "gpu") if path[-2:-1] == ("resources",) else ()
+    meant = tuple(find_closest(str(each), known) if each == step else each for each in path)
+    return f"{message}; did you mean `{format_dotted(meant)}`?" if all(meant) and meant != path else message
 
 
 def _find_failure(explained: Iterator[ExplainedField]) -> NoSuchFieldError | None:

@@ -20,7 +20,7 @@ _ERRORS = {
         "invalid-separator": "Text after a `---` separator, which Kubernetes rejects or reads as another document.",
         "link-out-of-repository": "A symbolic link that points outside the repository; it is not followed.",
         "linked-folder": "A symbolic link to a folder; it is not followed.",
-        "nesting-too-deep": f"A document nested more than {MAX_DEPTH} levels deep.",
+        "nesting-too-deep": f"A document, or a chain of `extends`, of more than {MAX_DEPTH} levels.",
         "non-finite-number": "Infinity, or a number too large for JSON, which Kubernetes cannot represent.",
         "not-a-mapping": "A document, or an item of a List, that is not a mapping.",
         "template-text": "Text of a Helm or Jinja template, which must be rendered before it is valid YAML.",
@@ -44,19 +44,19 @@ _ERRORS = {
         "wrong-type": "A value of the wrong type.",
     },
     "spec": {
-        "attempt-without-hash": "An `attempt` on a job whose name does not change, so that no new run starts.",
+        "attempt-without-hash": "An `attempt` on a job whose name does not change, so no new run starts.",
         "conflicting-env": "Layers that set the same variable from two sources.",
         "conflicting-port": "Layers that give two ports the same name.",
         "conflicting-volume": "Layers that give a volume two sources, or mount two volumes at the same path.",
         "deletes-nothing": "A `null` or `$patch: delete` that deletes nothing in any job.",
         "duplicate-env": "A variable that is set twice in one `env`.",
         "duplicate-member": "Two members of a sweep whose values produce the same name.",
-        "empty-environment": "An overlay whose `jobs` selects no job, so that its environment is empty.",
+        "empty-environment": "An overlay whose `jobs` selects no job, so its environment is empty.",
         "duplicate-rule": "A rule that the settings name twice, by its current and by a former name.",
         "empty-patch": "A patch that selects jobs but changes nothing.",
         "file-name-too-long": "An object whose name is too long for a file name in the rendered tree.",
         "invalid-patch": "A patch directive that cannot be applied.",
-        "job-without-environment": "A job that no environment selects, so that it is never rendered.",
+        "job-without-environment": "A job that no environment selects, so it is never rendered.",
         "json-patch-failed": "A JSON patch operation that fails: its path does not exist, or its test fails.",
         "locked-field": "A field that an overlay locks, set by a job.",
         "misplaced-document": (
@@ -67,7 +67,7 @@ _ERRORS = {
         "misplaced-overlay": "An overlay that is not in `overlays/<environment>/`.",
         "misplaced-matrix": "A `matrix` in an overlay, which can change jobs but not create them.",
         "name-too-long-for-hash": "A job name that is too long next to the hash of its run.",
-        "unlisted-overlay": "An overlay that `environments` of the settings leaves out, so that it is never checked.",
+        "unlisted-overlay": "An overlay that `environments` in the settings leaves out, so it is never checked.",
         "unsupported-by-kind": "A field that the kind, or the declared version of its operator, does not support.",
         "overlay-cycle": "Overlays that extend each other in a cycle.",
         "overlay-name-mismatch": "An overlay whose name differs from the name of its folder.",
@@ -75,7 +75,7 @@ _ERRORS = {
             "A patch that matches no job, or no object of a kustomization, or an `images` entry that matches no image."
         ),
         "too-many-members": "A matrix that produces more jobs than its `limit` allows.",
-        "unknown-current-date": "An expiry date, where neither a commit nor `--today` gives the current date.",
+        "unknown-current-date": "An expiry date that cannot be checked without a commit or `--today`.",
         "unknown-overlay": "A reference to an overlay that does not exist.",
         "unknown-role": "A role that the kind does not have.",
         "unknown-rule": "A rule or policy in the settings that does not exist.",
@@ -91,7 +91,7 @@ _ERRORS = {
         "shared-file-name": "Two objects whose file names in the rendered tree differ only in case.",
     },
     "gitops": {
-        "forbidden-change": "A change to a job with `onChange: forbid` that would not leave the running job as it is.",
+        "forbidden-change": "A change to a job with `onChange: forbid` that would affect the running job.",
         "immutable-field-changed": "A change to an immutable field, which the API server or a webhook rejects.",
         "invalid-kustomization": "A kustomization with a field or a value that kustomize does not accept.",
         "flux-substitution-fails": "A `${...}` that Flux cannot read, where `postBuild` fills in variables.",
@@ -99,19 +99,19 @@ _ERRORS = {
         "kustomization-file-missing": "A file or folder that a kustomization lists and that does not exist.",
         "kustomization-id-conflict": "Two objects with the same kind, namespace and name in one kustomization.",
         "kustomize-build-fails": "A kustomization that kustomize cannot build.",
-        "queue-changed": "A change of the queue of a job that is not suspended, which is rejected.",
-        "edited-rendered-file": "A file of the rendered tree that was changed or deleted since, or that is stale.",
-        "unlisted-rendered-file": "A file in the rendered tree that its lock does not list; a cluster may get it.",
+        "queue-changed": "A new queue for a job that is not suspended, which Kueue rejects.",
+        "edited-rendered-file": "A file in the rendered tree that is stale, or that somebody changed or deleted.",
+        "unlisted-rendered-file": "A file in the rendered tree that its lock does not list; a cluster can get it.",
     },
     "meta": {
         "broken-schema": "An object that was not checked, because its schema in the repository is invalid.",
         "expired-exception": "An exception, or a setting of a rule, whose end date has passed.",
         "internal-error": "A check that failed with an exception: the object was not checked in full.",
         "mandatory-suppressed": "A comment that suppresses a mandatory rule, or one about a file that was not read.",
-        "unjudged-file": "A file that `--strict-files` found and whose objects are not judged, such as a template.",
-        "too-many-files": "A folder that holds far more files than manifests: nothing in it was checked.",
+        "unjudged-file": "A file, such as a template, whose objects are not checked, found by `--strict-files`.",
+        "too-many-files": "A folder with far too many files for manifests; nothing in it was checked.",
         "wrong-jobgen-version": "A version of jobgen that `required-version` in the settings does not allow.",
-        "unread-file": "A file that was named, or that holds an object in a folder of jobgen, but is not read.",
+        "unread-file": "A file that you named, or an object in one of jobgen's folders, that is not read.",
     },
     "policy": {
         "binding-without-policy": "A binding of a policy that does not exist.",
@@ -122,6 +122,7 @@ _ERRORS = {
 _WARNINGS = {
     "yaml": {
         "empty-file": "A file without objects: it is empty, or holds only comments.",
+        "folded-item": "An item of a list that is indented deeper than the one before, and so is a part of its text.",
         "ignored-document": "A document that is not read, after the end of another or in `jobgen.yaml`.",
         "unknown-tag": "A tag that Kubernetes does not know; it is dropped, or the file cannot be read.",
     },
@@ -130,54 +131,60 @@ _WARNINGS = {
         "kind-without-crd": "An object of a kind that no CRD among the files defines, although they define its group.",
     },
     "fleet": {
-        "conflicting-copies": "An object that files of one folder define with different content; the last one counts.",
+        "conflicting-copies": "An object that several files of a folder define differently; the last one applies.",
         "service-selects-nothing": "A Service that selects none of the pods of its file.",
     },
     "gitops": {
-        "edit-without-effect": "A change that a running job never gets; its operator does not change running pods.",
+        "edit-without-effect": "A change that never reaches a running job; its operator does not change running pods.",
         "kustomization-load-restricted": "A file outside the folder of the kustomization that lists it.",
-        "kind-changed": "A job that becomes an object of another kind, so that training starts from the beginning.",
+        "kind-changed": "A job that becomes an object of another kind, so training starts from the beginning.",
         "running-job-deleted": "A job that is no longer rendered; applying the tree deletes it, even while it runs.",
     },
     "meta": {
-        "change-not-analyzed": "A change that cannot be assessed, because the jobs could not be rendered before it.",
+        "backdated-commit": "A commit whose date is before that of its parent.",
+        "change-not-analyzed": "A change that cannot be assessed, because the old jobs could not be rendered.",
         "expired-suppression": "A suppression comment whose end date has passed.",
         "ignored-schema-keyword": "An object whose schema in the repository has a keyword that is not evaluated.",
         "jsonschema-disagrees": "An object that jobgen accepts and jsonschema rejects, or the other way round.",
         "jsonschema-failed": "An object that jsonschema could not check.",
         "kubeconform-disagrees": "An object that jobgen accepts and kubeconform rejects, or the other way round.",
         "kubeconform-failed": "An object that kubeconform could not check.",
-        "malformed-suppression": "A comment that begins like a suppression and has no effect, because it is malformed.",
-        "unbuilt-kustomization": "Parts of a kustomization that could not be built, so they were not judged.",
+        "malformed-suppression": "A malformed suppression comment, which has no effect.",
+        "unbuilt-kustomization": "Parts of a kustomization that jobgen could not build, so it did not check them.",
         "missing-schema": "An object that was not checked, because its kind has no schema.",
         "stale-baseline": "A finding in the baseline that is fixed.",
+        "weaker-governance": "A change that allows more or checks less than before it.",
         "unused-exception": "An exception in the settings that no finding needs.",
         "unknown-suppression": "A comment that suppresses a rule that does not exist.",
         "unused-suppression": "A comment that suppresses a rule that finds nothing there.",
     },
     "spec": {
         "exclude-matches-nothing": "A pattern in `exclude` of the settings that matches no file.",
-        "identical-members": "Members of a sweep that differ only in their names, so that the same job runs twice.",
+        "identical-members": "Members of a sweep that differ only in their names, so the same job runs twice.",
         "selector-matches-nothing": (
             "An entry in a list of `jobs` or `match` of an overlay that matches no job, or an `exclude` without effect."
         ),
-        "unused-runtime": "A runtime in `runtimes/` that no job refers to, so that it is not rendered.",
-        "unused-variable": "A variable of a matrix that nothing uses, so that it only multiplies equal jobs.",
+        "unknown-release": "A declared version of an operator that is older or newer than all that jobgen knows.",
+        "unused-runtime": "A runtime in `runtimes/` that no job refers to, so it is not rendered.",
+        "unused-variable": "A matrix variable that nothing uses, so it only creates equal jobs.",
     },
     "policy": {
         "policy-matches-nothing": "A policy or binding that matches no kind that the repository can have.",
-        "policy-not-evaluated": "A policy that was not evaluated, because the engine of jobgen cannot run it.",
+        "policy-not-evaluated": "A policy that was not evaluated, because jobgen's engine cannot run it.",
         "policy-without-binding": "A policy without a binding, which has no effect.",
     },
 }
 
 _INFOS = {
-    "meta": {"unjudged-variable": "Values that a program fills in before the file is applied, such as `${IMAGE}`."}
+    "meta": {
+        "governance-change": "A change of settings, teams, policies or schemas that checks as much as before.",
+        "unjudged-variable": "Values that a program fills in before the file is applied, such as `${IMAGE}`.",
+    }
 }
 
 CHANGE_RULES = frozenset(
     """forbidden-change immutable-field-changed queue-changed running-job-deleted kind-changed
-    edit-without-effect change-not-analyzed""".split()
+    edit-without-effect change-not-analyzed governance-change weaker-governance backdated-commit""".split()
 )
 """Rules about a change; a comment that suppresses one is reported as unused only with `--since`."""
 UNREAD_RULES = frozenset(("too-many-files", "unread-file", "unreadable-file"))
@@ -193,8 +200,8 @@ ENTRY_RULES = frozenset(("expired-exception", "mandatory-suppressed", "unknown-c
 """Rules about exceptions and other entries of the settings themselves."""
 LIMIT_RULES = frozenset(
     """duplicate-team foreign-namespace foreign-priority-class foreign-queue foreign-service-account
-    foreign-team-label job-without-team kind-not-allowed locked-field platform-not-allowed team-budget-exceeded
-    team-name-mismatch""".split()
+    foreign-team-label foreign-volume job-without-team kind-not-allowed locked-field platform-not-allowed
+    team-budget-exceeded team-cloud-identity team-name-mismatch team-node-name unqueued-accelerators""".split()
 )
 """Rules that limit what the author of a file may write, so that a comment in the file cannot suppress them."""
 BUILTIN_RULES: tuple[tuple[str, str, Severity, str], ...] = tuple(

@@ -106,6 +106,16 @@ class TracedMapping(dict[str, Any]):
         self.layer = layer
 
 
+class EncryptedObject(dict[str, Any]):
+    """An object that SOPS encrypted, with the text of its document: SOPS signs the values and their order."""
+
+    __slots__ = ("text",)
+
+    def __init__(self, data: Mapping[str, Any], text: str) -> None:
+        super().__init__(data)
+        self.text = text
+
+
 _TRACED = (TracedScalar, TracedKey, TracedList, TracedMapping)
 
 

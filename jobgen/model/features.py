@@ -13,7 +13,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, NamedTuple
 
-NO_FEATURE = "this installation of jobgen does not have the feature `{}`"
+NO_FEATURE = "this jobgen installation does not have the feature `{}`"
 _PACKAGE = "jobgen.features"
 _HOME = os.path.dirname(os.path.dirname(__file__))
 _FOLDER = os.path.join(_HOME, "features")

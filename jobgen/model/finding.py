@@ -91,6 +91,8 @@ class Problem(NamedTuple):
     evidence: tuple[str, ...] | None = None
     at: Node = None
     """The node whose location is shown, if `node`, whose pointer identifies the problem, is around it."""
+    expected: str = ""
+    """The type that a faulty value must have, as messages name it; empty if it can only be left out."""
 
     @property
     def location(self) -> Location | None:
@@ -137,7 +139,7 @@ class Finding(NamedTuple):
 
     @property
     def fixable(self) -> bool:
-        """Whether `--fix` or `--fix-unsafe` can fix it."""
+        """Return True if `--fix` or `--fix-unsafe` can fix it."""
         return self.fix is not None
 
 
@@ -146,6 +148,8 @@ AFFECTS = "; affects "
 """What precedes the objects that a message names itself."""
 BROKEN_KIND = "declared here, in a kind description that has errors"
 """What a finding about a framework says of the description that was to declare it."""
+NAMED_ITEM = "; write `- {name: "
+"""How the advice about a list's item without a name begins; its name is not reported as missing again."""
 UNCHECKED = "its fields were not checked"
 """What a finding about a kind without a schema says of one object."""
 
@@ -179,7 +183,7 @@ def drop_consequences(problems: Iterable[Problem], causes: Iterable[Problem]) ->
     refused, misspelled = set(), set()
     for cause in causes:
         refused.add(id(cause.node))
-        if cause.rule == "unknown-field" and "did you mean" in cause.message:
+        if cause.rule == "unknown-field" and ("did you mean" in cause.message or NAMED_ITEM in cause.message):
             misspelled.add(id(cause.node))
     for problem in problems:
         holder = problem.node if problem.rule in _MISSING and isinstance(problem.node, dict) else {}

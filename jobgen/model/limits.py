@@ -32,6 +32,10 @@ MAX_CEL_COST = 10_000_000
 """The budget of the API server for the expressions of a policy, and for the rules of a CRD, on one object."""
 MAX_CALL_COST = 1_000_000
 """The budget of the API server for one expression."""
+MAX_OBJECT_STEPS = 2_000_000
+"""The steps that all policies, or all rules of a CRD, may take together on one object: a few seconds."""
+MAX_PARAMS = 200
+"""The params for which a binding evaluates its policy on one object."""
 MAX_VARIABLE_SIZE = 200_000
 """The characters that the value of a policy's variable may have as text, beyond those of the object and the params."""
 MAX_LIMITING_OBJECTS = 100
@@ -42,6 +46,8 @@ MAX_QUOTA_AMOUNTS = 1000
 """The amounts that the quotas of a namespace may have together."""
 MAX_EXCESSES = 500
 """The findings about quotas of an environment; fewer objects make the next ones visible."""
+MAX_HOVER_LINES, MAX_HOVER_LENGTH = 10_000, 400_000
+"""The lines and characters of a file whose values an editor describes, so that it answers within a second."""
 MAX_SUPPRESSIONS = 500
 """The limit of suppression comments in a file; further ones have no effect."""
 MAX_COMPARED = 256
@@ -50,7 +56,7 @@ MAX_SUGGESTIONS = 2_000
 """The number of known names that a misspelled name is compared with."""
 MAX_FINDINGS = 100
 """After this many findings about one file, the rest of it is not checked."""
-TOO_MANY_FINDINGS = f"there are more than {MAX_FINDINGS} faults; the rest is not looked at"
+TOO_MANY_FINDINGS = f"there are more than {MAX_FINDINGS} faults; the rest is not checked"
 MALFORMED_DATA_ERRORS = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """The exceptions that code raises when it walks data of an unexpected shape."""
 

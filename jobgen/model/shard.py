@@ -27,12 +27,12 @@ class Shard(NamedTuple):
 
     @property
     def is_first(self) -> bool:
-        """Whether it compares the files of all shards with each other."""
+        """Return True if it compares the files of all shards with each other."""
         return self.number == 1
 
     @property
     def is_part(self) -> bool:
-        """Whether there are others."""
+        """Return True if there are others."""
         return self.total > 1
 
     def select(self, sizes: Iterable[tuple[str, int]], shared: float = 0.0) -> frozenset[str]:

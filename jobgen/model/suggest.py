@@ -18,6 +18,8 @@ SuggestedFix: TypeAlias = tuple[tuple[FixStep, ...], bool]
 NO_FIX: SuggestedFix = ((), True)
 # A fix must be closer to the original than a hint, which may be wrong.
 _FIX_CUTOFF = 0.8
+# `h1oo` is meant as `h100`.
+_LOOK_ALIKES = str.maketrans("oil", "011")
 _SEPARATORS = lazy_pattern(r"[-_. ]")
 _AMOUNT = lazy_pattern(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*\Z")
 _SUFFIXES = {"": "", "k": "k", **{letter.lower(): letter for letter in "MGTPE"}}
@@ -40,7 +42,9 @@ def _find_closest(word: str, known: tuple[str, ...], cutoff: float) -> str:
     from difflib import get_close_matches
 
     folded = {other.lower(): other for other in known[:MAX_SUGGESTIONS] if len(other) <= MAX_COMPARED}
-    close = get_close_matches(word.lower(), list(folded), n=1, cutoff=cutoff)
+    alike = word.lower().translate(_LOOK_ALIKES)
+    same = [other for other in folded if other.translate(_LOOK_ALIKES) == alike]
+    close = same or get_close_matches(word.lower(), list(folded), n=1, cutoff=cutoff)
     return folded[close[0]] if close else ""
 
 

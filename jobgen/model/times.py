@@ -20,7 +20,7 @@ def count_days(year: int, month: int) -> int:
 
 
 def is_time(text: str) -> bool:
-    """Return whether Go's `time.Parse` accepts a text with the layout of RFC 3339."""
+    """Return True if Go's `time.Parse` accepts a text with the layout of RFC 3339."""
     match = _RFC3339.fullmatch(text)
     if match is None:
         return False

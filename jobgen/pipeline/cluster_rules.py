@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from jobgen.check.cluster.state import (
     CLUSTER_KINDS,
+    SECRET_KINDS,
     ClusterState,
     Name,
     StatePart,
@@ -79,7 +80,7 @@ class Member(NamedTuple):
     item: int
     companion: int = 0
     is_queued: bool = False
-    """Whether Kueue decides when its pods start."""
+    """True if Kueue decides when its pods start."""
 
 
 class Checked(NamedTuple):
@@ -181,7 +182,7 @@ _TRACED: Query[Objects] = Query("traced")
 _STATE: Query[KnownState] = Query("state")
 _CLUSTER: Query[Checked] = Query("cluster")
 
-_DECIDING_KINDS = frozenset(("Namespace", "LimitRange", "ResourceQuota"))
+_DECIDING_KINDS = frozenset(("Namespace", "LimitRange", "ResourceQuota")) | SECRET_KINDS
 _QUOTA_RULE = "exceeds-quota"
 _REFERENCE_RULE = "unknown-reference"
 _SHARE = 500

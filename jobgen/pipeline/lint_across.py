@@ -31,6 +31,8 @@ from jobgen.rendering.selectors import explain_no_match, suggest_pattern
 from jobgen.rendering.trace import Job, JobRef, Tracer, format_place
 from jobgen.repo import layout
 from jobgen.repo.files import FileEntry
+from jobgen.repo.root import SETTINGS
+from jobgen.schema.shipped_kinds import find_unknown_releases
 from jobgen.spec.merge import Deletion
 from jobgen.spec.overlay import SELECTOR_ATTRIBUTES, JobAttributes, list_ancestors, parse_selector
 
@@ -61,7 +63,17 @@ def find_across(
         yield from policies.find_unmatched(each.identity for each in made) if policies else ()
     yield from _find_conflicts(jobs, checkers)
     yield from find_unlisted_overlays(project, tracer)
+    overlays = {each for runner in runners for each in list_ancestors(runner.name, project.overlays)}
+    if any(_find_unknown_releases(project, overlays)):
+        found = _find_unknown_releases(tracer.traced_project(), overlays)
+        yield from (locate(problem, SETTINGS) for problem in found)
     yield from find_cluster_problems(checkers.values(), jobs, is_whole=is_complete)
+
+
+def _find_unknown_releases(project: ProjectConfig, overlays: Iterable[str]) -> Iterator[Problem]:
+    """Report versions that the settings and overlays declare, and that jobgen does not know."""
+    for spec in (project.settings, *(spec for name in sorted(overlays) for spec in project.overlays[name].specs)):
+        yield from find_unknown_releases(as_mapping(spec.get("cluster")))
 
 
 def _find_conflicts(jobs: AllJobs, checkers: Mapping[str, EnvironmentChecker]) -> Iterator[Finding]:

@@ -188,7 +188,7 @@ def fill_files(
     for made in find_builds(around.tree, around.objects - filled.keys()):
         path = f"{made.file}/{made.env_file}"
         entries.append(FileEntry(path, content=made.read(), optional=True, build=made))
-        filled[made.file] = Taken(FILLED, f"judged in one build: {made.env_file} sets its variables")
+        filled[made.file] = Taken(FILLED, f"checked in one build: {made.env_file} sets its variables")
     return entries, filled, frozenset(root for each in builds for root in each.target.roots)
 
 
@@ -217,7 +217,7 @@ def _describe(
         does = f"{by} substitutes its variables" if has_variables else f"{by} applies it"
         if path in around.objects:
             count = "one build" if len(several) == 1 else f"{len(several)} builds"
-            filled[path] = Taken(FILLED, f"judged in {count}: {does}")
+            filled[path] = Taken(FILLED, f"checked in {count}: {does}")
         elif path in taken and has_variables:
             filled[path] = taken[path]._replace(why=f"{taken[path].why}; {does}")
     return filled

@@ -42,14 +42,14 @@ _PATH = lazy_pattern(r"[\w.@-]+(?:/[\w.@-]+)*/?\Z")
 def recognize_file(path: str, plan: Plan, tree: FileTree) -> Taken | None:
     """Return how kustomizations use a file; None if none of them mentions it."""
     if is_kustomization(path) and not _OTHER_KIND.search(tree.read(path).content):
-        return Taken(KUSTOMIZATION, "its name is that of a kustomization")
+        return Taken(KUSTOMIZATION, "it is named like a kustomization")
     uses = plan.uses.get(path, ())
     active = [use for use in uses if use.role != _COMMENTED]
     roots = plan.members.get(path, ())
     resource = next((use for use in active if use.role == "resource"), None)
     if resource is not None and roots:
         builds = "one build" if len(roots) == 1 else f"{len(roots)} builds"
-        return Taken(RESOURCE, f"{resource.by}:{resource.line} lists it; it is judged in {builds}")
+        return Taken(RESOURCE, f"{resource.by}:{resource.line} lists it; it is checked in {builds}")
     if resource is not None:
         return Taken(FRAGMENT, f"{resource.by}:{resource.line} lists it, and no build uses that kustomization")
     if active:
@@ -154,14 +154,16 @@ class KustomizeBuild(Build):
         try:
             built = build(self._source, self.file, self._tool)
         except Exception as error:  # noqa: BLE001 -- a fault in one kustomization must not stop the rest
-            message = f"the build failed with {type(error).__name__}, so nothing of it was judged; report this as a bug"
+            message = (
+                f"the build failed with {type(error).__name__}, so nothing in it was checked; report this as a bug"
+            )
             return Built((), (Finding("internal-error", "meta", Severity.ERROR, message, Location(self.file)),))
         # The Operator SDK completes this base when it writes a bundle.
         objects = [each for each in built.objects if not each.file.endswith(BUNDLE_SUFFIX)]
         findings = list(built.findings)
         if built.unbuilt:
             more = f" and {len(built.unbuilt) - 1} more parts were not built" if len(built.unbuilt) > 1 else ""
-            message = f"{built.unbuilt[0]}, so it was not judged{more}"
+            message = f"{built.unbuilt[0]}, so it was not checked{more}"
             findings.append(Finding("unbuilt-kustomization", "meta", Severity.WARNING, message, Location(built.root)))
         return Built(objects, findings)
 

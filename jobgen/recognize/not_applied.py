@@ -83,7 +83,7 @@ def recognize_list(path: str, content: bytes, *, is_found: bool) -> Taken | None
         return Taken(FRAGMENT, "it is a list of JSON 6902 operations")
     if _ANSIBLE.search(content) or _ANSIBLE_PATH.search(path):
         return Taken(CONFIG, "it is a list of plays or tasks of Ansible")
-    return Taken(CONFIG, "it is a list, and no object is one") if is_found else None
+    return Taken(CONFIG, "it is a list, not an object") if is_found else None
 
 
 def recognize_config(path: str, content: bytes) -> Taken | None:
@@ -94,7 +94,7 @@ def recognize_config(path: str, content: bytes) -> Taken | None:
     strange = next((version for version in versions if not _CLUSTER_VERSION.match(version)), "")
     kinds = [match[1].decode("utf-8", "replace") for match in _KIND.finditer(content)]
     if strange and (any("/" in kind for kind in kinds) or strange[0].isdigit()):
-        return Taken(CONFIG, f"`apiVersion: {strange}` is that of a program, not of a cluster")
+        return Taken(CONFIG, f"`apiVersion: {strange}` belongs to a program, not to a cluster")
     if b"metadata" in content or b"jobgen.dev/" in content:
         return None
     # Documents that have a kind of no known group, and neither metadata nor a spec.
@@ -108,14 +108,14 @@ def recognize_config(path: str, content: bytes) -> Taken | None:
     if not documents:
         return None
     kind = str(value_of(documents[0]["kind"]))
-    return Taken(CONFIG, f"`{kind}` has neither `metadata` nor `spec`, so a program reads it, and no cluster")
+    return Taken(CONFIG, f"`{kind}` has neither `metadata` nor `spec`, so a program reads it, not a cluster")
 
 
 def name_program(path: str, documents: Sequence[Mapping[str, Any]]) -> str:
     """Return why a file without objects is configuration, with the program if it is known."""
     for pattern, program in _BY_NAME:
         if re.search(rf"(?:\A|/)(?:{pattern})", path):
-            return f"its name is that of {program}"
+            return f"its name is one that {program} reads"
     for keys, program in _BY_KEYS:
         if any(keys <= data.keys() for data in documents):
             shown = " and ".join(f"`{key}`" for key in sorted(keys))
@@ -189,8 +189,8 @@ _STATEMENT = lazy_pattern(
 )
 _PATHS = (
     (lazy_pattern(r"(?:\A|/)roles/[^/]+/templates/"), "it is a Jinja template of an Ansible role"),
-    (lazy_pattern(r"[^{]*\{\{[^/{}]*\}\}"), "its path is that of a project template"),
-    (lazy_pattern(r"\.(?:j2|tmpl|tpl|gotmpl|template)\.(?:ya?ml|json)\Z"), "its name is that of a template"),
+    (lazy_pattern(r"[^{]*\{\{[^/{}]*\}\}"), "its path looks like a project template"),
+    (lazy_pattern(r"\.(?:j2|tmpl|tpl|gotmpl|template)\.(?:ya?ml|json)\Z"), "it is named like a template"),
 )
 _OPENSHIFT = lazy_pattern(rb"^[\"' ]*kind[\"']?:[ \t]*[\"']?Template[\"']?[ \t,]*\r?$", re.MULTILINE)
 _OBJECTS = lazy_pattern(rb"^[\"' ]*objects[\"']?:", re.MULTILINE)
@@ -263,9 +263,9 @@ def recognize_by_path(path: str) -> Taken | None:
     if found:
         return Taken(TEST_DATA, f"it is in a folder `{min(found)}`")
     if _GOLDEN_NAME.search(name):
-        return Taken(TEST_DATA, "its name is that of an expected output")
+        return Taken(TEST_DATA, "it is named like an expected output")
     is_assertion = _ASSERTION_NAME.search(name)
-    return Taken(TEST_DATA, "its name is that of an assertion of kuttl or Chainsaw") if is_assertion else None
+    return Taken(TEST_DATA, "it is named like an assertion of kuttl or Chainsaw") if is_assertion else None
 
 
 def recognize_by_content(content: bytes) -> Taken | None:

@@ -195,7 +195,7 @@ class Values(NamedTuple):
 
     known: Mapping[str, Variable]
     is_complete: bool
-    """Whether a variable that is not among them is empty; otherwise its value is not known."""
+    """True if a variable that is not among them is empty; otherwise its value is not known."""
 
     def find(self, name: str) -> str | None:
         """Return the value of a variable; None if it is not known."""

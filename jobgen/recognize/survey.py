@@ -215,7 +215,7 @@ def _report(filled: Sequence[tuple[Finding, str]]) -> Finding:
     names = list(dict.fromkeys(token for _, token in ordered))
     more = f" and {len(names) - 1} more" if len(names) > 1 else ""
     verb = "is" if len(names) == 1 else "are"
-    message = f"`{names[0]}`{more} {verb} filled in before the file is applied, so these values were not judged"
+    message = f"`{names[0]}`{more} {verb} filled in before the file is applied, so these values were not checked"
     first = ordered[0][0]
     others: Iterable[tuple[Finding, str]] = (each for each in ordered if each[0].location != first.location)
     related = dict.fromkeys(Related(finding.location, f"`{token}`") for finding, token in others)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobgen.k8s.kinds import CLUSTER_SCOPED
+from jobgen.k8s.secrets import is_encrypted
 from jobgen.model.data import (
     API_VERSION,
     Node,
@@ -50,6 +51,9 @@ def build_objects(
     Problems say why that fails; no object without problems means that the job is inactive.
     """
     is_job = is_spec(job.data)
+    if not is_job and is_encrypted(job.data):
+        # Another namespace or label would break the signature of SOPS.
+        return (with_layer(job.data, "manifest"),)
     spec = expander.expand(job, patches, problems, deletions) if is_job else None
     has_locks = bool(expander.environment.locks)
     if has_locks:
@@ -69,7 +73,7 @@ def build_objects(
     elif is_job:
         return ()
     else:
-        made = _complete_metadata(job, expander)
+        made = _complete_metadata(job, expander, problems)
     if has_locks and any(patch.json_patch is not None for patch in patches):
         problems += find_locked_operations(made, expander, patches)
     made = apply_patches(made, patches, problems, deletions)
@@ -86,9 +90,7 @@ def build_objects(
     companions += render_runtimes(made, expander.environment, expander.kinds, problems, deletions)
     if not problems:
         problems.extend(_find_unsafe_names(made))
-    if spec is not None and not problems:
-        companions += _build_own_companions(made, spec)
-    return (made, *companions)
+    return (made, *companions, *(_build_own_companions(made, spec) if spec is not None and not problems else ()))
 
 
 def _build_own_companions(made: Mapping[str, Any], spec: JobSpec) -> tuple[Mapping[str, Any], ...]:
@@ -150,12 +152,12 @@ def job_attributes(job: JobDocument, expander: Expander) -> JobAttributes:
     kind = next((known for known in expander.kinds if known.describes(api_version, name)), None)
     labels: Any = metadata.get("labels") if isinstance(metadata.get("labels"), dict) else {}
     framework = next(iter(kind.frameworks)) if kind and len(kind.frameworks) == 1 else ""
-    namespace = str(metadata.get("namespace") or value_of(expander.environment.namespace) or "")
+    namespace = str(metadata.get("namespace") or value_of(expander.find_namespace(job, [])) or "")
     platform, team = kind.platform if kind else "", expander.find_team(job.file)
     return JobAttributes(job.name, labels, framework, name, namespace, job.file, False, platform, team)
 
 
-def _complete_metadata(job: JobDocument, expander: Expander) -> ValidFields:
+def _complete_metadata(job: JobDocument, expander: Expander, problems: list[Problem]) -> ValidFields:
     """A raw manifest with the labels of its team, in the environment's namespace if it has none of its own."""
     data = with_layer(job.data, "manifest")
     if expander.environment.as_written:
@@ -165,7 +167,7 @@ def _complete_metadata(job: JobDocument, expander: Expander) -> ValidFields:
     namespace = expander.environment.namespace
     if value_of(namespace) is None or "namespace" in data["metadata"] or value_of(data["kind"]) in CLUSTER_SCOPED:
         return data
-    return {**data, "metadata": {**data["metadata"], "namespace": namespace}}
+    return {**data, "metadata": {**data["metadata"], "namespace": expander.find_namespace(job, problems)}}
 
 
 def identity_of(made: Mapping[str, Node]) -> Identity:

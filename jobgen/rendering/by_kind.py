@@ -324,6 +324,8 @@ def _convert_value(
         if is_scalar and not isinstance(found, str):
             return value
         supported = "only a number"
+    elif field.at[-1] == "priorityClassName" and is_scalar and not isinstance(found, str):
+        supported = "only the name of a PriorityClass"
     elif field.as_type and not is_scalar:
         supported = "only text"
     else:
@@ -377,10 +379,25 @@ def _declare_total(job: JobSpec, resource: dict[str, Any], problems: list[Proble
     if is_complete and sum(counts.values()) != value_of(declared):
         listed = " + ".join(f"{name} {count}" for name, count in counts.items())
         message = f"`replicas` is {value_of(declared)}, but the roles add up to {sum(counts.values())} ({listed})"
+        if [*job.roles] == ["launcher"]:
+            workers = f"{{launcher: {{}}, worker: {{replicas: {value_of(declared)}}}}}"
+            message += f"; write `roles: {workers}` instead"
         nodes = ((name, role.replica.get("replicas")) for name, role in job.roles.items())
         related = tuple(
             (node, f"{name} has {value_of(node)}, set by {_layer_of(node)}") for name, node in nodes if _layer_of(node)
         )
+        # The line that was written last is at fault: that of a patch, unless it is also that of the total.
+        patched = next((node for node, _ in related if _layer_of(node).startswith("patch of")), None)
+        if patched is not None and not _layer_of(declared):
+            message += f"; add `replicas: {sum(counts.values())}` to the patch"
+            related = ((declared, f"the job declares {value_of(declared)}"),)
+            problems.append(Problem("replica-totals", message, patched, related, category="policy"))
+            return
+        if [*job.roles] != ["launcher"]:
+            # A total in the job would be wrong in the other environments.
+            others = (_layer_of(node) for node, _ in related)
+            where = next((f" in the {layer}" for layer in others if layer != _layer_of(declared)), "")
+            message += f"; write `replicas: {sum(counts.values())}`{where}, or change a role"
         problems.append(Problem("replica-totals", message, declared, related, category="policy"))
 
 

@@ -21,7 +21,7 @@ from jobgen.model.builtin_rules import (
     canonical_rule_name,
     find_similar_rule,
 )
-from jobgen.model.data import API_VERSION, Node, TracedKey, ValidFields, value_of
+from jobgen.model.data import API_VERSION, Node, TracedKey, ValidFields, untraced, value_of
 from jobgen.model.finding import Finding, FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
@@ -54,13 +54,19 @@ class ProjectConfig(NamedTuple):
     today: str = ""
     """The date given by the user; empty for the date of the commit."""
     as_written: bool = False
-    """Whether manifests are checked as they are, because they are not in jobs/."""
+    """True if manifests are checked as they are, because they are not in jobs/."""
     frameworks: Frameworks = ()
     teams: Teams = Teams()
     layers: str = ""
     """The digest of the files that it was loaded from, if it is known."""
     date: str = ""
     """The date by which entries of the settings expire; empty if none does, or if there is no commit."""
+    mended: str = ""
+    """How overlays with errors were read, to check what is behind these: `LEFT_OUT`, `FILLED`, or empty for not."""
+    has_gaps: bool = False
+    """True if a mended overlay lacks something in both ways."""
+    has_settings: bool = True
+    """False if the settings cannot be read; of settings with errors, `settings` has the rest."""
 
     def day(self) -> str:
         """The date that decides whether jobs have expired, never that of the clock; empty without a commit."""
@@ -87,9 +93,9 @@ class ProjectConfig(NamedTuple):
         return LIMIT_RULES | frozenset(canonical_rule_name(str(value_of(name))) for name in named)
 
     def environments(self) -> list[str]:
-        """The environments used if the user names none."""
+        """The environments used if the user names none; a name without an overlay is a finding of its own."""
         if "environments" in self.settings:
-            return [str(value_of(name)) for name in self.settings["environments"]]
+            return [str(name) for name in map(value_of, self.settings["environments"]) if name in self.overlays]
         return self.leaf_environments() or sorted(self.overlays) or [""]
 
     def leaf_environments(self) -> list[str]:
@@ -133,17 +139,28 @@ def _read_schemas() -> dict[str, Any]:
     return {name: json.loads((home / name).read_text("utf-8")) for name in _FORMATS}
 
 
-def load(root: Folder, *, traced: bool = False, today: str = "") -> ProjectConfig:
-    """Load the configuration of a repository. Errors become findings, and what has one is left out."""
-    loader = _Loader(root, traced=traced)
+LEFT_OUT, FILLED = "left out", "filled"
+"""How overlays with errors are mended: without their faulty values, or with placeholders for them."""
+
+
+def load(root: Folder, *, traced: bool = False, today: str = "", mended: str = "") -> ProjectConfig:
+    """Load the configuration of a repository. Errors become findings, and what has one is left out.
+
+    With `mended`, overlays are read without their faulty values, or with placeholders: they are checked, and never
+    rendered. Errors in these values are no findings then.
+    """
+    loader = _Loader(root, traced=traced, mended=mended)
     overlays = loader.load_overlays()
-    settings = loader.load_settings(overlays)
+    read_settings = loader.load_settings(overlays)
+    settings = read_settings or {}
     runtimes = loader.load_runtimes()
     teams = loader.load_teams(settings, overlays)
     # Reading the date starts Git.
     date = (today or read_date(root)) if next(list_expiring(settings), None) else ""
     project = ProjectConfig(root, loader.kinds, overlays, settings, tuple(loader.findings), runtimes, today)
-    return project._replace(frameworks=loader.frameworks, teams=teams, date=date)
+    return project._replace(frameworks=loader.frameworks, teams=teams, date=date)._replace(
+        mended=mended, has_gaps=loader.has_gaps, has_settings=read_settings is not None
+    )
 
 
 def load_frameworks(root: Folder) -> Frameworks:
@@ -152,9 +169,18 @@ def load_frameworks(root: Folder) -> Frameworks:
 
 
 def read_valid_documents(
-    file: File, format_name: str, findings: list[Finding], *, traced: bool = False, frameworks: Frameworks = ()
+    file: File,
+    format_name: str,
+    findings: list[Finding],
+    *,
+    traced: bool = False,
+    frameworks: Frameworks = (),
+    wrong: list[int] | None = None,
 ) -> list[ValidFields]:
-    """Read the documents of a file that match their format; errors of the others become findings."""
+    """Read the documents of a file that match their format; errors of the others become findings.
+
+    The positions of the others are added to `wrong`.
+    """
     good: list[ValidFields] = []
     for index, document in enumerate(read_documents(file, findings, traced=traced).documents):
         if find_errors(document.data, format_name, frameworks):
@@ -164,6 +190,9 @@ def read_valid_documents(
             findings += found
         else:
             good.append(document.data)
+            continue
+        if wrong is not None:
+            wrong.append(index)
     return good
 
 
@@ -272,14 +301,48 @@ def _parse_kinds(files: tuple[File, ...], *, traced: bool) -> tuple[tuple[Kind, 
 class _Loader:
     """Loads the parts of a repository, and collects what is wrong with them."""
 
-    def __init__(self, root: Folder, *, traced: bool) -> None:
+    def __init__(self, root: Folder, *, traced: bool, mended: str = "") -> None:
         self.root = root
         self.traced = traced
+        self.mended = mended
+        self.has_gaps = False
         self.kinds, self.frameworks, found = _parse_kinds(tuple(layout.read_kinds(root)), traced=traced)
         self.findings = list(found)
 
-    def _read(self, file: File, format_name: str) -> list[ValidFields]:
-        return read_valid_documents(file, format_name, self.findings, traced=self.traced, frameworks=self.frameworks)
+    def _read(self, file: File, format_name: str, wrong: list[int] | None = None) -> list[ValidFields]:
+        return read_valid_documents(
+            file, format_name, self.findings, traced=self.traced, frameworks=self.frameworks, wrong=wrong
+        )
+
+    def _read_overlays(self, file: File) -> list[ValidFields]:
+        """Read the overlays of a file. Of one with errors, only what it extends is known, unless it is mended."""
+        known = len(self.findings)
+        wrong: list[int] = []
+        documents = self._read(file, "overlay", wrong)
+        if len(self.findings) == known or file.finding:
+            return documents
+        # Imported late: most overlays are valid.
+        from jobgen.spec.mended_overlay import mend_overlay, outline_overlay
+
+        source = read_traced_source(file)
+        broken = [source.documents[index].data for index in wrong]
+        is_repaired = len(source.repaired) == 1 and not source.documents
+        broken += (document.data for document in source.repaired if is_repaired)
+        has_all = is_repaired or not source.findings
+        found: list[ValidFields] = []
+        for data in broken:
+            is_wanted = bool(self.mended) and has_all
+            mended = mend_overlay(data, self._find_errors, fill=self.mended == FILLED) if is_wanted else None
+            found.append(mended.data if mended else outline_overlay(data))
+            has_all = has_all and mended is not None
+            self.has_gaps = self.has_gaps or (mended is not None and mended.has_gaps)
+        if self.mended and has_all:
+            # Those that are not mended have an error, so that their environments are not checked.
+            del self.findings[known:]
+        return [*documents, *(each if self.traced else untraced(each) for each in found)]
+
+    def _find_errors(self, data: ValidFields) -> list[Problem]:
+        return find_errors(data, "overlay", self.frameworks)
 
     def load_overlays(self) -> dict[str, Overlay]:
         found: dict[str, list[ValidFields]] = {}
@@ -288,7 +351,12 @@ class _Loader:
                 message = "an overlay needs its own folder; move the file to overlays/<environment>/"
                 self.findings.append(file.finding or locate(Problem("misplaced-overlay", message), file.path))
                 continue
-            documents = self._read(file, "overlay")
+            before = len(self.findings)
+            documents = self._read_overlays(file)
+            if not documents and len(self.findings) == before and not file.finding and not self.mended:
+                message = "the file holds no overlay; write one, or remove the file"
+                problem = Problem("empty-file", message, category="yaml", severity=Severity.WARNING)
+                self.findings.append(locate(problem, file.path))
             found.setdefault(name, []).extend(document["spec"] for document in documents)
             self._check_names(documents, name, file.path)
         return {name: Overlay(name, tuple(specs)) for name, specs in found.items()}
@@ -339,21 +407,66 @@ class _Loader:
                 problem = Problem(rule, message, node, fix_steps=(FixStep("set", node, name),))
                 self.findings.append(locate(problem, path))
 
-    def load_settings(self, overlays: Mapping[str, Overlay]) -> ValidFields:
-        """The settings; none if they have errors. All errors are shown at once, also those in other parts."""
+    def load_settings(self, overlays: Mapping[str, Overlay]) -> ValidFields | None:
+        """The settings, without what has an error; None if they cannot be read. All errors are shown at once."""
         file = layout.read_settings(self.root)
-        documents = self._read(file, "settings") if file else []
-        if file and not file.finding:
-            written = read(file.content, file.path, traced=self.traced).documents[:1]
-            for data in (document.data for document in written if isinstance(document.data, dict)):
-                # A commit is compared with; a change that raises the version must be possible.
-                version = () if isinstance(self.root, CommitPath) else find_version_problem(data)
-                problems = (*version, *_find_unknown_names(data, self.root, overlays))
-                self.findings += (locate(problem, SETTINGS) for problem in problems)
+        if file is None:
+            return {}
+        known = len(self.findings)
+        documents = self._read(file, "settings")
+        source = Source(file.path, ()) if file.finding else read(file.content, file.path, traced=self.traced)
+        for data in (document.data for document in source.documents[:1] if isinstance(document.data, dict)):
+            self.findings += (locate(each, SETTINGS) for each in self._find_settings_errors(data, overlays))
         if len(documents) > 1:
             message = "the settings are a single document; remove this one"
             self.findings.append(locate(Problem("ignored-document", message, documents[1]), SETTINGS))
-        return dict(documents[0]) if documents else {}
+        settings: ValidFields | None = dict(documents[0]) if documents else {}
+        if len(self.findings) > known:
+            settings = None if file.finding else self._mend_settings(read_traced_source(file), overlays)
+        if settings and "environments" in settings and layout.find_judge(self.root) is not None:
+            # Environments that a change adds are checked too.
+            own = layout.read_own_setting(self.root, "environments")
+            listed = (*settings["environments"], *(each for each in as_list(own) if isinstance(each, str)))
+            names = [name for name in dict.fromkeys(map(value_of, listed)) if name in overlays]
+            settings = {**settings, "environments": names}
+        return settings
+
+    def _find_settings_errors(self, data: ValidFields, overlays: Mapping[str, Overlay]) -> Iterator[Problem]:
+        yield from self._find_version_errors(data)
+        # A change may remove an environment that the settings of its base name.
+        is_old = layout.find_judge(self.root) is not None
+        for problem in _find_unknown_names(data, self.root, overlays):
+            if not (is_old and problem.rule == "unknown-overlay"):
+                yield problem
+
+    def _find_version_errors(self, data: ValidFields) -> Iterator[Problem]:
+        """Report a version of jobgen that the repository does not allow.
+
+        A commit is compared with, or judges; a change that raises the version must be possible.
+        """
+        if layout.find_judge(self.root) is not None:
+            own = layout.read_own_setting(self.root, FIELD)
+            data = {} if own is None else {FIELD: own}
+        yield from () if isinstance(self.root, CommitPath) else find_version_problem(data)
+
+    def _mend_settings(self, source: Source, overlays: Mapping[str, Overlay]) -> ValidFields | None:
+        """Return settings without their faulty values, or without fields that hold one; None if they tell nothing."""
+        # Imported late: most settings are valid.
+        from jobgen.model.mend import mend
+
+        written = (*source.documents, *source.repaired)
+        if not written or any(self._find_version_errors(written[0].data)):
+            return None
+
+        def find(data: ValidFields) -> list[Problem]:
+            return [*find_errors(data, "settings", self.frameworks), *self._find_settings_errors(data, overlays)]
+
+        settings = written[0].data
+        copies = mend(settings, find(settings)) or (settings, settings)
+        settings = copies[self.mended == FILLED]
+        kept = {key: value for key, value in settings.items() if not find({key: value}) and (value or value != [])}
+        self.has_gaps = self.has_gaps or len(kept) < len(settings)
+        return kept if self.traced else untraced(kept)
 
 
 def _find_unknown_names(settings: ValidFields, root: Folder, overlays: Mapping[str, Overlay]) -> Iterator[Problem]:
@@ -383,7 +496,7 @@ def _find_unknown_names(settings: ValidFields, root: Folder, overlays: Mapping[s
     seen = {current for _, name, current in named if name == current}
     for node, name, current in named:
         if name != current and current in seen:
-            message = f"`{name}` is a former name of `{current}`, which is set too; remove one of them"
+            message = f"`{name}` is a former name of `{current}`, which is also set; remove one of them"
             yield Problem("duplicate-rule", message, node)
         seen.add(current)
 

@@ -204,7 +204,7 @@ def overlay_errors(project: ProjectConfig, tracer: Tracer, environments: Sequenc
     """Errors in kinds, overlays and settings; with `environments`, only those that affect one of them."""
     own = {overlay for name in environments or () for overlay in list_ancestors(name, project.overlays)}
     for finding in tracer.traced_project().findings if project.findings else ():
-        overlay = _overlay_of(finding)
+        overlay = name_overlay(finding)
         if environments is None or not overlay or overlay in own:
             yield finding
 
@@ -217,13 +217,13 @@ def valid_environments(
     A kind, a policy or a file that has errors is left out, and hides nothing else.
     """
     errors = (finding for finding in findings if finding.severity is Severity.ERROR and finding.rule != EMPTY_PATCH)
-    wrong = {_overlay_of(finding) for finding in errors}
+    wrong = {name_overlay(finding) for finding in errors}
     return [
         runner for runner in runners if not runner.is_broken and wrong.isdisjoint(list_ancestors(runner.name, overlays))
     ]
 
 
-def _overlay_of(finding: Finding) -> str:
-    """The overlay of a finding; empty if it concerns all environments."""
+def name_overlay(finding: Finding) -> str:
+    """Return the overlay of a finding; empty if it concerns all environments."""
     top, *folders = finding.location.file.split("/")
     return folders[0] if top == "overlays" and len(folders) > 1 else ""

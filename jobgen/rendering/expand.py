@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Node, TracedKey, ValidFields, untraced, value_of, with_layer
+from jobgen.model.data import Node, TracedKey, ValidFields, location_of, untraced, value_of, with_layer, with_value
 from jobgen.model.finding import Problem
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_rename
+from jobgen.spec.filled_names import JobWords, fill_name, find_words
 from jobgen.spec.kinds import ANY_ROLE, Framework, Kind, VersionRange
 from jobgen.spec.merge import Deletion, is_deletion, merge
 from jobgen.spec.normalize import Layer, RoleFields, normalize
@@ -54,6 +56,13 @@ class JobSpec(NamedTuple):
     manifests: tuple[ValidFields, ...]
 
 
+# A framework that also runs with the launcher and the host file of another.
+_SIMILAR_FRAMEWORKS = {"colossalai": "mpi", "deepspeed": "mpi"}
+# A platform for one framework, or a few, names them.
+_MAX_FRAMEWORKS = 3
+_NO_COLON = lazy_pattern(r"([A-Za-z][\w./-]*)(?: +|=)(\S.*)\Z")
+
+
 class Expander:
     """Expands the jobs of one environment. The layers below all jobs of a framework are merged once."""
 
@@ -83,13 +92,20 @@ class Expander:
         kind = self._select_kind(name, value_of(platform) or "")
         if kind is None:
             message = self._explain_missing_kind(name, value_of(platform) or "")
-            node = framework if value_of(platform) is None else platform
-            problems.append(Problem("unsupported-by-kind", message, node))
+            nodes = [(framework, "the framework is set here"), (platform, "the platform is set here")]
+            # A job's own platform is at fault, else its framework; what an overlay says is related.
+            written = _find_last([own], "platform") is not None or _find_last([own], "framework") is None
+            node, other = (platform, nodes[:1]) if written and platform is not None else (framework, nodes[1:])
+            related = tuple(each for each in other if location_of(each[0]) is not None)
+            problems.append(Problem("unsupported-by-kind", message, node, related))
             return None
         defaults = self._merge_defaults(job, name, kind)
         fields = defaults.fields
         for layer in layers:
             fields = merge(fields, layer.job, deletions)
+        if not any(layer.roles for layer in layers):
+            total = _find_last(below, "replicas")
+            layers[0] = own._replace(roles=_spread_replicas(total, kind.frameworks[name]))
         roles = _list_roles(layers, kind, kind.frameworks[name], problems, deletions)
         shared = _merge_fields(defaults.shared, [layer.common for layer in layers], deletions)
         merged = {role: _merge_role(role, defaults, layers, shared, deletions) for role in roles}
@@ -99,14 +115,16 @@ class Expander:
         deletions += defaults.deletions
         metadata = self.add_team_labels(with_layer(job.data["metadata"], "job"), job.file)
         if "namespace" not in metadata and value_of(self.environment.namespace) is not None:
-            metadata["namespace"] = self.environment.namespace
+            metadata["namespace"] = self.find_namespace(job, problems)
         fields = {key: value for key, value in fields.items() if key not in ("framework", "platform")}
+        if "{" in str(value_of(fields.get("queue"))) and _is_from_overlay("queue", own, layers[1:]):
+            fields["queue"] = fill_name("queue", fields["queue"], self._find_words(job), problems)
         return JobSpec(metadata, name, kind, self.environment.cluster, fields, merged, manifests)
 
     def attributes(self, job: JobDocument) -> JobAttributes:
         """The attributes that overlay selectors match on, before any patch."""
         metadata = job.data["metadata"]
-        namespace = value_of(metadata.get("namespace")) or value_of(self.environment.namespace) or ""
+        namespace: Any = value_of(metadata.get("namespace")) or value_of(self.find_namespace(job, [])) or ""
         framework, platform = (
             value_of(job.data["spec"].get(name)) or value_of(_find_last(self._common_defaults, name)) or ""
             for name in ("framework", "platform")
@@ -115,6 +133,14 @@ class Expander:
         name, platform = (kind.name, kind.platform) if kind else ("", platform)
         labels, team = untraced(metadata.get("labels", {})), self.find_team(job.file)
         return JobAttributes(job.name, labels, framework, name, namespace, job.file, platform=platform, team=team)
+
+    def find_namespace(self, job: JobDocument, problems: list[Problem]) -> Node:
+        """Return the environment's namespace for a job without one; None if there is none."""
+        namespace = self.environment.namespace
+        return fill_name("namespace", namespace, self._find_words(job), problems) if namespace is not None else None
+
+    def _find_words(self, job: JobDocument) -> JobWords:
+        return find_words(job.data["metadata"], self.find_team(job.file), self.environment.name)
 
     def find_team(self, file: str) -> str:
         """Return the name of the team that owns a file; empty if none does."""
@@ -155,7 +181,16 @@ class Expander:
                 declared, span = cluster.find_version(kind.operator), self._find_unmet(kind, framework)
                 return f"{kind.operator} {declared} does not serve {kind.name} for `{framework}`: it {span}"
         served = sorted({kind.platform for kind in self.kinds if framework in kind.frameworks})
-        where = f"; use {list_alternatives(f'`{name}`' for name in served)}" if served else ""
+        here = sorted({each for kind in self.kinds if kind.platform in names for each in kind.frameworks})
+        if len(names) == 1 and 0 < len(here) <= _MAX_FRAMEWORKS:
+            needed = list_alternatives(f"`framework: {each}`" for each in here)
+            return f"`platform: {names[0]}` needs {needed}; this job has `{framework}`"
+        if _SIMILAR_FRAMEWORKS.get(framework) in here:
+            shown = list_alternatives(f"`{name}`" for name in names)
+            meant = _SIMILAR_FRAMEWORKS[framework]
+            return f"framework `{framework}` has no kind on platform {shown}; use `framework: {meant}`"
+        others = f"platform {list_alternatives(f'`{name}`' for name in served)}"
+        where = f"; use {others if len(served) > 1 else f'`platform: {served[0]}`'}" if served else ""
         shown = list_alternatives(f"`{name}`" for name in names)
         return f"framework `{framework}` has no kind on platform {shown}{where}"
 
@@ -179,6 +214,11 @@ class Expander:
             own = normalize(kind.frameworks[framework].defaults, self.environment.cluster.gpu_resource, [])
             self._defaults[key] = _Defaults(kind, [own, *layers])
         return self._defaults[key]
+
+
+def _is_from_overlay(field: str, own: Layer, patches: list[Layer]) -> bool:
+    """Return True if the value of a job's field is that of an overlay."""
+    return field not in own.job or any(field in patch.job for patch in patches)
 
 
 class _Defaults:
@@ -276,6 +316,22 @@ def _find_last(layers: Sequence[Layer], name: str) -> Node:
     return next((layer.job[name] for layer in reversed(layers) if name in layer.job), None)
 
 
+def _spread_replicas(total: Node, framework: Framework) -> dict[str, RoleFields | None]:
+    """The roles of a job that only says how many pods it has; none if they are not obvious.
+
+    They add up to the total: a master is one of the pods. A launcher is none that trains, so it must be written.
+    """
+    count, single = value_of(total), framework.single
+    if not isinstance(count, int) or count < 2:
+        return {}
+    if single in ("worker", "node"):
+        return {single: RoleFields({"replicas": total}, {}, None)}
+    if single == "master" and "worker" in framework.roles:
+        rest = RoleFields({"replicas": with_value(total, count - 1)}, {}, None)
+        return {single: RoleFields({}, {}, None), "worker": rest}
+    return {}
+
+
 def _list_roles(
     layers: list[Layer], kind: Kind, framework: Framework, problems: list[Problem], deletions: list[Deletion]
 ) -> list[str]:
@@ -317,6 +373,13 @@ def find_dead_deletions(deletions: list[Deletion]) -> Iterator[Problem]:
             seen.add(deletion.location)
             is_marked = is_deletion(deletion.asked_by)
             marker = f"`$patch: delete` of `{deletion.key}`" if is_marked else f"`{deletion.key}: null`"
-            message = deletion.fault or f"{marker} deletes nothing; remove it"
+            advice = f"{marker} deletes nothing; remove it"
+            if deletion.location and deletion.location[1:3] == deletion.location[3:]:
+                # Variables, whose names are in capitals, can be empty; most fields cannot.
+                example = f', such as `{deletion.key}: ""`,' if str(deletion.key).isupper() else ""
+                advice = f"`{deletion.key}` has no value; write one{example or ','} or remove the line"
+                if entry := _NO_COLON.match(deletion.key):
+                    advice = f"`{deletion.key}` has no colon; write `{entry[1]}: {entry[2]}`"
+            message = deletion.fault or advice
             rule = "invalid-patch" if deletion.fault else "deletes-nothing"
             yield Problem(rule, message, deletion.asked_by)

@@ -25,7 +25,8 @@ from jobgen.spec.sweeps import MATRIX
 
 def locate(problem: Problem, file: str, fallback: Location | None = None) -> Finding:
     """The finding of a problem, at the location of its node."""
-    related = [Related(location, text) for node, text in problem.related if (location := location_of(node))]
+    compared = [Related(location, text) for node, text in problem.related if (location := location_of(node))]
+    related = [each for each in compared if each.message]
     # The layer of a mapping is the one of its first key.
     node = next(iter(problem.node), None) if isinstance(problem.node, dict) and problem.node else problem.node
     layer = node.layer if isinstance(node, (TracedScalar, TracedKey, TracedList, TracedMapping)) else ""
@@ -34,6 +35,11 @@ def locate(problem: Problem, file: str, fallback: Location | None = None) -> Fin
         related.append(Related(problem.location, text))
     related += _list_overridden(problem.node) if problem.at is None else ()
     location = problem.location or fallback or Location(file)
+    own = next((at for at, text in compared if not text and at.file == file != location.file), None)
+    if own:
+        # The author of a job reads the line of the job, although an overlay has the value that does not fit.
+        related = [Related(location, "the other value is set here"), *(each for each in related if each[0] != own)]
+        location = own
     return Finding(
         problem.rule,
         problem.category,

@@ -97,7 +97,10 @@ def _check_sources(what: str, sources: Node, rule: str, name: str, problems: lis
     if isinstance(sources, dict) and len(sources) > 1:
         listed = " and ".join(f"`{key}`" for key in sources)
         last = list(sources)[-1]
-        message = f"{what} has {len(sources)} sources, {listed}; set all but one to null"
+        files = {(location_of(key) or (None,))[0] for key in sources}
+        # What another file sets can only be deleted.
+        advice = "remove all but one" if len(files) == 1 else "set all but one to null"
+        message = f"{what} has {len(sources)} sources, {listed}; {advice}"
         problems.append(Problem(rule, message, last if location_of(last) else name))
 
 
@@ -143,7 +146,8 @@ def render_quantity(value: Node, name: str, problems: list[Problem]) -> Node:
         if rendered is None:
             message = f"`{name}` is `{text}`, and must be {describe_quantities(name, value)}"
             fix_steps, safe = suggest_quantity(value)
-            problems.append(Problem("invalid-quantity", message, value, fix_steps=fix_steps, safe=safe))
+            problem = Problem("invalid-quantity", message, value, fix_steps=fix_steps, safe=safe)
+            problems.append(problem._replace(expected="a quantity"))
             return value
         if len(_quantities) < _MAX_QUANTITIES:
             _quantities[found] = rendered
@@ -209,8 +213,8 @@ def add_init_containers(
     since = "1.28"
     if minor and parse_version(minor) < parse_version(since):
         message = (
-            f"{job.kind.operator} {declared} has the pods of Kubernetes {minor}, which have no `sidecars` (they came"
-            f" with {since}); write the container in `podTemplate.spec.containers`, and let it end with training"
+            f"{job.kind.operator} {declared} has the pods of Kubernetes {minor}, which have no `sidecars` (added in"
+            f" {since}); write the container in `podTemplate.spec.containers`, and let it end with training"
         )
         problems.append(Problem("unsupported-by-kind", message, find_key(fields, "sidecars")))
     for name, each in fields.get("sidecars", {}).items():

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
-from jobgen.model.data import Location, ValidFields, value_of
+from jobgen.k8s.secrets import is_encrypted
+from jobgen.model.data import EncryptedObject, Location, ValidFields, untraced, value_of
 from jobgen.model.finding import Finding, Problem, Severity
+from jobgen.model.mend import list_parents
 from jobgen.rendering import config
 from jobgen.rendering.build import is_spec, list_errors, manifest_errors, split_list
 from jobgen.rendering.expand import JobDocument
 from jobgen.rendering.locate import locate
+from jobgen.rendering.mended_jobs import ABOUT_MISSING_FIELDS, MendedJob, follows_from, mend_job
 from jobgen.rendering.trace import WHOLE, Job, member_index
 from jobgen.repo.files import LOCK_FILE, Built, File, FileEntry, read_file, starts_object
 from jobgen.repo.lock import LOCK
@@ -30,8 +34,6 @@ from jobgen.spec.sweeps import (
 )
 from jobgen.yamlio.read import YamlDocument
 
-# The start of an expression, also in the form of other tools. A file without it has none.
-_EXPRESSION_START = b"{{"
 _OTHER_FOLDERS = {"Team": "a team belongs in teams/", "JobTests": "tests of jobs belong in tests/"}
 
 
@@ -41,10 +43,12 @@ def read_jobs(
     findings: list[Finding],
     comments: list[Suppression] | None = None,
     skipped: list[tuple[str, str]] | None = None,
+    mended: list[MendedJob] | None = None,
 ) -> Iterator[Job]:
     """Read the jobs of files. Errors are added to `findings`, suppression comments to `comments`.
 
-    What a file is that is skipped, because it is none of Kubernetes, and why, is added to `skipped`.
+    What a file is that is skipped, because it is none of Kubernetes, and why, is added to `skipped`; jobs with errors,
+    without their faulty values, are added to `mended`.
     """
     for path in paths:
         if path.build is not None:
@@ -52,9 +56,37 @@ def read_jobs(
         else:
             for job in _read_documents(path, findings, comments, skipped):
                 if is_spec(job.document.data):
-                    yield from _read_spec(job, frameworks, findings)
+                    yield from _read_spec(job, frameworks, findings, mended)
                 else:
                     yield from _read_manifests(job, findings)
+            if mended is not None and not path.is_source:
+                mended += _read_repaired(read_file(path), frameworks, findings)
+
+
+def _read_repaired(file: File, frameworks: Frameworks, findings: list[Finding]) -> Iterator[MendedJob]:
+    """Return the jobs whose text has syntax errors, as it was probably meant."""
+    slips = [found for found in findings if found.rule == "yaml-syntax" and found.location.file == file.path]
+    lines = frozenset(found.location.line for found in slips)
+    for document in config.read_traced_source(file).repaired if slips else ():
+        data = document.data
+        parents = frozenset(list_parents(data, lambda found: found is not None and found.line in lines))
+        job = Job(JobDocument(untraced(data), file.path), file, 0, WHOLE, document.location, mended=data)
+        if not is_spec(data):
+            each = None if any(manifest_errors(data)) else MendedJob(job, job)
+        elif errors := config.find_errors(data, "trainingjob", frameworks):
+            located = (locate(problem, file.path, document.location) for problem in errors)
+            findings += (found for found in located if not follows_from(found, lines, parents))
+            each = mend_job(job, errors, _error_finder(frameworks))
+        else:
+            each = MendedJob(job, job)
+        if each:
+            # What is missing may be part of the text that was repaired.
+            hidden = each.hidden | ABOUT_MISSING_FIELDS
+            yield each._replace(lines=lines, hidden=hidden, parents=each.parents | parents)
+
+
+def _error_finder(frameworks: Frameworks) -> Callable[[ValidFields], list[Problem]]:
+    return lambda data: config.find_errors(data, "trainingjob", frameworks)
 
 
 def _read_documents(
@@ -82,7 +114,17 @@ def _read_documents(
         message = "the file holds no object; add one, or remove the file"
         findings.append(locate(Problem("empty-file", message, category="yaml", severity=severity), file.path))
     for position, document in enumerate(documents):
-        yield Job(JobDocument(document.data, file.path), file, position, WHOLE, document.location)
+        data = document.data
+        if "sops" in data and is_encrypted(data):
+            data = EncryptedObject(data, _cut_document(file, document.location.line))
+        yield Job(JobDocument(data, file.path), file, position, WHOLE, document.location)
+
+
+def _cut_document(file: File, line: int) -> str:
+    """Return the text of the document that starts at a line."""
+    lines = file.content.decode("utf-8", "replace").splitlines()[line - 1 :]
+    end = next((number for number, text in enumerate(lines) if text.startswith(("---", "..."))), len(lines))
+    return "\n".join(lines[:end]).rstrip() + "\n"
 
 
 def _may_be_ours(path: FileEntry, file: File) -> bool:
@@ -135,7 +177,9 @@ def collect_suppressions(file: File, comments: list[Suppression], findings: list
         findings += faults
 
 
-def _read_spec(job: Job, frameworks: Frameworks, findings: list[Finding]) -> Iterator[Job]:
+def _read_spec(
+    job: Job, frameworks: Frameworks, findings: list[Finding], mended: list[MendedJob] | None
+) -> Iterator[Job]:
     data, file = job.document.data, job.file
     if data.get("kind") == "Overlay":
         message = "an overlay belongs in overlays/, not in jobs/; move the file"
@@ -147,14 +191,23 @@ def _read_spec(job: Job, frameworks: Frameworks, findings: list[Finding]) -> Ite
         yield from _expand_sweep(job, frameworks, findings)
     elif config.find_errors(data, "trainingjob", frameworks):
         findings += config.locate_errors(file, job.position, "trainingjob", frameworks)
-        if _EXPRESSION_START in file.content:
+        if _may_have_expressions(file.content):
             findings += _locate_errors(job, find_stray_variables)
+        _mend(job, frameworks, mended)
     elif found := config.find_ambiguous(file, job.position, "trainingjob", frameworks):
         findings += found
-    elif _EXPRESSION_START in file.content and any(find_stray_variables(data)):
+        _mend(job, frameworks, mended)
+    elif _may_have_expressions(file.content) and any(find_stray_variables(data)):
         findings += _locate_errors(job, find_stray_variables)
     else:
         yield job
+
+
+def _mend(job: Job, frameworks: Frameworks, mended: list[MendedJob] | None) -> None:
+    if mended is not None:
+        find = _error_finder(frameworks)
+        each = mend_job(job, find(job.traced_document().data), find)
+        mended.extend([each] if each else [])
 
 
 def _expand_sweep(job: Job, frameworks: Frameworks, findings: list[Finding]) -> Iterator[Job]:
@@ -195,6 +248,12 @@ def _check_sweep(data: ValidFields, frameworks: Frameworks) -> list[Problem]:
     return problems + unclear
 
 
+@lru_cache(maxsize=64)
+def _may_have_expressions(content: bytes) -> bool:
+    """Search a file, once for all its documents, for the start of an expression, also in the form of other tools."""
+    return b"{{" in content
+
+
 def _locate_errors(job: Job, faults: Callable[[ValidFields], Iterable[Problem]]) -> Iterator[Finding]:
     """The errors of one document with locations, each once, however many members have it."""
     data = config.read_traced(job.file)[job.position].data
@@ -208,7 +267,7 @@ def _read_manifests(whole: Job, findings: list[Finding]) -> Iterator[Job]:
     for item, manifest in enumerate(split_list(whole.document.data)):
         job = whole._replace(document=JobDocument(manifest, path), item=item)
         find: Callable[[Any], Iterable[Problem]] = manifest_errors
-        if _EXPRESSION_START in whole.file.content and not manifest_errors(manifest):
+        if _may_have_expressions(whole.file.content) and not manifest_errors(manifest):
             find = find_variables_of_manifest
         if any(find(manifest)):
             findings += [locate(problem, path, job.start()) for problem in find(job.traced_document().data)]

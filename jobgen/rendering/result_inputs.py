@@ -195,7 +195,7 @@ class ResultInputs:
         return known
 
     def _describe_membership(self, name: str) -> str:
-        """Return whether environments select all jobs of a file; if they do not, what they select."""
+        """Return what environments select of the jobs of a file."""
         return "" if self._describe is None else self._describe(lambda: self.list_outlines(name))
 
     def _digest_lines(self, argument: str) -> str:

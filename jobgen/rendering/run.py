@@ -15,17 +15,29 @@ from typing import TYPE_CHECKING, TypeVar
 
 from jobgen.engine.store import Query, Row
 from jobgen.engine.workers import parallel_map
-from jobgen.model.data import Location
+from jobgen.model.data import Location, ValidFields
 from jobgen.model.finding import Finding, Problem, Related, Severity
 from jobgen.model.progress import notify
+from jobgen.rendering.build import is_spec, manifest_errors
+from jobgen.rendering.config import find_errors
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.rendering.expand import JobDocument
 from jobgen.rendering.file_result import Answer, FileParts, FileResult, join_parts, new_result
+from jobgen.rendering.left_out import LeftOut, find_in_file
 from jobgen.rendering.locate import locate
+from jobgen.rendering.mended_jobs import MendedJob, keep_independent, mend_job
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.redact_results import redact_results, redact_shared
 from jobgen.rendering.result_inputs import ResultInputs, digest_value, make_key, name_entry
-from jobgen.rendering.run_state import AllJobs, RunState, discard_object, keep_object, prepare_run
+from jobgen.rendering.run_state import (
+    AllJobs,
+    RunState,
+    discard_object,
+    keep_object,
+    name_finding,
+    name_object,
+    prepare_run,
+)
 from jobgen.rendering.runtimes import RUNTIME_KINDS
 from jobgen.rendering.trace import Job
 from jobgen.repo import layout
@@ -60,9 +72,12 @@ def process_files(run: RunState, runners: Sequence[EnvironmentRunner], share: Se
     """Process files one by one, without looking at the others."""
     frameworks = run.project.frameworks
     own = [new_result() for _ in share]
+    mended: list[list[MendedJob]] = [[] for _ in share]
     read = [
-        list(read_jobs([entry], frameworks, part.findings, part.comments if run.checked else None, part.skipped))
-        for entry, part in zip(share, own, strict=True)
+        list(read_jobs([entry], frameworks, part.findings, part.comments, part.skipped, faulty))
+        if run.checked
+        else list(read_jobs([entry], frameworks, part.findings, None, part.skipped))
+        for entry, part, faulty in zip(share, own, mended, strict=True)
     ]
     for entry, jobs, part in zip(share, read, own, strict=True):
         # A document with an error is not a job.
@@ -74,13 +89,18 @@ def process_files(run: RunState, runners: Sequence[EnvironmentRunner], share: Se
                 part.findings.extend(drop_repeated(job, part, list(run.checks.check_job(run, run.tracer, job))))
         if run.inputs is not None:
             run.inputs.note_jobs(entry, jobs)
-    by_environment = [_run_environment(run, runner, read) for runner in runners]
+    by_environment = [_run_environment(run, runner, read, mended) for runner in runners]
     results = list(zip(own, *by_environment, strict=True))
     redact_results(run.project, share, results)
     return results
 
 
-def _run_environment(run: RunState, runner: EnvironmentRunner, read: Sequence[Sequence[Job]]) -> list[FileResult]:
+def _run_environment(
+    run: RunState,
+    runner: EnvironmentRunner,
+    read: Sequence[Sequence[Job]],
+    mended: Sequence[Sequence[MendedJob]],
+) -> list[FileResult]:
     """The results of files, whose jobs have been read, in one environment; objects are checked if the run does."""
     results = [new_result() for _ in read]
     jobs = [(job, part) for jobs, part in zip(read, results, strict=True) for job in jobs]
@@ -93,7 +113,48 @@ def _run_environment(run: RunState, runner: EnvironmentRunner, read: Sequence[Se
         finished = run.checks.check_objects(run, runner.name, run.tracer, every)
     for (_, part, made), kept in zip(every, finished, strict=True):
         part.made.append(made._replace(object=kept))
+    for several, part in zip(mended, results, strict=True):
+        for each in several:
+            _check_mended(run, runner, each, part)
     return results
+
+
+def _check_mended(run: RunState, runner: EnvironmentRunner, mended: MendedJob, part: FileResult) -> None:
+    """Add what is wrong with a job besides the errors because of which it is not rendered."""
+    if run.checks is None or runner.patches_for(mended.left_out) is None:
+        return
+    left_out, filled = new_result(), new_result()
+    every = _render_copy(run, runner, mended.left_out, left_out, fill=False)
+    others = _render_copy(run, runner, mended.filled, filled, fill=True)
+    if every and others:
+        run.checks.check_objects(run, runner.name, run.tracer, [*every, *others])
+    # What prevents that it is rendered is reported already, once for all lines that show it.
+    known = {(found.rule, found.message, found.env) for found in part.findings}
+    found = keep_independent(mended, left_out, filled)
+    part.findings.extend(each for each in found if (each.rule, each.message, each.env) not in known)
+    part.used.days.extend(left_out.used.days)
+    # It is none of the jobs whose patches are known, so its result depends on all of them.
+    part.dependent.append(mended.left_out.document.name)
+
+
+def _find_errors(run: RunState, data: ValidFields) -> list[Problem]:
+    """Return why a job cannot be rendered at all: a job without its faulty values may lack a required one."""
+    return find_errors(data, "trainingjob", run.project.frameworks) if is_spec(data) else list(manifest_errors(data))
+
+
+def _render_copy(
+    run: RunState, runner: EnvironmentRunner, job: Job, result: FileResult, *, fill: bool
+) -> list[tuple[Job, FileResult, Rendered]]:
+    """Render a copy of a job, without the values because of which it cannot be rendered."""
+    made = runner.render_job(job, runner.patches_for(job) or [], result.used)
+    if made is None:
+        result.findings.extend(run.tracer.findings(job, runner.name))
+        mended = mend_job(job, run.tracer.trace(job, runner.name).problems, partial(_find_errors, run))
+        if mended is None:
+            return []
+        job = mended.filled if fill else mended.left_out
+        made = runner.render_job(job, runner.patches_for(job) or [], result.used)
+    return [(job, result, each) for each in made or []]
 
 
 def _render_job(run: RunState, runner: EnvironmentRunner, job: Job, part: FileResult) -> list[Rendered]:
@@ -107,6 +168,10 @@ def _render_job(run: RunState, runner: EnvironmentRunner, job: Job, part: FileRe
     if made is None:
         part.findings.extend(drop_repeated(job, part, run.tracer.findings(job, runner.name)))
         part.unchecked.append("")
+        problems = run.tracer.trace(job, runner.name).problems if run.checks is not None else ()
+        mended = mend_job(job, problems, partial(_find_errors, run)) if problems else None
+        if mended:
+            _check_mended(run, runner, mended, part)
     elif run.deployable and made and runner.find_missing_images(made[0].object):
         found = run.tracer.findings(job, runner.name, runner.find_missing_images)
         part.findings.extend(drop_repeated(job, part, found))
@@ -316,7 +381,8 @@ def _process(run: RunState) -> Iterator[Rendered]:
     own = None if run.shard is None else {entry.path for entry in run.own}
     is_dated = any(runner.expander.environment.is_dated for runner in runners)
     run.dated = is_dated or any(part.used.days for part in parts)
-    seen: dict[tuple[str, ...], Rendered] = {}
+    seen = run.seen
+    seen.clear()
     shared: list[Finding] = []
     built: list[tuple[str, Sequence[Finding]]] = []
     for entry, part in zip(entries, parts, strict=True):
@@ -327,7 +393,11 @@ def _process(run: RunState) -> Iterator[Rendered]:
             built.append((entry.build.file, wanted))
         for made in part.made:
             # Standalone files may be meant for different clusters, so they may repeat an object.
+            known = len(shared)
             is_new = run.entries is not None or note_duplicate(made, seen, entries, shared)
+            run.not_rendered += (
+                LeftOut(entry.path, made.env, (made.identity.name,), (each,)) for each in shared[known:]
+            )
             if is_new and is_own:
                 yield made
             elif is_new:
@@ -370,7 +440,11 @@ def _process_all(run: RunState, entries: Sequence[FileEntry]) -> tuple[Sequence[
     and nothing about several files.
     """
     if run.shard is None:
-        return entries, list(map(join_parts, complete_results(run, entries)))
+        results = complete_results(run, entries)
+        environments = [runner.name for runner in run.runners]
+        for entry, parts in zip(entries, results, strict=True):
+            run.not_rendered += find_in_file(entry, environments, parts)
+        return entries, list(map(join_parts, results))
     own = run.shard.select(((entry.path, _read_size(entry)) for entry in entries), _RENDER_SHARE)
     run.own = [entry for entry in entries if entry.path in own]
     mine = complete_results(run, run.own)
@@ -404,6 +478,9 @@ def _note_result(run: RunState, entry: FileEntry, part: FileResult, *, is_own: b
         return
     run.files += (entry.finding is None and entry.build is None) - len(part.skipped)
     run.findings += part.findings if entry.build is None else ()
+    for finding in part.findings:
+        if finding.location.file != entry.path:
+            run.owners.setdefault(name_finding(finding), set()).add(entry.path)
     hiding = [finding for finding in part.findings if finding.rule in HIDING_RULES]
     if part.unchecked or not all(finding.rule in NO_SCHEMA_RULES for finding in hiding):
         run.unchecked.add(entry.path)
@@ -420,8 +497,7 @@ def note_duplicate(
 
     Jobs may share a runtime, which each of them renders.
     """
-    api_version, *rest = made.identity
-    first = seen.setdefault((made.env, api_version.rpartition("/")[0], *rest), made)
+    first = seen.setdefault(name_object(made.env, made.identity), made)
     if first is made:
         return True
     if first.companion and made.companion and made.identity.kind in RUNTIME_KINDS:

@@ -12,6 +12,7 @@ from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, OverlayUse, Rendered, overlay_errors, valid_environments
 from jobgen.rendering.file_result import Answer, FileResult
+from jobgen.rendering.left_out import LeftOut, find_environments
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.redact_results import redact_shared
 from jobgen.rendering.result_inputs import ResultInputs, name_entry
@@ -73,11 +74,11 @@ class RunState:
     """The options of a run, and what it has found so far."""
 
     rendered = False
-    """Whether nothing prevents a render: only checks of objects and of environments reported errors."""
+    """True if nothing prevents a render: only checks of objects and of environments reported errors."""
     complete = False
-    """Whether settings, overlays, kinds and policies are valid, so that every environment was checked."""
+    """True if settings, overlays, kinds and policies are valid, so that every environment was checked."""
     dated = False
-    """Whether the objects depend on the date."""
+    """True if the objects depend on the date."""
     files = 0
     policies: tuple[str, ...] = ()
     unchecked_rules: frozenset[str] = frozenset()
@@ -87,9 +88,9 @@ class RunState:
     accepted: Sequence[Any] = ()
     """Findings that exceptions of the settings accept."""
     leaves_objects = False
-    """Whether a run with checks also leaves the objects in the store, for a render of the same files."""
+    """True if a run with checks also leaves the objects in the store, for a render of the same files."""
     is_outline = False
-    """Whether objects are rendered to compare them with others, and not checked by themselves."""
+    """True if objects are rendered to compare them with others, and not checked by themselves."""
 
     def __init__(
         self,
@@ -117,13 +118,13 @@ class RunState:
         self.checks = checks
         """What objects are checked by, if they are."""
         self.deployable, self.digested = deployable, digested
-        """Whether an object that no operator accepts, because a container has no image, is an error; and whether each
+        """True if an object that no operator accepts, because a container has no image, is an error; and whether each
         object needs the digest of its job."""
         self.jobs, self.entries = jobs, entries
         self.store = store
         """The answers of earlier runs, if they may be used, and those of this one."""
         self.is_cancellable = is_cancellable
-        """Whether `progress` may end the run; then what was found until then is kept."""
+        """True if `progress` may end the run; then what was found until then is kept."""
         self.summarize: Callable[[FileEntry], tuple[FileResult, ...] | None] | None = None
         """Finds the results of a file of which something is known that is enough, so that it need not be rendered."""
         self.inputs: ResultInputs | None = None
@@ -142,6 +143,12 @@ class RunState:
         """The names of jobs, files with a job that is wanted, and comments that suppress findings."""
         self.left_out: dict[str, tuple[str, str]] = {}
         """The files that were found in a folder and are no input: what they are, and why."""
+        self.not_rendered: list[LeftOut] = []
+        """Jobs and environments with errors, once the run is done."""
+        self.seen: dict[tuple[str, ...], Rendered] = {}
+        """The first of each object, by environment and identity, without its version; not of standalone files."""
+        self.owners: dict[tuple[object, ...], set[str]] = {}
+        """The files whose jobs a finding in a layer is about, by what the finding says."""
         self.unchecked: set[str] = set()
         """Files in which an object was not checked, or not by every check."""
         self.without_schema: set[tuple[str, Identity | None]] = set()
@@ -164,6 +171,31 @@ class RunState:
         """Return True if there are errors."""
         return any(finding.severity is Severity.ERROR for finding in self.findings)
 
+    def find_files(self, finding: Finding) -> set[str]:
+        """Return the files of the jobs that a finding in a layer is about; none if it is not about certain jobs."""
+        known = self.owners.get(name_finding(finding))
+        if known or finding.object is None:
+            return known or set()
+        made = self.seen.get(name_object(finding.env, finding.object))
+        return {made.location.file} if made else set()
+
+    @property
+    def has_broken_layers(self) -> bool:
+        """Return True if settings, kinds, teams or runtimes have errors: they may concern every job."""
+        errors = (finding for finding in self.prepared_findings if finding.severity is Severity.ERROR)
+        return any(not finding.location.file.startswith("overlays/") for finding in errors)
+
+
+def name_finding(finding: Finding) -> tuple[object, ...]:
+    """Return what a finding says, whatever its severity."""
+    return finding.rule, finding.message, finding.location, finding.object, finding.env
+
+
+def name_object(env: str, identity: Identity) -> tuple[str, ...]:
+    """Return what identifies an object in an environment, in any version of its kind."""
+    api_version, *rest = identity
+    return (env, api_version.rpartition("/")[0], *rest)
+
 
 class AllJobs(NamedTuple):
     """The results of all files of a run."""
@@ -174,7 +206,7 @@ class AllJobs(NamedTuple):
     parts: Sequence[FileResult]
     tracer: Tracer
     is_standalone: bool
-    """Whether the files are checked by themselves, and are no environment together."""
+    """True if the files are checked by themselves, and are no environment together."""
     progress: Callable[[], None]
 
     @property
@@ -219,12 +251,16 @@ def digest_layers(root: Folder) -> str:
     return digest_bytes(repr(list(digests)).encode("utf-8", "surrogatepass"))
 
 
-def load_project(store: Store | None, root: Folder, today: str = "") -> ProjectConfig:
+def load_project(store: Store | None, root: Folder, today: str = "", mended: str = "") -> ProjectConfig:
     """Load the layers of a repository, or take those of a revision or a run with the same content."""
     if store is None:
-        return config.load(root, today=today)
-    layers = digest_layers(root)
-    project = store.remember(_PROJECT, "", layers, lambda: config.load(root, today=today)._replace(layers=layers))
+        return config.load(root, today=today, mended=mended)
+    layers = f"{digest_layers(root)} {mended}".rstrip()
+
+    def load() -> ProjectConfig:
+        return config.load(root, today=today, mended=mended)._replace(layers=layers)
+
+    project = store.remember(_PROJECT, mended, layers, load)
     if project.root == root and project.today == today:
         return project
     date = (today or read_date(root)) if project.date else ""
@@ -253,6 +289,8 @@ def prepare_run(run: RunState) -> Prepared:
     run.findings[:] = run.prepared_findings = prepared.findings
     run.environments, run.policies = prepared.environments, prepared.policies
     run.complete, run.unchecked_rules = prepared.complete, prepared.unchecked_rules
+    valid = [runner.name for runner in run.runners]
+    run.not_rendered[:] = find_environments(run.selected, valid, run.findings, project.overlays)
     return prepared
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
+from itertools import islice
 from typing import NamedTuple
 
 from jobgen.model.data import Location, Node, TracedKey, TracedScalar
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.suggest import NO_FIX, did_you_mean, find_closest, find_key, list_alternatives, suggest_rename
 from jobgen.rendering.config import ProjectConfig
-from jobgen.rendering.environment import EnvironmentRunner, Rendered
+from jobgen.rendering.environment import EnvironmentRunner, Rendered, name_overlay
 from jobgen.rendering.locate import locate
 from jobgen.rendering.runtimes import RUNTIME_KINDS, list_patches
 from jobgen.rendering.trace import Job, Tracer
@@ -69,11 +70,15 @@ def find_idle_selectors(use: SelectorUse, tracer: Tracer) -> Iterator[Finding]:
         own = filter(environment.matches, known[runner.name] if idle else ())
         used |= {patch.name for job in own for patch in environment._replace(patches=idle).patches_for(job)}
     severity = Severity.ERROR if use.checked else Severity.WARNING
+    having: dict[PatchName, tuple[EnvironmentRunner, list[JobAttributes]]] = {}
+    for runner in use.runners:
+        environment = runner.expander.environment
+        members = list(filter(environment.matches, known[runner.name]))
+        having = {patch.name: (runner, members) for patch in environment.patches} | having
     for key in sorted(key for key, patch in patches.items() if patch.name not in used):
-        having = next(runner for runner in use.runners if patches[key] in runner.expander.environment.patches)
-        members = [job for job in known[having.name] if having.expander.environment.matches(job)]
+        runner, members = having[patches[key].name]
         # An empty environment is reported itself.
-        if members or having not in empty:
+        if members or runner not in empty:
             yield _report_patch(patches[key], members, tracer)._replace(severity=severity)
     for runner in empty:
         if known[runner.name] and not any(map(runner.expander.environment.matches, known[runner.name])):
@@ -100,8 +105,8 @@ def find_unused_runtimes(project: ProjectConfig, made: Iterable[Rendered], trace
 
 
 def _report_patch(patch: Patch, jobs: Sequence[JobAttributes], tracer: Tracer) -> Finding:
-    traced = tracer.traced_project().environment(patch.overlay, []).patches
-    node = next(other.node for other in traced if (other.overlay, other.place) == (patch.overlay, patch.place))
+    specs = tracer.traced_project().overlays[patch.overlay].specs
+    node = next(islice((other for spec in specs for other in spec.get("patches", ())), patch.place, None))
     reason = explain_no_match(patch.match, jobs)
     if any(map(patch.match.matches, jobs)):
         reason = ": `merge` applies to job specs only; use `manifest` for raw manifests"
@@ -152,6 +157,9 @@ def find_unlisted_overlays(project: ProjectConfig, tracer: Tracer) -> Iterator[F
     if "environments" not in project.settings:
         return
     used = {name for env in project.environments() for name in list_ancestors(env, project.overlays)}
+    if any(name_overlay(finding) in used or finding.location.file == SETTINGS for finding in project.findings):
+        # What an overlay with errors extends may not be known, and what a wrong entry means is not.
+        return
     for name in sorted(project.overlays.keys() - used):
         specs = tracer.traced_project().overlays[name].specs if name in tracer.traced_project().overlays else ()
         message = f"`environments` of {SETTINGS} does not list `{name}`, so its jobs are not checked; add it there"

@@ -34,11 +34,15 @@ class Job(NamedTuple):
     """The document of the sweep that it is a member of."""
     built: BuiltObject | None = None
     """The object that a tool builds from several files, if it is one."""
+    mended: ValidFields | None = None
+    """Its data with locations, if it had errors and was mended."""
 
     def traced_document(self) -> JobDocument:
         """The same document with locations."""
         if self.built:
             return JobDocument(self.built.traced, self.file.path)
+        if self.mended is not None:
+            return self.document._replace(data=self.mended)
         data = config.read_traced(self.file)[self.position].data
         return JobDocument(select_item(data, self.item), self.file.path, self.document.sweep)
 
@@ -56,10 +60,10 @@ class Job(NamedTuple):
         metadata = self.traced_document().data.get("metadata")
         return (location_of(metadata.get("name")) if isinstance(metadata, dict) else None) or self.start()
 
-    def framework(self) -> Location | None:
-        """The location of `framework` in a spec, which selects the kind."""
+    def find_choice(self, name: str = "framework") -> Location | None:
+        """The location of `framework` or `platform` in a spec, which select the kind; the first if it has no other."""
         spec = self.traced_document().data.get("spec")
-        return location_of(spec.get("framework")) if isinstance(spec, dict) else None
+        return location_of(spec.get(name, spec.get("framework"))) if isinstance(spec, dict) else None
 
 
 WHOLE = -1
@@ -148,7 +152,7 @@ class Tracer:
             if self._same_layers:
                 marked = self._same_layers.traced_project()
             else:
-                marked = config.load(project.root, traced=True, today=project.today)
+                marked = config.load(project.root, traced=True, today=project.today, mended=project.mended)
             same = ("root", "today", "date", "as_written")
             self._marked = marked._replace(**{name: getattr(project, name) for name in same})
         return self._marked
@@ -220,7 +224,7 @@ class Tracer:
             location = finding.location
             if location.file.removeprefix(BUILT_IN).startswith("schemas/"):
                 # The author of a job cannot change a kind description.
-                location = job.framework() or job.start()
+                location = job.find_choice("platform" if path[:1] == ("apiVersion",) else "framework") or job.start()
             related = (*finding.related, *_name_removals(finding, path, mutated))
             finding = finding._replace(related=related, location=location, object=identity, env=env)
             found.append(finding._replace(pointer=format_pointer(path), place=format_place(job, path, made)))

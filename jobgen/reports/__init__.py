@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -47,7 +48,7 @@ class Report(NamedTuple):
     lines: Callable[[str], Sequence[str]] = lambda _: ()
     """Returns the lines of a file, split at `\\n`; empty if the file cannot be read."""
     show_suppressed: bool = False
-    """Whether to show suppressed findings in formats that leave them out by default."""
+    """True to show suppressed findings in formats that leave them out by default."""
     width: int = 80
     color: bool = False
     link: Callable[[str], str] | None = None
@@ -57,9 +58,11 @@ class Report(NamedTuple):
     taken: Mapping[str, tuple[str, str]] = MappingProxyType({})
     """What each file was taken for, and why, by path; only those that were decided about."""
     explain_files: bool = False
-    """Whether to list also the files that are judged as they are."""
+    """True to list also the files that are judged as they are."""
     shard: ShardPart | None = None
     """Which share of a run this is, if it is one."""
+    weaker: Sequence[str] = ()
+    """What the settings check less than jobgen does without them."""
     prefix: str = ""
     """The path of the folder that file names are relative to, from the top of the Git repository; empty at the top."""
 
@@ -94,11 +97,20 @@ class Opinion(NamedTuple):
 
 
 SITE = "https://github.com/jobgen/jobgen/blob/main/docs"
+"""The address of the documentation; `jobgen explain RULE` prints the page of a rule without it."""
 
 
 def name_rule_page(rule: str) -> str:
-    """Return the address of the section about a rule or a policy that comes with jobgen."""
-    return f"{SITE}/rules.md#{rule}"
+    """Return the address of the section about a rule; empty for a policy that does not come with jobgen."""
+    return f"{SITE}/rules.md#{rule}" if rule in _list_shipped_rules() else ""
+
+
+@cache
+def _list_shipped_rules() -> frozenset[str]:
+    # Imported late: a report without findings names no page.
+    from jobgen.repo.known_rules import list_known_rules
+
+    return frozenset(list_known_rules(None))
 
 
 def to_plain_identity(identity: Identity | None) -> dict[str, str] | None:

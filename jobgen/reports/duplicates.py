@@ -35,7 +35,7 @@ SAME_FAULTS: tuple[tuple[str, Literal["value", "mapping", "line", "object"]], ..
         "value",
     ),
     (
-        """unknown-reference unknown-queue unknown-runtime inadmissible-job ineffective-queue-label
+        """unknown-reference unknown-queue unknown-runtime ineffective-queue-label inadmissible-job
         unreachable-quota""",
         "value",
     ),

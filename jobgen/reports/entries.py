@@ -192,7 +192,12 @@ def summarize(report: Report) -> str:
     # How many files were not read, and why: `3 skipped (2 hidden, 1 Helm chart)`.
     reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(report.skipped.items()))
     parts += [f"{sum(report.skipped.values())} skipped ({reasons})"] if reasons else []
-    return "; ".join(parts)
+    more = f" and {len(report.weaker) - _MAX_WEAKER} more" if len(report.weaker) > _MAX_WEAKER else ""
+    parts += [f"weaker than shipped: {', '.join(report.weaker[:_MAX_WEAKER])}{more}"] if report.weaker else []
+    return visible("; ".join(parts))
+
+
+_MAX_WEAKER = 5
 
 
 def list_taken(report: Report) -> list[tuple[str, str, str]]:

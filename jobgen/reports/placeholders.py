@@ -14,6 +14,7 @@ from jobgen.k8s.placeholders import find_placeholders
 from jobgen.model.finding import Finding, Related, Severity, quoted_values
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.reports.entries import RANK
+from jobgen.spec.filled_names import PLACEHOLDERS, UNKNOWN_PLACEHOLDER
 
 RULE = "unfilled-placeholder"
 
@@ -70,12 +71,14 @@ def group_placeholders(
 
 def find_placeholder(finding: Finding) -> str:
     """Return what looks like a placeholder in the values that a finding is about; empty if nothing does."""
-    if finding.rule not in VALUE_RULES:
+    if finding.rule not in VALUE_RULES or UNKNOWN_PLACEHOLDER in finding.message:
         return ""
     quoted = quoted_values(finding.message)
     if finding.rule == RULE:
         return quoted[0]
-    return next((found.token for value in quoted for found in find_placeholders(value)), "")
+    tokens = (found.token for value in quoted for found in find_placeholders(value))
+    # An overlay's `{team}` is filled by jobgen.
+    return next((token for token in tokens if token.strip("{}") not in PLACEHOLDERS), "")
 
 
 def _find_braces(finding: Finding, read_lines: Callable[[str], list[str]]) -> str:
@@ -84,7 +87,7 @@ def _find_braces(finding: Finding, read_lines: Callable[[str], list[str]]) -> st
         return ""
     line = read_lines(finding.location.file)[finding.location.line - 1 : finding.location.line]
     match = _BRACES.search(line[0]) if line else None
-    return match[1] if match else ""
+    return match[1] if match and match[1].strip("{}") not in PLACEHOLDERS else ""
 
 
 def _report(several: list[_Found]) -> Finding:

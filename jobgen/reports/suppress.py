@@ -35,7 +35,7 @@ class Coverage(NamedTuple):
     """What a lint checked."""
 
     complete: bool
-    """Whether settings, overlays, kinds and policies are valid, and every environment was checked."""
+    """True if settings, overlays, kinds and policies are valid, and every environment was checked."""
     files: frozenset[str] = frozenset()
     """Files in which an object was not checked, or not by every check."""
     rules: frozenset[str] = frozenset()
@@ -155,7 +155,7 @@ def _find_error(
         if without_colon is not None:
             return f"the comment has no colon after `jobgen`, so it is ignored; {_SYNTAX}"
         hint = did_you_mean(directive or "", list(_DIRECTIVES)) or f"; {_SYNTAX}"
-        return f"`{directive}` is not a directive of jobgen, so the comment is ignored{hint}"
+        return f"`{directive}` is not a jobgen directive, so the comment is ignored{hint}"
     if arguments is None or not arguments[1].strip():
         return f"the comment names no rule; {_SYNTAX}"
     if not (arguments[3] or "").strip():
@@ -210,7 +210,7 @@ def apply_suppressions(
                 message = f"`{finding.rule}` means that the file was not read, so it cannot be suppressed; fix the file"
             elif finding.rule in LIMIT_RULES:
                 advice = "so a comment cannot suppress it; ask for an exception in jobgen.yaml"
-                message = f"`{finding.rule}` is a limit of others, {advice}"
+                message = f"`{finding.rule}` is a limit that others set, {advice}"
             else:
                 message = f"`{finding.rule}` is mandatory in this repository and cannot be suppressed"
             errors.append(_finding("mandatory-suppressed", message, suppressing.location, Severity.ERROR))

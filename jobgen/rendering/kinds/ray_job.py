@@ -84,7 +84,7 @@ def _set_entrypoint(commands: dict[str, list[Node]], spec: dict[str, Any]) -> It
     first = HEAD if HEAD in written else written[0]
     command = commands[first]
     if "entrypoint" in spec:
-        message = "`ray.entrypoint` is set, and `command` or `args`, too; a RayJob runs one command, so remove one"
+        message = "`ray.entrypoint` is set, and so is `command` or `args`; a RayJob runs one command, so remove one"
         yield Problem("unsupported-by-kind", message, spec["entrypoint"])
         return
     for name in written:

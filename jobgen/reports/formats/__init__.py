@@ -22,9 +22,9 @@ class FormatInfo(NamedTuple):
     """How it shows a finding that several environments share."""
     suppressed: str
     needs_rule_texts: bool = False
-    """Whether it contains the documentation of the rules."""
+    """True if it contains the documentation of the rules."""
     names_files_from_top: bool = False
-    """Whether paths are those from the top of the Git repository, because a forge reads them."""
+    """True if paths are those from the top of the Git repository, because a forge reads them."""
 
 
 class Formats:

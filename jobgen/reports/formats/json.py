@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from jobgen.model.finding import Finding, Severity
-from jobgen.reports import Report, to_plain_identity
+from jobgen.reports import Report, name_rule_page, to_plain_identity
 from jobgen.reports.entries import list_taken
 from jobgen.reports.escape import dump_json
 from jobgen.reports.formats import FormatInfo
@@ -53,5 +53,6 @@ def _finding(finding: Finding) -> dict[str, object]:
             for other, message in finding.related
         ],
         "fixable": finding.fixable,
+        **({"page": page} if (page := name_rule_page(finding.rule)) else {}),
         **({"alsoReportedBy": list(finding.also_reported_by)} if finding.also_reported_by else {}),
     }

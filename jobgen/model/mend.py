@@ -1,0 +1,197 @@
+"""Read on behind a faulty value: an object without it, so that one fault does not hide another.
+
+A value with an obvious meaning, as `8` where text is required, is read as that. Any other faulty value is left out of
+one copy, and replaced by a placeholder of the right type in another. What is found in both copies does not depend on
+the faulty value; everything else may be its consequence, and is not reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from jobgen.model.data import Location, Node, TracedList, TracedScalar, location_of, value_of
+from jobgen.model.finding import Problem
+
+TEXT = "a string"
+_PLACEHOLDERS: dict[str, Any] = {
+    TEXT: "placeholder",
+    "a whole number": 7,
+    "a number": 7,
+    "a quantity": "7Gi",
+    "true or false": True,
+    "a mapping": {},
+    "a list": [],
+}
+_LEFT_OUT = object()
+
+
+def find_independent(
+    tree: Mapping[str, Node], faults: Iterable[Problem], find: Callable[[Any], Sequence[Problem]]
+) -> list[Problem]:
+    """Return the problems of a tree that do not depend on its faulty values, and that are not at one of them."""
+    # Only nodes with locations can be told apart.
+    wrong = {id(fault.node): fault for fault in faults if location_of(fault.node)}
+    if not wrong or id(tree) in wrong:
+        return []
+    left_out, filled = _Copy(tree, wrong, fill=False), _Copy(tree, wrong, fill=True)
+    known = {_identify(filled.restore(problem)) for problem in find(filled.tree)}
+    found = (left_out.restore(problem) for problem in find(left_out.tree))
+    places = {location_of(fault.node) for fault in wrong.values()}
+    return [each for each in found if _identify(each) in known and each.location not in places]
+
+
+def mend(tree: Mapping[str, Node], faults: Iterable[Problem], *, whole_items: bool = False) -> tuple[Any, Any] | None:
+    """Return a tree twice, without its faulty values and with placeholders for them; None if it has none of them.
+
+    With `whole_items`, a mapping in a list that has a faulty value is left out of both.
+    """
+    # Stages copy the nodes of a document, so these are known by their locations.
+    wrong = _find_nodes(tree, faults)
+    left_out, filled = (_Copy(tree, wrong, fill=fill, whole_items=whole_items).tree for fill in (False, True))
+    return None if left_out is tree or filled is tree else (left_out, filled)
+
+
+def find_gaps(tree: Mapping[str, Node], faults: Iterable[Problem]) -> list[Problem]:
+    """Return the faults for whose values there is no placeholder, so that both copies lack them."""
+    return _Copy(tree, _find_nodes(tree, faults), fill=True).gaps
+
+
+def list_parents(tree: Node, is_faulty: Callable[[Location | None], bool]) -> Iterator[Location | None]:
+    """Yield where the blocks begin that hold faulty keys and values: their own keys, and what is first in them."""
+    pending: list[tuple[Any, tuple[Location | None, ...]]] = [(tree, ())]
+    while pending:
+        node, around = pending.pop()
+        if isinstance(node, (dict, list)):
+            around += (location_of(node),)
+            for key, child in node.items() if isinstance(node, dict) else ((None, item) for item in node):
+                own = (location_of(key),) if key is not None else ()
+                if any(map(is_faulty, own)) or (not isinstance(child, dict) and is_faulty(location_of(child))):
+                    yield from around
+                pending.append((child, around + own))
+
+
+def list_faulty_names(tree: Node, is_faulty: Callable[[Location | None], bool]) -> Iterator[str]:
+    """Yield the names of faulty keys, and of those that have a faulty value."""
+    if isinstance(tree, dict):
+        for key, child in tree.items():
+            if is_faulty(location_of(key)) or (not isinstance(child, dict) and is_faulty(location_of(child))):
+                yield str(key)
+    for child in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from list_faulty_names(child, is_faulty)
+
+
+def _find_nodes(tree: Mapping[str, Node], faults: Iterable[Problem]) -> dict[int, Problem]:
+    """Return the faults by the `id` of their nodes in a tree."""
+    # A mapping has the location of its first key, which is not at fault if another one is missing.
+    places = {location_of(fault.node): fault for fault in faults if not isinstance(fault.node, dict)}
+    return {id(node): places[location_of(node)] for node in list_leaves(tree) if location_of(node) in places}
+
+
+def list_leaves(tree: Any) -> Iterator[Node]:
+    """Yield the keys and scalars of a tree with locations."""
+    for child in tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ():
+        yield from list_leaves(child)
+    if isinstance(tree, dict):
+        yield from tree
+    elif isinstance(tree, TracedScalar):
+        yield tree
+
+
+def _identify(problem: Problem) -> tuple[str, str, int]:
+    return problem.rule, problem.message, id(problem.node)
+
+
+class _Copy:
+    """A copy of a tree without its faulty values, which are replaced or left out."""
+
+    def __init__(self, tree: Any, wrong: Mapping[int, Problem], *, fill: bool, whole_items: bool = False) -> None:
+        self.wrong = wrong
+        self.fill = fill
+        self.whole_items = whole_items
+        # The containers that were copied, by the `id` of their copies, which are kept so that each stays unique.
+        self.originals: dict[int, tuple[Node, Node]] = {}
+        self.gaps: list[Problem] = []
+        self.tree = self.copy(tree)
+
+    def copy(self, node: Any) -> Any:
+        """Return a node without its faulty values; the node itself if it has none."""
+        if isinstance(node, dict):
+            values = [(self.rename(key), self.change(child, key)) for key, child in node.items()]
+            copied: Any = {key: value for key, value in values if value is not _LEFT_OUT}
+            is_same = len(copied) == len(node) and all(copied.get(key) is node[key] for key in node)
+        elif isinstance(node, list):
+            items = [_LEFT_OUT if self.is_faulty_item(item) else self.change(item) for item in node]
+            copied = _copy_list(node, items)
+            is_same = all(new is old for new, old in zip(items, node, strict=True))
+        else:
+            return node
+        if is_same:
+            return node
+        self.originals[id(copied)] = node, copied
+        return copied
+
+    def is_faulty_item(self, item: Any) -> bool:
+        """Return True if a mapping in a list is left out because of one of its values."""
+        if not self.whole_items or not isinstance(item, dict):
+            return False
+        return any(id(key) in self.wrong or id(value) in self.wrong for key, value in item.items())
+
+    def rename(self, key: str) -> str:
+        """Return a key with the name that was probably meant, in the copy that is filled."""
+        fault = self.wrong.get(id(key)) if self.fill else None
+        return _find_name(fault) or key
+
+    def change(self, value: Any, key: Node = None) -> Any:
+        """Return the value of a key or of an item, if it is faulty, as it was meant, a placeholder, or nothing."""
+        fault = self.wrong.get(id(key)) or self.wrong.get(id(value))
+        if fault is None or (self.fill and _find_name(fault)):
+            return self.copy(value)
+        is_scalar = isinstance(value_of(value), (str, int, float)) and not isinstance(value, (dict, list))
+        if is_scalar and fault.expected == TEXT:
+            return _as_text(value)
+        placeholder = _PLACEHOLDERS.get(fault.expected, _LEFT_OUT) if self.fill else _LEFT_OUT
+        if self.fill and is_scalar:
+            placeholder = next((step.value for step in fault.fix_steps if step.op == "set"), placeholder)
+        if isinstance(placeholder, (dict, list)):
+            return type(placeholder)()
+        # A placeholder needs a location, in case that it is refused, too.
+        location = location_of(value) or location_of(key)
+        if location and placeholder is not _LEFT_OUT:
+            return TracedScalar(placeholder, location, getattr(value, "layer", ""))
+        self.gaps.append(fault)
+        return _LEFT_OUT
+
+    def restore(self, problem: Problem) -> Problem:
+        """Return a problem of the copy with nodes of the original tree."""
+        node, at = (self.originals.get(id(each), (each,))[0] for each in (problem.node, problem.at))
+        related = tuple((self.originals.get(id(each), (each,))[0], text) for each, text in problem.related)
+        return problem._replace(node=node, at=at, related=related)
+
+
+def _find_name(fault: Problem | None) -> str:
+    """Return the name that was meant by a key, if the fix of a fault is to rename it."""
+    steps = fault.fix_steps if fault else ()
+    return next((str(step.value) for step in steps if step.op == "rename"), "")
+
+
+def _copy_list(original: Any, items: list[Any]) -> list[Any]:
+    """Return a list without the items that were left out; the others keep their locations."""
+    kept = [number for number, item in enumerate(items) if item is not _LEFT_OUT]
+    copied = [items[number] for number in kept]
+    if type(original) is not TracedList:
+        return copied
+    traced = TracedList(copied, original.location, original.layer, original.overridden)
+    traced.item_locations = [original.item_locations[number] for number in kept if original.item_locations]
+    return traced
+
+
+def _as_text(value: Any) -> Any:
+    """A scalar as the text that was probably meant."""
+    if type(value) is TracedScalar:
+        return TracedScalar(value.written or _spell(value.value), value.location, value.layer, value.overridden)
+    return _spell(value)
+
+
+def _spell(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

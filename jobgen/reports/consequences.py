@@ -1,0 +1,129 @@
+"""Leaves out findings that only follow from another one: a total that lacks a role whose name is wrong.
+
+This comes after severities and suppressions: a finding that is turned off or suppressed does not hide another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from jobgen.model.finding import Finding, Severity, find_wrong_values, quoted_values
+
+_CAUSES = frozenset(
+    ("wrong-type", "invalid-value", "unknown-field", "unknown-role", "unknown-resource", "deletes-nothing")
+)
+_MISSPELLED = frozenset(("unknown-field", "unknown-role"))
+_TOTAL = frozenset(("replicas", "roles", "minAvailable"))
+_AMOUNTS = frozenset(("resources", "requests", "limits", "memory"))
+DEPENDS_ON: dict[str, frozenset[str]] = {
+    "replica-totals": _TOTAL,
+    "min-available-too-high": _TOTAL,
+    "min-available-too-low": _TOTAL,
+    "missing-resources": _AMOUNTS | {"cpu"},
+    "missing-requests": _AMOUNTS | {"cpu"},
+    "missing-memory": _AMOUNTS,
+    "missing-shm": frozenset(("shm", "volumes")),
+    "missing-field": frozenset(),
+    "missing-pod-field": frozenset(),
+    "unknown-volume": frozenset(("volumes",)),
+    "conflicting-env": frozenset(),
+    "invalid-env-source": frozenset(),
+    "invalid-selector": frozenset(("values", "operator")),
+    "stale-image": frozenset(("image", "imagePullPolicy")),
+}
+"""Rules about what a job does not have, and the fields that they read; they also read those that they name."""
+_BY_NAME = frozenset(("unknown-volume", "invalid-env-source", "conflicting-env"))
+"""Rules about a volume or a variable, whose name is in their messages."""
+
+
+class _Cause(NamedTuple):
+    line: int
+    names: frozenset[str]
+    """The field as it is written, and as it was probably meant."""
+    parents: tuple[str, ...]
+    """The fields around it, the outermost first."""
+    is_unknown: bool
+    """True if nobody can tell which field is meant."""
+
+
+def leave_out_consequences(findings: Sequence[Finding], read_text: Callable[[str], str]) -> list[Finding]:
+    """Return the findings without those that follow from another one in the same document."""
+    files = {each.location.file for each in findings if _is_cause(each)}
+    files &= {each.location.file for each in findings if _may_follow(each)}
+    if not files:
+        return list(findings)
+    texts = {file: read_text(file).splitlines() for file in files}
+    causes: dict[tuple[str, int], list[_Cause]] = {}
+    for each in findings:
+        if each.location.file in files and _is_cause(each):
+            lines = texts[each.location.file]
+            causes.setdefault(_find_document(each, lines), []).append(_read_cause(each, lines))
+    return [
+        each
+        for each in findings
+        if each.location.file not in files
+        or not _may_follow(each)
+        or not any(_follows(each, cause) for cause in causes.get(_find_document(each, texts[each.location.file]), ()))
+    ]
+
+
+def _is_cause(found: Finding) -> bool:
+    """Return True for an error in a field of jobgen's own formats, or for a field of an object that is misspelled.
+
+    Other faults of objects are all reported, as the API server does it.
+    """
+    is_misspelled = (
+        found.rule == "unknown-role"
+        or "did you mean" in found.message
+        or bool(found.fix and any(edit.op == "rename" for edit in found.fix.edits))
+    )
+    return (found.object is None or is_misspelled) and found.rule in _CAUSES and found.severity is Severity.ERROR
+
+
+def _may_follow(found: Finding) -> bool:
+    return found.rule in DEPENDS_ON or found.category == "policy"
+
+
+def _find_document(found: Finding, lines: Sequence[str]) -> tuple[str, int]:
+    return found.location.file, sum(line.startswith("---") for line in lines[: found.location.line])
+
+
+def _read_cause(found: Finding, lines: Sequence[str]) -> _Cause:
+    names = {value.partition(":")[0] for value in find_wrong_values(found.message)[:1]}
+    _, is_known, meant = found.message.partition("did you mean ")
+    names |= set(quoted_values(meant)) if is_known else set()
+    if found.fix:
+        names |= {str(edit.value) for edit in found.fix.edits if edit.op == "rename"}
+    parents: list[str] = []
+    above = lines[: found.location.line]
+    indent = len(above[-1]) - len(above[-1].lstrip(" -")) if above else 0
+    for line in reversed(above):
+        text = line.lstrip(" -")
+        if text and not text.startswith("#") and len(line) - len(text) < indent:
+            indent = len(line) - len(text)
+            parents.insert(0, text.partition(":")[0])
+    is_unknown = found.rule in _MISSPELLED and not is_known and not found.fix
+    return _Cause(found.location.line, frozenset(names), tuple(parents), is_unknown)
+
+
+def _follows(found: Finding, cause: _Cause) -> bool:
+    """Return True if a finding is about a field that has a fault, or that may be meant by an unknown one."""
+    if found.rule not in DEPENDS_ON:
+        # What a policy of the repository demands is only in its message.
+        names = cause.names | ({"labels", "annotations"} if cause.is_unknown and "metadata" in cause.parents else set())
+        return any(name.removesuffix("s") in found.message for name in names if len(name) > 3)
+    fields = DEPENDS_ON[found.rule]
+    named = quoted_values(found.message.partition("; ")[0])
+    if cause.names & fields or (cause.parents[-1:] == ("roles",) and "roles" in fields):
+        return True
+    # In a job itself, or in a role, it may be meant as any of its fields.
+    may_be_any = cause.is_unknown and (len(cause.parents) < 2 or "roles" in cause.parents)
+    if found.rule in _BY_NAME:
+        is_inside = cause.line == found.location.line or not {*cause.parents, *cause.names}.isdisjoint(named)
+        return is_inside or (may_be_any and cause.parents == ("spec",))
+    if found.rule.startswith("missing-"):
+        around = next(iter(cause.parents[-1:]), "spec")
+        is_inside = around != "spec" and any(name.startswith(around) for name in named)
+        return named[-1] in cause.names or may_be_any or (cause.is_unknown and is_inside)
+    return may_be_any and "roles" in fields
