@@ -26,16 +26,18 @@ from jobgen.k8s.nodes import as_text, find_nodes
 from jobgen.k8s.object_paths import ObjectPath, is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest, Pod, Role
 from jobgen.k8s.operators import name_last_pod
+from jobgen.k8s.secrets import without_ciphertext
 from jobgen.k8s.workloads import list_claim_paths
 from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import UNCHECKED, FixStep, Problem, Severity, drop_consequences, is_failed_evaluation
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
+from jobgen.model.mend import find_independent
 from jobgen.model.mutated import Mutated
 from jobgen.model.suggest import find_closest
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import File
-from jobgen.schema.shipped_kinds import find_known_version, select_releases
+from jobgen.schema.shipped_kinds import find_known_version, is_shipped_kind, select_releases
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.replicas import find_template
@@ -53,13 +55,21 @@ _SchemaCheck = Callable[[Mapping[str, Node]], list[Problem]]
 _ALSO_IN_SCHEMA = frozenset(("invalid-quantity", "missing-pod-field"))
 # The cluster does not have the kind, so it does not look at the rest of the object.
 _NOT_SERVED = frozenset(("old-api-version", "unknown-kind"))
-# Rules rely on the types of a schema, so they do not run on an object with such a problem.
+# Rules rely on the types of a schema, so they do not see the value that has such a problem.
 _PRECLUDES_RULES = frozenset(("wrong-type",))
 # The stages of the validation by number; each pod is a stage of its own.
 _SCHEMA, _METADATA, _OBJECT, _PODS = range(4)
 _VALIDATION = "the validation of the object and its pods"
 # Rules about objects that users apply and queue themselves, not about those inside them.
 _ABOUT_APPLIED_OBJECTS = frozenset(("gitops", "scheduling", "team"))
+_APP_WRAPPER: Mapping[str, Node] = {
+    "apiVersion": "workload.codeflare.dev/v1beta2",
+    "kind": "AppWrapper",
+    "name": "app-wrapper",
+    "uid": "app-wrapper",
+    "controller": True,
+}
+"""The owner of the objects that an AppWrapper creates."""
 
 
 class Reporting(NamedTuple):
@@ -74,7 +84,7 @@ class Reporting(NamedTuple):
 
     @property
     def is_any(self) -> bool:
-        """Whether any check reports something."""
+        """Return True if any check reports something."""
         return any(checks is None or len(checks) > 0 for checks in (self.validation, self.rules, self.policies))
 
 
@@ -140,7 +150,8 @@ class Checker:
         problems = self._find_problems(self.manifest(obj), reporting)
         for _, inner, failures in self._list_wrapped(obj):
             problems += failures
-            problems += (one for one in self._find_problems(inner) if one.category not in _ABOUT_APPLIED_OBJECTS)
+            found = self._find_problems(inner, owner=_APP_WRAPPER)
+            problems += (one for one in found if one.category not in _ABOUT_APPLIED_OBJECTS)
         if len(problems) > MAX_FINDINGS:
             # Looking up the locations of more would take long.
             rest = Problem("too-many-errors", TOO_MANY_FINDINGS, problems[MAX_FINDINGS].node)
@@ -166,7 +177,7 @@ class Checker:
             # It does not tell which rule or policy it is about.
             return ALL_CHECKS
         rules, policies = (frozenset(problem.rule for problem in found) for found in (broken, denied))
-        return Reporting(frozenset(stages), rules, policies, tuple(evaluations))
+        return Reporting(frozenset(stages), rules if is_typed else None, policies, tuple(evaluations))
 
     def collect_facts(self, manifest: Manifest, problems: list[Problem]) -> Iterator[tuple[str, Fact]]:
         """The facts that the fleet rules collect from an object, each with its rule's name."""
@@ -176,12 +187,21 @@ class Checker:
             for name, fact in self._rule_runner.collect_facts(inner, problems):
                 yield name, fact._replace(path=(*path, *fact.path))
 
-    def _find_problems(self, manifest: Manifest, reporting: Reporting = ALL_CHECKS) -> list[Problem]:
+    def _find_problems(
+        self, manifest: Manifest, reporting: Reporting = ALL_CHECKS, owner: Mapping[str, Node] | None = None
+    ) -> list[Problem]:
         problems = self._validate(manifest, reporting.validation, set())
-        is_typed = not any(problem.rule in _PRECLUDES_RULES for problem in problems)
+        rules = self._rule_runner.select(reporting.rules)
+        faults = [problem for problem in problems if problem.rule in _PRECLUDES_RULES]
+        is_typed = not faults
         if is_typed:
-            problems += self._rule_runner.select(reporting.rules).find_problems(manifest)
-        found = self.evaluate_policies(manifest.object, reporting.policies, list(reporting.evaluations))
+            problems += rules.find_problems(manifest)
+        else:
+            problems += find_independent(manifest.object, faults, lambda obj: rules.find_problems(self.manifest(obj)))
+        # Policies may leave out objects that belong to another one, as the cluster shows them.
+        metadata = {**manifest.metadata, "ownerReferences": [owner]} if owner else manifest.metadata
+        obj = {**manifest.object, "metadata": metadata} if owner else manifest.object
+        found = self.evaluate_policies(obj, reporting.policies, list(reporting.evaluations))
         # The API server refuses an object with wrong types before policies read it, which may fail because of them.
         problems += found if is_typed else (problem for problem in found if not is_failed_evaluation(problem))
         return problems
@@ -207,7 +227,8 @@ class Checker:
             return Mutated(obj, (report_exception("the mutation by policies", error, obj),))
 
     def manifest(self, obj: Mapping[str, Node]) -> Manifest:
-        """The object with its kind and cluster, as rules read it."""
+        """The object with its kind and cluster, as rules read it; without values that SOPS encrypted."""
+        obj = without_ciphertext(obj)
         api_version, name = str(value_of(obj.get("apiVersion"))), str(value_of(obj.get("kind")))
         return Manifest(obj, self.kinds.get((api_version, name)), self.cluster, self._read_catalog, self.team)
 
@@ -330,9 +351,17 @@ class Checker:
 
     def _read_own_schema(self, manifest: Manifest) -> File | None:
         """The schema that the repository has for an object: of its folder of schemas, or of a CRD among its files."""
-        own = layout.read_schema(self.root, self.name_schema_file(manifest))
+        own = self._read_schema_file(manifest)
         defined = self._find_tree_kind(manifest) if own is None else None
         return defined.schema if defined else own
+
+    def _read_schema_file(self, manifest: Manifest) -> File | None:
+        """The schema in the repository's folder of schemas; one that is added does not replace a shipped one."""
+        name = self.name_schema_file(manifest)
+        own, judge = layout.read_schema(self.root, name), layout.find_judge(self.root)
+        if own is None or judge is None or layout.read_schema(judge, name) is not None:
+            return own
+        return None if is_shipped_kind(*_name_kind(manifest)) else own
 
     def _find_tree_kind(self, manifest: Manifest) -> TreeKind | None:
         """What CRDs among the files of the run say about the kind of an object.
@@ -358,11 +387,11 @@ class Checker:
 
     def _schema_check(self, manifest: Manifest) -> _SchemaCheck | None:
         defined = self._find_tree_kind(manifest)
-        if defined and layout.read_schema(self.root, self.name_schema_file(manifest)) is None:
+        if defined and self._read_schema_file(manifest) is None:
             return partial(defined.check, self.folder)
         name = _name_kind(manifest)
         if name not in self._schemas:
-            own = layout.read_schema(self.root, self.name_schema_file(manifest))
+            own = self._read_schema_file(manifest)
             # Rules of their own report kinds with a description that the operator does not have.
             shipped = find_shipped_schema(*name, self.cluster, any_release=manifest.kind is not None)
             self._schemas[name] = _compile_own_schema(own, self._release) if own else shipped.check if shipped else None
@@ -519,6 +548,6 @@ def _validate_pod_of_role(pod: Pod, role: Role, volumes: list[str], release: Rel
         problems = [problem._replace(node=key, message=prefix + problem.message) for problem in problems]
     # Rules report names that are too long.
     if name and not is_valid_name and len(name) < MAX_SUBDOMAIN and is_dns_subdomain(pod.manifest.name):
-        message = f"role `{role.replica_type}` makes `{name}` the name of a pod, which is not valid; {DNS_SUBDOMAIN}"
+        message = f"role `{role.replica_type}` gives a pod the invalid name `{name}`; {DNS_SUBDOMAIN}"
         problems.append(Problem("invalid-name", message, role.key, category="pod"))
     return problems

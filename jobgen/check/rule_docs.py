@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from jobgen.check.rules import all_rules
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.secrets import hide_credentials
 from jobgen.model.builtin_rules import BUILTIN_RULES, POD_RULES
 from jobgen.model.data import Node
 from jobgen.model.finding import Severity
@@ -23,7 +24,7 @@ EXPECTATION = lazy_pattern(r" *# expect: .*$", re.MULTILINE)
 """The comment on a line of a case that names the findings expected there."""
 
 _DESCRIPTION = "jobgen.dev/description"
-_MUTATION_FAILED = "It reports objects that it cannot change, which the API server refuses. Correct its expression."
+_MUTATION_FAILED = "It reports objects that it cannot change; the API server refuses them. Correct its expression."
 _SEVERITIES = {"Deny": Severity.ERROR, "Warn": Severity.WARNING, "Audit": Severity.INFO}
 _KIND = lazy_pattern(r"^kind: *(\S+)", re.MULTILINE)
 _SEPARATOR = lazy_pattern(r"^---.*\n", re.MULTILINE)
@@ -31,46 +32,44 @@ _LEADING_COMMENTS = lazy_pattern(r"\A(?:#.*\n)+")
 
 
 _REASONS = {
-    ("fleet", Severity.ERROR): "Of two such objects or files, one replaces the other.",
+    ("fleet", Severity.ERROR): "One of the two objects or files replaces the other. Rename one of them.",
     ("gitops", Severity.ERROR): (
-        "The change is rejected, or stops a job that is running. Make a new job instead, or keep the old value."
+        "The cluster rejects the change, or the change stops a running job. Create a new job, or keep the old value."
     ),
     ("gitops", Severity.WARNING): (
-        "The change does not reach a running job as it was meant. See what it does with `jobgen diff` before you merge."
+        "The change does not reach running jobs, or stops them. See what it does with `jobgen diff` before you merge."
     ),
-    ("meta", Severity.ERROR): (
-        "Something was not checked, so a lint without other findings would say too little. Fix what the message names."
-    ),
+    ("meta", Severity.ERROR): ("Something was not checked, so errors can remain unseen. Fix what the message names."),
     ("meta", Severity.WARNING): (
-        "Something was not checked or compared as it was meant, so a finding may be missing, or hidden for no reason."
+        "Something was not checked, or is suppressed for no reason, so errors can remain unseen."
         " Fix what the message names, or remove it."
     ),
     ("pod", Severity.ERROR): (
-        "The API server rejects such pods. It accepts the job itself, whose operator then tries to create the pods"
-        " again and again, so the job never starts. Write what the message names."
+        "The API server accepts the job but rejects its pods. The operator tries to create them again and again, and"
+        " the job never starts. Apply the fix in the message."
     ),
     ("policy", Severity.ERROR): (
-        "The API server rejects the policy or its binding, so it protects nothing. Write what the message names."
+        "The API server rejects the policy or its binding, so it protects nothing. Apply the fix in the message."
     ),
     ("policy", Severity.WARNING): (
-        "The policy is not evaluated here, so objects that it forbids are not found. Write what the message names."
+        "The policy is not evaluated, so jobgen does not find what it forbids. Apply the fix in the message."
     ),
     ("schema", Severity.ERROR): (
-        "The API server rejects the object, or drops the field without an error. Write what the message names."
+        "The API server rejects the object, or drops the field without an error. Apply the fix in the message."
     ),
     ("spec", Severity.ERROR): (
-        "jobgen cannot render the job, or cannot do so as it was meant, and therefore renders nothing."
-        " Write what the message names."
+        "jobgen cannot render the job, or would render something else than you mean, so it renders nothing."
+        " Apply the fix in the message."
     ),
-    ("spec", Severity.WARNING): "The job is rendered, but probably not as it was meant. Write what the message names.",
+    ("spec", Severity.WARNING): "jobgen renders the job, but probably not what you mean. Apply the fix in the message.",
     ("team", Severity.ERROR): (
-        "It is not certain whose the job is, so that limits and budgets would not apply. Write what the message names."
+        "jobgen cannot tell which team owns the job, so no limit or budget applies. Apply the fix in the message."
     ),
     ("yaml", Severity.WARNING): (
-        "Kubernetes reads something else than what is probably meant. Write what the message names."
+        "Kubernetes reads something else than you probably mean. Apply the fix in the message."
     ),
     ("yaml", Severity.ERROR): (
-        "Kubernetes cannot read the file, or reads something else than what is meant. Write what the message names."
+        "Kubernetes cannot read the file, or reads something else than you mean. Apply the fix in the message."
     ),
 }
 """Why rules without a page of their own report something, and what to do: the same for all of a category."""
@@ -78,23 +77,35 @@ _REASONS = {
 
 _DISAGREEMENT = (
     "Both use the same schema, so one of them reads it wrongly, or it uses something that jobgen does not evaluate."
-    " If the schema is one of the repository, in `schemas/`, compare it with the CustomResourceDefinition of the"
-    " cluster: correct it if it differs, or import it again with `jobgen schema import`. If the schema is right, or"
-    " comes with jobgen, report the disagreement as a bug of jobgen, with the object and the message."
+    " If the schema is in `schemas/` of your repository, compare it with the cluster's CustomResourceDefinition:"
+    " correct it if it differs, or import it again with `jobgen schema import`. If the schema is right, or part of"
+    " jobgen, report a bug in jobgen, with the object and the message."
 )
 _NOT_BUILT = (
-    "kustomize cannot build the kustomization, and neither can kubectl, Argo CD or Flux, so nothing of it is applied."
-    " Write what the message names."
+    "kustomize cannot build the kustomization, and neither can kubectl, Argo CD or Flux, so nothing in it is applied."
+    " Apply the fix in the message."
 )
 _RESTRICTED = (
     "By default, kubectl and kustomize read only files below the kustomization's folder, so they refuse to build it."
     " Flux reads the file, and Argo CD can be configured to. Move the file, or list the folder that holds it."
 )
 _OWN_REASONS = {
+    "backdated-commit": (
+        "Exceptions, suppressions and `expires` are decided by the later date of a commit and its parents, so an older"
+        " date gains nothing. Set the clock of the machine, or commit again."
+    ),
+    "governance-change": (
+        "The files that decide what is checked belong to their owners, so a review must see each change. Nothing has to"
+        " be fixed."
+    ),
+    "weaker-governance": (
+        "After the merge, less is checked or more is allowed. Until then, the files of the base decide. Let the owners"
+        " of these files review the change, or undo it."
+    ),
     "conflicting-copies": (
         "`kubectl apply` of the folder keeps the last copy, so the other files lose what only their copy has: a role"
-        " loses rights, a ConfigMap loses files. Files with the same workloads are taken for alternatives, and folders"
-        " with a kustomization are left out. Keep one copy with everything, or give the copies different names."
+        " loses rights, a ConfigMap loses files. Files with the same workloads count as alternatives, and folders with"
+        " a kustomization are left out. Keep one copy with everything, or give the copies different names."
     ),
     "crd-copies-differ": (
         "Which of the CRDs a cluster has depends on how it was installed, so the object works in some clusters only."
@@ -108,8 +119,9 @@ _OWN_REASONS = {
     ),
     "jsonschema-disagrees": _DISAGREEMENT,
     "kind-without-crd": (
-        "The files install an API, and this kind is no part of it: it is misspelled, it was removed, or another program"
-        " of the same group defines it. Its fields were not checked. Correct the kind, add its CRD, or delete the file."
+        "The files install an API, and this kind is not part of it: it is misspelled, it was removed, or another"
+        " program of the same group defines it. Its fields were not checked. Correct the kind, add its CRD, or delete"
+        " the file."
     ),
     "kubeconform-disagrees": _DISAGREEMENT,
     "service-selects-nothing": (
@@ -119,16 +131,16 @@ _OWN_REASONS = {
     ),
     "kustomization-load-restricted": _RESTRICTED,
     "unbuilt-kustomization": (
-        "jobgen is offline, and runs neither charts nor plugins, so the objects of these parts are not known. The rest"
-        " of the kustomization was built and judged. Copy a remote resource into the repository to have it judged."
+        "jobgen is offline and runs neither charts nor plugins, so it does not know the objects of these parts. It"
+        " built and checked the rest of the kustomization. To check a remote resource, copy it into the repository."
     ),
     "unjudged-file": (
-        "In a repository that holds finished objects only, a file that is not judged is a mistake, or a file that"
+        "In a repository that holds only finished objects, a file that jobgen does not check is a mistake, or it"
         " belongs elsewhere. Say what the file is under `files` in the settings, exclude it, or move it."
     ),
     "unjudged-variable": (
-        "What a program fills in is not known before it runs, so nothing is said about these values; the rest of the"
-        " file was judged. Values in the repository, in a Kustomization of Flux or an `.env` file, are filled in."
+        "jobgen cannot know these values before the program runs, so it checks only the rest of the file. It does fill"
+        " in values that are in the repository, in a Flux Kustomization or an `.env` file."
     ),
     **dict.fromkeys(
         """invalid-kustomization kustomization-cycle kustomization-file-missing kustomization-id-conflict
@@ -207,8 +219,10 @@ def policy_example(root: Folder | None, name: str) -> tuple[str, str] | None:
     if not refused:
         return None
     pairs = [(bad, good) for bad in refused for good in accepted if _kind(bad) == _kind(good)]
+    # A job is what users write.
+    pairs.sort(key=lambda pair: _kind(pair[0]) != "TrainingJob")
     bad, good = pairs[0] if pairs else (refused[0], accepted[0] if accepted else "")
-    return EXPECTATION.sub("", bad), good
+    return hide_credentials(EXPECTATION.sub("", bad)), hide_credentials(good)
 
 
 def _document_policy(document: Mapping[str, Node], bindings: Iterable[Mapping[str, Node]]) -> RuleDoc:
@@ -225,7 +239,7 @@ def _document_policy(document: Mapping[str, Node], bindings: Iterable[Mapping[st
         # The highest severity that a binding gives the policy; without a binding, it has no effect.
         severities = (severity for action, severity in _SEVERITIES.items() if action in actions)
         severity, default_text = next(severities, Severity.INFO), ""
-    summary, _, text = described.strip().partition("\n")
+    summary, _, text = hide_credentials(described.strip()).partition("\n")
     return RuleDoc(name, "policy", severity, f"{summary.rstrip('.')}.", text.strip() or default_text)
 
 

@@ -20,17 +20,17 @@ def split_annotation(manifest: Manifest, annotation: str) -> list[str]:
 
 
 def is_hook(manifest: Manifest) -> bool:
-    """Return whether the object is a hook, which Argo CD creates again at each sync."""
+    """Return True if the object is a hook, which Argo CD creates again at each sync."""
     return bool(split_annotation(manifest, HOOK))
 
 
 def is_training_job(manifest: Manifest) -> bool:
-    """Return whether the object is a training job, and not a runtime or another kind."""
+    """Return True if the object is a training job, and not a runtime or another kind."""
     return manifest.kind is not None and bool(manifest.kind.roles)
 
 
 def lacks_health_check(manifest: Manifest) -> bool:
-    """Return whether the object is a job whose health Argo CD cannot tell; it knows the Jobs of Kubernetes."""
+    """Return True if the object is a job whose health Argo CD cannot tell; it knows the Jobs of Kubernetes."""
     workload = find_workload(manifest.group, manifest.kind_name)
     if workload is None:
         return is_training_job(manifest)
@@ -38,5 +38,5 @@ def lacks_health_check(manifest: Manifest) -> bool:
 
 
 def uses_server_side_apply(manifest: Manifest) -> bool:
-    """Return whether the API server merges the object: with Flux, and with Argo CD if the object asks for it."""
+    """Return True if the API server merges the object: with Flux, and with Argo CD if the object asks for it."""
     return manifest.cluster.gitops == "flux" or "ServerSideApply=true" in split_annotation(manifest, SYNC_OPTIONS)

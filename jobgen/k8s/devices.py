@@ -75,7 +75,7 @@ WELL_KNOWN_RESOURCES = tuple(
 
 @cache
 def is_device(resource: str) -> bool:
-    """Return whether a resource counts accelerators."""
+    """Return True if a resource counts accelerators."""
     return resource in _COMMON_DEVICES or ("/" in resource and _DEVICES.match(resource) is not None)
 
 
@@ -96,7 +96,7 @@ def format_devices(resources: Mapping[str, Node]) -> str:
 
 @cache
 def is_device_share(resource: str) -> bool:
-    """Return whether a resource is a share of an accelerator: its memory or cores."""
+    """Return True if a resource is a share of an accelerator: its memory or cores."""
     return _SHARES.match(resource) is not None
 
 
@@ -158,15 +158,20 @@ class DeviceCatalog(NamedTuple):
     """The namespaces in which claims may have `adminAccess`."""
     other_namespaces: frozenset[str] = frozenset()
     """The other namespaces that are known. The cluster may have more of both."""
+    defaulted_namespaces: frozenset[str] = frozenset()
+    """The namespaces with a LimitRange that sets requests or limits of containers; empty text if one names none."""
 
     def find_resource(self, device_class: str) -> str | None:
         """Return the resource that counts the devices of a class; None if the class is not known."""
         return self.classes.get(device_class, DEVICE_CLASSES.get(device_class))
 
 
+_TEXTS = (GROUP, CHANNEL_GROUP, ADMIN_LABEL, "LimitRange")
+
+
 def may_concern_devices(content: bytes) -> bool:
-    """Return whether a file may have objects that belong in a catalog; an escape may stand for any character."""
-    return b"\\" in content or any(text.encode() in content for text in (GROUP, CHANNEL_GROUP, ADMIN_LABEL))
+    """Return True if a file may have objects that belong in a catalog; an escape may stand for any character."""
+    return b"\\" in content or any(text.encode() in content for text in _TEXTS)
 
 
 CatalogSource: TypeAlias = Callable[[], DeviceCatalog]
@@ -181,14 +186,17 @@ def no_catalog() -> DeviceCatalog:
 CLASS, CLAIM, TEMPLATE = "DeviceClass", "ResourceClaim", "ResourceClaimTemplate"
 KINDS = frozenset((CLASS, CLAIM, TEMPLATE))
 _DOMAIN = "ComputeDomain"
+_OTHER_KINDS = frozenset((("Namespace", ""), ("LimitRange", ""), (_DOMAIN, CHANNEL_GROUP)))
+# What a LimitRange sets in containers that do not say it: the bounds are defaults of the defaults.
+_DEFAULTS = ("default", "defaultRequest", "max", "min")
 _driver = lazy_pattern(r"""\bdevice\.driver\s*==\s*(["'])([^"']+)\1""")
 _DEFINED_TWICE = Claim({}, "it is defined more than once, and not the same")
 
 
 def concerns_devices(obj: Mapping[str, Node]) -> bool:
-    """Return whether an object defines devices or claims, or is a namespace, which may allow some claims."""
+    """Return True if an object belongs in a catalog: devices, claims, namespaces, which may allow some, LimitRanges."""
     kind, group = as_text(obj.get("kind")), as_text(obj.get("apiVersion")).rpartition("/")[0]
-    return (kind in KINDS and group == GROUP) or (kind, group) in (("Namespace", ""), (_DOMAIN, CHANNEL_GROUP))
+    return (kind in KINDS and group == GROUP) or (kind, group) in _OTHER_KINDS
 
 
 def build_catalog(
@@ -214,7 +222,17 @@ def build_catalog(
     ]
     admin = frozenset(name for name, label in namespaces if as_text(label) == "true")
     others = frozenset(name for name, _ in namespaces) - admin
-    return DeviceCatalog(classes, templates, claims, admin, others)
+    defaulted = frozenset(
+        as_text(get_path(obj, "metadata", "namespace"))
+        for kind, _, obj in named
+        if kind == "LimitRange" and _sets_defaults(obj)
+    )
+    return DeviceCatalog(classes, templates, claims, admin, others, defaulted)
+
+
+def _sets_defaults(limit_range: Mapping[str, Node]) -> bool:
+    items = (as_mapping(item) for item in as_list(get_path(limit_range, "spec", "limits")))
+    return any(as_text(item.get("type")) == "Container" and any(map(item.get, _DEFAULTS)) for item in items)
 
 
 def _find_resource(device_class: Mapping[str, Node], gpu_resource: str) -> str:
@@ -278,12 +296,12 @@ class PodClaim(NamedTuple):
 
     @property
     def is_shared(self) -> bool:
-        """Whether other pods may have the same claim."""
+        """Return True if other pods may have the same claim."""
         return self.kind == CLAIM
 
     @property
     def is_counted(self) -> bool:
-        """Whether it is known how many devices it requests."""
+        """Return True if it is known how many devices it requests."""
         return self.definition is not None and not self.definition.uncounted
 
 

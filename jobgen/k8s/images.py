@@ -28,7 +28,7 @@ class ImageName(NamedTuple):
 
     @property
     def is_mutable(self) -> bool:
-        """Whether the name may refer to another image later. A name without a tag means `latest`."""
+        """Return True if the name may refer to another image later. A name without a tag means `latest`."""
         return not self.digest and (not self.tag or self.tag in MUTABLE_TAGS)
 
     @property

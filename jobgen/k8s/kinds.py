@@ -146,7 +146,7 @@ class DefinedVersion(NamedTuple):
     """Its `openAPIV3Schema`, as it is written."""
     subresources: Any
     keeps_unknown: bool
-    """Whether the cluster keeps unknown fields everywhere, as it does for definitions of `v1beta1`."""
+    """True if the cluster keeps unknown fields everywhere, as it does for definitions of `v1beta1`."""
 
 
 class Definition(NamedTuple):

@@ -90,7 +90,7 @@ def follow_path(wrapped: Mapping[str, Any], path: str) -> Any:
 
 
 def is_app_wrapper(obj: Mapping[str, Node]) -> bool:
-    """Return whether an object is an AppWrapper."""
+    """Return True if an object is an AppWrapper."""
     group = as_text(obj.get("apiVersion")).partition("/")[0]
     return as_text(obj.get("kind")) == "AppWrapper" and group == "workload.codeflare.dev"
 

@@ -76,7 +76,7 @@ class Container:
         self.pod = pod
         self.init = init
         self.is_sidecar = init and value_of(data.get("restartPolicy")) == "Always"
-        """Whether it is an init container that runs beside the main container."""
+        """True if it is an init container that runs beside the main container."""
         self.name = as_text(data.get("name"))
         self.command_line: list[Node] = [*as_list(data.get("command")), *as_list(data.get("args"))]
         resources = as_mapping(data.get("resources"))
@@ -157,7 +157,7 @@ class Pod:
         self.role = role
         self.part = part
         self.partial = part != "whole"
-        """Whether another object has the rest of the pod."""
+        """True if another object has the rest of the pod."""
         self.metadata = as_mapping(template.get("metadata"))
         self.spec = as_mapping(template.get("spec"))
         containers, init = as_list(self.spec.get("containers")), as_list(self.spec.get("initContainers"))
@@ -232,6 +232,18 @@ class Role:
         self.pod = Pod(as_mapping(find_template(replica_spec, layout)), manifest, self, part)
 
     @property
+    def title(self) -> str:
+        """The role as messages name it; the object of a kind with one role has no name for it."""
+        kind = self.manifest.kind
+        return "the pod" if kind and kind.replicas.shape in ("item", "one") else f"`{self.replica_type}`"
+
+    @property
+    def compared_count(self) -> tuple[tuple[Node, str], ...]:
+        """The number of its pods as it is written, for findings that compare it."""
+        count = self.replica_spec.get("replicas")
+        return () if count is None else ((count, ""),)
+
+    @property
     def restart_policy(self) -> str:
         """The declared restart policy, or the operator's default."""
         own = self.definition.restart_default if self.definition else ""
@@ -300,7 +312,7 @@ class Manifest:
 
     @property
     def runs_on_every_node(self) -> bool:
-        """Whether it is a DaemonSet: one pod of it runs on each node, and usually works for that node."""
+        """Return True if it is a DaemonSet: one pod of it runs on each node, and usually works for that node."""
         return self.kind_name == "DaemonSet" and self.group == "apps"
 
     @cached_property
@@ -332,7 +344,7 @@ class Manifest:
 
     @property
     def claims_devices(self) -> bool:
-        """Whether what its pods request depends on other objects: on claims, templates or classes."""
+        """Return True if what its pods request depends on other objects: on claims, templates or classes."""
         names = (name for pod in self.pods for each in pod.containers for name in (*each.limits, *each.requests))
         has_claims = any(pod.spec.get("resourceClaims") for pod in self.pods)
         return has_claims or any(name.startswith(CLASS_RESOURCE) for name in names)
@@ -356,7 +368,7 @@ class Manifest:
 
     @property
     def has_devices(self) -> bool:
-        """Whether the job requests accelerators of any kind."""
+        """Return True if the job requests accelerators of any kind."""
         pods = [role.pod for role in self.roles if role.count]
         containers = (each for pod in pods for each in (*pod.containers, *pod.init_containers))
         return any(each.devices for each in containers) or any(any(pod.devices.values()) for pod in pods if pod.claims)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jobgen.k8s.devices import PodClaim, SharedDevices
 from jobgen.k8s.kueue import is_suspended
+from jobgen.k8s.nodes import as_integer, as_mapping, find_nodes
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.k8s.workloads import POD_SETS, find_pods
+from jobgen.model.data import Node
+from jobgen.model.path import Step
 from jobgen.model.quantity import canonicalize_quantity, to_milli
 
 
@@ -58,13 +61,23 @@ def count_pods(manifest: Manifest) -> Iterator[tuple[Pod, int]]:
         for role in manifest.roles:
             yield role.pod, 0 if suspended else role.count
         own = {id(role.pod) for role in manifest.roles}
-        yield from ((pod, 0) for pod in manifest.pods if id(pod) not in own)
+        others = _count_described_pods(manifest.object, manifest.kind.pods)
+        for pod in manifest.pods:
+            if id(pod) not in own:
+                yield pod, 0 if suspended or pod.partial else others.get(id(pod.template), 1)
         return
     pods = {id(pod.template): pod for pod in manifest.pods} if manifest.kind else {}
     for found in find_pods(manifest.object, pod_sets or ()):
         if isinstance(found.template, dict):
             pod = pods.get(id(found.template)) or Pod(found.template, manifest)
             yield pod, 0 if suspended or found.is_stopped else found.total
+
+
+def _count_described_pods(obj: Mapping[str, Node], paths: Iterable[Sequence[Step]]) -> dict[int, int]:
+    """Return the number of pods of each template in `pods` of a kind description that has `replicas` beside it."""
+    items = ((as_mapping(item), str(path[-1])) for path in paths for item in find_nodes(obj, path[:-1]))
+    counts = ((item.get(field), as_integer(item.get("replicas"))) for item, field in items)
+    return {id(template): max(count, 0) for template, count in counts if count is not None}
 
 
 def list_counted_pods(manifest: Manifest) -> list[tuple[Pod, int]]:

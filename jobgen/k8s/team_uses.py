@@ -1,4 +1,4 @@
-"""What an object uses that a team may own: namespaces, queues, service accounts, priority classes and kinds.
+"""What an object uses that a team may own: namespaces, queues, service accounts, priority classes, volumes and kinds.
 
 The whole object is searched by the names of fields, because other kinds and later versions have them in other places.
 """
@@ -8,15 +8,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from jobgen.k8s.nodes import as_text
+from jobgen.k8s.nodes import as_integer, as_text
 from jobgen.model.data import Node
 
 NAMESPACES, QUEUES, ACCOUNTS = "namespaces", "queues", "serviceAccounts"
 PRIORITIES, KINDS, LABELS = "priorityClasses", "kinds", "labels"
+NODES, VOLUMES, PRIORITY_NUMBERS, IDENTITIES = "nodes", "volumes", "priorities", "cloudIdentities"
 _FIELDS: Final = {
     **dict.fromkeys(("serviceAccount", "serviceAccountName"), ACCOUNTS),
     **dict.fromkeys(("priorityClass", "priorityClassName"), PRIORITIES),
     **dict.fromkeys(("queue", "queueName", "clusterQueue"), QUEUES),
+    "nodeName": NODES,
+    "volumeName": VOLUMES,
 }
 _REFERENCES: Final = {"serviceAccount": ACCOUNTS, "serviceAccountRef": ACCOUNTS, "priorityClassRef": PRIORITIES}
 """Fields whose value is a mapping with the name."""
@@ -33,6 +36,11 @@ _LABELS: Final = {
     "ray.io/priority-class-name": PRIORITIES,
     "priorityClassName": PRIORITIES,  # KAI
     "kubernetes.io/service-account.name": ACCOUNTS,  # a Secret with the token of the account
+    "eks.amazonaws.com/role-arn": IDENTITIES,
+    "iam.amazonaws.com/role": IDENTITIES,  # kube2iam
+    "iam.gke.io/gcp-service-account": IDENTITIES,
+    "azure.workload.identity/client-id": IDENTITIES,
+    "pod-identity.alibabacloud.com/role-name": IDENTITIES,
 }
 _OWN_NAMES: Final = {"ServiceAccount": ACCOUNTS, "LocalQueue": QUEUES}
 """Kinds whose own names count, because to create one is to use it."""
@@ -47,11 +55,11 @@ class Use(NamedTuple):
     """A name that an object uses."""
 
     what: str
-    """One of the lists of a team, or `labels`."""
+    """One of the lists of a team, or one of the other names above."""
     value: str
     node: Node
     qualifier: str = ""
-    """The API group of a kind, or the key of a label."""
+    """The API group of a kind, or the key of a label or annotation."""
 
 
 def find_uses(obj: Mapping[str, Node]) -> list[Use]:
@@ -69,6 +77,9 @@ def find_uses(obj: Mapping[str, Node]) -> list[Use]:
                 found.append(Use(KINDS, kind, node["kind"], version.rpartition("/")[0]))
                 if kind in _OWN_NAMES and as_text(metadata.get("name")):
                     found.append(Use(_OWN_NAMES[kind], as_text(metadata["name"]), metadata["name"]))
+            # Outside of pods, a priority is something else.
+            if "containers" in node and as_integer(node.get("priority")) and not as_text(node.get("priorityClassName")):
+                found.append(Use(PRIORITY_NUMBERS, str(as_integer(node["priority"])), node["priority"]))
             _add_fields(node, found, below)
     return found
 
@@ -86,7 +97,7 @@ def _add_fields(node: dict[str, Node], found: list[Use], below: list[Node]) -> N
         elif isinstance(value, dict) and key in _CHOSEN_KEYS:
             for label, text in value.items() if key in ("labels", "annotations") else ():
                 if as_text(text) and label in _LABELS:
-                    found.append(Use(_LABELS[label], as_text(text), text))
+                    found.append(Use(_LABELS[label], as_text(text), text, str(label)))
                 if as_text(text) and key == "labels":
                     found.append(Use(LABELS, as_text(text), text, str(label)))
             below += value.values()

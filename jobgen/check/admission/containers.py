@@ -206,7 +206,7 @@ def _validate_name_and_image(container: Fields, names: set[str], parent: str, po
     elif type(image) is str and image.strip() != image and image.strip(_SPACE) != image:
         node = container["image"]
         fix = ((FixStep("set", node, image.strip(_SPACE)),), True)
-        message = f"the image `{image}` starts or ends with whitespace; delete the whitespace"
+        message = f"the image `{image}` starts or ends with whitespace; delete it"
         pod.report("image-name-whitespace", message, node, fix)
 
 

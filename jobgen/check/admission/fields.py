@@ -66,11 +66,11 @@ class Validation(NamedTuple):
     name: str = ""
     needs_images: bool = True
     is_template: bool = False
-    """Whether the API server validates the template itself, before there are pods."""
+    """True if the API server validates the template itself, before there are pods."""
     pod_count: int = 0
     """The number of pods whose names end in their index; `name` is that of the last one."""
     drops_nulls: bool = False
-    """Whether the API server has dropped null from mappings, as it does in custom resources."""
+    """True if the API server has dropped null from mappings, as it does in custom resources."""
 
     def report(
         self,
@@ -123,14 +123,14 @@ class Validation(NamedTuple):
         self.report(self.subject.unsupported, describe(known), value, suggest_value(value, known), evidence)
 
     def has_name(self, name: str) -> bool:
-        """Return whether a pod of the template has this name."""
+        """Return True if a pod of the template has this name."""
         base, _, index = name.rpartition("-")
         if self.pod_count and base == self.name.rpartition("-")[0]:
             return index in {str(number) for number in range(min(self.pod_count, _MAX_NAMES))}
         return name == self.name
 
     def is_true(self, field: str) -> bool:
-        """Return whether a field of the pod spec is true."""
+        """Return True if a field of the pod spec is true."""
         return value_of(self.spec.get(field)) is True
 
     def iter_containers(self, *fields: str) -> Iterator[Fields]:
@@ -360,7 +360,7 @@ def choice(what: str, field: str, *values: str) -> Check:
 
 
 def is_empty(value: Node) -> bool:
-    """Return whether Kubernetes treats a value as not set; 0 and false are values."""
+    """Return True if Kubernetes treats a value as not set; 0 and false are values."""
     found: Any = value_of(value)
     return found is None or found in ("", [], {})
 
@@ -371,7 +371,7 @@ def list_set_keys(owner: Fields, names: Container[str]) -> list[str]:
 
 
 def is_set(value: Node) -> bool:
-    """Return whether a value is present and not null."""
+    """Return True if a value is present and not null."""
     return value is not None and not (type(value) is TracedScalar and value.value is None)
 
 

@@ -89,7 +89,7 @@ def validate_finalizers(key: str, value: Node, owner: Fields, pod: Validation) -
 
 
 def _is_finalizer(text: str) -> bool:
-    """Return whether a text can be a finalizer of Kubernetes' own kinds: a name with a domain, or a standard one."""
+    """Return True if a text can be a finalizer of Kubernetes' own kinds: a name with a domain, or a standard one."""
     return is_label_key(text) and ("/" in text or text == "kubernetes" or text in _DELETION_FINALIZERS)
 
 
@@ -106,9 +106,9 @@ class MetadataFormat(NamedTuple):
     name: NameFormat = SUBDOMAIN_NAME
     is_namespaced: bool = True
     qualifies_finalizers: bool = False
-    """Whether a finalizer needs a domain, as in most of Kubernetes' own kinds."""
+    """True if a finalizer needs a domain, as in most of Kubernetes' own kinds."""
     keeps_generation: bool = False
-    """Whether the API server keeps `generation`, so that it must not be negative."""
+    """True if the API server keeps `generation`, so that it must not be negative."""
 
 
 def validate_object_metadata(metadata: Node, kind: MetadataFormat | None = None) -> list[Problem]:

@@ -44,63 +44,63 @@ def _matcher(pattern: str, longest: int = 1 << 30) -> Callable[[str], bool]:
 
 
 is_dns_label = _matcher(_LABEL, 63)
-"""Whether a text can be the name of a container, a volume or a namespace."""
+"""True if a text can be the name of a container, a volume or a namespace."""
 is_dns_subdomain = _matcher(rf"{_LABEL}(?:\.{_LABEL})*", MAX_SUBDOMAIN)
-"""Whether a text can be the name of an object of most kinds."""
+"""True if a text can be the name of an object of most kinds."""
 is_path_segment = _matcher(r"(?!\.\.?\Z)[^/%]*")
-"""Whether a text can be the name of a role, which may have any character that a path segment may have."""
+"""True if a text can be the name of a role, which may have any character that a path segment may have."""
 is_env_name = _matcher(r"[ -<>-~]+")
-"""Whether a text can be the name of a variable, by the relaxed rule of Kubernetes 1.32 and later."""
+"""True if a text can be the name of a variable, by the relaxed rule of Kubernetes 1.32 and later."""
 is_config_key = _matcher(r"(?!\.\.|\.\Z)[-._a-zA-Z0-9]+", 253)
-"""Whether a text can be a key of a ConfigMap or a Secret."""
+"""True if a text can be a key of a ConfigMap or a Secret."""
 _is_service_name = _matcher(r"[a-z0-9](?:-?[a-z0-9])*", 15)
 _is_http_path = _matcher(r"[A-Za-z0-9/\-._~%!$&'()*+,;=:]+")
 is_header_name = _matcher(r"[-A-Za-z0-9]+")
-"""Whether a text can be the name of an HTTP header."""
+"""True if a text can be the name of an HTTP header."""
 is_sysctl_name = _matcher(r"(?:[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?[./])*[a-z0-9](?:[-_a-z0-9]*[a-z0-9])?", 253)
-"""Whether a text can be the name of a kernel parameter, with `.` or `/` between its parts."""
+"""True if a text can be the name of a kernel parameter, with `.` or `/` between its parts."""
 
 
 @_cache_result
 def is_dns_label_1035(text: str) -> bool:
-    """Return whether a text can be the name of a Service before Kubernetes 1.34: a label that starts with a letter."""
+    """Return True if a text can be the name of a Service before Kubernetes 1.34: a label that starts with a letter."""
     return is_dns_label(text) and not text[0].isdigit()
 
 
 @_cache_result
 def is_search_domain(text: str) -> bool:
-    """Return whether a text can be in a DNS search list, where underscores and a trailing dot are valid."""
+    """Return True if a text can be in a DNS search list, where underscores and a trailing dot are valid."""
     domain = text.removesuffix(".")
     return text == "." or (len(domain) <= 253 and _search_domain.fullmatch(domain) is not None)
 
 
 @_cache_result
 def is_label_key(text: str) -> bool:
-    """Return whether a text can be the key of a label, which is a qualified name."""
+    """Return True if a text can be the key of a label, which is a qualified name."""
     prefix, slash, name = text.rpartition("/")
     return (not slash or is_dns_subdomain(prefix)) and len(name) <= 63 and _label_name.fullmatch(name) is not None
 
 
 @_cache_result
 def is_annotation_key(text: str) -> bool:
-    """Return whether a text can be the key of an annotation: a label key, with uppercase letters anywhere."""
+    """Return True if a text can be the key of an annotation: a label key, with uppercase letters anywhere."""
     return is_label_key(text.lower())
 
 
 @_cache_result
 def is_label_value(text: str) -> bool:
-    """Return whether a text can be the value of a label."""
+    """Return True if a text can be the value of a label."""
     return not text or (len(text) <= 63 and _label_name.fullmatch(text) is not None)
 
 
 def is_port_name(text: str) -> bool:
-    """Return whether a text can be the name of a port, which is an IANA service name."""
+    """Return True if a text can be the name of a port, which is an IANA service name."""
     return _is_service_name(text) and not text.replace("-", "").isdigit()
 
 
 @_cache_result
 def is_strict_env_name(text: str) -> bool:
-    """Return whether a text can be the name of a variable before Kubernetes 1.32."""
+    """Return True if a text can be the name of a variable before Kubernetes 1.32."""
     return is_config_key(text) and not text[0].isdigit()
 
 
@@ -112,7 +112,7 @@ def mask_trailing_dash(text: str) -> str:
 
 
 def is_ip_address(text: str) -> bool:
-    """Return whether a text is an IP address, without a zone, leading zeros, or IPv4 inside IPv6."""
+    """Return True if a text is an IP address, without a zone, leading zeros, or IPv4 inside IPv6."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -121,12 +121,12 @@ def is_ip_address(text: str) -> bool:
 
 
 def is_driver_name(text: str) -> bool:
-    """Return whether a text can be the name of a driver of volumes or devices, which may have uppercase letters."""
+    """Return True if a text can be the name of a driver of volumes or devices, which may have uppercase letters."""
     return len(text.encode(errors="replace")) <= 63 and is_dns_subdomain(text.lower())
 
 
 def has_backsteps(path: str) -> bool:
-    """Return whether a path contains a `..` step."""
+    """Return True if a path contains a `..` step."""
     return ".." in path and ".." in path.split("/")
 
 
@@ -136,7 +136,7 @@ def generate_name(prefix: str) -> str:
 
 
 def is_domain_prefixed_path(text: str) -> bool:
-    """Return whether a text is a domain and a path, such as `example.com/controller`."""
+    """Return True if a text is a domain and a path, such as `example.com/controller`."""
     domain, _, path = text.partition("/")
     return is_dns_subdomain(domain) and _is_http_path(path)
 
@@ -147,13 +147,13 @@ class NameFormat(NamedTuple):
     is_valid: Callable[[str], bool]
     hint: str
     is_prefix: Callable[[str], bool] | None = None
-    """Whether a text can be `generateName`, if that differs from a name with its last dash replaced."""
+    """A test of `generateName`, where it differs from that of a name with its last dash replaced."""
 
     names_only: bool = False
-    """Whether the API server validates the name, which may be generated, and not `generateName`."""
+    """True if the API server validates the name, which may be generated, and not `generateName`."""
 
     def accepts_prefix(self, text: str, *, named: bool = False) -> bool:
-        """Return whether a text can be `generateName`, and without a name, whether the generated name is valid."""
+        """Return True if a text can be `generateName`, and without a name, whether the generated name is valid."""
         is_prefix = self.is_prefix or (lambda prefix: self.is_valid(mask_trailing_dash(prefix)))
         return (self.names_only or is_prefix(text)) and (named or self.is_valid(generate_name(text)))
 

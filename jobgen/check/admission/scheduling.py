@@ -284,7 +284,7 @@ _check_resource_claim = fields(
 class ResourceClass(Enum):
     """How Kubernetes counts a resource."""
 
-    NATIVE = "may be overcommitted"
+    NATIVE = "can be overcommitted"
     EXTENDED = "whole and never overcommitted"
     HUGEPAGES = "in pages and never overcommitted"
     UNKNOWN = "not a resource of containers"
@@ -306,7 +306,7 @@ def _classify_resource(name: str) -> ResourceClass:
 
 
 def is_container_resource(name: str) -> bool:
-    """Return whether containers can request a resource."""
+    """Return True if containers can request a resource."""
     return _classify_resource(name) is not _UNKNOWN
 
 

@@ -62,7 +62,7 @@ def _check_profile(profile: Fields, key: Node, pod: Validation) -> None:
     elif key == "seccompProfile":
         validate_local_path("localhostProfile", path, profile, pod)
     elif type(found := value_of(path)) is str and found != found.strip():
-        pod.report(_PROFILE_RULE, f"the profile `{found}` starts or ends with whitespace; delete the whitespace", path)
+        pod.report(_PROFILE_RULE, f"the profile `{found}` starts or ends with whitespace; delete it", path)
     elif type(found) is str and len(found) > 4095:
         pod.report(_PROFILE_RULE, f"`localhostProfile` must have at most 4095 characters, got {len(found)}", path)
 
@@ -119,7 +119,8 @@ def _is_windows_user(name: str) -> bool:
 def _validate_credential_spec(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     found = value_of(value)
     if type(found) is str and not 0 < len(found.encode(errors="replace")) <= _MAX_CREDENTIAL_BYTES:
-        message = f"`{key}` has `{len(found)}` characters, but must have 1 to {_MAX_CREDENTIAL_BYTES} bytes"
+        size = len(found.encode(errors="replace"))
+        message = f"`{key}` has `{size}` bytes, but must have 1 to {_MAX_CREDENTIAL_BYTES}"
         pod.report(_WINDOWS_RULE, message, value)
 
 

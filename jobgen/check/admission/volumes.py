@@ -132,7 +132,9 @@ def _validate_mount_options(mount: Fields, container: Fields, pod: Validation) -
         if value_of(mount.get("readOnly")) is not True:
             pod.report(_MOUNT_RULE, f"`recursiveReadOnly` is `{mode}`, which requires `readOnly` to be true", recursive)
         if as_text(propagation) not in ("", "None"):
-            message = f"`recursiveReadOnly` is `{mode}`, which excludes `mountPropagation`; delete one of them"
+            message = (
+                f"`recursiveReadOnly` is `{mode}`, which cannot be combined with `mountPropagation`; delete one of them"
+            )
             pod.report(_MOUNT_RULE, message, recursive)
 
 

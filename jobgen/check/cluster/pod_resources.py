@@ -36,7 +36,7 @@ class ContainerResources(NamedTuple):
     limits: Amounts
     is_init: bool = False
     is_sidecar: bool = False
-    """Whether it is an init container that runs as long as the pod."""
+    """True if it is an init container that runs as long as the pod."""
 
     @property
     def name(self) -> str:
@@ -56,11 +56,11 @@ class PodResources(NamedTuple):
     requests: Amounts
     limits: Amounts
     has_own: bool
-    """Whether the pod itself sets resources, so that its containers need none."""
+    """True if the pod itself sets resources, so that its containers need none."""
 
     @property
     def is_best_effort(self) -> bool:
-        """Whether no container and not the pod has a request or limit of CPU or memory."""
+        """Return True if no container and not the pod has a request or limit of CPU or memory."""
         every = (self.requests, self.limits, *(each for one in self.containers for each in (one.requests, one.limits)))
         return not any(amounts[name].milli for amounts in every for name in _POD_LEVEL_RESOURCES if name in amounts)
 

@@ -52,17 +52,20 @@ class BrokenReference(NamedTuple):
 
 
 def find_broken_references(manifest: Manifest, state: ClusterState) -> Iterator[BrokenReference]:
-    """Find references to objects that do not exist, of kinds that the repository holds completely."""
+    """Find references to objects that do not exist, of kinds that the repository holds completely.
+
+    The keys of a Secret that the repository has are known in any case.
+    """
     wanted = frozenset(state.cluster.complete)
     seen: set[int] = set()
     for reference in list_references(manifest):
         name = as_text(reference.node)
-        if not name or reference.kind not in wanted or _exists_always(reference.kind, name):
+        if not name or reference.kind not in wanted | {"Secret"} or _exists_always(reference.kind, name):
             continue
         namespace = manifest.namespace if reference.namespace is None else reference.namespace
         found = (reference.kind, "" if reference.kind in CLUSTER_KINDS else namespace, name)
         if not state.has_object(found):
-            if id(reference.node) not in seen:
+            if reference.kind in wanted and id(reference.node) not in seen:
                 yield BrokenReference(reference.node, _explain_missing(*found, state))
             seen.add(id(reference.node))
             continue

@@ -95,6 +95,12 @@ _RUNTIME_KINDS = ("ClusterTrainingRuntime", "TrainingRuntime")
 _KEYED_KINDS = frozenset(("ConfigMap", "Secret"))
 """Kinds whose keys other objects refer to."""
 
+SECRET_KINDS = frozenset(("ExternalSecret", "SealedSecret", "Secret"))
+"""Kinds whose objects say which keys a Secret has."""
+
+_ADDING = ("Merge", "None")
+"""How External Secrets treats a Secret that something else creates."""
+
 _CREATING_KINDS = frozenset(("AppWrapper", "Certificate", "ExternalSecret", "Profile", "SealedSecret", "StatefulSet"))
 """Kinds from whose objects controllers create objects that others refer to."""
 
@@ -110,6 +116,8 @@ class ClusterState(NamedTuple):
     quotas: Mapping[str, tuple[Mapping[str, Node], ...]]
     keys: Mapping[Name, frozenset[str] | None]
     """All known objects; the keys of ConfigMaps and Secrets if they are known."""
+    secret_namespaces: frozenset[str] = frozenset()
+    """The namespaces that have Secrets whose keys are known."""
     default_priority: str = ""
     default_storage: str = ""
     claim_templates: Mapping[tuple[str, str], Mapping[str, Node]] = MappingProxyType({})
@@ -129,7 +137,7 @@ class ClusterState(NamedTuple):
     @property
     def namespaces(self) -> frozenset[str]:
         """The namespaces that restrict their objects."""
-        return frozenset((*self.levels, *self.limit_ranges, *self.quotas))
+        return frozenset((*self.levels, *self.limit_ranges, *self.quotas)) | self.secret_namespaces
 
     def has_object(self, name: Name) -> bool:
         """Return True if an object is known, or a claim that a StatefulSet creates."""
@@ -142,7 +150,7 @@ class ClusterState(NamedTuple):
 
 def list_kinds_to_read(parts: Iterable[StatePart], *, with_references: bool) -> frozenset[str]:
     """Return the kinds of objects that the state needs as a whole; of others, it needs the names."""
-    kinds = _DECIDING_KINDS | (_KEYED_KINDS | _CREATING_KINDS if with_references else frozenset())
+    kinds = _DECIDING_KINDS | SECRET_KINDS | (_KEYED_KINDS | _CREATING_KINDS if with_references else frozenset())
     return kinds.union(*(part.list_kinds() for part in parts))
 
 
@@ -155,10 +163,15 @@ def build_state(
     """
     known = replace_exported(exported, own)
     keys: dict[Name, frozenset[str] | None] = dict.fromkeys(names)
+    defined: dict[Name, frozenset[str] | None] = {}
     found: dict[str, list[Mapping[str, Node]]] = {}
     for obj in known:
-        keys.update(_list_names(obj))
+        for name, some in _list_names(obj).items():
+            others = defined.get(name, some)
+            # Two objects can make one Secret: it has the keys of both.
+            defined[name] = None if some is None or others is None else some | others
         found.setdefault(name_object(obj)[0], []).append(obj)
+    keys.update(defined)
     levels: dict[str, tuple[tuple[Level, Node], ...]] = {}
     for obj in found.get("Namespace", ()):
         labels = as_mapping(get_path(obj, "metadata", "labels"))
@@ -177,6 +190,7 @@ def build_state(
         _group_by_namespace(found.get("LimitRange", ()), MAX_LIMITING_AMOUNTS, left_out),
         _group_by_namespace(found.get("ResourceQuota", ()), MAX_QUOTA_AMOUNTS, left_out),
         keys,
+        secret_namespaces=frozenset(place for (kind, place, _), some in keys.items() if kind == "Secret" and some),
         default_priority=next((name_object(obj)[2] for obj in priorities), ""),
         default_storage=next((name_object(obj)[2] for obj in storages), ""),
         claim_templates={name_object(obj)[1:]: obj for obj in found.get("ResourceClaimTemplate", ())},
@@ -222,13 +236,16 @@ def _list_names(obj: Mapping[str, Node]) -> dict[Name, frozenset[str] | None]:
     found: dict[Name, frozenset[str] | None] = {(kind, namespace, name): None}
     if kind in _KEYED_KINDS:
         fields = (obj.get("data"), obj.get("stringData"), obj.get("binaryData"))
-        found[(kind, namespace, name)] = frozenset(str(key) for field in fields for key in as_mapping(field))
+        keys = frozenset(str(key) for field in fields for key in as_mapping(field))
+        # Something else fills a Secret that is empty here.
+        found[(kind, namespace, name)] = keys if keys or kind != "Secret" else None
     elif is_app_wrapper(obj):
         for _, inner in list_wrapped_objects(obj):
             found.update(_list_names(inner))
     elif kind in ("ExternalSecret", "SealedSecret"):
         target = as_text(as_mapping(spec.get("target")).get("name"))
-        found["Secret", namespace, target or name] = None
+        list_keys = _list_external_keys if kind == "ExternalSecret" else _list_sealed_keys
+        found["Secret", namespace, target or name] = list_keys(spec)
     elif kind == "Profile":
         # Kubeflow creates the namespace of a user, with two accounts.
         found["Namespace", "", name] = None
@@ -236,6 +253,22 @@ def _list_names(obj: Mapping[str, Node]) -> dict[Name, frozenset[str] | None]:
     elif kind == "Certificate":
         found["Secret", namespace, as_text(spec.get("secretName"))] = None
     return found
+
+
+def _list_external_keys(spec: Mapping[str, Node]) -> frozenset[str] | None:
+    """The keys that External Secrets writes; None if the store, another template or another Secret adds some."""
+    target = as_mapping(spec.get("target"))
+    template = as_mapping(target.get("template"))
+    if spec.get("dataFrom") or template.get("templateFrom") or as_text(target.get("creationPolicy")) in _ADDING:
+        return None
+    own = (as_text(as_mapping(item).get("secretKey")) for item in as_list(spec.get("data")))
+    return frozenset((*own, *map(str, as_mapping(template.get("data"))))) or None
+
+
+def _list_sealed_keys(spec: Mapping[str, Node]) -> frozenset[str] | None:
+    """The keys of a SealedSecret; None for the old form, which encrypts them, too."""
+    sealed = as_mapping(spec.get("encryptedData"))
+    return frozenset(map(str, (*sealed, *as_mapping(get_path(spec, "template", "data"))))) if sealed else None
 
 
 def _count_claims(obj: Mapping[str, Node]) -> Iterator[tuple[tuple[str, str], int]]:

@@ -37,7 +37,7 @@ def _check_components(manifest: Manifest) -> Violations:
         metadata = as_mapping(component.object.get("metadata"))
         namespace = as_text(metadata.get("namespace"))
         if namespace and manifest.namespace and namespace != manifest.namespace:
-            message = f"the namespace `{namespace}` differs from that of the AppWrapper, `{manifest.namespace}`"
+            message = f"the namespace `{namespace}` differs from the AppWrapper's, `{manifest.namespace}`"
             yield Violation(metadata["namespace"], f"{message}; remove it")
         yield from _check_pod_sets(component)
     count = sum(max(len(item.declared), len(list(find_wrapped_pods(item.object)))) for item in components)
@@ -57,7 +57,7 @@ def _check_pod_sets(component: _Component) -> Violations:
         path = as_text(pod_set.get("path"))
         node = pod_set.get("path") or pod_set
         if path in seen:
-            yield Violation(node, f"`{path}` is the path of an earlier pod set; remove one of them")
+            yield Violation(node, f"two pod sets have the path `{path}`; remove one of them")
             invalid = True
         elif not isinstance(as_mapping(follow_path(component.object, path)).get("spec"), dict):
             yield Violation(node, f"`{path}` leads to no pod template; write a path such as `template.spec.template`")

@@ -39,7 +39,7 @@ class Check(NamedTuple):
     until: str = ""
 
     def applies_to(self, version: str) -> bool:
-        """Return whether a version of the operator makes this check; without one, the newest is meant."""
+        """Return True if a version of the operator makes this check; without one, the newest is meant."""
         if not version:
             return not self.until
         return VersionRange(self.since, self.until).contains(version)
@@ -70,13 +70,13 @@ def list_checks_at(
 
 
 def is_since(manifest: Manifest, operator: str, since: str) -> bool:
-    """Return whether the declared version of an operator is `since` or later; without one, the newest is meant."""
+    """Return True if the declared version of an operator is `since` or later; without one, the newest is meant."""
     declared = str(manifest.cluster.operators.get(operator, ""))
     return not declared or is_version_since(declared, since)
 
 
 def is_version_since(text: str, since: str) -> bool:
-    """Return whether a version is `since` or later."""
+    """Return True if a version is `since` or later."""
     return parse_version(text) >= parse_version(since)
 
 
@@ -104,7 +104,7 @@ def spec_node(manifest: Manifest, name: str) -> Node:
 
 
 def is_gate_on(manifest: Manifest, gate: str) -> bool:
-    """Return whether the environment declares that a feature gate is on; Kueue has `featureGates` of its own, too."""
+    """Return True if the environment declares that a feature gate is on; Kueue has `featureGates` of its own, too."""
     cluster = manifest.cluster
     return gate in (cluster.feature_gates or ()) or as_mapping(cluster.kueue.get("featureGates")).get(gate) is True
 
@@ -212,7 +212,9 @@ def check_time_zone(manifest: Manifest) -> Violations:
     node = manifest.spec.get("timeZone")
     found = value_of(node)
     if isinstance(found, str) and not is_time_zone(found):
-        yield Violation(node, f"`{found}` is not a time zone; write one of the IANA database, such as `Europe/Berlin`")
+        yield Violation(
+            node, f"`{found}` is not a time zone; write a name from the IANA database, such as `Europe/Berlin`"
+        )
 
 
 # What the webhooks of operators fill in before the API server validates an object: fields that its schema requires.

@@ -177,7 +177,7 @@ def _check_failure_rules(manifest: Manifest) -> Violations:
             message = f"`{name}` is not a valid name of a rule; use at most {128} letters, digits, `_`, `,`"
             yield Violation(rule["name"], f"{message} and `:`, starting with a letter and ending with none of `,:`")
         if name in seen:
-            yield Violation(rule["name"], f"`{name}` is the name of an earlier rule; use another name")
+            yield Violation(rule["name"], f"two rules are named `{name}`; rename one of them")
         seen.update([name] if name else [])
         for _, node in iter_strings(rule.get("onJobFailureReasons")):
             yield from not_one_of("onJobFailureReasons", node, _REASONS, allow_empty=False)
@@ -263,7 +263,7 @@ def _check_volume_claims(manifest: Manifest) -> Violations:
         if not name:
             continue
         if name in seen:
-            yield Violation(node, f"`{name}` is the name of an earlier volume claim; use another name")
+            yield Violation(node, f"two volume claims are named `{name}`; rename one of them")
         seen.add(name)
         claim = f"{name}-{full_name(manifest)}"
         if not is_dns_subdomain(name):

@@ -373,7 +373,7 @@ def _check_ray_cluster(manifest: Manifest) -> Violations:
         message = f'a {manifest.kind_name} with a queue can scale only with the annotation `{_ELASTIC}: "true"`'
         yield Violation(cluster["enableInTreeAutoscaling"], f"{message}; add it, or remove autoscaling")
     if 1 + len(groups) > _max_pod_sets(manifest):
-        message = f"`workerGroupSpecs` has {len(groups)} groups, but a workload of Kueue has room for"
+        message = f"`workerGroupSpecs` has {len(groups)} groups, but a Kueue workload can have at most"
         yield Violation(find_key(cluster, "workerGroupSpecs"), f"{message} {_max_pod_sets(manifest) - 1}")
     for group in groups:
         if as_text(group.get("groupName")) == "head":
@@ -383,7 +383,7 @@ def _check_ray_cluster(manifest: Manifest) -> Violations:
 def _check_replicated_jobs(manifest: Manifest) -> Violations:
     jobs = list(iter_mappings(manifest.spec.get("replicatedJobs")))
     if len(jobs) > _max_pod_sets(manifest):
-        message = f"`replicatedJobs` has {len(jobs)} items, but a workload of Kueue has room for"
+        message = f"`replicatedJobs` has {len(jobs)} items, but a Kueue workload can have at most"
         yield Violation(find_key(manifest.spec, "replicatedJobs"), f"{message} {_max_pod_sets(manifest)}")
 
 
@@ -417,8 +417,8 @@ Faults: TypeAlias = Iterator[Fault]
 _MESSAGES: Final[Mapping[str, str]] = {
     "resource-name": f"`{{name}}` is not a valid name of a resource; {LABEL_KEY}",
     "resource-twice": "`{name}` is covered more than once; remove it here, or in the other group",
-    "flavor-twice": "flavor `{name}` is in an earlier resource group, too; remove one of them",
-    "order": "`{name}` is where `coveredResources` has `{covered}`; use the same names and order",
+    "flavor-twice": "flavor `{name}` is also in an earlier resource group; remove one of them",
+    "order": "`{name}` is listed where `coveredResources` has `{covered}`; use the same names in the same order",
     "negative": "`{field}` of `{name}` must not be negative, got `{value}`",
     "lends-too-much": "`lendingLimit` of `{name}` is `{value}`, but `nominalQuota` is `{most}`; use at most that",
     "no-parent": "`{field}` of `{name}` requires `{parent}`; set it, or remove the limit",
@@ -444,7 +444,7 @@ _MESSAGES: Final[Mapping[str, str]] = {
     "label-value": f"label `{{key}}` has the invalid value `{{value}}`; {LABEL_VALUE}",
     "taint-key": f"`{{key}}` is not a valid key of a taint; {LABEL_KEY}",
     "taint-value": f"`{{value}}` is not a valid value of a taint; {LABEL_VALUE}",
-    "taint-twice": "`{key}` with effect `{effect}` is an earlier taint; remove one of them",
+    "taint-twice": "two taints have the key `{key}` and the effect `{effect}`; remove one of them",
 }
 # The first version of Kueue that reports a fault, and the first that does not.
 _VERSIONS: Final[Mapping[str, tuple[str, str]]] = {

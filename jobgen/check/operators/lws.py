@@ -87,7 +87,7 @@ def _check_rollout(manifest: Manifest) -> Violations:
             counts[name] = as_integer(node)
     yield from out_of_bounds("partition", config.get("partition"), 0)
     if list(counts.values()) == [0, 0] and replicas:
-        message = "`maxUnavailable` and `maxSurge` are both 0, so that nothing can be updated; raise one of them"
+        message = "`maxUnavailable` and `maxSurge` are both 0, so nothing can be updated; raise one of them"
         yield Violation(field_node(config, "maxUnavailable") or field_node(config, "maxSurge"), message)
 
 

@@ -125,7 +125,7 @@ class _RayCluster(NamedTuple):
     spec: Mapping[str, Node]
     manifest: Manifest
     has_owner: bool
-    """Whether a RayJob or a RayService creates the cluster."""
+    """True if a RayJob or a RayService creates the cluster."""
 
     @property
     def head(self) -> _Group:
@@ -154,7 +154,7 @@ class _RayCluster(NamedTuple):
 
     @property
     def enables_autoscaler_v2(self) -> bool:
-        """Whether a field or a variable of the head enables version 2 of the autoscaler."""
+        """Return True if a field or a variable of the head enables version 2 of the autoscaler."""
         variable = _find_variable(self.head.container, _AUTOSCALER_V2)
         return self.has_autoscaler_v2 or (variable is not None and as_text(variable.get("value")) in ("1", "true"))
 
@@ -192,7 +192,7 @@ def _check_group_names(cluster: _RayCluster) -> Violations:
     seen: set[str] = set()
     for group in cluster.workers:
         if group.name and group.name in seen:
-            message = f"`{group.name}` is the name of an earlier worker group; the webhook of KubeRay rejects this, and"
+            message = f"two worker groups are named `{group.name}`; the webhook of KubeRay rejects this, and"
             yield Violation(group.data["groupName"], f"{message} without it both share their pods; use another name")
         seen.add(group.name)
 

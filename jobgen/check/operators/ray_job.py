@@ -192,7 +192,7 @@ def _check_deletion_rules(job: _RayJob, rules: list[Mapping[str, Node]]) -> Viol
         status = f"{field}: {as_text(condition[field])}"
         known = times.setdefault(status, {})
         if policy in known:
-            yield Violation(rule["policy"], f"`{policy}` for `{status}` is in an earlier rule, too; remove one of them")
+            yield Violation(rule["policy"], f"`{policy}` for `{status}` is also in an earlier rule; remove one of them")
         else:
             known[policy] = condition
     for status, known in times.items():

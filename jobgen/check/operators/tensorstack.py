@@ -33,12 +33,12 @@ def _check_shape(manifest: Manifest) -> Violations:
     moved = _OLD_FIELDS.get(manifest.kind_name, {})
     old = [key for key in manifest.spec if key in moved]
     if old and "replicaSpecs" not in manifest.spec:
-        verb = "are" if len(old) > 1 else "is"
-        message = f"{join_names(old, 'and')} {verb} of the shape that {manifest.kind_name} had before March 2025"
+        verb = "belong" if len(old) > 1 else "belongs"
+        message = f"{join_names(old, 'and')} {verb} to the format that {manifest.kind_name} had before March 2025"
         yield Violation(old[0], f"{message}; a newer platform requires `replicaSpecs`")
         return
     for key in old:
-        yield Violation(key, f"`{key}` is a field of {manifest.kind_name} before March 2025; use `{moved[key]}` now")
+        yield Violation(key, f"`{key}` was a field of {manifest.kind_name} before March 2025; use `{moved[key]}`")
 
 
 def _check_replica_specs(manifest: Manifest) -> Violations:
@@ -64,7 +64,7 @@ def _check_launched_roles(manifest: Manifest) -> Violations:
         names = [as_text(container.get("name")) for container in containers]
         if as_text(spec.get("type")) == "worker" and "worker" not in names:
             node = containers[0].get("name") if containers else find_key(spec, "template") or spec
-            message = f"the workers of {add_article(manifest.kind_name)} require a container `worker`; name it so"
+            message = f"the workers of {add_article(manifest.kind_name)} need a container named `worker`; rename it"
             yield Violation(node, message)
     # Another type is reported on its own.
     if manifest.kind_name == "ColossalAIJob" and {as_text(spec.get("type")) for spec in specs} == {"worker"}:

@@ -133,7 +133,7 @@ def _check_tasks(manifest: Manifest) -> Violations:
             yield Violation(place, f"task `{task.name}` requires `template` with the containers of its pods; set it")
         if task.name in seen:
             node = field_node(task.data, "name") or task.data
-            yield Violation(node, f"`{task.name}` is the name of an earlier task; use another name")
+            yield Violation(node, f"two tasks are named `{task.name}`; rename one of them")
         seen.add(task.name)
 
 
@@ -183,9 +183,9 @@ def _check_policy(manifest: Manifest, policy: Mapping[str, Node], seen: dict[str
         yield Violation(policy["exitCode"], "`event` and `exitCode` are mutually exclusive; write two policies")
     elif code is not None:
         if not code:
-            yield Violation(policy["exitCode"], "`exitCode` is `0`, which is no failure; use another code")
+            yield Violation(policy["exitCode"], "`exitCode` is `0`, which means success; use another code")
         elif code in codes:
-            yield Violation(policy["exitCode"], f"`exitCode: {code}` is in an earlier policy, too; remove one of them")
+            yield Violation(policy["exitCode"], f"`exitCode: {code}` is also in an earlier policy; remove one of them")
         codes.add(code)
     elif not events:
         yield Violation(policy or find_key(manifest.object, "spec"), "a policy requires `event` or `exitCode`; set one")
@@ -203,7 +203,7 @@ def _check_events(
         if event in ("PodRunning", "OutOfSync", "CommandIssued") or not has_schema:
             yield from not_one_of("event", node, _EVENTS)
         if event in seen:
-            yield Violation(node, f"event `{event}` is in an earlier policy, too; remove one of them")
+            yield Violation(node, f"event `{event}` is also in an earlier policy; remove one of them")
     known = _since(manifest, _ACTIONS)
     if is_set(policy.get("action")):
         yield from not_one_of("action", policy["action"], known, allow_empty=False)
@@ -224,14 +224,14 @@ def _check_mpi_task(role: str) -> FindViolations:
     def find(manifest: Manifest) -> Violations:
         plugins = as_mapping(manifest.spec.get("plugins"))
         names = [task.name for task in _list_tasks(manifest)]
-        if "mpi" in plugins and names and (wanted := _find_argument(plugins["mpi"], role)) not in names:
+        if "mpi" in plugins and names and (wanted := find_argument(plugins["mpi"], role)) not in names:
             message = f"the plugin `mpi` requires a task `{wanted}`; add it, or name one with `--{role}=`"
             yield Violation(find_key(plugins, "mpi"), message + did_you_mean(wanted, names))
 
     return find
 
 
-def _find_argument(arguments: Node, name: str) -> str:
+def find_argument(arguments: Node, name: str) -> str:
     """Return the value of a flag, or its default, which is its name."""
     texts = [as_text(node) for node in as_list(arguments)]
     for index, text in enumerate(texts):
@@ -246,7 +246,7 @@ def _check_volumes(manifest: Manifest) -> Violations:
     for volume in iter_mappings(manifest.spec.get("volumes")):
         path, claim = as_text(volume.get("mountPath")), as_text(volume.get("volumeClaimName"))
         if path and path in seen:
-            yield Violation(volume["mountPath"], f"`{path}` is the path of an earlier volume; use another path")
+            yield Violation(volume["mountPath"], f"two volumes are mounted at `{path}`; change one of the paths")
         seen.add(path)
         if not claim and not is_set(volume.get("volumeClaim")):
             yield Violation(volume, f"the volume at `{path}` requires `volumeClaim` or `volumeClaimName`; set one")

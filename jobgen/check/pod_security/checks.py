@@ -143,7 +143,7 @@ class _Pod(NamedTuple):
         return [("the pod", self.context), *((container.name, container.context) for container in self.containers)]
 
     def is_exempt(self, minor: int) -> bool:
-        """Return whether a check about Linux does not apply, because the pod declares Windows; from 1.25 on."""
+        """Return True if a check about Linux does not apply, because the pod declares Windows; from 1.25 on."""
         return minor >= 25 and as_text(get_path(self.spec, "os", "name")) == "windows"
 
     def require(self, field: str, missing: str, remedy: str) -> Iterator[Breach]:
@@ -188,7 +188,7 @@ def _check_host_ports(pod: _Pod, minor: int) -> Iterator[Breach]:
         for port in iter_mappings(container.data.get("ports")):
             number = as_integer(port.get("hostPort"))
             if number:
-                fault = f"{container.name} takes the `hostPort` `{number}`"
+                fault = f"{container.name} uses the `hostPort` `{number}`"
                 yield Breach(port["hostPort"], fault, "remove it, and use a Service")
 
 

@@ -34,6 +34,8 @@ class Violation(NamedTuple):
     node: Node
     message: str
     related: tuple[tuple[Node, str], ...] = ()
+    """Other nodes that the message is about. One without a text is a value that the node is compared with: if it is in
+    the job and the node is in an overlay, the finding stands there; otherwise it is not shown."""
     severity: Severity | None = None
     fix_steps: tuple[FixStep, ...] = ()
     safe: bool = True

@@ -137,7 +137,7 @@ def _read_pem(written: str) -> list[_PemBlock]:
 
 
 def _is_der_sequence(content: bytes) -> bool:
-    """Return whether bytes are one sequence of DER, as certificates and requests are, and nothing else."""
+    """Return True if bytes are one sequence of DER, as certificates and requests are, and nothing else."""
     if len(content) < 2 or content[0] != 0x30:
         return False
     size, start = content[1], 2

@@ -30,7 +30,7 @@ def parse_cidr(text: str) -> Network | None:
 
 
 def is_sloppy_address(text: str) -> bool:
-    """Return whether a text is an IP address if leading zeros are ignored."""
+    """Return True if a text is an IP address, apart from leading zeros."""
     try:
         address = ip_address(_remove_zeros(text))
     except ValueError:
@@ -39,7 +39,7 @@ def is_sloppy_address(text: str) -> bool:
 
 
 def is_canonical_address(text: str) -> bool:
-    """Return whether a text is an IP address in its canonical form."""
+    """Return True if a text is an IP address in its canonical form."""
     return is_ip_address(text) and str(ip_address(text)) == text
 
 

@@ -186,7 +186,7 @@ def validate_review_versions(field: str, owner: Fields, place: Node, run: Valida
     seen: set[str] = set()
     for found, item in versions:
         if found in seen:
-            run.report("duplicate-item", f"`{found}` is twice in `{field}`; remove one of them", item)
+            run.report("duplicate-item", f"`{found}` is listed twice in `{field}`; remove one of them", item)
         elif not is_dns_label_1035(found):
             run.invalid(f"`{found}` is not a version; {DNS_LABEL_1035}", item)
         seen.add(found)
@@ -203,7 +203,7 @@ def _validate_resource_names(key: str, value: Node, owner: Fields, run: Validati
         if not is_path_segment(found):
             run.report("invalid-name", f"`{found}` is not a valid name of a resource; {PATH_SEGMENT}", item)
         if found in seen:
-            run.report("duplicate-item", f"`{found}` is twice in `{key}`; remove one of them", item)
+            run.report("duplicate-item", f"`{found}` is listed twice in `{key}`; remove one of them", item)
         seen.add(found)
 
 
@@ -325,7 +325,7 @@ def _check_mutations(policy: Fields, place: Node, run: Validation) -> None:
         kind = as_text(item.get("patchType"))
         for name, (field, result) in _RESULTS.items() if kind in _RESULTS else ():
             if name != kind and is_set(item.get(field)):
-                message = f"`{field}` has no place beside `patchType: {kind}`; remove one of them"
+                message = f"`{field}` cannot be set with `patchType: {kind}`; remove one of them"
                 run.report("invalid-form", message, get_key(item, field))
             elif name == kind and not is_set(item.get(field)):
                 run.report_missing(f"`patchType: {kind}`", item, field, node)
@@ -342,7 +342,7 @@ def _check_actions(binding: Fields, place: Node, run: Validation) -> None:
     actions = [found for found, _ in iter_texts(binding.get("validationActions"))]
     nodes = dict(reversed(list(iter_texts(binding.get("validationActions")))))
     if {"Deny", "Warn"} <= nodes.keys():
-        message = "`Deny` and `Warn` exclude each other, because a denial is shown anyway; remove one"
+        message = "`Deny` and `Warn` cannot be combined, because a denial is shown anyway; remove one"
         last = max((found for found in nodes if found != "Audit"), key=actions.index)
         run.invalid(message, nodes[last])
     if not actions:

@@ -59,7 +59,7 @@ _taints = items("a taint", _TAINT, "key", choice("a taint", "effect", "NoSchedul
 
 
 def _has_time(value: Node) -> bool:
-    """Return whether a time is set, and not Go's zero."""
+    """Return True if a time is set, and not Go's zero."""
     found = as_text(value)
     return bool(found) and not found.startswith("0001-01-01T00:00:00")
 

@@ -93,7 +93,7 @@ def _read_value(key: str, data: Fields, texts: Fields) -> bytes | None:
 
 
 def _is_json_mapping(content: bytes) -> bool:
-    """Return whether Go reads a text as a JSON object; null is an empty one."""
+    """Return True if Go reads a text as a JSON object; null is an empty one."""
     text = content.decode(errors="replace")
     try:
         found = json.loads(text, parse_int=_parse_number, parse_float=_parse_number, parse_constant=_refuse)

@@ -92,7 +92,7 @@ def validate_description(schema: Fields, key: Node, *, has_status: bool, run: Va
     if value_of(schema.get("nullable")) is True:
         run.report("invalid-form", "`nullable` cannot be true at the root of a schema", schema["nullable"])
     if is_set(schema.get("additionalProperties")):
-        message = "`additionalProperties` has no place at the root of a schema; remove it"
+        message = "`additionalProperties` cannot be set at the root of a schema; remove it"
         run.report("invalid-form", message, get_key(schema, "additionalProperties"))
     if as_text(schema.get("type")) not in ("", "object"):
         run.invalid("`type` must be `object` at the root of a schema", schema["type"])
@@ -106,7 +106,7 @@ def _validate_node(schema: Fields, key: Node, place: _Place, run: Validation, *,
     properties = as_mapping(schema.get("properties"))
     extra = schema.get("additionalProperties")
     if properties and is_set(extra) and value_of(extra) is not True:
-        message = "`additionalProperties` and `properties` exclude each other; remove one of them"
+        message = "`additionalProperties` and `properties` cannot be combined; remove one of them"
         run.report("invalid-form", message, get_key(schema, "additionalProperties"))
     if isinstance(extra, dict):
         inner = place._replace(no_default="in the metadata of an object") if place.in_metadata else place
@@ -143,7 +143,7 @@ def _validate_keywords(schema: Fields, place: _Place, run: Validation) -> None:
         if value_of(schema.get(word)) is value:
             run.invalid(f"`{word}` cannot be {str(value).lower()}; {hint}", schema[word])
     if place.in_metadata and value_of(schema.get("x-kubernetes-embedded-resource")) is True:
-        message = "`x-kubernetes-embedded-resource` has no place in the metadata of an object; remove it"
+        message = "`x-kubernetes-embedded-resource` cannot be set in the metadata of an object; remove it"
         run.report("invalid-form", message, schema["x-kubernetes-embedded-resource"])
     _validate_map_type(schema, kind, run)
 
@@ -183,7 +183,7 @@ def _validate_type(schema: Fields, key: Node, run: Validation) -> None:
             node = schema["type"] if kind else schema[_EMBEDDED]
             run.invalid(f"`type` must be `object` in a schema with `{_EMBEDDED}`", node)
         if is_set(schema.get("additionalProperties")):
-            message = f"`additionalProperties` and `{_EMBEDDED}` exclude each other; remove one of them"
+            message = f"`additionalProperties` and `{_EMBEDDED}` cannot be combined; remove one of them"
             run.report("invalid-form", message, get_key(schema, "additionalProperties"))
         if not as_mapping(schema.get("properties")) and not _is_true(schema, _PRESERVE):
             message = f"`{_EMBEDDED}` requires `properties`, or `{_PRESERVE}: true`"
@@ -193,7 +193,7 @@ def _validate_type(schema: Fields, key: Node, run: Validation) -> None:
         run.report("missing-field", f"the schema of `{key}` requires `type`; set it", node)
     for word in (_PRESERVE, _EMBEDDED):
         if _is_true(schema, _INT_OR_STRING) and _is_true(schema, word):
-            run.report("invalid-form", f"`{word}` and `{_INT_OR_STRING}` exclude each other; remove one", schema[word])
+            run.report("invalid-form", f"`{word}` and `{_INT_OR_STRING}` cannot be combined; remove one", schema[word])
 
 
 def _validate_meta_fields(properties: Fields, run: Validation, *, is_root: bool) -> None:
@@ -209,7 +209,7 @@ def _validate_meta_fields(properties: Fields, run: Validation, *, is_root: bool)
     other = [word for word in metadata if word not in ("type", "properties") and not is_empty(metadata[word])]
     other += [name for name in known if name not in ("name", "generateName")]
     if other:
-        message = f"`{other[0]}` has no place in the schema of `metadata`; restrict only `name` and `generateName`"
+        message = f"`{other[0]}` cannot be set in the schema of `metadata`; restrict only `name` and `generateName`"
         run.report("invalid-form", message, other[0])
 
 
@@ -236,12 +236,12 @@ def _validate_inside(schema: Fields, run: Validation) -> None:
     for word in _FORBIDDEN_INSIDE:
         value = schema.get(word)
         if is_set(value) and value_of(value) is not False and not (is_empty(value) and word != "additionalProperties"):
-            message = f"`{word}` has no place in `allOf`, `anyOf`, `oneOf` and `not`; move it to the schema around"
+            message = f"`{word}` cannot be set in `allOf`, `anyOf`, `oneOf` or `not`; move it to the schema around"
             run.report("invalid-form", message, get_key(schema, word))
     _validate_alternatives(schema, run, is_outside=False)
     properties = as_mapping(schema.get("properties"))
     if "metadata" in properties:
-        message = "`metadata` has no place in `allOf`, `anyOf`, `oneOf` and `not`; remove it"
+        message = "`metadata` cannot be set in `allOf`, `anyOf`, `oneOf` or `not`; remove it"
         run.report("invalid-form", message, get_key(properties, "metadata"))
     for child in (*properties.values(), schema.get("items")):
         if isinstance(child, dict):
@@ -294,7 +294,7 @@ def _validate_list_keys(schema: Fields, items: Fields, key: Node, run: Validatio
     seen: set[str] = set()
     for found, node in keys:
         if found in seen:
-            run.report("duplicate-item", f"`{found}` is twice in `{_LIST_KEYS}`; remove one of them", node)
+            run.report("duplicate-item", f"`{found}` is listed twice in `{_LIST_KEYS}`; remove one of them", node)
         elif found not in properties:
             run.invalid(f"`{found}` in `{_LIST_KEYS}` is not a property of the items", node)
         else:
@@ -553,7 +553,7 @@ def _validate_selectable(version: Fields, schema: Fields, run: Validation) -> No
             message = f"`{path}` is not the path of a field of type string, boolean or integer outside of `metadata`"
             run.invalid(message, item["jsonPath"])
         elif path in seen:
-            message = f"`{path}` is twice in `selectableFields`; remove one of them"
+            message = f"`{path}` is listed twice in `selectableFields`; remove one of them"
             run.report("duplicate-item", message, item["jsonPath"])
         seen.add(path)
     if len(seen) > _MAX_SELECTABLE:
@@ -570,7 +570,7 @@ def _check_conversion(conversion: Fields, place: Node, run: Validation) -> None:
             validate_client(webhook, key, run)
         validate_review_versions("conversionReviewVersions", webhook, key, run)
     elif is_set(webhook.get("clientConfig")) or as_list(webhook.get("conversionReviewVersions")):
-        run.report("invalid-form", f"`webhook` has no place beside `strategy: {strategy}`; remove it", key)
+        run.report("invalid-form", f"`webhook` cannot be set with `strategy: {strategy}`; remove it", key)
 
 
 _COLUMN: Table = {

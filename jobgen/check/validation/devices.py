@@ -76,7 +76,7 @@ _TEMPLATE_METADATA: Table = {"labels": validate_labels, "annotations": validate_
 
 
 def is_qualified_name(name: str, *, needs_domain: bool = False) -> bool:
-    """Return whether a text can be the name of an attribute or a capacity: an identifier after an optional domain."""
+    """Return True if a text can be the name of an attribute or a capacity: an identifier after an optional domain."""
     parts = name.split("/")
     if len(parts) > 2:
         # The API server does not look at such names.
@@ -93,7 +93,7 @@ def twice(field: str, name: str = "name") -> tuple[str, str]:
 
 
 def is_flat(obj: Fields) -> bool:
-    """Return whether an object has an old version, in which the fields of requests and devices are at another place."""
+    """Return True if an object has an old version, in which the fields of requests and devices are at another place."""
     return as_text(obj.get("apiVersion")).endswith(("/v1beta1", "/v1alpha3"))
 
 

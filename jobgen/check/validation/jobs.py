@@ -92,7 +92,7 @@ def find_schedule_error(schedule: str) -> str:
 
 
 def _is_duration(text: str) -> bool:
-    """Return whether a text is a duration of Go: numbers with units, such as `1h30m`, or 0."""
+    """Return True if a text is a duration of Go: numbers with units, such as `1h30m`, or 0."""
     text = text[1:] if text[:1] in ("+", "-") else text
     total, end = 0, 0
     for match in _DURATION.finditer(text):
@@ -138,7 +138,7 @@ def _parse_number(text: str) -> int | None:
 
 @cache
 def is_time_zone(name: str) -> bool:
-    """Return whether a name is in the IANA database, with the case of its letters."""
+    """Return True if a name is in the IANA database, with the case of its letters."""
     path = Path(__file__).parents[2] / "data" / "time_zones.txt"
     return name in path.read_text(encoding="utf-8").split()
 
@@ -283,7 +283,7 @@ def _validate_exit_codes(parent: str, codes: Fields, job: Fields, run: Validatio
     numbers = [as_integer(node) if is_set(node) else 0 for node in values]
     for index, (number, node) in enumerate(zip(numbers, values, strict=True)):
         if as_text(codes.get("operator")) == "In" and number == 0:
-            run.invalid("`values` cannot contain 0 with `In`; exit code 0 is no failure", node or key)
+            run.invalid("`values` cannot contain 0 with `In`; exit code 0 means success", node or key)
         if number is not None and number in numbers[:index]:
             run.report("duplicate-item", f"`values` contains `{number}` twice; delete one of them", node or key)
     known = [number for number in numbers if number is not None]
@@ -325,7 +325,7 @@ def _count_indexes(value: Node, completions: int, run: Validation) -> int | None
         # Go accepts a sign; `-` separates the parts.
         ends = [int(end) for end in part.split("-") if re.fullmatch(r"\+?[0-9]{1,100}", end)]
         if not ends or len(ends) > 2 or len(ends) != part.count("-") + 1:
-            message = f"`{part}` in `succeededIndexes` is no index; write indexes like `0,2-4`"
+            message = f"`{part}` in `succeededIndexes` is not an index; write indexes like `0,2-4`"
         elif ends[-1] >= completions:
             message = f"index `{ends[-1]}` in `succeededIndexes` must be less than `completions`: `{completions}`"
         elif last >= ends[0] or (len(ends) == 2 and ends[0] >= ends[1]):
@@ -410,7 +410,7 @@ def _validate_schedule(key: str, value: Node, owner: Fields, run: Validation) ->
 def _validate_time_zone(key: str, value: Node, owner: Fields, run: Validation) -> None:
     found = value_of(value)
     if type(found) is str and not is_time_zone(found):
-        hint = did_you_mean(found, ["UTC"]) or "; write one of the IANA database, such as `Europe/Berlin`"
+        hint = did_you_mean(found, ["UTC"]) or "; write a name from the IANA database, such as `Europe/Berlin`"
         run.invalid(f"`{found}` is not a time zone{hint}", value)
 
 

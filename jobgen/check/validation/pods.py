@@ -28,7 +28,7 @@ _RESTART_POLICIES: Mapping[tuple[str, str], tuple[str, ...]] = {
 
 
 def is_workload(obj: Mapping[str, Node]) -> bool:
-    """Return whether an object is of one of Kubernetes' own kinds with pods."""
+    """Return True if an object is of one of Kubernetes' own kinds with pods."""
     return _identify(obj) in _RESTART_POLICIES
 
 

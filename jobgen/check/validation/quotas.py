@@ -182,7 +182,7 @@ def _is_native(name: str) -> bool:
 
 
 def _is_quota_resource(name: str) -> bool:
-    """Return whether a name without a domain is that of a resource that a quota can limit."""
+    """Return True if a name without a domain is that of a resource that a quota can limit."""
     return name in _QUOTA_RESOURCES or name.startswith(_HUGEPAGES)
 
 
@@ -235,7 +235,7 @@ def _check_scopes(quota: Fields, place: Node, run: Validation) -> None:
     for nodes in (dict(scopes), dict(selected)):
         for first, second in (("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")):
             if first in nodes and second in nodes:
-                message = f"the scopes `{first}` and `{second}` exclude each other; delete one of them"
+                message = f"the scopes `{first}` and `{second}` cannot be combined; delete one of them"
                 run.invalid(message, nodes[second])
 
 

@@ -80,7 +80,7 @@ _MAX_PARAMETER_BYTES = 256 * 1024
 _MAX_NODE_ID = 256
 _provisioner = text("invalid-value", "name of a driver", is_annotation_key, LABEL_KEY)
 _expiration = number(600, 1 << 32)
-_values = texts(twice="`{}` is in `values` twice; delete one of them")
+_values = texts(twice="`{}` is listed twice in `values`; delete one of them")
 _check_expression = fields("a topology", {"values": _values}, "key", "values")
 
 

@@ -27,4 +27,7 @@ def queue_quota_exceeded(manifest: Manifest) -> Iterator[Violation]:
     gpus = count_gpus(manifest) if quota is not None else 0
     if quota is not None and gpus > quota:
         message = f"the job requests {pluralize(gpus, 'GPU')}, but queue `{as_text(queue)}` has only {quota}"
-        yield Violation(queue, f"{message}, so it is never admitted; request fewer or use a larger queue")
+        asked = [each for role in manifest.roles if role.gpus for each in role.compared_count]
+        asked += [(each.device_node, "") for role in manifest.roles for each in role.pod.containers if each.gpus]
+        advice = "so it is never admitted; request fewer or use a larger queue"
+        yield Violation(queue, f"{message}, {advice}", tuple(asked))

@@ -32,7 +32,7 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
 def shared_output(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
     """Two jobs of one environment that write to the same directory or bucket path.
 
-    They overwrite each other's checkpoints and logs, and one may resume from a checkpoint of the other. Members of one
+    They overwrite each other's checkpoints and logs, and one can resume from a checkpoint of the other. Members of one
     sweep are meant to run at the same time, so for them it is an error.
 
     Give each job an output path of its own; in a sweep, put a matrix variable into the path.

@@ -35,7 +35,7 @@ def shared_single_node_claim(facts: list[Fact], cluster: Cluster) -> Iterator[Fa
     """A `ReadWriteOnce` or `ReadWriteOncePod` claim that several pods mount.
 
     Pods on any node other than the first cannot mount a `ReadWriteOnce` claim and hang in `ContainerCreating`. Of the
-    pods that mount a `ReadWriteOncePod` claim, only one ever starts.
+    pods that mount a `ReadWriteOncePod` claim, only one ever starts, which is an error.
 
     Use `ReadWriteMany`, or one claim for each pod.
     """

@@ -27,7 +27,7 @@ def collect(manifest: Manifest) -> Iterator[Fact]:
 def sweep_too_large(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
     """A sweep whose members together request more GPUs than `limit.gpus` or `cluster.budgets.sweeps` allows.
 
-    One more value in a matrix is quickly written and may add a hundred jobs. The limit stops that from reaching the
+    One more value in a matrix is quickly written and can add a hundred jobs. The limit stops that from reaching the
     cluster unnoticed. Suspended jobs do not count.
 
     Remove values, exclude combinations, or raise the limit.

@@ -35,7 +35,7 @@ def unknown_runtime(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolati
     """A TrainJob whose runtime is neither in the repository nor shipped with Trainer.
 
     Trainer's webhook rejects a TrainJob whose runtime does not exist. The rule looks only for kinds of runtime that the
-    repository contains; others may exist in the cluster alone.
+    repository contains; others can exist in the cluster only.
 
     Correct the name or the `kind` in `runtimeRef`. A TrainingRuntime must be in the namespace of the job.
     """

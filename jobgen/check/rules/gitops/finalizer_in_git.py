@@ -11,8 +11,8 @@ from jobgen.k8s.objects import Manifest
 def finalizer_in_git(manifest: Manifest) -> Iterator[Violation]:
     """An object in Git with a finalizer.
 
-    A finalizer is set and removed by its controller. One from Git comes back with each sync, and without its controller
-    the object can never be deleted. Finalizers of Argo CD are not reported.
+    A controller sets and removes its finalizer. A finalizer in Git comes back with each sync, and without its
+    controller nobody can delete the object. Argo CD's own finalizers are not reported.
 
     Remove the finalizer from the manifest.
     """

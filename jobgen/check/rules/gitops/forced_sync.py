@@ -15,7 +15,8 @@ def forced_sync(manifest: Manifest) -> Iterator[Violation]:
     """A training job that is deleted and recreated when Git is applied.
 
     With `Force=true` and `Replace=true`, Argo CD deletes and restarts the job at each sync of its app, even if only
-    another object changed. With `force`, Flux does so at each change that the API server rejects.
+    another object changed, which is an error. With one of them, it does so at some changes, and with `force`, Flux does
+    so at each change that the API server rejects.
 
     Remove the options, and give a changed job a new name.
     """
@@ -30,7 +31,7 @@ def forced_sync(manifest: Manifest) -> Iterator[Violation]:
             )
             yield Violation(annotations[SYNC_OPTIONS], message, severity=ERROR)
         elif forced:
-            message = f"`{forced[0]}` may stop the running job when the app is synced; remove it"
+            message = f"`{forced[0]}` can stop the running job when the app is synced; remove it"
             yield Violation(annotations[SYNC_OPTIONS], message)
     if as_text(annotations.get(_FLUX)).lower() == "enabled":
         message = f"with `{_FLUX}`, Flux deletes the running job if a change is rejected; remove it"

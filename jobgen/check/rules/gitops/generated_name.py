@@ -14,7 +14,7 @@ def generated_name(manifest: Manifest) -> Iterator[Violation]:
     """A `generateName` in a manifest that is applied.
 
     Applying needs a name to find the object again. `kubectl apply`, Argo CD and Flux reject an object without one; only
-    hooks of Argo CD may have a generated name.
+    Argo CD hooks can have a generated name.
 
     Write a `name`.
     """

@@ -13,7 +13,7 @@ _INSTANCE = "app.kubernetes.io/instance"
 def instance_label_on_pods(pod: Pod) -> Iterator[Violation]:
     """The label `app.kubernetes.io/instance` on a pod template that Argo CD applies.
 
-    When Argo CD tracks objects by this label, which was the default before 3.0, it considers the pods its own and may
+    When Argo CD tracks objects by this label, which was the default before 3.0, it considers the pods its own and can
     prune them while they train.
 
     Remove the label from the pods, or let Argo CD track by annotation.
@@ -24,5 +24,5 @@ def instance_label_on_pods(pod: Pod) -> Iterator[Violation]:
     labels = pod.metadata.get("labels")
     for key in labels if isinstance(labels, dict) else ():
         if key == _INSTANCE:
-            message = f"Argo CD may treat pods with the label `{key}` as its own and prune them; remove it"
+            message = f"Argo CD can treat pods with the label `{key}` as its own and prune them; remove it"
             yield Violation(key, message, fix_steps=(FixStep("remove", key),), safe=False)

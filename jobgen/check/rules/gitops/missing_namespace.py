@@ -7,9 +7,9 @@ from jobgen.k8s.argocd_annotations import is_training_job
 from jobgen.k8s.objects import Manifest
 
 _FALLBACKS = {
-    "argocd": "Argo CD uses that of the app",
-    "flux": "Flux uses that of the Kustomization, if it has one",
-    "kubectl": "`kubectl` uses that of the current context",
+    "argocd": "Argo CD uses the namespace of the app",
+    "flux": "Flux uses the namespace of the Kustomization, if it has one",
+    "kubectl": "`kubectl` uses the namespace of the current context",
 }
 
 
@@ -17,7 +17,7 @@ _FALLBACKS = {
 def missing_namespace(manifest: Manifest) -> Iterator[Violation]:
     """A job without a namespace, in a cluster that is deployed from Git.
 
-    The namespace is then decided elsewhere: by the Argo CD app, by the Flux Kustomization, or by the kubectl context.
+    Something else then decides the namespace: the Argo CD app, the Flux Kustomization, or the kubectl context.
 
     Set the namespace in the job, or once for all jobs in the overlay.
     """

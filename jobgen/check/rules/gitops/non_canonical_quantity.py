@@ -31,5 +31,5 @@ def non_canonical_quantity(container: Container) -> Iterator[Violation]:
             quantity = value_of(node)
             canonical = canonicalize_quantity(quantity) if isinstance(quantity, str) else None
             if canonical is not None and canonical != quantity:
-                message = f"`{name}` is not in canonical form, so {engine} may see a difference; write `{canonical}`"
+                message = f"`{name}` is not in canonical form, so {engine} can see a difference; write `{canonical}`"
                 yield Violation(node, message, fix_steps=(FixStep("set", node, canonical),))

@@ -20,7 +20,7 @@ def object_too_large(manifest: Manifest) -> Iterator[Violation]:
     """An object larger than 256 KiB, the limit of client-side apply, or 1.5 MiB, the limit of etcd.
 
     `kubectl apply` and Argo CD keep the whole object in an annotation of at most 256 KiB, and etcd stores at most 1.5
-    MiB.
+    MiB. An object above the limit of etcd is an error.
 
     Mount data and scripts from a volume, or put them into the image. Above 256 KiB, server-side apply also works.
     """

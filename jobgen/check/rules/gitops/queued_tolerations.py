@@ -22,5 +22,5 @@ def queued_tolerations(pod: Pod) -> Iterator[Violation]:
         return
     if as_list(pod.spec["tolerations"]):
         key = next(key for key in pod.spec if key == "tolerations")
-        message = "Kueue adds to `tolerations` and Argo CD may revert them; move them to the ResourceFlavor"
+        message = "Kueue adds to `tolerations`, and Argo CD can revert that; move them to the ResourceFlavor"
         yield Violation(key, message)

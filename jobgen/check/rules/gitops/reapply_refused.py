@@ -19,13 +19,13 @@ _FilledIn = tuple[Mapping[str, Node], str, str | int]
 
 @rule("manifest", WARNING, kinds=("JobSet", "Job"))
 def reapply_refused(manifest: Manifest) -> Iterator[Violation]:
-    """A JobSet or Job of Volcano without fields that a webhook fills in below a list and never lets change.
+    """A JobSet or Volcano Job without the fields that a webhook fills in inside a list and never lets you change.
 
     An apply sends a changed list as a whole. The list in Git lacks the filled-in fields, so applying the same manifest
-    again removes them, and the webhook rejects it: the next sync fails although nothing changed. This is so for Jobs of
-    Volcano with every engine, and for a JobSet without server-side apply.
+    again removes them, and the webhook rejects it: the next sync fails although nothing changed. This happens to
+    Volcano Jobs with every engine, and to a JobSet without server-side apply.
 
-    Write the fields with the values that the webhook fills in. For a JobSet, `ServerSideApply=true` helps, too.
+    Write the fields with the values that the webhook fills in. For a JobSet, `ServerSideApply=true` also helps.
     """
     engine = _ENGINES.get(manifest.cluster.gitops)
     if engine is None or is_hook(manifest) or as_text(manifest.annotations.get(_CREATED_ONCE)) == "IfNotPresent":
@@ -58,11 +58,11 @@ def _find_in_job(item: Mapping[str, Node], _: int) -> Iterator[_FilledIn]:
 def _report(engine: str, item: Mapping[str, Node], missing: list[_FilledIn]) -> Violation:
     """Report an item of a list at its name, or else at its template."""
     wanted = " and ".join(f"`{name}: {value}`" for _, name, value in missing)
-    message = f"{engine} cannot apply the object again: a webhook fills in {wanted}, and rejects an item without"
+    message = f"{engine} cannot apply the object again: a webhook fills in {wanted}, and rejects an item without this"
     fix_steps = tuple(step for holder, name, value in missing for step in suggest_entry(name, value, holder))
     is_whole = len(fix_steps) == len(missing)
     node = item.get("name") if as_text(item.get("name")) else find_key(item, "template")
-    return Violation(node, f"{message}; write it", fix_steps=fix_steps if is_whole else (), safe=True)
+    return Violation(node, f"{message}; write it in the manifest", fix_steps=fix_steps if is_whole else (), safe=True)
 
 
 _FINDERS: Mapping[tuple[str, str], tuple[str, Callable[[Mapping[str, Node], int], Iterator[_FilledIn]]]] = {

@@ -15,7 +15,7 @@ _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 def suspend_in_git(manifest: Manifest) -> Iterator[Violation]:
     """A queued job with `suspend` set in Git.
 
-    Kueue sets `suspend` when it admits or stops a job. If Git sets it, too, Argo CD or Flux reverts it: `true` stops a
+    Kueue sets `suspend` when it admits or stops a job. If Git also sets it, Argo CD or Flux reverts it: `true` stops a
     job that is training, `false` starts a job without quota.
 
     Remove `suspend`. Kueue suspends a queued job itself.

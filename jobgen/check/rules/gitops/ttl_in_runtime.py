@@ -14,7 +14,7 @@ _FIELD = "ttlSecondsAfterFinished"
 def ttl_in_runtime(manifest: Manifest) -> Iterator[Violation]:
     """A `ttlSecondsAfterFinished` in the JobSet or the Jobs of a training runtime.
 
-    It deletes the objects that the TrainJob created, but not the TrainJob, whose controller may create them again. With
+    It deletes the objects that the TrainJob created, but not the TrainJob, whose controller can create them again. With
     Trainer 2.1 every finished job runs again; with other versions a failed one can.
 
     Remove it, and delete TrainJobs instead.
@@ -24,5 +24,5 @@ def ttl_in_runtime(manifest: Manifest) -> Iterator[Violation]:
     for holder in (jobset, *jobs):
         for key in holder:
             if key == _FIELD:
-                message = f"`{key}` deletes the objects of a TrainJob, which may then run again; remove it"
+                message = f"`{key}` deletes the objects of a TrainJob, which can then run again; remove it"
                 yield Violation(key, message, fix_steps=(FixStep("remove", key),), safe=False)

@@ -16,7 +16,7 @@ def cpu_image_on_gpus(container: Container) -> Iterator[Violation]:
     """An image built for CPUs, according to its name, in a container that requests accelerators.
 
     The framework in the image does not see the devices: it trains on the CPU or fails at the first `cuda()`, and no
-    other job can use the devices meanwhile.
+    other job can use the devices in the meantime.
 
     Use an image built for the accelerator, or request none.
     """
@@ -27,4 +27,4 @@ def cpu_image_on_gpus(container: Container) -> Iterator[Violation]:
     if "cpu" in features and not features & _ACCELERATED:
         devices = format_devices(container.devices)
         message = f"`{image}` is built for CPUs, but the container requests {devices}; use an image built for them"
-        yield Violation(container.data["image"], message)
+        yield Violation(container.data["image"], message, ((container.device_node, ""),))

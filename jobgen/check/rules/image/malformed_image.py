@@ -13,7 +13,7 @@ def malformed_image(container: Container) -> Iterator[Violation]:
     """An image name that no container runtime accepts.
 
     The API server does not check the name, but the kubelet does: the pod stays in `InvalidImageName` and never starts.
-    A placeholder such as `${IMAGE}` is only a warning unless Argo CD applies the job, because something may replace it
+    A placeholder such as `${IMAGE}` is only a warning unless Argo CD applies the job, because something can replace it
     first. A Go package, such as `ko://example.com/cmd`, is not reported: ko replaces it.
 
     Write `registry/repository:tag` or `registry/repository@digest`, with the repository in lower case.
@@ -30,6 +30,9 @@ def malformed_image(container: Container) -> Iterator[Violation]:
             yield Violation(container.data["image"], message, severity=WARNING)
         return
     message = f"`{image}` is not a valid image name: {why}"
-    scheme, separator, _ = image.partition("://")
+    scheme, separator, rest = image.partition("://")
     hint = f"; remove `{scheme}{separator}`" if separator else ""
+    # Before an `@`, there can be a password.
+    if separator and "@" not in rest and (also := find_image_error(rest)):
+        hint += f"; also, {also}"
     yield Violation(container.data["image"], f"{message}{hint}")

@@ -12,8 +12,8 @@ from jobgen.k8s.objects import Container
 def mutable_image_tag(container: Container) -> Iterator[Violation]:
     """An image with a mutable tag, such as `latest`.
 
-    The registry may return a different image for the tag at any time. A restarted pod, or a worker that joins later,
-    may run other code than its peers, and the image that was trained with cannot be determined afterwards.
+    The registry can return a different image for the tag at any time. A restarted pod, or a worker that joins later,
+    can run other code than its peers, and nobody can tell afterwards which image trained the model.
 
     Pin a version or a digest.
     """

@@ -13,7 +13,7 @@ def stale_image(container: Container) -> Iterator[Violation]:
     """A mutable tag with `imagePullPolicy: IfNotPresent`.
 
     A node that already has an image for the tag keeps it, while another node pulls the newest one. The pods of one job
-    may run different code.
+    can run different code.
 
     Pin a version or a digest, or set `imagePullPolicy: Always`.
     """

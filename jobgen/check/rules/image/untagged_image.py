@@ -12,7 +12,7 @@ from jobgen.k8s.objects import Container
 def untagged_image(container: Container) -> Iterator[Violation]:
     """An image without a tag or digest, which means `latest`.
 
-    Without a pull policy, Kubernetes pulls it at every start. A restarted pod, or a worker that joins later, may run a
+    Without a pull policy, Kubernetes pulls it at every start. A restarted pod, or a worker that joins later, can run a
     different image than its peers.
 
     Pin a version or a digest.

@@ -12,7 +12,7 @@ from jobgen.k8s.objects import Manifest
 def admits_nothing(manifest: Manifest) -> Iterator[Violation]:
     """A queue that Kueue accepts, but that admits no workload.
 
-    A ClusterQueue without `namespaceSelector` matches no namespace, so that its workloads wait forever.
+    A ClusterQueue without `namespaceSelector` matches no namespace, so its workloads wait forever.
 
     Change the value as the message says.
     """

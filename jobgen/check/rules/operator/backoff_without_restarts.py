@@ -12,8 +12,8 @@ from jobgen.model.suggest import list_alternatives
 def backoff_without_restarts(manifest: Manifest) -> Iterator[Violation]:
     """A `backoffLimit` on a job whose pods are never restarted.
 
-    The operator counts restarts of pods that may be restarted. With `Never`, the default of most kinds, the first
-    failure ends the job whatever the limit.
+    The operator counts restarts, and restarts only pods whose policy allows it. With `Never`, the default of most
+    kinds, the first failure ends the job whatever the limit.
 
     Use `OnFailure` or `ExitCode`, or remove the limit.
     """
@@ -26,6 +26,7 @@ def backoff_without_restarts(manifest: Manifest) -> Iterator[Violation]:
         usable = [policy for policy in counted if policy != "Always" and policy in manifest.kind.restart_policies]
         names = list_alternatives(f"`{policy}`" for policy in usable)
         message = (
-            f"the limit has no effect, because no role is ever restarted; set the restart policy of a role to {names}"
+            f"`backoffLimit` has no effect, because no role is ever restarted; set `restartPolicy` of a role to {names}"
         )
-        yield Violation(limit, message)
+        policies = tuple((role.restart_policy_node, "") for role in manifest.roles)
+        yield Violation(limit, message, policies)

@@ -19,7 +19,6 @@ def chief_and_master(manifest: Manifest) -> Iterator[Violation]:
     leaders = [role for role in manifest.roles if role.name in ("chief", "master")]
     if len(leaders) > 1:
         first, second = leaders[:2]
-        message = (
-            f"`{first.replica_type}` and `{second.replica_type}` are the same role; {describe_rejection(manifest)}"
-        )
+        message = f"`{first.replica_type}` and `{second.replica_type}` are the same role"
+        message = f"{message}; {describe_rejection(manifest)}; remove one of them"
         yield Violation(second.key, message, related=((first.key, "the other role"),))

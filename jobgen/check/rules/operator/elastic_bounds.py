@@ -14,7 +14,7 @@ def elastic_bounds(manifest: Manifest) -> Iterator[Violation]:
     """Elastic bounds that contradict each other or the number of pods.
 
     With `minReplicas` above `maxReplicas`, torchrun exits at once. With fewer pods than `minReplicas`, it waits for
-    nodes that are never started; pods beyond `maxReplicas` are not used. No operator checks this.
+    nodes that are never started. Pods beyond `maxReplicas` are not used, which is a warning. No operator checks this.
 
     Make `minReplicas`, `maxReplicas` and the number of pods consistent.
     """
@@ -39,10 +39,11 @@ def _check_pods(
     if not bounds:
         return
     (low, lower), (high, upper) = bounds[0], bounds[-1]
+    counts = tuple(each for role in manifest.roles for each in role.compared_count)
     if total < low:
         message = f"torchrun waits for {pluralize(low, 'pod')}, but the job has {total}; add pods or lower `{lower}`"
-        yield Violation(policy[lower], message)
+        yield Violation(policy[lower], message, counts)
     elif total > high:
         message = f"torchrun uses at most {pluralize(high, 'pod')}, but the job has {total}"
         message += f"; set `maxReplicas` to at least {total}"
-        yield Violation(policy[upper], message, severity=WARNING)
+        yield Violation(policy[upper], message, counts, severity=WARNING)

@@ -11,7 +11,8 @@ from jobgen.k8s.operators import is_operator_since
 def elastic_without_worker(manifest: Manifest) -> Iterator[Violation]:
     """A PyTorchJob with an `elasticPolicy` but without Workers.
 
-    Only Workers are scaled. Since 1.9 the webhook rejects such a job; before that, the operator could fail on it.
+    Only Workers are scaled. Since 1.9 the webhook rejects such a job; before that, the operator could fail on it, which
+    is a warning.
 
     Add a Worker, or remove the `elasticPolicy`.
     """
@@ -23,6 +24,6 @@ def elastic_without_worker(manifest: Manifest) -> Iterator[Violation]:
         return
     key = next(key for key in manifest.spec if key == "elasticPolicy")
     is_rejected = is_operator_since(manifest, "1.9.0")
-    effect = "the operator's webhook rejects the job" if is_rejected else "the operator may fail on it"
+    effect = "the operator's webhook rejects the job" if is_rejected else "the operator can fail on it"
     message = f"`elasticPolicy` requires a `Worker`, but the job has none; {effect}"
     yield Violation(key, message, severity=None if is_rejected else WARNING)

@@ -10,7 +10,7 @@ from jobgen.k8s.objects import Manifest
 
 @rule("manifest", WARNING, kinds=KINDS)
 def feature_gate_off(manifest: Manifest) -> Iterator[Violation]:
-    """A field that its operator rejects, unless a feature gate is on that is off by default.
+    """A field that its operator rejects unless you turn on a feature gate that is off by default.
 
     Without the gate, the operator rejects the object or never starts it. This is an error if `cluster.featureGates`
     declares the gates of the cluster and does not list this one.

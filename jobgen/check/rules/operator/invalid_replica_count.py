@@ -17,6 +17,7 @@ def invalid_replica_count(role: Role) -> Iterator[Violation]:
     Operators require exactly one Master or Launcher, and reject the job otherwise. mpi-operator also rejects
     `replicas: 0` of the Worker, and so does training-operator 1.9 or later for a PyTorchJob; it accepts that in other
     kinds, such as MPIJob `v1`. A second Chief of TensorFlow is started, and both train as if they were alone.
+    A number that the operator does not check is a warning.
 
     Set a supported number of replicas.
     """

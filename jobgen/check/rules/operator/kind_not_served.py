@@ -6,6 +6,11 @@ from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import is_operator_since
 
+_MPI_JOBS = {
+    "mpi-operator": "use `platform: mpi-operator`, or `apiVersion: kubeflow.org/v2beta1` in a manifest",
+    "training-operator": "use `platform: kubeflow`, or `apiVersion: kubeflow.org/v1` in a manifest",
+}
+
 
 @rule("job", ERROR)
 def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
@@ -29,7 +34,6 @@ def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
     mine = kind.operator in cluster.operators or kind.operator in platforms
     is_declared = other_operator in cluster.operators or other_operator in platforms
     if (other_operator in platforms and kind.platform not in platforms) or (is_declared and not mine):
-        message = (
-            f"this cluster serves the MPIJob of {other_operator}, not that of {kind.operator}; use its `apiVersion`"
-        )
-        yield Violation(manifest.object["apiVersion"], message)
+        message = f"this cluster runs MPIJobs with {other_operator}, not with {kind.operator}"
+        advice = _MPI_JOBS.get(other_operator, "use its `apiVersion`")
+        yield Violation(manifest.object["apiVersion"], f"{message}; {advice}")

@@ -13,8 +13,9 @@ from jobgen.model.data import Node, untraced
 def launcher_command_on_workers(manifest: Manifest) -> Iterator[Violation]:
     """An MPIJob whose workers have the command of the launcher, or call `mpirun` themselves.
 
-    A worker has to wait for the launcher: without a command, the operator makes it run `sshd` (MPIJob v1: `sleep`).
-    With a command of its own it does not listen, so the launcher cannot start processes there.
+    A worker has to wait for the launcher: without a command, the operator makes it run `sshd` (MPIJob v1: `sleep`). A
+    worker that calls `mpirun` does not listen, so the launcher cannot start processes there, which is an error. Any
+    other program is a warning, because it can listen.
 
     Set `command` and `args` for the role `launcher` only.
     """

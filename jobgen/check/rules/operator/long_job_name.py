@@ -16,7 +16,8 @@ def long_job_name(manifest: Manifest) -> Iterator[Violation]:
     """A job name that is too long for the suffixes of its pods and Services.
 
     The API server accepts the job but rejects its Services or its JobSet, because `<name>-<role>-<index>` is longer
-    than 63 characters, so the job never runs. The maximum depends on the kind, the roles and the number of replicas.
+    than 63 characters, so the job never runs. The maximum depends on the kind, the roles and the number of replicas. It
+    is a warning if a runtime that is not known decides about the suffixes.
 
     Shorten the name.
     """

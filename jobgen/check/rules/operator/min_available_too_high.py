@@ -24,4 +24,5 @@ def min_available_too_high(manifest: Manifest) -> Iterator[Violation]:
         pods = pluralize(manifest.pod_count, "pod")
         message = f"`minAvailable` is {number}, but the job has {pods}, so it never starts; remove `minAvailable`"
         fix_steps = (FixStep("remove", least, key="minAvailable"),)
-        yield Violation(least, message, fix_steps=fix_steps, safe=False)
+        counts = tuple(each for role in manifest.roles for each in role.compared_count)
+        yield Violation(least, message, counts, fix_steps=fix_steps, safe=False)

@@ -15,7 +15,8 @@ def missing_role(manifest: Manifest) -> Iterator[Violation]:
     """A job without a role that its operator requires, or without a role that can complete it.
 
     Without a required role, such as the Launcher of an MPIJob, nothing is started. Without a role that decides whether
-    the job succeeded, as in a TFJob with only parameter servers, the job never completes.
+    the job succeeded, as in a TFJob with only parameter servers, the job runs until somebody deletes it, which is a
+    warning.
 
     Add the role.
     """
@@ -31,10 +32,11 @@ def missing_role(manifest: Manifest) -> Iterator[Violation]:
     if node is None:
         return
     if missing:
-        message = f"the job has no `{'`, `'.join(missing)}`; {describe_rejection(manifest)}"
+        names = list_alternatives(f"`{name}`" for name in missing)
+        message = f"the job has no {names}; {describe_rejection(manifest)}; add {'it' if len(missing) == 1 else 'them'}"
         yield Violation(node, message, severity=choose_severity(manifest))
     elif not manifest.roles:
-        yield Violation(node, "the job has no roles, so nothing is started")
+        yield Violation(node, "the job has no roles, so nothing is started; add one")
     elif kind.requirements.unknown_roles == "started":
         names = list_alternatives(f"`{value_of(kind.roles[name].spelling)}`" for name in kind.success)
         yield Violation(node, f"the job has no {names}, so it never completes; add one", severity=WARNING)

@@ -9,7 +9,7 @@ from jobgen.model.finding import FixStep
 
 @rule("job", WARNING)
 def misspelled_kind(manifest: Manifest) -> Iterator[Violation]:
-    """A kind under a name that appears in documentation but that no operator serves.
+    """A kind name that appears in documentation but that no operator serves.
 
     TensorStack's get-started page uses `TensorFlowJob`, but its reference and its examples know only
     `TensorFlowTrainingJob`. Unless the cluster defines a kind of that name, the API server rejects the object.

@@ -21,7 +21,7 @@ def nproc_per_node_twice(manifest: Manifest) -> Iterator[Violation]:
     policy = as_mapping(manifest.spec.get("elasticPolicy"))
     own = manifest.spec.get("nprocPerNode")
     if "nProcPerNode" in policy and value_of(policy["nProcPerNode"]) is not None and value_of(own) is not None:
-        message = f"`nprocPerNode` is set as well; {describe_rejection(manifest)}; remove this one"
+        message = f"`nprocPerNode` is also set; {describe_rejection(manifest)}; remove this one"
         old = policy["nProcPerNode"]
         fix_steps = (FixStep("remove", old, key="nProcPerNode"),) if len(policy) > 1 else ()
         yield Violation(

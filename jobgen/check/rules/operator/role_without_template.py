@@ -24,6 +24,6 @@ def role_without_template(role: Role) -> Iterator[Violation]:
         return
     yield Violation(
         role.key,
-        f"`{role.replica_type}` has no pod template; {describe_rejection(role.manifest)}",
+        f"`{role.replica_type}` has no pod template; {describe_rejection(role.manifest)}; set `template`",
         severity=choose_severity(role.manifest),
     )

@@ -36,7 +36,9 @@ def service_port_clash(container: Container) -> Iterator[Violation]:
         if number in taken:
             yield from _report_duplicate(port, own, taken[number])
         elif not as_text(port.get("name")) and len(ports) + added > 1:
-            message = f"a Service with several ports must name all of them, and `{own}` is another; name this port"
+            message = (
+                f"a Service with several ports must name all of them, and the operator adds `{own}`; name this port"
+            )
             yield Violation(port["containerPort"], message)
         taken[number] = port
 
@@ -49,6 +51,6 @@ def _report_duplicate(port: dict[str, Node], own: str, other: dict[str, Node]) -
     elif (as_text(port.get("protocol")) or "TCP") != (as_text(other.get("protocol")) or "TCP"):
         # The CRD rejects two ports with the same number and protocol.
         number = value_of(node)
-        message = f"port `{number}` can be used only once in a Service, whatever the protocol; remove one"
+        message = f"port `{number}` can be used only once in a Service, even with different protocols; remove one"
         related = ((other["containerPort"], "the other port"),)
         yield Violation(node, message, related)

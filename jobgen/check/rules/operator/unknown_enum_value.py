@@ -16,7 +16,8 @@ def unknown_enum_value(manifest: Manifest) -> Iterator[Violation]:
     """A value that the operator does not know, in a field where the CRD accepts any string.
 
     Some operators reject it; others silently do something else. For example, a misspelled `cleanPodPolicy` deletes
-    every pod and its log when the job ends.
+    every pod and its log when the job ends. It is a warning if that does what was meant, or if an image can know more
+    values than the operator.
 
     Use one of the values that the message names.
     """

@@ -15,7 +15,7 @@ def unknown_role(role: Role) -> Iterator[Violation]:
     """A role that the kind does not have, often in the wrong case or of another framework.
 
     CRDs accept any name. Most operators then reject the job; mpi-operator starts all other roles; the controllers of
-    TFJob and MXJob start the pods of the role but ignore how they end.
+    TFJob and MXJob start the pods of the role but ignore how they end, which is a warning.
 
     Use a role of the kind.
     """

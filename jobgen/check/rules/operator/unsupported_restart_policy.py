@@ -14,7 +14,7 @@ _KNOWN = ("Always", "OnFailure", "Never", "ExitCode")
 
 @rule("role", ERROR)
 def unsupported_restart_policy(role: Role) -> Iterator[Violation]:
-    """A restart policy that other operators support, but not the operator of this kind.
+    """A restart policy that this kind's operator does not support, although other operators do.
 
     mpi-operator supports only `Never` and `OnFailure`. With `Always`, or with `ExitCode` of training-operator, it
     reports an event and does nothing more.

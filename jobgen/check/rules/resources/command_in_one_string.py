@@ -7,6 +7,7 @@ from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.objects import Container
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.yamlio.write import to_inline_yaml
 
 # A program without a path, or with one, and more words after it.
 _COMMAND = lazy_pattern(r"\s*[\w./+-]+\s+\S")
@@ -30,7 +31,7 @@ def command_in_one_string(container: Container) -> Iterator[Violation]:
 
 
 def _is_joined(container: Container) -> bool:
-    """Return whether KubeRay joins the command to a line for a shell: that of the first container of a Ray pod."""
+    """Return True if KubeRay joins the command to a line for a shell: that of the first container of a Ray pod."""
     pod = container.pod
     keeps = as_text(as_mapping(pod.metadata.get("annotations")).get("ray.io/overwrite-container-cmd")) == "true"
     return pod.manifest.group == "ray.io" and pod.containers[0] is container and not keeps
@@ -48,4 +49,5 @@ def _explain(text: str) -> str:
         words = []
     if not words or len(text) > _MAX_LENGTH or any(sign in text for sign in "|&;<>$\n"):
         return "start a shell: `[sh, -c, …]`"
-    return f"write `[{', '.join(words)}]`"
+    # A dash may be that of an item, which was indented too far.
+    return "write one item for each word" if "-" in words else f"write `{to_inline_yaml(words)}`"

@@ -14,9 +14,10 @@ _MOST_CORES = 448
 
 @rule("container", WARNING, fields=("resources",))
 def cpu_too_large(container: Container) -> Iterator[Violation]:
-    """A number of CPUs that no node has, such as `500`.
+    """A number of CPUs that hardly any node has, such as `500`.
 
-    `500` is five hundred cores, and `500m` is half a core. No node has that many, so the pod stays `Pending`.
+    `500` is five hundred cores, and `500m` is half a core. Hardly any machine has that many, so
+    the pod probably stays `Pending`.
 
     Add the unit `m` for millicores.
     """
@@ -28,6 +29,6 @@ def cpu_too_large(container: Container) -> Iterator[Violation]:
             continue
         reported.add(milli)
         cores = milli // 1000
-        message = f"`cpu` is `{cores}` cores, more than a node has; write `{cores}m` for millicores"
+        message = f"`cpu` is `{cores}` cores, more than most nodes have; write `{cores}m` for millicores"
         fix_steps = (FixStep("set", node, f"{cores}m"),) if str(value_of(node)) == str(cores) else ()
         yield Violation(node, message, fix_steps=fix_steps, safe=False)

@@ -31,7 +31,9 @@ def curly_quote(container: Container) -> Iterator[Violation]:
     for node in (*container.command_line, *(entry.get("value") for _, entry in container.env)):
         found = _find_quote(node)
         if found:
-            message = f"`{found}` is a typographic quotation mark, and a part of the value; write `{_QUOTES[found]}`"
+            message = (
+                f"`{found}` is a typographic quotation mark and becomes part of the value; write `{_QUOTES[found]}`"
+            )
             yield Violation(node, message)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @rule("cluster", ERROR)
 def exceeds_limit_range(manifest: Manifest, state: ClusterState) -> Iterator[Violation]:
-    """A request or limit outside of the bounds that a LimitRange of the namespace sets.
+    """A request or limit outside the bounds of a LimitRange in the namespace.
 
     LimitRanges of the repository, or of the folder `cluster.state`, apply to the containers, pods and claims of their
     namespace, after the defaults that they set. The API server refuses what is out of bounds, so the job never starts.

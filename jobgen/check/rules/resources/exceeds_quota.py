@@ -18,9 +18,9 @@ def exceeds_quota(manifest: Manifest, state: ClusterState) -> Iterator[Violation
 
     ResourceQuotas of the repository, or of the folder `cluster.state`, are compared with the sum of what the repository
     creates in an environment: pods times replicas, claims and other objects, with the defaults of LimitRanges. The API
-    server refuses what comes last. If a quota limits CPU or memory, it also refuses pods that do not declare them.
-    Suspended jobs create no pods. If only jobs in queues of Kueue exceed a quota together, it is a warning, because
-    Kueue may start some of them later.
+    server refuses the objects that come last. If a quota limits CPU or memory, it also refuses pods that do not declare
+    them. Suspended jobs create no pods. If only jobs in queues of Kueue exceed a quota together, it is a warning,
+    because Kueue can start some of them later.
 
     Request less, suspend some of the jobs, or raise the quota.
     """

@@ -16,7 +16,7 @@ def gpu_share_range(container: Container) -> Iterator[Violation]:
     """A GPU share above 100 percent, or more memory than any GPU has.
 
     `nvidia.com/gpumem` counts MiB, so `8Gi` means more than eight billion MiB and the pod stays `Pending` forever.
-    `gpucores` and `gpumem-percentage` are percentages of each card.
+    `gpucores` and `gpumem-percentage` are percentages of each card; more than 100 is a warning.
 
     Write `8192` for 8 GiB, and request more cards instead of more than 100 percent.
     """

@@ -27,7 +27,7 @@ def launcher_on_one_pod(manifest: Manifest) -> Iterator[Violation]:
     stay idle. On other platforms every pod trains on its own: TensorStack sets no variables for `torchrun` unless
     `torchrunConfig` starts it, and `deepspeed` finds other pods by a hostfile only.
 
-    Do what the message names.
+    Follow the advice in the message.
     """
     find = _FINDERS[manifest.kind_name]
     yield from find(manifest)

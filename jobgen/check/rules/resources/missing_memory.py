@@ -11,7 +11,7 @@ from jobgen.k8s.objects import Container, Manifest
 def missing_memory(manifest: Manifest) -> Iterator[Violation]:
     """A container with GPUs that requests no memory.
 
-    The scheduler may place it on a node without enough memory. When memory runs short, such pods are evicted or killed
+    The scheduler can place it on a node without enough memory. When memory runs short, such pods are evicted or killed
     first and lose everything since the last checkpoint.
 
     Add a memory request.
@@ -20,9 +20,11 @@ def missing_memory(manifest: Manifest) -> Iterator[Violation]:
         pod = container.pod
         if pod.partial or not container.devices or as_mapping(pod.spec.get("resources")):
             continue
-        if "memory" not in container.limits and "memory" not in container.requests:
+        named = [str(key) for key in (*container.limits, *container.requests)]
+        # A name without a domain that resembles memory has a finding of its own.
+        if "memory" not in named and not any("mem" in key for key in named if "/" not in key):
             wanted = "GPUs" if container.gpus else "accelerators"
-            message = f"`{name}` has {wanted} but requests no memory, so it is evicted first"
+            message = f"{name} has {wanted} but requests no memory, so it is evicted first"
             yield Violation(container.device_node, f"{message}; add a memory request")
             return
 
@@ -30,7 +32,7 @@ def missing_memory(manifest: Manifest) -> Iterator[Violation]:
 def _list_containers(manifest: Manifest) -> Iterator[tuple[str, Container]]:
     """Yield the containers that compute: that of each role, or all of a kind without roles, with a name for them."""
     if manifest.kind is None:
-        yield from ((container.name, container) for pod in manifest.pods for container in pod.containers)
+        yield from ((f"`{container.name}`", container) for pod in manifest.pods for container in pod.containers)
     for role in manifest.roles:
         if role.pod.main_container is not None:
-            yield role.replica_type, role.pod.main_container
+            yield role.title, role.pod.main_container

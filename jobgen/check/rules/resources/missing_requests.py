@@ -20,10 +20,10 @@ def missing_requests(manifest: Manifest) -> Iterator[Violation]:
     """
     if not manifest.labels or _QUEUE not in manifest.labels:
         return
-    roles = [role.replica_type for role in manifest.roles if _requests_nothing(role)]
+    roles = [role.title for role in manifest.roles if _requests_nothing(role)]
     if roles:
-        names = " and ".join(f"`{name}`" for name in roles)
-        message = f"pods of {names} request no resources, so the queue counts none; add cpu and memory requests"
+        subject = f"{' and '.join(roles)} request{'s' * (len(roles) == 1)}"
+        message = f"{subject} no resources, so the queue counts none; add cpu and memory requests"
         yield Violation(manifest.labels[_QUEUE], message)
 
 

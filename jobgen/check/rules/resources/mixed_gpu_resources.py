@@ -14,7 +14,7 @@ def mixed_gpu_resources(container: Container) -> Iterator[Violation]:
     """Whole and virtual GPUs, or GPUs of two vendors, in one container.
 
     A node offers its cards through one device plugin, as `nvidia.com/gpu` or as `nvidia.com/vgpu`, and seldom has cards
-    of two vendors. The pod stays `Pending`.
+    of two vendors. The pod usually stays `Pending`.
 
     Remove one of them; often it is a leftover.
     """

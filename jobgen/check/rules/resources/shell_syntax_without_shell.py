@@ -29,7 +29,7 @@ def shell_syntax_without_shell(container: Container) -> Iterator[Violation]:
     if first in _BUILTINS:
         advice = "use `workingDir`" if first == "cd" else "set variables in `env`" if first == "export" else ""
         also = f", or {advice}" if advice else ""
-        yield Violation(words[0], f"`{first}` is a word of a shell, not a program; start a shell with `sh -c`{also}")
+        yield Violation(words[0], f"`{first}` is shell syntax, not a program; start a shell with `sh -c`{also}")
         return
     if not first:
         # The entry point of the image may be a shell.

@@ -13,8 +13,8 @@ from jobgen.model.quantity import to_milli
 def shm_over_memory(pod: Pod) -> Iterator[Violation]:
     """A volume with `medium: Memory` whose `sizeLimit` exceeds the memory limit of a container that mounts it.
 
-    Node in the volume counts as memory of the container that wrote it. The container is killed (`OOMKilled`) before the
-    volume is full.
+    Files in the volume count as memory of the container that wrote them. If they grow, the container is killed
+    (`OOMKilled`) before the volume is full.
 
     Raise the memory limit, or reduce the size of the volume.
     """
@@ -27,7 +27,9 @@ def shm_over_memory(pod: Pod) -> Iterator[Violation]:
             limit = container.limits.get("memory")
             memory = to_milli(limit) if limit is not None else None
             if size and memory and size > memory and _mounts(container, as_text(volume.get("name"))):
-                yield Violation(node, _format_message(container, node, limit), ((limit, "the memory limit"),))
+                yield Violation(
+                    node, _format_message(container, node, limit), ((limit, "the memory limit"), (limit, ""))
+                )
 
 
 def _format_message(container: Container, size: Node, limit: Node) -> str:

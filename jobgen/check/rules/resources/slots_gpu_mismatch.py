@@ -46,6 +46,6 @@ def slots_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
     subject = f"`slotsPerWorker` is {slots}" if written is not None else "`slotsPerWorker` is not set, so it is 1"
     nodes = (container.device_node for container in worker.pod.containers)
     devices = next((node for node in nodes if node is not None), worker.key)
-    related = () if written is None else ((devices, "the GPUs of a worker"),)
+    related = () if written is None else ((devices, "the GPUs of a worker"), (devices, ""))
     message = f"{subject}, but a worker has {pluralize(gpus, 'GPU')}; set it to {gpus}"
     yield Violation(manifest.spec.get("slotsPerWorker", devices), message, related)

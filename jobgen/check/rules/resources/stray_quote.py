@@ -15,7 +15,7 @@ _STRAY = lazy_pattern(r"""(?:["'][^"'\s]+|[^"'\s\\]+["'])\Z""")
 def stray_quote(container: Container) -> Iterator[Violation]:
     """A single quotation mark at the start or the end of an argument or of the value of a variable, such as `10"`.
 
-    YAML reads a quotation mark without a partner as a part of the text, and the program gets it: `10"` is no number.
+    YAML reads a quotation mark without a partner as a part of the text, and the program gets it: `10"` is not a number.
 
     Write both quotation marks, or none.
     """
@@ -25,4 +25,4 @@ def stray_quote(container: Container) -> Iterator[Violation]:
         text = as_text(node)
         if _STRAY.match(text):
             bare = text.strip("\"'")
-            yield Violation(node, f'`{text}` has one quotation mark, which is a part of the value; write `"{bare}"`')
+            yield Violation(node, f'`{text}` has one quotation mark, which becomes part of the value; write `"{bare}"`')

@@ -15,7 +15,7 @@ def uncounted_devices(manifest: Manifest) -> Iterator[Violation]:
 
     A pod's `resourceClaims` count as the devices that their ResourceClaim or ResourceClaimTemplate requests. The number
     is not known if the repository does not have the claim, the template or its DeviceClass, or if it requests all
-    devices of a node. Then the job may exceed `cluster.budgets`, the quota of its queue in `cluster.queues`, or the
+    devices of a node. Then the job can exceed `cluster.budgets`, the quota of its queue in `cluster.queues`, or the
     limit of its sweep, and nothing reports that.
 
     Add the object to the repository, or request a number of devices.
@@ -35,4 +35,4 @@ def _report(claim: PodClaim) -> Violation:
     name = f"`{claim.key[1]}`"
     reason = claim.definition.uncounted if claim.definition else f"the repository has no {claim.kind} {name}"
     message = f"the devices of {name} do not count as GPUs of the job, because {reason}"
-    return Violation(claim.name, f"{message}; budgets and queues may be exceeded")
+    return Violation(claim.name, f"{message}; budgets and quotas can be exceeded")

@@ -24,7 +24,8 @@ def min_available_too_low(manifest: Manifest) -> Iterator[Violation]:
     total = manifest.pod_count
     if 0 < number < total:
         message = (
-            f"{number} of {total} pods may start and wait for the rest; remove `minAvailable` or set it to {total}"
+            f"{number} of {total} pods can start and then wait for the rest; remove `minAvailable` or set it to {total}"
         )
         fix_steps = (FixStep("remove", least, key="minAvailable"),)
-        yield Violation(least, message, fix_steps=fix_steps, safe=False)
+        counts = tuple(each for role in manifest.roles for each in role.compared_count)
+        yield Violation(least, message, counts, fix_steps=fix_steps, safe=False)

@@ -3,27 +3,35 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.kueue import can_be_queued, get_queue
-from jobgen.k8s.nodes import as_text, get_path
+from jobgen.check.team_limits import list_accelerated_pods, requires_queue
+from jobgen.k8s.kueue import advise_queue, can_be_queued
 from jobgen.k8s.objects import Manifest
+from jobgen.k8s.resources import count_gpus
+from jobgen.model.suggest import list_alternatives
 
 
-@rule("job", WARNING)
+@rule("manifest", WARNING)
 def missing_queue(manifest: Manifest) -> Iterator[Violation]:
-    """A job with GPUs that names no queue, in a cluster that declares queues.
+    """An object with GPUs that names no queue, in a cluster that declares queues.
 
     Its GPUs count against no quota: the job takes GPUs that queued jobs were promised, or it is never admitted where
-    every job must be in a queue.
+    every job must be in a queue. Kueue also manages Pods, Deployments, StatefulSets, LeaderWorkerSets and RayClusters.
 
-    Set `queue`, or the label `kueue.x-k8s.io/queue-name`.
+    Set `queue`, or the label `kueue.x-k8s.io/queue-name`. For a CronJob, set the label in its `jobTemplate`. For kinds
+    that Kueue does not manage, such as a ReplicaSet, set it in the pod template, or use another kind.
     """
     queues = manifest.cluster.queues
-    if not queues or not can_be_queued(manifest) or get_queue(manifest) is not None or not manifest.has_devices:
+    if not queues or (manifest.team is not None and requires_queue(manifest.team)):
         return
-    # Volcano has its own field; KAI, Run:ai and similar schedulers use a label.
-    elsewhere = as_text(get_path(manifest.run_policy, "schedulingPolicy", "queue"))
-    if not elsewhere and not any("queue" in key for key in manifest.labels):
-        known = ", ".join(f"`{name}`" for name in sorted(queues)[:5])
-        wanted = "GPUs" if manifest.gpus else "accelerators"
-        message = f"the job requests {wanted} but names no queue; use one of {known}"
+    pods = list_accelerated_pods(manifest)
+    advice = advise_queue(manifest, pods) if pods else ""
+    # KAI, Run:ai and similar schedulers use a label.
+    if advice and not any("queue" in key for key in manifest.labels):
+        gpus = count_gpus(manifest)
+        fitting = [name for name, budget in queues.items() if budget.get("gpus", gpus) >= gpus]
+        known = list_alternatives(f"`{name}`" for name in sorted(fitting or queues)[:5])
+        wanted = "GPUs" if any(pod.gpus for pod in pods) else "accelerators"
+        what = "job" if manifest.kind else "object"
+        use = f"use queue {known}" if can_be_queued(manifest) else f"{advice} to {known}"
+        message = f"the {what} requests {wanted} but names no queue; {use}"
         yield Violation(manifest.metadata.get("name", manifest.metadata.get("generateName")), message)

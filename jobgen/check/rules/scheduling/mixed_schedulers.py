@@ -11,7 +11,7 @@ from jobgen.k8s.objects import Manifest
 def mixed_schedulers(manifest: Manifest) -> Iterator[Violation]:
     """Roles of one job with different schedulers.
 
-    No scheduler sees the whole job, so none can start all of it or nothing. One half may hold its GPUs and wait for the
+    No scheduler sees the whole job, so none can start all of it or nothing. One half can hold its GPUs and wait for the
     other half.
 
     Set the same `schedulerName` in every role.

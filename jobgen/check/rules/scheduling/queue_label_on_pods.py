@@ -14,7 +14,7 @@ def queue_label_on_pods(pod: Pod) -> Iterator[Violation]:
     """The label `kueue.x-k8s.io/queue-name` on a pod template.
 
     Kueue reads the label of the job and ignores that of its pods. If the job has none, it is not queued as a whole:
-    where Kueue manages pods, too, it admits each pod separately, so a job may get some of its workers and wait forever
+    where Kueue also manages pods, it admits each pod separately, so a job can get some of its workers and wait forever
     for the others.
 
     Set the label only in the `metadata` of the job; for a CronJob, in that of its `jobTemplate`.

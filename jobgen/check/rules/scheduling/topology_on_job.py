@@ -14,7 +14,7 @@ def topology_on_job(manifest: Manifest) -> Iterator[Violation]:
     """A topology annotation of Kueue on the job instead of its pod templates.
 
     Kueue reads `kueue.x-k8s.io/podset-…-topology` from each pod template. On the job it has no effect, and the workers
-    may be spread over racks.
+    can be spread over racks.
 
     Move it to the `metadata.annotations` of the pod templates.
     """

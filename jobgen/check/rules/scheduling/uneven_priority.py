@@ -11,7 +11,7 @@ from jobgen.k8s.objects import Manifest
 def uneven_priority(manifest: Manifest) -> Iterator[Violation]:
     """A priority class on some roles of a job but not on others.
 
-    When a pod without the priority is evicted, the other pods lose their work, too.
+    When a pod without the priority is evicted, the other pods also lose their work.
 
     Set the same priority class in every role.
     """

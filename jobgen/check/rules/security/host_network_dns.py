@@ -16,8 +16,8 @@ _BY_NAME = ("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob", "MXJob",
 def host_network_dns(pod: Pod) -> Iterator[Violation]:
     """`hostNetwork` without `dnsPolicy: ClusterFirstWithHostNet` in a job of several pods.
 
-    Such a pod uses the DNS of its node, which does not resolve Services. The names by which the operator connects the
-    pods, such as `MASTER_ADDR`, do not resolve, and the job hangs.
+    Such a pod uses the DNS of its node, which usually does not resolve Services. The names by which the operator
+    connects the pods, such as `MASTER_ADDR`, do not resolve then, and the job hangs.
 
     Set `dnsPolicy: ClusterFirstWithHostNet` next to `hostNetwork`.
     """

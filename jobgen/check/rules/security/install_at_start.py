@@ -17,7 +17,7 @@ _INSTALLED = lazy_pattern(
 def install_at_start(container: Container) -> Iterator[Violation]:
     """Software downloaded when the pod starts: `pip install`, `apt-get install`, or `curl … | sh`.
 
-    Pods that start at different times may install different versions, all pods hold their GPUs while they install, and
+    Pods that start at different times can install different versions, all pods hold their GPUs while they install, and
     the job fails when the server is down.
 
     Install the software in the image.
@@ -31,6 +31,6 @@ def install_at_start(container: Container) -> Iterator[Violation]:
         if found:
             is_script = "|" in found[0]
             subject = "a downloaded script" if is_script else f"`{found[0]}`"
-            message = f"{subject} runs at every pod start and may install other versions; install it in the image"
+            message = f"{subject} runs at every pod start and can install other versions; install it in the image"
             yield Violation(word, message)
             return

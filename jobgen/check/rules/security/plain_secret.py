@@ -16,7 +16,8 @@ def plain_secret(container: Container) -> Iterator[Violation]:
     Anyone who can read the repository, the job or its pods can read the secret, and Git keeps it after it is removed. A
     value that only looks like a secret is a warning.
 
-    Revoke the secret, put a new one into a Secret, and refer to it with `valueFrom.secretKeyRef`.
+    Revoke the secret, put a new one into a Secret, and refer to it with `secretKeyRef`: as the value of the variable in
+    a job, and below `valueFrom` in a manifest.
     """
     for name, entry in container.env:
         value = as_text(entry.get("value"))
@@ -30,10 +31,10 @@ def plain_secret(container: Container) -> Iterator[Violation]:
 
 def _check_variable(name: str, value: str, node: Node) -> Iterator[Violation]:
     if find_token(value) or is_secret_value(name, value):
-        message = f"`{name}` contains a secret; revoke it and use `valueFrom` with a Secret"
+        message = f"`{name}` contains a secret; revoke it, and read the new one from a Secret with `secretKeyRef`"
         yield Violation(node, message)
     elif looks_like_secret(name, value):
-        message = f"`{name}` appears to contain a secret; use `valueFrom` with a Secret"
+        message = f"`{name}` appears to contain a secret; read it from a Secret with `secretKeyRef`"
         yield Violation(node, message, severity=WARNING)
 
 

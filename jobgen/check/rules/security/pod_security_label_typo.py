@@ -11,9 +11,9 @@ _PREFIX = "pod-security.kubernetes.io/"
 
 @rule("manifest", WARNING, kinds=("Namespace",))
 def pod_security_label_typo(manifest: Manifest) -> Iterator[Violation]:
-    """A label of a Namespace that begins like those of Pod Security and is none of them.
+    """A Namespace label that starts like a Pod Security label but is not one.
 
-    The API server ignores such a label, so the namespace is not protected as it was meant.
+    The API server ignores such a label, so the namespace is not protected.
 
     The labels are `enforce`, `warn` and `audit`, each with `-version` or without, after `pod-security.kubernetes.io/`.
     """
@@ -25,4 +25,4 @@ def pod_security_label_typo(manifest: Manifest) -> Iterator[Violation]:
     for key in keys:
         if key not in LABELS:
             hint = did_you_mean(key, list(LABELS)) or "; the modes are `enforce`, `warn` and `audit`"
-            yield Violation(key, f"`{key}` is not a label of Pod Security{hint}")
+            yield Violation(key, f"`{key}` is not a Pod Security label{hint}")

@@ -23,11 +23,11 @@ def pod_security_violation(manifest: Manifest, state: ClusterState) -> Iterator[
 
     The labels `pod-security.kubernetes.io/enforce`, `warn` and `audit` of a Namespace in the repository, or in the
     folder `cluster.state`, apply to every pod of the namespace. With `enforce`, the API server accepts the job and
-    refuses its pods, so the job never starts: an error. With `warn` it is a warning, with `audit` a note.
+    refuses its pods, so the job never starts: an error. With `warn` it is a warning, with `audit` an info.
 
-    The pods of a TrainJob come from its runtime, so its runtime is checked, too, if it is known.
+    The pods of a TrainJob come from its runtime, so its runtime is also checked, if it is known.
 
-    Write what the message names, or move the job to a namespace whose level allows it.
+    Apply the fix in the message, or move the job to a namespace whose level allows it.
     """
     from jobgen.check.pod_security.checks import find_breaches
 

@@ -22,7 +22,7 @@ def privileged_container(container: Container) -> Iterator[Violation]:
     DaemonSets, which need it.
 
     Remove `privileged`. For RDMA, a device plugin that offers the devices and the capability `IPC_LOCK` are enough; a
-    `hostPath` volume with the device files is not, because only a privileged container may open them.
+    `hostPath` volume with the device files is not, because only a privileged container can open them.
     """
     node = get_path(container.data, "securityContext", "privileged")
     if value_of(node) is True and not is_node_agent(container.pod):
