@@ -7,6 +7,7 @@ import gc
 import os
 import re
 import sys
+import warnings
 from contextlib import nullcontext
 from functools import cached_property
 from importlib import import_module
@@ -34,6 +35,7 @@ from jobgen.cli.result import (
 )
 from jobgen.model.features import NO_FEATURE, find_missing_feature, list_command_modules
 from jobgen.model.suggest import did_you_mean
+from jobgen.reports.escape import visible
 
 _CHOICES = re.compile(r"\. Choose from:(.*)", re.DOTALL)
 _NO_COMMAND = re.compile(r"No such command '(.*?)'(?=\.)")
@@ -111,6 +113,7 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """Run a command, print its result, and return its exit code; an internal error is one line and exit code 4."""
+    warnings.showwarning = _show_warning
     try:
         terminal = find_error_terminal()
         is_shown = terminal is not None and can_show(arguments, os.environ)
@@ -131,6 +134,11 @@ def run(arguments: list[str]) -> int:
             return _finish(arguments, error_result(ExitCode.USAGE, f"`{shown}`: {error.strerror}"))
         message = f"internal error: {type(error).__name__}: {error} (show the traceback with --traceback)"
         return _finish(arguments, error_result(ExitCode.INTERNAL_ERROR, message))
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Print a warning of a run to the standard error, as Git does."""
+    click.echo(f"jobgen: warning: {visible(str(message))}", err=True)
 
 
 def _finish(arguments: list[str], result: Result) -> int:

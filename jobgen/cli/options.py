@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
+from click.core import ParameterSource
 
 from jobgen import cache
 from jobgen.api.errors import check_date, check_shard
@@ -15,7 +18,7 @@ env_option = click.option(
     multiple=True,
     metavar="ENV",
     shell_complete=complete_environments,
-    help="Environment; may be repeated.",
+    help="Environment; can be repeated.",
 )
 output_option = click.option(
     "-o", "--output", metavar="DIR", shell_complete=complete_folders, help="Write DIR/<name>.yaml for each job."
@@ -28,6 +31,13 @@ fsync_option = click.option(
 )
 
 
+def refuse_empty(context: click.Context, parameter: click.Parameter, value: str) -> str:
+    """Refuse a revision that is empty, as an unset variable of a script is."""
+    if not value and context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE:
+        raise click.BadParameter("it is empty; name a revision")
+    return value
+
+
 def _check_today(_: click.Context, __: click.Parameter, value: str) -> str:
     check_date(value)
     return value
@@ -38,7 +48,7 @@ today_option = click.option(
     default="",
     metavar="DATE",
     callback=_check_today,
-    help="Date by which jobs and suppressions expire; default: the date of the commit.",
+    help="Date for jobs and suppressions that expire; default: the date of the commit.",
 )
 
 
@@ -47,6 +57,12 @@ def _disable_cache(_: click.Context, __: click.Parameter, value: bool) -> None:
         cache.disable()
 
 
+enforce_option = partial(
+    click.option,
+    "--enforce/--no-enforce",
+    show_default=True,
+    help="Refuse what limits of teams, mandatory rules or policies forbid.",
+)
 no_cache_option = click.option(
     "--no-cache", is_flag=True, expose_value=False, callback=_disable_cache, help="Ignore the cache."
 )
@@ -63,5 +79,7 @@ shard_option = click.option(
     default=None,
     metavar="I/N",
     callback=_check_shard,
-    help="Process one of N shares of the files; see docs/ci.md.",
+    help="Process only share I of N of the files; see docs/ci.md.",
 )
+
+watch_option = click.option("--watch", is_flag=True, help="Run again on every change, until Ctrl-C.")

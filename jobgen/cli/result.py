@@ -165,7 +165,8 @@ def _write(stream: TextIO | None, content: bytes) -> None:
 
 def can_show(arguments: list[str], environ: Mapping[str, str]) -> bool:
     """Return True if a command may take long, and the user of a terminal expects to see its progress."""
-    if _COMMANDS.isdisjoint(arguments):
+    # A run that is watched prints its result between two others.
+    if _COMMANDS.isdisjoint(arguments) or "--watch" in arguments:
         return False
     return environ.get("TERM", "dumb") != "dumb" and not environ.get("NO_COLOR") and not environ.get("CI")
 

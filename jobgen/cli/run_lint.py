@@ -8,17 +8,15 @@ from pathlib import Path
 from jobgen.api.baseline import relative_paths
 from jobgen.api.baseline import write_baseline as save_baseline
 from jobgen.api.errors import JobgenError, check_shard
-from jobgen.api.lint import LintResult, check_request, lint_request
+from jobgen.api.lint import LintResult, check_request, check_shard_options, lint_request
 from jobgen.api.lint_answers import check_files
-from jobgen.api.lint_files import LintRequest, resolve_files
+from jobgen.api.lint_files import LintRequest, open_judge, resolve_files
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
 from jobgen.model.finding import Severity
-from jobgen.repo.root import find_root
+from jobgen.repo.root import BASELINE, find_root
 from jobgen.reports import Report, formats
 from jobgen.reports.entries import count_rules, describe_files, pluralize, summarize
 from jobgen.reports.escape import visible
-
-BASELINE = "jobgen-baseline.json"
 
 
 def lint_paths(
@@ -31,6 +29,7 @@ def lint_paths(
     kubeconform: bool = False,
     second_opinion: bool = False,
     since: str = "",
+    policy_from: str = "",
     baseline: str = "",
     write_baseline: bool = False,
     fix: str = "",
@@ -68,7 +67,9 @@ def lint_paths(
             findings, path = (*result.findings, *result.merged), directory / (baseline or BASELINE)
             save_baseline(path, findings, result.root, relative_paths(request, result.root), fsync=fsync)
             return Result(ExitCode.OK, err=f"{pluralize(len(findings), 'finding')} written to {path}\n")
-        result = lint_request(request, since=since, baseline=baseline, prune_baseline=bool(fix))
+        check_shard_options(request, since=since)
+        with open_judge(request, policy_from or since) as judged:
+            result = lint_request(judged, since=since, baseline=baseline, prune_baseline=bool(fix))
     except JobgenError as error:
         return to_result(error)
     report = result.to_report(format_, show_suppressed=show_suppressed)

@@ -19,8 +19,10 @@ from jobgen.api.render import (
     write_tree,
 )
 from jobgen.api.render import render as render_jobs
+from jobgen.api.render_since import ChangedObjects, keep_changed
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
 from jobgen.cli.tree_result import Options, report_checked, report_written
+from jobgen.rendering.redact import redact_diff
 from jobgen.repo.lock import is_object_path
 from jobgen.repo.rendered_tree import Drift
 from jobgen.reports.entries import count_severities, format_findings, pluralize
@@ -37,7 +39,8 @@ def run_render(asked: Options) -> tuple[Result, Tree | None]:
     try:
         project = load(asked.path, today=asked.today)
         if folder is not None:
-            check_folder(project.root, folder, select_environments(project.config, envs), is_new=bool(shard))
+            part = "a shard" if shard else "`--since`" if asked.since else ""
+            check_folder(project.root, folder, select_environments(project.config, envs), part=part)
         rendered = render_jobs(
             project,
             asked.jobs,
@@ -47,6 +50,9 @@ def run_render(asked: Options) -> tuple[Result, Tree | None]:
             unique_files=folder is not None,
             shard=shard,
         )
+        changed = None
+        if asked.since and not rendered.failed:
+            changed = keep_changed(project, rendered, asked.since, asked.jobs, envs, asked.format_)
     except JobgenError as error:
         return to_result(error), None
     findings = format_findings(rendered.findings)
@@ -54,8 +60,21 @@ def run_render(asked: Options) -> tuple[Result, Tree | None]:
         message = f"{count_severities(rendered.findings)}; nothing was rendered"
         return error_result(ExitCode.ERRORS, message, findings), None
     findings += f"shard {shard.replace('/', ' of ')} has no objects\n" if shard and not rendered.objects else ""
-    if folder is None:
-        return Result(ExitCode.OK, join_objects(rendered.objects, labeled=not envs), findings), None
+    if changed:
+        findings += _describe_changed(changed, len(rendered.objects), asked.since)
+        rendered = changed.rendered
+    if asked.enforce:
+        # Imported late: a render checks nothing.
+        from jobgen.api.enforce import find_refused
+
+        refused = find_refused(project.config, rendered.environments, {one.location.file for one in rendered.objects})
+        if refused:
+            message = f"{count_severities(refused)}; nothing was rendered"
+            return error_result(ExitCode.ERRORS, message, format_findings(refused)), None
+    if folder is None or (changed and not rendered.objects):
+        # An empty List is a List, too.
+        out = join_objects(rendered.objects, asked.format_, labeled=not envs) if folder is None else ""
+        return Result(ExitCode.OK, out, findings), None
     tree = plan_tree(
         project,
         folder,
@@ -68,6 +87,21 @@ def run_render(asked: Options) -> tuple[Result, Tree | None]:
     result, is_current = check_tree(tree) if asked.check else update_tree(tree, fsync=asked.fsync)
     is_noted = is_current and not findings and tree.objects
     return result._replace(err=findings + result.err), tree if is_noted else None
+
+
+def _describe_changed(changed: ChangedObjects, total: int, since: str) -> str:
+    """Name what is gone, and count what has changed."""
+    lines = [
+        f"gone since {since}: {one}{f' in {envs}' if (envs := ', '.join(filter(None, several))) else ''}"
+        for one, several in changed.gone
+    ]
+    if len(lines) > _MAX_LISTED:
+        lines[_MAX_LISTED:] = [f"and {len(lines) - _MAX_LISTED} more"]
+    if changed.errors:
+        errors = pluralize(changed.errors, "error")
+        lines.append(f"{since} has {errors}; the objects that it cannot render count as changed")
+    lines.append(f"{len(changed.rendered.objects)} of {pluralize(total, 'object')} changed since {since}")
+    return "".join(f"{visible(line)}\n" for line in lines)
 
 
 def update_tree(tree: Tree, *, fsync: bool) -> tuple[Result, bool]:
@@ -137,8 +171,10 @@ def _format_differences(tree: Tree, drifts: Mapping[str, Drift]) -> Iterator[str
         yield visible(f"{tree.folder / env / path}: {change}") + "\n"
         if has_lines and path in tree.wanted[env] and shown < _MAX_SHOWN_FILES:
             shown += 1
-            current = (tree.folder / env / path).read_bytes().decode("utf-8", "replace").splitlines()
-            lines = list(unified_diff(current, tree.wanted[env][path].splitlines(), n=0, lineterm=""))[2:]
+            current = (tree.folder / env / path).read_bytes().decode("utf-8", "replace")
+            wanted = tree.wanted[env][path]
+            changed = list(unified_diff(current.splitlines(), wanted.splitlines(), n=0, lineterm=""))[2:]
+            lines = redact_diff(changed, current, wanted)
             yield from (f"    {visible(line)}\n" for line in lines[:_MAX_SHOWN_LINES])
             if len(lines) > _MAX_SHOWN_LINES:
                 yield f"    … {pluralize(len(lines) - _MAX_SHOWN_LINES, 'more line')}\n"

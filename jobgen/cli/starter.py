@@ -20,6 +20,8 @@ _ENVIRONMENTS = {
     "policies/team-label.yaml": "policies/team-label.yaml",
     "policies/tests/team-label/cases.yaml": "policies/team-label-cases.yaml",
 }
+# Claude Code reads the second one; Codex, Copilot, Cursor and others read the first one.
+_SKILL = dict.fromkeys((".agents/skills/jobgen/SKILL.md", ".claude/skills/jobgen/SKILL.md"), "SKILL.md")
 CI: Mapping[str, Mapping[str, str]] = {
     "github": {".github/workflows/jobgen.yaml": "github.yaml"},
     "gitlab": {".gitlab-ci.yml": "gitlab.yaml"},
@@ -55,9 +57,9 @@ class Platform(NamedTuple):
     operators: tuple[tuple[str, str], ...] = ()
     """The operators in the cluster, with their versions."""
     has_restarts: bool = True
-    """Whether jobs have a restart policy and a limit of restarts."""
+    """True if jobs have a restart policy and a limit of restarts."""
     has_cleanup: bool = True
-    """Whether jobs say which pods are deleted at the end."""
+    """True if jobs say which pods are deleted at the end."""
     framework: str = "pytorch"
     """The framework of the example, if none is named."""
 
@@ -80,7 +82,7 @@ def list_supported(platform: str, kinds: Iterable[Kind]) -> list[str]:
     """Return the frameworks of a platform that have an example."""
     known = PLATFORMS[platform]
     found = {str(name) for kind in kinds if kind.platform == known.name for name in kind.frameworks}
-    # JAXJob came with training-operator 1.9, and MXJob went.
+    # training-operator 1.9 added JAXJob and removed MXJob.
     versions = dict(known.operators).get("training-operator")
     return sorted(found - {"jax" if versions == _LAST_WITH_MXNET else "mxnet"} if versions else found)
 
@@ -108,10 +110,15 @@ def make_frame(settings: Mapping[str, Any], ci: str) -> dict[str, str]:
     return {path: edit_text(text, removers[path]) if path in removers else text for path, text in texts.items()}
 
 
+def make_skill() -> dict[str, str]:
+    """Return the files from which assistants learn how to use jobgen."""
+    return _read(_SKILL)
+
+
 def _remove_policy_step(pipeline: Any) -> None:
     steps = pipeline["jobs"]["lint"]["steps"] if "jobs" in pipeline else pipeline["jobgen"]["script"]
-    command = "jobgen policy test"
-    del steps[next(at for at, step in enumerate(steps) if step in (command, {"run": command}))]
+    runs = [step.get("run", "") if isinstance(step, dict) else step for step in steps]
+    del steps[next(at for at, run in enumerate(runs) if run.startswith("jobgen policy test"))]
 
 
 def _remove_policy_hook(config: Any) -> None:

@@ -28,6 +28,10 @@ class Options(NamedTuple):
     today: str = ""
     shard: str = ""
     fsync: bool = True
+    since: str = ""
+    """A revision; only what differs from it is rendered."""
+    enforce: bool = False
+    """True if limits of teams, mandatory rules and policies hold for what is rendered."""
 
 
 def report_written(total: int, written: int = 0, removed: int = 0) -> Result:

@@ -14,8 +14,8 @@ SHIPPED = {
         "explain": "Show where the values of a job come from, or what a rule checks.",
         "init": "Create a jobs repository.",
         "lint": "Check jobs, overlays, rendered objects and manifests for what the cluster would reject.",
-        "merge-reports": "Merge the reports of all shards of `lint` or `test` into that of one run.",
-        "new": "Write a job to start from, for the platform of this repository, and check it in every environment.",
+        "merge-reports": "Merge the reports of all shards of `lint` or `test` into one report.",
+        "new": "Write a new job for the platform of this repository, and check it in every environment.",
         "policy": "Check, test, list and describe policies.",
         "render": "Print manifests, or write them as a tree of files.",
         "schema": "Build, import and print the schemas that objects are checked against.",
@@ -26,7 +26,7 @@ SHIPPED = {
     },
     "editor": {"lsp": "Start the language server for editors."},
     "gitops": {
-        "cmp": "Run as a config management plugin of Argo CD.",
+        "cmp": "Run as an Argo CD config management plugin.",
         "fn": "Run as a KRM function (stdin to stdout).",
         "gitops": "Print configuration for Argo CD and Flux.",
     },
@@ -34,12 +34,12 @@ SHIPPED = {
     "model_context": {"mcp": "Serve lint, explain, render, diff, rules, queues and teams to an assistant."},
     "page": {"report": "Write one HTML page about all jobs in all environments."},
     "teams": {
-        "codeowners": "Write the owners of the folders of teams to CODEOWNERS.",
-        "teams": "Show who owns what, what each team may use, and what is used of each budget.",
+        "codeowners": "Write the owners of each team's folders to CODEOWNERS.",
+        "teams": "Show what each team owns, what it can use, and how much of its budget it uses.",
     },
     "testing": {
         "test": (
-            "Run the tests of jobs, in tests/*.yaml: values, expressions, findings, effects of a change, and snapshots."
+            "Run the job tests in tests/*.yaml: values, expressions, findings, effects of a change, and snapshots."
         )
     },
 }

@@ -13,6 +13,7 @@ from jobgen.api.errors import JobgenError
 from jobgen.cli.complete import complete_folders, complete_revisions
 from jobgen.cli.options import env_option, no_cache_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result, write_files
+from jobgen.rendering.left_out import name_left_out
 from jobgen.reports.entries import count_severities, format_findings
 
 
@@ -39,7 +40,7 @@ def _parse_outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...
     multiple=True,
     callback=_parse_outputs,
     metavar="FORMAT=FILE",
-    help="Also write a format to a file; may be repeated.",
+    help="Also write this format to a file; can be repeated.",
 )
 @click.option(
     "--folders",
@@ -49,9 +50,7 @@ def _parse_outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...
     help="Compare two folders instead of revisions.",
 )
 @click.option("--exit-code", is_flag=True, help="Exit 1 if anything changes.")
-@click.option(
-    "--repo-url", metavar="URL", help="Where to browse the repository, for html (default: by the remote origin)."
-)
+@click.option("--repo-url", metavar="URL", help="Web address of the repository, for html; default: the remote origin.")
 @no_cache_option
 @today_option
 @click.pass_obj
@@ -59,8 +58,8 @@ def command(directory: Path, /, revisions: str, envs: tuple[str, ...], **options
     """Show what a change does: which jobs start, stop or restart, and how many GPUs they use.
 
     BASE is compared with the work tree; BASE..HEAD compares two commits; BASE...HEAD starts at their merge base. The
-    default for BASE is the commit where this branch left the default branch. A folder is a jobs repository, a rendered
-    tree, or contains manifests.
+    default for BASE is the commit where this branch left the default branch. With --folders, each folder is a jobs
+    repository, a rendered tree, or a folder with manifests.
     """
     return diff_states(directory, revisions, envs, **options)
 
@@ -98,5 +97,9 @@ def diff_states(
     failed = write_files(written, directory)
     if result.failed and not failed:
         message = f"{count_severities(result.findings)} in {result.failed}; nothing was compared"
+        return error_result(ExitCode.ERRORS, message, format_findings(result.findings))._replace(out=result.text)
+    if result.findings and not failed:
+        lacks = name_left_out("not compared", [each.left_out for each in result.not_compared])
+        message = f"{count_severities(result.findings)}{lacks}"
         return error_result(ExitCode.ERRORS, message, format_findings(result.findings))._replace(out=result.text)
     return failed or Result(ExitCode.ERRORS if exit_code and result.objects else ExitCode.OK, result.text)

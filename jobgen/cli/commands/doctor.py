@@ -125,7 +125,7 @@ def _check_ci(files: ConfigFiles) -> Check:
         is_own = not files.prefix or files.names_repository(path)
         for pin in find_other_versions(files.texts[path]) if is_own else ():
             number = pin.removeprefix("==")
-            found = f"{files.show(path)} runs jobgen {number}, and this is {__version__}, so findings may differ"
+            found = f"{files.show(path)} runs jobgen {number}, and this is {__version__}, so findings can differ"
             return Check("CI", found, NOTE, f"pip install 'jobgen{pin}'", facts)
     if users:
         return Check("CI", f"{', '.join(map(files.show, users))} runs jobgen", facts=facts)

@@ -13,7 +13,7 @@ from jobgen.cli.result import ExitCode, Result
 
 
 @click.command("exceptions")
-@click.option("--expired", is_flag=True, help="List only those that have expired; exit 1 if there are any.")
+@click.option("--expired", is_flag=True, help="List only expired exceptions; exit 1 if there are any.")
 @click.option("--format", "format_", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 @today_option
 @click.pass_obj

@@ -53,10 +53,12 @@ def command(
 ) -> Result:
     """Show where the values of a job come from, or what a rule checks.
 
-    JOB: file, line and layer of every value, the one that wins first. FIELD is a dotted path or a JSON pointer into the
-    rendered object, or a field of the job such as `image`; the default is all fields of the object.
+    For JOB, it shows the file, line and layer of each value, with the winning layer first. FIELD is a dotted path or a
+    JSON pointer into the rendered object, or a field of the job such as `image`. The default is all fields of the
+    object.
 
-    RULE or policy: what it finds and why, with a bad and a good example. A job of the same name takes precedence.
+    For RULE, or the name of a policy, it shows what the rule finds and why, with a bad and a good example. A job of the
+    same name takes precedence.
     """
     return explain_name(directory, name, field, envs, format_, today)._replace(pager=None if no_pager else show_paged)
 
@@ -127,7 +129,8 @@ def _format_rule(rule: RuleExplanation) -> str:
 def _to_plain(found: Explanation) -> dict[str, object]:
     if found.rule:
         rule = {**found.rule._asdict(), "severity": found.rule.severity.value}
-        return {"version": 1, "rule": {name: value for name, value in rule.items() if name != "former_names"}}
+        left_out = {"former_names", "" if found.rule.page else "page"}
+        return {"version": 1, "rule": {name: value for name, value in rule.items() if name not in left_out}}
     fields: list[dict[str, object]] = []
     for field in found.fields:
         explained: dict[str, object] = {

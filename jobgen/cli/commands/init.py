@@ -15,7 +15,7 @@ import click
 from jobgen.cli.commands.schema import editor_files
 from jobgen.cli.complete import complete_folders
 from jobgen.cli.result import ExitCode, Result, error_result, write_files
-from jobgen.cli.starter import CI, PLATFORMS, Converted, list_supported, make_frame, make_starter
+from jobgen.cli.starter import CI, PLATFORMS, Converted, list_supported, make_frame, make_skill, make_starter
 from jobgen.model.features import NO_FEATURE, find_part, has_part
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.rendering import config
@@ -49,6 +49,8 @@ class Choices(NamedTuple):
     ci: str = "github"
     source: str = ""
     """A folder of manifests to import."""
+    skill: bool = False
+    """True to write the files for assistants."""
 
 
 @click.command("init")
@@ -67,10 +69,11 @@ class Choices(NamedTuple):
     default="",
     metavar="FOLDER",
     shell_complete=complete_folders,
-    help="Import the manifests of a folder as the jobs.",
+    help="Import the manifests in this folder as jobs.",
 )
-@click.option("--gitops", type=click.Choice(["argocd", "flux"]), help="Write the settings of this engine, too.")
+@click.option("--gitops", type=click.Choice(["argocd", "flux"]), help="Also write the settings of this GitOps engine.")
 @click.option("--ci", type=click.Choice(list(CI)), default="github", show_default=True, help="CI to set up.")
+@click.option("--skill", is_flag=True, help="Also write a skill for AI assistants; alone, add it to a repository.")
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.pass_obj
 def command(
@@ -81,10 +84,11 @@ def command(
     source: str,
     gitops: str | None,
     ci: str,
+    skill: bool,
     force: bool,
 ) -> Result:
     """Create a jobs repository."""
-    choices = Choices(frameworks, platform or "", gitops or "", ci, source)
+    choices = Choices(frameworks, platform or "", gitops or "", ci, source, skill)
     return init(directory, directory / folder, choices, force=force)
 
 
@@ -159,7 +163,7 @@ def _list_conflicts(folder: Path, wanted: dict[str, bytes], *, force: bool) -> I
 
 
 def _find_fault(directory: Path, choices: Choices) -> str:
-    """Return why the choices exclude each other; empty if they do not."""
+    """Return why the choices cannot be combined; empty if they can."""
     if choices.source and not has_part("init.import"):
         return NO_FEATURE.format("convert")
     if choices.gitops and not has_part(f"init.{choices.gitops}"):
@@ -184,6 +188,9 @@ def _make_files(
     folder: Path, choices: Choices, converted: Converted | None, prefix: tuple[str, ...] | None
 ) -> tuple[dict[str, bytes], dict[str, str]]:
     """Return the files of the folder, and texts for the top of the Git repository if the folder is below it."""
+    skill = make_skill() if choices.skill else {}
+    if choices == Choices(skill=True) and (folder / "jobgen.yaml").exists():
+        return {path: text.encode() for path, text in skill.items()}, {}
     gitops = choices.gitops or "argocd"
     if converted:
         envs = sorted({path.split("/")[1] for path in converted.files if path.startswith("overlays/")})
@@ -196,6 +203,7 @@ def _make_files(
         texts = make_starter(frameworks, choices.platform, gitops, choices.ci)
     if choices.gitops:
         texts[f"gitops/{gitops}.yaml"] = _make_gitops(folder, gitops, texts, prefix or ())
+    texts |= skill
     texts, at_top = split_files(texts, "/".join(prefix)) if prefix else (texts, {})
     ordered = {path: text.encode("utf-8", "surrogateescape") for path, text in sorted(texts.items())}
     return {**ordered, **editor_files(folder)}, at_top

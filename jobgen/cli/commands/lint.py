@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from jobgen.cli.complete import complete_files, complete_revisions
-from jobgen.cli.options import env_option, fsync_option, no_cache_option, shard_option, today_option
+from jobgen.cli.options import (
+    env_option,
+    fsync_option,
+    no_cache_option,
+    refuse_empty,
+    shard_option,
+    today_option,
+    watch_option,
+)
 from jobgen.cli.pages import link_rules
-from jobgen.cli.result import Result, has_color, read_stdin, terminal_width
-from jobgen.cli.run_lint import BASELINE, lint_paths
+from jobgen.cli.result import ExitCode, Result, error_result, has_color, read_stdin, terminal_width
+from jobgen.cli.run_lint import lint_paths
 from jobgen.model.finding import Severity
+from jobgen.repo.root import BASELINE
 from jobgen.reports.formats import AUTO, FORMATS, resolve
 
 
@@ -24,9 +34,18 @@ from jobgen.reports.formats import AUTO, FORMATS, resolve
 @click.option(
     "--since",
     default="",
+    callback=refuse_empty,
     metavar="REV",
     shell_complete=complete_revisions,
     help="Report only findings that are new since a Git revision.",
+)
+@click.option(
+    "--policy-from",
+    default="",
+    callback=refuse_empty,
+    metavar="REV",
+    shell_complete=complete_revisions,
+    help="The Git revision whose settings, teams, policies and schemas decide; default: that of --since. `.` is here.",
 )
 @click.option("--fix", "fix", flag_value="safe", help="Apply fixes that do not change the meaning.")
 @click.option("--fix-unsafe", "fix", flag_value="unsafe", help="Apply all fixes; review the changes.")
@@ -44,37 +63,50 @@ from jobgen.reports.formats import AUTO, FORMATS, resolve
     type=click.Choice([severity.value for severity in Severity]),
     default="error",
     show_default=True,
-    help="Exit with 1 if there is a finding of this severity, or a worse one.",
+    help="Exit 1 if there is a finding of this severity or worse.",
 )
 @click.option("--statistics", is_flag=True, help="Count the findings of each rule.")
 @click.option("--show-suppressed", is_flag=True, help="Show findings that comments and the baseline suppress.")
-@click.option("--explain-files", is_flag=True, help="Say what each file was taken for, and why.")
-@click.option("--strict-files", is_flag=True, help="Report a file whose objects are not judged, such as a template.")
+@click.option("--explain-files", is_flag=True, help="Show how jobgen reads each file, and why.")
+@click.option("--strict-files", is_flag=True, help="Report each file that cannot be checked, such as a template.")
 @shard_option
-@click.option("--kubeconform", is_flag=True, help="Run kubeconform too; report disagreements.")
+@click.option("--kubeconform", is_flag=True, help="Also run kubeconform; report disagreements.")
 @click.option(
-    "--second-opinion", is_flag=True, help="Run jsonschema too, and kubeconform if installed; report disagreements."
+    "--second-opinion", is_flag=True, help="Also run jsonschema, and kubeconform if installed; report disagreements."
 )
 @no_cache_option
 @fsync_option
 @today_option
+@watch_option
 @click.pass_obj
-def command(directory: Path, /, paths: tuple[str, ...], envs: tuple[str, ...], format_: str, **options: Any) -> Result:
+def command(
+    directory: Path, /, paths: tuple[str, ...], envs: tuple[str, ...], format_: str, *, watch: bool, **options: Any
+) -> Result:
     """Check jobs, overlays, rendered objects and manifests for what the cluster would reject.
 
     PATH is a file or folder, in this repository or anywhere else; `-` reads standard input. The default is the whole
     repository.
     """
     width = terminal_width()
-    return lint_paths(
+    run = partial(
+        lint_paths,
         directory,
         paths,
         envs,
         format_=resolve(format_, os.environ),
-        stdin=read_stdin() if "-" in paths else None,
+        stdin=read_stdin() if "-" in paths and not watch else None,
         width=width or 120,
         color=has_color(),
         link=link_rules(os.environ, is_terminal=width is not None),
         environ=os.environ,
         **{**options, "fix": options["fix"] or ""},
     )
+    if not watch:
+        return run()
+    if options["fix"] or options["diff"] or options["write_baseline"] or "-" in paths:
+        message = "`--watch` only reports; remove `--fix`, `--fix-unsafe`, `--diff`, `--write-baseline` and `-`"
+        return error_result(ExitCode.USAGE, message)
+    # Imported late, as it is rarely needed.
+    from jobgen.cli.watch import watch as run_on_changes
+
+    return run_on_changes(run, directory)

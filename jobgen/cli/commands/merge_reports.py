@@ -19,10 +19,10 @@ from jobgen.cli.result import ExitCode, Result, write_files
 @no_cache_option
 @click.pass_obj
 def command(directory: Path, /, files: tuple[str, ...], format_: str | None, output: str | None) -> Result:
-    """Merge the reports of all shards of `lint` or `test` into that of one run.
+    """Merge the reports of all shards of `lint` or `test` into one report.
 
-    FILE is a report in JSON, SARIF or JUnit that a run with `--shard` wrote. Run it in the checkout that was linted.
-    The exit code is that of one run.
+    FILE is a report in JSON, SARIF or JUnit that a run with `--shard` wrote. Run this command in the checkout that was
+    linted. The exit code is the same as without shards.
     """
     merged = merge_reports(directory, files, format=format_ or "")
     code = ExitCode.INTERNAL_ERROR if merged.incomplete else ExitCode.ERRORS if merged.failed else ExitCode.OK

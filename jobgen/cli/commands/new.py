@@ -20,6 +20,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import list_alternatives
 from jobgen.rendering.build import is_spec
 from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.trace import Job
 from jobgen.repo import layout
 from jobgen.repo.layout import list_starter_frameworks
 from jobgen.reports.entries import format_findings
@@ -33,28 +34,34 @@ _NAME = lazy_pattern(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\Z")
 @click.command("new")
 @click.argument("name", metavar="[FOLDER/]NAME", shell_complete=complete_folders)
 @click.option("--framework", type=click.Choice(list_starter_frameworks()), help="The framework; default: pytorch.")
-@click.option("--gpus", type=click.IntRange(0, 1024), metavar="N", help="The GPUs of each pod that has any.")
+@click.option("--gpus", type=click.IntRange(0, 1024), metavar="N", help="GPUs for each pod that uses GPUs.")
 @force_option
 @click.pass_obj
 def command(directory: Path, name: str, framework: str | None, gpus: int | None, force: bool) -> Result:
-    """Write a job to start from, for the platform of this repository, and check it in every environment.
+    """Write a new job for the platform of this repository, and check it in every environment.
 
     The file is jobs/[FOLDER/]NAME.yaml. Change its image, command and resources.
     """
     project = load(directory)
     # Before anything is written: settings with errors end the command.
     environments = select_environments(project.config, ())
-    path = PurePosixPath("jobs", f"{name}.yaml")
+    path = PurePosixPath("jobs", f"{name.removeprefix('jobs/')}.yaml")
     if not name or not all(_NAME.match(part) for part in name.split("/")):
         return error_result(
-            ExitCode.USAGE, f"`{name}` is not the name of a job; use lower-case letters, digits and `-`"
+            ExitCode.USAGE,
+            f"`{name}` is not the name of a job; use at most 63 lower-case letters, digits and `-`",
         )
     served = _list_served(project, environments)
     chosen = framework or ("pytorch" if "pytorch" in served else next(iter(served), ""))
     if chosen not in served:
         listed = list_alternatives(f"`{each}`" for each in served) or "none that has an example"
         return error_result(ExitCode.USAGE, f"the clusters of this repository do not run `{chosen}`; use {listed}")
-    labels = _find_labels(project, path)
+    read = read_jobs(layout.find_jobs(project.root), project.config.frameworks, [])
+    jobs = [job for job in read if is_spec(job.document.data)]
+    known = {job.document.name: job.file.path for job in jobs}
+    if known.get(path.stem, str(path)) != str(path):
+        return error_result(ExitCode.USAGE, f"{known[path.stem]} has a job `{path.stem}`; use another name")
+    labels = _find_labels(jobs, path)
 
     def change(job: Any) -> None:
         job["metadata"]["name"] = path.stem
@@ -93,10 +100,8 @@ def _serves(cluster: Cluster, kind: Kind, framework: str) -> bool:
     return has_kind and framework in kind.frameworks and kind.frameworks[framework].versions.contains(declared)
 
 
-def _find_labels(project: Project, path: PurePosixPath) -> dict[str, Any]:
+def _find_labels(jobs: Sequence[Job], path: PurePosixPath) -> dict[str, Any]:
     """Return the labels of a job of the same folder, or else of any folder, which policies may require."""
-    read = read_jobs(layout.find_jobs(project.root), project.config.frameworks, [])
-    jobs = [job for job in read if is_spec(job.document.data)]
     near = [job for job in jobs if PurePosixPath(job.file.path).parent == path.parent]
     found = next(iter((*near, *jobs)), None)
     return dict(untraced(found.document.data["metadata"].get("labels", {}))) if found else {}
@@ -111,6 +116,8 @@ def _set_gpus(spec: Any, gpus: int) -> None:
         elif "gpu" in resources:
             del resources["gpu"]
             block.pop("shm", None)
+    if gpus and "torchrunConfig" in spec.get("pytorch", {}):
+        spec["pytorch"]["torchrunConfig"]["procPerNode"] = str(gpus)
     if gpus and "slotsPerWorker" in spec.get("mpi", {}):
         spec["mpi"]["slotsPerWorker"] = gpus
         command = spec["roles"].get("launcher", spec).get("command", ())

@@ -15,6 +15,7 @@ from jobgen.check.policy.parse import BINDING, MUTATING_BINDING, is_mutating, is
 from jobgen.check.policy.policy_page import PolicyDocument, format_page
 from jobgen.cli.complete import complete_folders
 from jobgen.cli.result import ExitCode, Result, error_result
+from jobgen.k8s.secrets import hide_credentials
 from jobgen.model.data import location_of, untraced, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline.environment_checker import EnvironmentChecker
@@ -183,7 +184,7 @@ def write_page(root: Path) -> Result:
             owner = data.get("spec") if is_binding else data.get("metadata")
             name = owner.get("policyName" if is_binding else "name") if isinstance(owner, dict) else None
             documents += [document] if str(name) in valid else []
-    page = format_page(documents, config.load(root).severities.off)
+    page = hide_credentials(format_page(documents, config.load(root).severities.off))
     failed = any(finding.severity is Severity.ERROR for finding in book.findings)
     return Result(ExitCode.INTERNAL_ERROR if failed else ExitCode.OK, page, format_findings(book.findings))
 

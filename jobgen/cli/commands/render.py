@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from jobgen.api.tree_answers import TreeRequest, count_unchanged, note_tree, record_jobs
-from jobgen.cli.complete import complete_folders, complete_jobs
-from jobgen.cli.options import env_option, fsync_option, no_cache_option, shard_option, today_option
+from jobgen.cli.complete import complete_folders, complete_jobs, complete_revisions
+from jobgen.cli.options import (
+    enforce_option,
+    env_option,
+    fsync_option,
+    no_cache_option,
+    refuse_empty,
+    shard_option,
+    today_option,
+    watch_option,
+)
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.cli.tree_result import Options, report_checked, report_written
 from jobgen.engine.inputs import record
@@ -33,20 +43,45 @@ if TYPE_CHECKING:
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if the tree is not up to date.")
 @click.option("--allow-empty", is_flag=True, help="Allow an environment without objects.")
 @click.option("--allow-mass-delete", is_flag=True, help="Allow deleting most files of an environment.")
+@click.option(
+    "--since",
+    default="",
+    callback=refuse_empty,
+    metavar="REV",
+    shell_complete=complete_revisions,
+    help="Only objects that are new or have changed since a Git revision.",
+)
+@enforce_option(default=False)
 @shard_option
 @no_cache_option
 @fsync_option
 @today_option
+@watch_option
 @click.option("--format", "format_", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 @click.pass_obj
 def command(
-    directory: Path, /, jobs: tuple[str, ...], envs: tuple[str, ...], output: str | None, **options: Any
+    directory: Path, /, jobs: tuple[str, ...], envs: tuple[str, ...], output: str | None, *, watch: bool, **options: Any
 ) -> Result:
     """Print manifests, or write them as a tree of files.
 
     JOB is a name or a shell pattern; the default is all jobs.
     """
-    return render(directory, jobs, envs, directory / output if output else None, **options)
+    folder = directory / output if output else None
+    run = partial(render, directory, jobs, envs, folder, **options)
+    if not watch:
+        return run()
+    if options["check"] or (folder is not None and (options["since"] or options["shard"])):
+        message = "`--watch` keeps a whole tree up to date; remove `--check`, `--since` and `--shard`, or `-o`"
+        return error_result(ExitCode.USAGE, message)
+    # Imported late, as it is rarely needed.
+    from jobgen.cli.watch import watch as run_on_changes
+
+    def run_and_record() -> Result:
+        # Other processes may read the jobs.
+        record_jobs(directory)
+        return run()
+
+    return run_on_changes(run_and_record, directory, folder)
 
 
 def render(path: Path, jobs: Sequence[str], envs: Sequence[str], folder: Path | None, **options: Any) -> Result:
@@ -56,7 +91,10 @@ def render(path: Path, jobs: Sequence[str], envs: Sequence[str], folder: Path | 
         missing = "`--check` compares a tree; name its folder with `-o`"
         whole = "`--check` compares a whole tree; remove `--shard`"
         return error_result(ExitCode.USAGE, whole if asked.shard else missing)
-    if folder is None or jobs or asked.shard:
+    if asked.since and (asked.check or asked.shard):
+        return error_result(ExitCode.USAGE, "`--since` renders a part of the objects; remove `--check` and `--shard`")
+    # That a tree is up to date does not say that it is allowed.
+    if folder is None or jobs or asked.shard or asked.since or asked.enforce:
         return _run(asked)[0]
     request = TreeRequest(path, folder, envs, asked.format_, asked.today)
     store = open_store(path)

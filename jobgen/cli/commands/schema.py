@@ -87,7 +87,7 @@ _environment = click.option(
     "--env",
     default="",
     shell_complete=complete_environments,
-    help="The environment whose cluster decides the releases; the newest without it.",
+    help="Environment whose cluster declares the releases; default: the newest releases.",
 )
 
 

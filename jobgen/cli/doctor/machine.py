@@ -218,7 +218,7 @@ def read_version(path: str, *arguments: str) -> str:
 _ELSEWHERE = "export XDG_CACHE_HOME=/tmp/cache-$(id -u)"
 _OBSTACLES = {
     "homeless": ("there is no home folder", _ELSEWHERE),
-    "repository": ("it is inside a repository, whose files may come from others", _ELSEWHERE),
+    "repository": ("it is inside a repository, whose files can come from others", _ELSEWHERE),
     "unwritable": ("it cannot be written", _ELSEWHERE),
     "file": ("it is not a folder", "rm {folder}"),
     "shared": ("others can write to it", "chmod -R go-rwx {folder}"),
@@ -266,7 +266,7 @@ def check_git(root: Path) -> Check:
     if not commits:
         return Check("git", f"{found}, without a commit", NOTE, "git add . && git commit -m 'Add jobs'", facts)
     if shallow:
-        return Check("git", f"{found}, a shallow clone; `diff` may lack its base", NOTE, "git fetch --unshallow", facts)
+        return Check("git", f"{found}, a shallow clone; `diff` can lack its base", NOTE, "git fetch --unshallow", facts)
     return Check("git", found, facts=facts)
 
 
@@ -287,9 +287,7 @@ def check_hooks(root: Path, files: ConfigFiles) -> Check:
             return report_unread("hooks", HOOKS, files, facts)
         below = f" for {files.prefix}/" if files.prefix else ""
         found = (
-            f"no hook of jobgen{below} in {files.show(HOOKS)}"
-            if HOOKS in files.texts
-            else files.describe_missing(HOOKS)
+            f"no jobgen hook{below} in {files.show(HOOKS)}" if HOOKS in files.texts else files.describe_missing(HOOKS)
         )
         return Check("hooks", found, OK, facts=facts)
     if installed:
@@ -345,7 +343,7 @@ def check_completion(environ: Mapping[str, str]) -> Check:
             return Check("completion", f"{name}, loaded by {path}{condition}", facts={**facts, "file": path})
     found = f"not set up for {name}"
     if name == "zsh":
-        found = "not found for zsh, neither in ~/.zshrc nor in the usual folders of $fpath; another folder may have it"
+        found = "not found for zsh, neither in ~/.zshrc nor in the usual folders of $fpath; another folder can have it"
     return Check("completion", found, NOTE, command, facts)
 
 

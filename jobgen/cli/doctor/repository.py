@@ -224,7 +224,7 @@ def check_gitops(root: Path, project: ProjectConfig) -> Iterator[Check]:
         facts = {"file": path, "applied": named, "unknown": unknown, "missing": missing}
         command = f"jobgen gitops {'flux' if 'flux' in path else 'argocd'} > {shlex.quote(path)}"
         if unknown:
-            found = f"{path} applies {', '.join(unknown)}, which is no environment"
+            found = f"{path} applies {', '.join(unknown)}, but there is no such environment"
             yield Check("gitops", found, PROBLEM, command, facts)
         elif missing:
             yield Check("gitops", f"{path} does not apply {', '.join(missing)}", NOTE, command, facts)

@@ -64,9 +64,13 @@ def _check(validator: Validator | str, obj: Any) -> tuple[str, str, list[str | i
     try:
         error = best_match(validator.iter_errors(obj))
     except re.error as fault:
-        return "failed", f"the pattern `{fault.pattern!s}` of its schema is not one that Python knows: {fault}", []
+        return (
+            "failed",
+            f"the pattern `{fault.pattern!s}` of its schema is not a pattern that Python can read: {fault}",
+            [],
+        )
     except Unresolvable as fault:
-        return "failed", f"its schema has a reference that leads nowhere: {fault}", []
+        return "failed", f"its schema has a reference to something that does not exist: {fault}", []
     except (RecursionError, MemoryError) as fault:
         return "failed", f"its schema needs too much memory: {type(fault).__name__}", []
     if error is None:

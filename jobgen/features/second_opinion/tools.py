@@ -104,7 +104,7 @@ def run_kubeconform(folder: Path, numbers: Sequence[int]) -> dict[int, Verdict]:
             path = str(errors[0]["path"]).split("/")[1:] if errors else []
             found[number] = Verdict(status, "; ".join(texts) or str(result["msg"] or result["status"]), path)
         except (LookupError, TypeError, ValueError, AttributeError):
-            raise ToolError(f"kubeconform printed something else than a result: {str(result)[:_MAX_REASON]}") from None
+            raise ToolError(f"kubeconform printed something other than a result: {str(result)[:_MAX_REASON]}") from None
     return found
 
 
