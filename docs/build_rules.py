@@ -20,9 +20,9 @@ CATEGORIES = {
     "resources": "The requested resources are inconsistent or wasted.",
     "image": "It is uncertain which image runs.",
     "security": "The pod has more access than training needs.",
-    "scheduling": "The job, or a part of it, may never start.",
+    "scheduling": "The job, or a part of it, can wait forever.",
     "spec": "A job spec, an overlay or the settings are invalid.",
-    "team": "An object uses what its team may not use, or more than its budget.",
+    "team": "An object uses what its team cannot use, or more than its budget.",
     "fleet": "Several jobs conflict with each other.",
     "meta": "Something could not be checked.",
 }

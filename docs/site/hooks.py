@@ -1,9 +1,11 @@
-"""A hook of mkdocs: links out of docs/ lead to the repository, Chinese pages say so, and large pages stay fast."""
+"""A hook of mkdocs: links out of docs/ work, pages have their language and Markdown, and large pages stay fast."""
 
 from __future__ import annotations
 
 import posixpath
 import re
+import shutil
+from pathlib import Path
 from typing import Any
 
 _UPWARD = re.compile(r"(?<=\]\()\.\./[\w./-]+")
@@ -30,3 +32,10 @@ def on_page_context(context: dict[str, Any], *, page: Any, config: Any, **_: obj
     """Have the words around a page, and its `lang`, in the language of the page."""
     config.theme["language"] = "zh" if page.file.src_uri.startswith("zh/") else "en"
     return context
+
+
+def on_post_build(*, config: dict[str, Any]) -> None:
+    """Add the Markdown of the pages that llms.txt lists, which assistants read instead of HTML."""
+    home, site = Path(config["docs_dir"]), Path(config["site_dir"])
+    for name in re.findall(r"\]\(([\w/]+\.md)\)", (home / "llms.txt").read_text("utf-8")):
+        shutil.copyfile(home / name, site / name)
