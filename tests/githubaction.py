@@ -56,14 +56,14 @@ class Runner:
             "NO_PROXY": "*",
         }
 
-    def run(self, event: Mapping[str, object], *only: str, **inputs: str) -> Run:
+    def run(self, event: Mapping[str, object], *only: str, event_name: str = "pull_request", **inputs: str) -> Run:
         """Run the steps, or only some of them, with inputs whose names have `_` for `-`."""
         given = {name.replace("_", "-"): value for name, value in inputs.items()}
         assert given.keys() <= ACTION["inputs"].keys()
         run, steps = Run(), {}
         context = {
             "inputs": {name: each["default"] for name, each in ACTION["inputs"].items()} | given,
-            "github": {"action_path": str(ROOT), "token": "t0ken", "event": event},
+            "github": {"action_path": str(ROOT), "token": "t0ken", "event": event, "event_name": event_name},
             "steps": steps,
         }
         for name, step in STEPS.items():

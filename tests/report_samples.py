@@ -349,7 +349,7 @@ def make_pull_request(*, text: str = "", url: str = "") -> str:
                     ),
                 )
             )
-    dangers.append(("deletes-running-job", "is deleted and may be running", 1))
+    dangers.append(("deletes-running-job", "is deleted and can be running", 1))
     dangers.append(("restarts-long-run", "has no deadline", 3))
     dangers.append(("exceeds-quota", text or "`research` has 64 GPUs, and its jobs request 96", -1))
     finding = (

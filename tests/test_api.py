@@ -98,7 +98,10 @@ def test_mistakes_of_users_are_findings(repository):
     assert rendered.objects == ()
     assert jobgen.lint(repository).failed
     assert jobgen.explain(repository, "gpt").failed
-    assert jobgen.diff(repository, folders=(".", ".")).failed == "."
+    compared = jobgen.diff(repository, folders=(".", "."))
+    assert not compared.failed
+    assert {each.left_out.file for each in compared.not_compared} == {"jobs/broken.yaml"}
+    assert {finding.rule for finding in compared.findings} == {"yaml-syntax"}
 
 
 @pytest.mark.parametrize(

@@ -129,7 +129,7 @@ def test_nested_loops_hit_the_cost_limit():
     loops = "object.all(a, object.all(b, object.all(c, object.all(d, a + b + c + d >= 0))))"
     failed = compile_cel(loops, NAMES)({"object": list(range(1000))})
 
-    assert failed == Failed("it may cost more than the API server allows: 1000000")
+    assert failed == Failed("it can cost more than the API server allows: 1000000")
 
 
 @pytest.mark.parametrize(

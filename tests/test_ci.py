@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 import shutil
 import subprocess
 import sys
+import zipapp
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -319,24 +321,30 @@ def test_action_lints_some_environments_and_leaves_out_known_findings(repository
         "no base": Runner(repository).run({}, "Lint", since="base"),
     }
     repository.run("jobgen", "lint", "--write-baseline")
-    runs["baseline"] = Runner(repository).run(event, "Lint", baseline="jobgen-baseline.json")
+    repository.commit()
+    # What a change accepts itself does not count.
+    runs["own baseline"] = Runner(repository).run(event, "Lint", baseline="jobgen-baseline.json")
+    accepted = pull_request(repository, "HEAD")
+    runs["baseline"] = Runner(repository).run(accepted, "Lint", baseline="jobgen-baseline.json")
 
     assert {name: run.failed for name, run in runs.items()} == {
         "all": True,
         "prod": False,
         "since": False,
         "no base": True,
+        "own baseline": True,
         "baseline": False,
     }
     assert {name: list_faulty(run.log) for name, run in runs.items() if run.failed} == {
         "all": ["dev"],
         "no base": ["dev"],
+        "own baseline": ["dev"],
     }
 
     add_fault(repository, "prod")
     new = {
         "since": Runner(repository).run(event, "Lint", since="base"),
-        "baseline": Runner(repository).run(event, "Lint", baseline="jobgen-baseline.json", fail_on="warning"),
+        "baseline": Runner(repository).run(accepted, "Lint", baseline="jobgen-baseline.json", fail_on="warning"),
         "environments": Runner(repository).run(event, "Lint", environments="dev\nprod\n"),
     }
 
@@ -355,12 +363,13 @@ def test_gitlab_template_lints_some_environments_and_leaves_out_known_findings(r
     path.write_text(re.sub(r"(image: \S+):\S+", r"\1:latest", path.read_text()))
     repository.run("jobgen", "render", "-o", "rendered")
     repository.commit()
+    head = repository.run("git", "rev-parse", "HEAD").stdout.strip()
     found = {}
     for name, variables in {
         "all": {},
         "environments": {"JOBGEN_ENVIRONMENTS": "prod"},
         "since": {"JOBGEN_SINCE": "base"},
-        "baseline": {"JOBGEN_BASELINE": "jobgen-baseline.json"},
+        "baseline": {"JOBGEN_BASELINE": "jobgen-baseline.json", "CI_MERGE_REQUEST_DIFF_BASE_SHA": head},
         "fail on": {"JOBGEN_SINCE": "base", "JOBGEN_FAIL_ON": "warning"},
     }.items():
         done = run_gitlab(repository, JOBGEN_REPORT="false", **variables)
@@ -385,6 +394,94 @@ def test_templates_install_the_version_of_this_repository() -> None:
     installed = re.findall(r"pip install (\S+)|/jobgen@(\S+)|ref: ([\w.]+)|rev: (\S+)", "".join(EXAMPLES))
     assert {re.split("==|@", "".join(each))[-1].removeprefix("v") for each in installed} == {__version__}
     assert len(installed) == 9
+
+
+def test_actions_are_pinned_by_digest() -> None:
+    """Also in workflows that people copy: the tag of an action can be moved."""
+    texts = [*EXAMPLES, *(path.read_text() for path in (*WORKFLOWS, ROOT / "action.yml", STARTER / "github.yaml"))]
+    uses = [line for text in texts for line in re.findall(r"uses: (.+)", text)]
+    others = [each for each in uses if not each.startswith(("./", "your-organization/jobgen@"))]
+
+    assert len(others) > 30
+    assert [
+        each for each in others if not re.fullmatch(r"[\w-]+(/[\w-]+){1,2}@[0-9a-f]{40} # v\d+\.\d+\.\d+", each)
+    ] == []
+    # One digest for each version everywhere.
+    assert len({each.partition(" # ")[0] for each in others}) == len(set(others))
+
+
+def test_no_workflow_gives_secrets_to_forks(repository: Repository) -> None:
+    for path in (*WORKFLOWS, STARTER / "github.yaml"):
+        data = yaml.safe_load(path.read_text())
+        assert data["permissions"] == {"contents": "read"}
+        assert "pull_request_target" not in data[True]
+    run = Runner(repository).run(pull_request(repository), event_name="pull_request_target")
+
+    assert run.failed
+    assert "gives the secrets of the repository to the code of strangers" in run.log
+    assert run.ran[0] == "Refuse secrets"
+
+
+def test_steps_after_a_failed_lint_run(repository: Repository) -> None:
+    later = list(STEPS)[list(STEPS).index("Lint") + 1 :]
+    assert [name for name in later if "!cancelled()" not in str(STEPS[name].get("if"))] == []
+    lint, *others = yaml.safe_load((STARTER / "github.yaml").read_text())["jobs"]["lint"]["steps"][3:]
+    assert "jobgen lint" in lint["run"]
+    assert all("!cancelled()" in step["if"] for step in others)
+
+    add_failing_test(repository.folder)
+    path = repository.folder / "jobs/pytorch.yaml"
+    path.write_text(path.read_text().replace("gpu: 2", "gpu: 500m"))
+    starter = yaml.safe_load((STARTER / "gitlab.yaml").read_text())["jobgen"]
+    done = repository.run("sh", "-e", "-c", "\n".join(starter["script"]))
+
+    assert done.returncode == 1
+    assert "failed: always red" in done.stdout
+
+
+@pytest.mark.parametrize("platform", ["github", "gitlab"])
+def test_jobgen_pyz_runs_only_with_its_checksum(repository: Repository, tmp_path: Path, platform: str) -> None:
+    (tmp_path / "source").mkdir()
+    (tmp_path / "source/__main__.py").write_text("import sys; print('ran', *sys.argv[1:])")
+    zipapp.create_archive(tmp_path / "source", tmp_path / "jobgen.pyz")
+    address = (tmp_path / "jobgen.pyz").as_uri()
+    right = hashlib.sha256((tmp_path / "jobgen.pyz").read_bytes()).hexdigest()
+    if platform == "github":
+        script = STEPS["Install jobgen"]["run"] + '\n"$RUNNER_TEMP/jobgen/bin/jobgen" lint "a b"'
+        names = ("PYZ", "SHA256")
+    else:
+        script = GITLAB["before_script"][1] + '\njobgen lint "a b"'
+        names = ("JOBGEN_PYZ", "JOBGEN_SHA256")
+    results = []
+    for number, value in enumerate((right, "0" * 64, "")):
+        words = [f"{names[0]}={address}", f"{names[1]}={value}", f"RUNNER_TEMP={tmp_path}/{number}", f"SOURCE={ROOT}"]
+        (tmp_path / str(number)).mkdir()
+        results.append(repository.run("env", *words, "bash", "-e", "-c", script))
+
+    assert [done.returncode for done in results] == [0, 1, 1]
+    assert results[0].stdout == "ran lint a b\n"
+    assert all("ran" not in done.stdout and right in done.stdout + done.stderr for done in results[1:])
+
+
+def test_gitlab_template_lints_a_folder(repository: Repository, forge: Forge) -> None:
+    """A fork gets the same, without the note: its author decides what the pipeline runs."""
+    (repository.folder / "ml").mkdir()
+    for name in ("jobs", "overlays", "policies", "jobgen.yaml", "rendered"):
+        repository.run("git", "mv", name, f"ml/{name}")
+    repository.commit()
+    path = repository.folder / "ml/jobs/pytorch.yaml"
+    path.write_text(path.read_text().replace("gpu: 2", "gpu: 500m"))
+    repository.commit()
+    base = repository.run("git", "rev-parse", "HEAD~1").stdout.strip()
+    token = {"JOBGEN_TOKEN": "s3cret", "CI_API_V4_URL": f"{forge.url}/api/v4"}
+    fork = {"CI_MERGE_REQUEST_DIFF_BASE_SHA": base, "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "8", **token}
+    done = run_gitlab(repository, JOBGEN_DIRECTORY="ml", **fork)
+    found = json.loads((repository.folder / "gl-code-quality-report.json").read_text())
+
+    assert done.returncode == 1
+    assert "ml/jobs/pytorch.yaml" in {each["location"]["path"] for each in found}
+    assert (repository.folder / "jobgen-diff.md").is_file()
+    assert forge.requests == []
 
 
 def run_gitlab(repository: Repository, first: str = "", **variables: str) -> subprocess.CompletedProcess[str]:

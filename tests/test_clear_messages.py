@@ -67,6 +67,27 @@ def test_the_number_of_nodes_is_not_called_as_in_the_rendered_object(tmp_path):
     assert (found["line"], found["message"]) == (11, "the job has 0 nodes but needs at least 1")
 
 
+def test_a_key_without_a_value_is_not_called_null(tmp_path):
+    job = JOB.replace("  shm:", "  env:\n    A:\n    B: null\n  shm:")
+    found = lint_files(tmp_path, {"jobs/bert.yaml": job})
+    assert [(each["line"], each["message"]) for each in found] == [
+        (10, '`A` has no value; write one, such as `A: ""`, or remove the line'),
+        (11, "`B: null` deletes nothing; remove it"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "operator", "served"),
+    [("v1", "mpi-operator", "kubeflow.org/v2beta1"), ("v2beta1", "training-operator", "kubeflow.org/v1")],
+)
+def test_an_mpijob_of_another_operator_names_the_version_to_write(tmp_path, kind, operator, served):
+    job = f"apiVersion: kubeflow.org/{kind}\nkind: MPIJob\nmetadata: {{name: a, namespace: ml}}\nspec: {{}}\n"
+    files = {"jobs/a.yaml": job, **overlay(f"{{cluster: {{operators: {{{operator}: '1.9'}}}}}}")}
+    [message] = [each["message"] for each in lint_files(tmp_path, files) if each["rule"] == "kind-not-served"]
+    assert message.startswith(f"this cluster runs MPIJobs with {operator}, not ")
+    assert message.endswith(f"`apiVersion: {served}` in a manifest")
+
+
 # Values of overlays that are wrong for some jobs
 
 
@@ -249,10 +270,11 @@ def test_shared_memory_of_a_job_spec_is_a_field(tmp_path):
 
 EXAMPLES = {
     ("command: [torchrun, train.py]", "command: torchrun train.py"): (
-        '`command` is `torchrun train.py`, and must be a list: `["torchrun", "train.py"]`'
+        "`command` is `torchrun train.py`, and must be a list; write `command: [torchrun, train.py]`"
     ),
     ("command: [torchrun, train.py]", "command: cd /x && torchrun train.py"): (
-        "`command` is `cd /x && torchrun train.py`, and must be a list"
+        "`command` is `cd /x && torchrun train.py`, and must be a list; for example, write `command:"
+        " [torchrun, train.py]`"
     ),
     ("name: bert", "name: ResNet_50"): (
         "`name` is `ResNet_50`, and must be lower-case letters, digits, `-` and `.`, such as `resnet-50`"
@@ -409,7 +431,7 @@ def test_a_field_of_spec_at_the_top_level_belongs_below_spec(format_, tmp_path):
     found = lint_files(tmp_path, {"jobs/bert.yaml": JOB, path: f"{text}{key}: []\nother: []\n"})
     assert [each["message"] for each in found if each["file"] == path] == [
         f"`{key}` is not a field of {format_}; put it below `spec`",
-        f"`other` is not a field of {format_}",
+        f"`other` is not a field of {format_}; it has `apiVersion`, `kind`, `metadata` and `spec`",
     ]
 
 
@@ -492,12 +514,12 @@ SPECS = {
     "launcher: {}": "`launcher` is not a field of a job; it is a role, so write it below `roles`",
     "gpusPerNode: 8": "`gpusPerNode` is not a field of a job; write `resources.gpu`",
     "nvidia.com/gpu: 8": "`nvidia.com/gpu` is not a field of a job; write it below `resources`",
-    "shm: true": "`shm` is `true`, and must be a string or a whole number",
+    "shm: true": "`shm` is `true`, and must be a string or a whole number; for example, write `shm: 16Gi`",
     "shm: 256gi": "`shm` is `256gi`, and must be a quantity such as `256Gi`",
     "shm: 256 Gi": "`shm` is `256 Gi`, and must be a quantity such as `256Gi`",
     "shm：64Gi": "`：` is not the `:` of YAML, though it looks like one; write `: `",
-    "env: [A=b]": "`env[0]` is `A=b`, and must be a mapping; write `env` as a mapping: `{A: b}`",
-    "env: [A=1]": '`env[0]` is `A=1`, and must be a mapping; write `env` as a mapping: `{A: "1"}`',
+    "env: [A=b]": "`env[0]` is `A=b`, and must be a mapping; write `env: {A: b}`",
+    "env: [A=1]": '`env[0]` is `A=1`, and must be a mapping; write `env: {A: "1"}`',
     "args: ［a］": "`args` is `［a］`, and must be a list; `［` is not the `[` of YAML",
 }
 
@@ -516,10 +538,11 @@ def test_a_wide_colon_is_found_before_the_line_of_the_error(tmp_path: Path) -> N
 
 def test_text_in_place_of_a_list_is_shown_as_a_list(tmp_path: Path) -> None:
     found = lint_files(tmp_path, overlay("{extends: base}"))
-    assert [each["message"] for each in found] == ["`extends` is `base`, and must be a list: `[base]`"]
+    assert [each["message"] for each in found] == ["`extends` is `base`, and must be a list; write `extends: [base]`"]
     # Without its quotes, YAML reads this as `true`.
     found = lint_files(tmp_path, overlay("{extends: 'yes'}"))
-    assert [each["message"] for each in found] == ["`extends` is `yes`, and must be a list"]
+    [found] = found
+    assert found["message"] == "`extends` is `yes`, and must be a list; for example, write `extends: [base]`"
 
 
 @pytest.mark.parametrize(("kind", "message"), [("Team", "a team belongs in"), ("JobTests", "tests of jobs belong in")])

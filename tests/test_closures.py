@@ -77,6 +77,8 @@ def test_packages_of_a_module_are_reached_too():
 
 
 def test_the_render_command_reaches_little():
-    reached = find_chains(["jobgen.cli.commands.render"])
+    chains = find_chains(["jobgen.cli.commands.render"])
+    # `render --enforce` checks what it renders.
+    reached = [name for name, chain in chains.items() if "jobgen.api.enforce" not in chain]
 
     assert sum(len(MODULES[name].read_text("utf-8").splitlines()) for name in reached) <= MOST_LINES

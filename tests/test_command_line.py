@@ -3,6 +3,7 @@
 import pytest
 
 from jobgen.k8s.command_line import find_mpi_launches, find_option_values, parse_command
+from jobgen.k8s.shell_script import split_pipelines, split_words
 
 
 def calls(*words):
@@ -46,3 +47,34 @@ def test_values_of_an_option():
     )
 
     assert [word.text for word in find_option_values(words, "nproc-per-node")] == ["2", "4"]
+
+
+@pytest.mark.parametrize(
+    ("script", "found"),
+    [
+        ("a | b && c; d", [("a", "b"), ("c",), ("d",)]),
+        ("a 2>&1 | tee log\necho x # | y\n", [("a 2>&1", "tee log"), ("echo x",)]),
+        ("a \\\n | b |\n c\n", [("a", "b", "c")]),
+        ("x \"a|b\" '|' \\| $(c | d) `e | f` | g", [("x \"a|b\" '|' \\| $(c | d) `e | f`", "g")]),
+        ('a "$(b "c|d" | e)" | f', [('a "$(b "c|d" | e)"', "f")]),
+        ("if a; then b | c; fi", [("if a",), ("then b", "c"), ("fi",)]),
+        ("(a | b) || c", [("a", "b"), ("c",)]),
+        ("a &> log & a >| b; wait", [("a &> log",), ("a >| b",), ("wait",)]),
+        ("# nothing", []),
+        # What is not understood is not guessed.
+        ("cat <<EOF\na | b\nEOF", []),
+        ("echo 'open | b", []),
+        ('echo "$(open" | b', []),
+    ],
+)
+def test_script_is_split_into_pipelines(script, found):
+    assert [pipeline.commands for pipeline in split_pipelines(script)] == found
+
+
+def test_words_before_a_command_are_no_part_of_it():
+    assert split_words("then LR=1 exec python 'a b.py'") == ("python", "a b.py")
+    assert split_words("echo 'open") == ()
+
+
+def test_script_with_many_comments_and_pipes_takes_linear_time():
+    assert len(split_pipelines("a | b # c\n" * 100_000)) == 100_000

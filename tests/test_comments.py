@@ -3,8 +3,10 @@
 from io import StringIO
 
 import pytest
+import yaml
 from jobgenprocess import run_jobgen_text
 from ruamel.yaml import YAML
+from test_seed_manifests import SEEDS
 
 MANIFEST = """\
 # The model of the search team.
@@ -190,6 +192,35 @@ def test_import_moves_comments_of_maps_lists_and_items(tmp_path):
 
     assert done.stdout == PLACED
     assert "bert.yaml:18: the comment was not converted: # the only name that counts\n" in done.stderr
+
+
+def test_items_that_are_commented_out_stay_in_a_list_that_is_indented_as_its_key(tmp_path):
+    env = "        env:\n        - name: A\n          value: b\n        # - name: OLD\n        #   value: none\n"
+    rest = "        # for the probe\n        ports:\n        - containerPort: 80\n        # - containerPort: 81\n"
+    head = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a}\nspec:\n  template:\n    spec:\n      containers:\n"
+    (tmp_path / "a.yaml").write_text(f"{head}      - name: main\n        image: a:1\n{env}{rest}")
+    done = run_jobgen_text(tmp_path, "import", "a.yaml").stdout
+
+    assert "  env:\n    A: b\n    # - name: OLD\n    #   value: none\n" in done
+    assert "  # for the probe\n  ports:\n    - {containerPort: 80}\n    # - containerPort: 81\n" in done
+
+
+@pytest.mark.parametrize("name", SEEDS)
+def test_each_comment_stays_at_its_value(name, tmp_path):
+    """Each scalar has its own text as a comment above it and at its end; the import says which it cannot place."""
+    lines = yaml.safe_dump(SEEDS[name], sort_keys=False, width=9999).splitlines()
+    plain = [line if line.endswith(":") or "'" in line else f"{line} # {line.strip()}" for line in lines]
+    above = [f"{' ' * (len(line) - len(line.lstrip()))}# {line.strip()}" for line in lines]
+    (tmp_path / "a.yaml").write_text("\n".join(text for pair in zip(above, plain, strict=True) for text in pair))
+    done = run_jobgen_text(tmp_path, "import", "a.yaml")
+    made = done.stdout.splitlines()
+    for number, line in enumerate(made):
+        value = line.partition("# ")[2].partition(": ")[2].strip("'")
+        target = next((each for each in made[number:] if not each.lstrip().startswith("#")), "")
+        assert value in target.partition(" # ")[0] or not value or number == 0, line
+    found = set(comments(done.stdout))
+    lost = {line.partition("not converted: ")[2] for line in done.stderr.splitlines()}
+    assert set(comments((tmp_path / "a.yaml").read_text())) <= found | lost
 
 
 @pytest.mark.parametrize("target", ["trainer", "jobset", "volcano", "ray"])

@@ -196,6 +196,28 @@ def test_roles_are_those_of_the_framework(known):
     assert ask(known, text).labels == ["launcher"]
 
 
+BLOCKS = {"pytorch", "tensorflow", "mpi", "paddle", "jax", "xgboost", "ray", "volcano", "jobset", "kubernetes"}
+
+
+def list_blocks(folder, spec: str) -> set[str]:
+    """The blocks of frameworks and platforms that are offered in a spec."""
+    text = f"apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {{name: a}}\nspec:\n{spec}  {MARK}"
+    return BLOCKS & set(ask(load_known(folder), text).labels)
+
+
+def test_blocks_are_those_of_the_framework(tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobgen.yaml").write_text("cluster: {platform: kubeflow}\n")
+    everything = list_blocks(tmp_path, "  image: a:1\n")
+    assert {"pytorch", "mpi", "ray"} <= everything
+    assert list_blocks(tmp_path, "  framework: pytorch\n") == {"pytorch"}
+    assert list_blocks(tmp_path, "  framework: mpi\n") == {"mpi"}
+    assert list_blocks(tmp_path, "  framework: pyt\n") == everything, "it is not known yet"
+    (tmp_path / "jobgen.yaml").write_text("cluster: {platforms: [kubeflow, ray, volcano]}\n")
+    assert list_blocks(tmp_path, "  framework: pytorch\n") == {"pytorch", "ray", "volcano"}
+    assert list_blocks(tmp_path, "  framework: pytorch\n  platform: ray\n") == {"pytorch", "ray"}
+
+
 def test_resource_rules_offer_what_fits_their_group_and_version(known):
     versions = ask(known, POLICY + "apiGroups: [kubeflow.org], apiVersions: [█]}\n", "policies/a.yaml").labels
     assert versions == ["v1", "v2beta1"]

@@ -561,3 +561,20 @@ def test_a_job_keeps_running_if_one_of_another_kind_gets_its_name(compare):
 
     assert rows(result)["run (Pod)"] == ("new", "", "waits")
     assert rows(result)["run (Job)"][0] == "after-restart"
+
+
+def test_an_upgrade_of_kueue_leaves_jobs_unmanaged(tmp_path):
+    pods = {"replicas": 1, "template": job("x")["spec"]["template"]}
+    made = {**job("train"), "apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob"}
+    train = {**made, "spec": {"pytorchReplicaSpecs": {"Worker": pods}}}
+    new = {**train, "metadata": {**train["metadata"], "name": "other"}}
+    write_repository(tmp_path / "old", one_queue(), [train], kueue={"version": "0.18"})
+    write_repository(tmp_path / "new", one_queue(), [train, new], kueue={"version": "0.19"})
+    result = diff(tmp_path, folders=("old", "new"))
+
+    assert rows(result) == {
+        "other": ("new", "", "unmanaged"),
+        "train": ("after-restart", "admitted", "running"),
+    }
+    assert "ml/train: keeps running, but is unmanaged if it is started again" in result.text
+    assert "Kueue 0.19 does not manage PyTorchJobs by default, so it starts at once, without quota" in result.text

@@ -535,7 +535,7 @@ def test_offers_are_few_and_keep_their_names(tmp_path):
 
 def test_cursor_on_a_line_gets_the_actions_of_its_findings_the_nearest_first(tmp_path):
     job = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: a}\nspec:\n  framework: pytorch\n"
-    job += "  image: a/b\n  env: {A: yes, B: 0755}\n"
+    job += "  image: a/b:1\n  env: {A: yes, B: 0755}\n"
     overlay = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {namespace: ml, cluster: {platform: kubeflow}}\n"
     for path, text in {"jobgen.yaml": "", "jobs/a.yaml": job, "overlays/prod/overlay.yaml": overlay}.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)

@@ -248,7 +248,7 @@ def test_documentation_is_shown_while_the_settings_have_errors(tmp_path):
     workspace = Workspace(write_files(tmp_path))
     (tmp_path / "jobgen.yaml").write_text("rules: 3\n")
 
-    assert hover(workspace, BERT, "repl¦icas: 3").startswith("**`replicas`**: integer\n\nThe declared number")
+    assert hover(workspace, BERT, "repl¦icas: 3").startswith("**`replicas`**: integer\n\nThe number of pods")
     assert hover(workspace, MANIFESTS, "ignore[mutable-¦image-tag").startswith("**mutable-image-tag**")
 
 

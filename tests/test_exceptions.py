@@ -178,29 +178,26 @@ def test_every_exception_says_why_who_and_until_when(tmp_path, missing):
     del settings["exceptions"][0][missing]
     (tmp_path / "jobgen.yaml").write_text(json.dumps(settings))
 
-    with pytest.raises(jobgen.UsageError) as raised:
-        jobgen.lint(tmp_path)
+    found = [each for each in jobgen.lint(tmp_path).findings if each.location.file == "jobgen.yaml"]
 
-    assert [each.rule for each in raised.value.findings] == ["missing-field"]
+    assert [each.rule for each in found] == ["missing-field"]
 
 
 def test_unknown_rules_are_errors(tmp_path):
     write(tmp_path, {}, rule="mutable-image-tg")
 
-    with pytest.raises(jobgen.UsageError) as raised:
-        jobgen.lint(tmp_path)
+    found = [each for each in jobgen.lint(tmp_path).findings if each.location.file == "jobgen.yaml"]
 
-    assert "did you mean `mutable-image-tag`?" in raised.value.findings[0].message
+    assert "did you mean `mutable-image-tag`?" in found[0].message
 
 
 @pytest.mark.parametrize("rule", ["yaml-syntax", "unread-file", "internal-error", "broken-schema", "expired-exception"])
 def test_no_exception_hides_what_was_not_checked(tmp_path, rule):
     write(tmp_path, {}, rule=rule, files={"jobs/nlp/broken.yaml": "a: [\n"})
 
-    with pytest.raises(jobgen.UsageError) as raised:
-        jobgen.lint(tmp_path)
+    found = [each for each in jobgen.lint(tmp_path).findings if each.location.file == "jobgen.yaml"]
 
-    assert [(each.rule, each.location.file) for each in raised.value.findings] == [("invalid-value", "jobgen.yaml")]
+    assert [(each.rule, each.location.file) for each in found] == [("invalid-value", "jobgen.yaml")]
 
 
 def test_many_exceptions_and_findings_take_linear_time():

@@ -477,15 +477,17 @@ def test_json_of_a_path_in_the_spec_lists_where_it_is_rendered(example):
 
 MISSING = {
     "imag": "neither the job nor its object has `imag`; did you mean `image`?",
-    "roles.workr.image": "no layer sets `roles.workr.image`; did you mean `worker`?",
-    "env.LEVL": "no layer sets `env.LEVL`; did you mean `LEVEL`?",
+    "roles.workr.image": "no layer sets `roles.workr.image`; did you mean `roles.worker.image`?",
+    "env.LEVL": "no layer sets `env.LEVL`; did you mean `env.LEVEL`?",
     "queue": "no layer sets `queue`",
+    "resource.gpu": "neither the job nor its object has `resource.gpu`; did you mean `resources.gpu`?",
+    "resources.gpus": "no layer sets `resources.gpus`; did you mean `resources.gpu`?",
     "spec.image": "the rendered object has no `spec.image`; did you mean `image`?",
     "spec.roles.worker.replicas": "the rendered object has no `spec.roles.worker.replicas`; did you mean "
     "`roles.worker.replicas`?",
     "pytorchReplicaSpecs.Worker": "neither the job nor its object has `pytorchReplicaSpecs.Worker`; did you mean "
     "`spec.pytorchReplicaSpecs.Worker`?",
-    "metadat.name": "neither the job nor its object has `metadat.name`; did you mean `metadata`?",
+    "metadat.name": "neither the job nor its object has `metadat.name`; did you mean `metadata.name`?",
 }
 
 

@@ -70,7 +70,8 @@ def test_rule_is_explained_with_examples():
 def test_rule_is_explained_as_json():
     rule = json.loads(explained(ROOT, "mutable-image-tag", format_="json").out)["rule"]
 
-    assert list(rule) == ["name", "category", "severity", "summary", "text", "bad", "good"]
+    assert list(rule) == ["name", "category", "severity", "summary", "text", "bad", "good", "page"]
+    assert rule["page"].endswith("/docs/rules.md#mutable-image-tag")
     assert (rule["name"], rule["category"], rule["severity"]) == ("mutable-image-tag", "image", "warning")
     assert rule["bad"].endswith("  image: registry.example.com/bert:latest\n")
 

@@ -55,7 +55,7 @@ spec:
 """
 
 
-MISSING = "this installation of jobgen does not have the feature"
+MISSING = "this jobgen installation does not have the feature"
 COMMANDS = {
     "lint": ("lint", "--format", "concise"),
     "render": ("render", "-e", "prod"),
@@ -153,7 +153,7 @@ def test_the_core_works_without_a_feature(without, expected):
 @lacking_kueue
 def test_a_command_of_a_missing_feature_names_it(without):
     _, installation = without
-    message = "no such command 'queue': this installation of jobgen does not have the feature `kueue`"
+    message = "no such command 'queue': this jobgen installation does not have the feature `kueue`"
     assert message in run(installation, "queue", code=2)
     assert message in run(installation, "queue", "--help", code=2)
     assert "does not have the feature `kueue`" in run(installation, "report", code=2)
@@ -196,7 +196,7 @@ def test_a_new_repository_says_which_feature_it_needs(without, option):
 def test_a_public_name_of_a_missing_feature_names_it(without):
     _, installation = without
     done = start(installation, "-c", "import jobgen; jobgen.QueueChanges; jobgen.queue")
-    message = "module 'jobgen' has no attribute 'queue': this installation of jobgen does not have the feature `kueue`"
+    message = "module 'jobgen' has no attribute 'queue': this jobgen installation does not have the feature `kueue`"
     assert done.stderr.endswith(f"AttributeError: {message}\n")
 
 

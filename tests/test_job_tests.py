@@ -353,7 +353,7 @@ def test_two_tests_do_not_share_a_snapshot(repository):
     ]
     write_tests(repository, "".join(f"- {json.dumps(test)}\n" for test in tests))
 
-    assert "another test has the snapshot" in run_tests(repository).outcomes[1].message
+    assert "another test also has the snapshot" in run_tests(repository).outcomes[1].message
 
 
 @pytest.mark.parametrize("kind", ["JobTest", "jobtests"])

@@ -190,7 +190,9 @@ def test_every_framework_renders_or_is_refused_on_every_platform(framework, plat
         [[rule, message]] = findings
         assert objects == []
         assert rule == "unsupported-by-kind"
-        assert message.startswith(f"framework `{framework}` has no kind on platform `{platform}`; use ")
+        needed = f"`platform: {platform}` needs `framework: mpi`; this job has `{framework}`"
+        unknown = f"framework `{framework}` has no kind on platform `{platform}`; use "
+        assert message.startswith(needed if platform == "mpi-operator" else unknown)
 
 
 @pytest.mark.parametrize("name", VERSIONS)

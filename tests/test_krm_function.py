@@ -263,8 +263,8 @@ def test_generator_fails_with_results_for_invalid_jobs(repository: Path) -> None
         (resources([1]), (), "`items` of the ResourceList must be a list of objects"),
         (resources([], "x"), (), "`functionConfig` of the ResourceList must be an object"),
         (resources([]), (), "the mode is missing"),
-        (resources([], {"kind": "Deployment"}), (), "`Deployment` is not a functionConfig of jobgen"),
-        (resources([], {"kind": ["x"]}), (), "`['x']` is not a functionConfig of jobgen"),
+        (resources([], {"kind": "Deployment"}), (), "`Deployment` is not a functionConfig that jobgen knows"),
+        (resources([], {"kind": ["x"]}), (), "`['x']` is not a functionConfig that jobgen knows"),
         (resources([], config("generate", env="prod")), ("validate",), "`JobGenerator` cannot be used with"),
         (
             resources([], config("generate", evn="prod")),

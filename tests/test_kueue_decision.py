@@ -271,7 +271,7 @@ def test_endless_eviction_ends():
     several = {f"j{n}": (1, cpu, queue, level, None) for n, (queue, cpu, level) in enumerate(sizes)}
     queued = collect_jobs(make_jobs(several), make_objects({"c": ("", {})}, members), CLUSTER)
     decision = decide(queued.context, queued.jobs)
-    held = [answer for answer in decision.answers if "each time that it is admitted" in answer.reason]
+    held = [answer for answer in decision.answers if "each time it is admitted" in answer.reason]
     assert held
     assert not decision.settles
     assert decision.is_complete

@@ -222,7 +222,7 @@ def explain(version, objects, *jobs, gates=None, enabled=None, running=(), **kue
         ("0.11", (DEFAULT_QUEUE, job(queue_name="")), {"gates": {"LocalQueueDefaulting": True}}, "admitted"),
         ("0.12", (DEFAULT_QUEUE, job(queue_name="")), {}, "admitted"),
         ("0.14", ((*SIMPLE, NAMESPACE), job()), SELECTOR, "admitted"),
-        ("0.15", ((*SIMPLE, NAMESPACE), job()), SELECTOR, "never"),
+        ("0.15", ((*SIMPLE, NAMESPACE), job()), SELECTOR, "unmanaged"),
         ("0.19", (SIMPLE, job(pods=2, annotations=MIN)), {}, "admitted"),
         ("0.19", (SIMPLE, job(pods=2, annotations=MIN)), {"gates": {"PartialAdmission": False}}, "never"),
         ("0.20", (LENDING, job()), {}, "never"),
@@ -236,19 +236,24 @@ def test_the_declared_version_decides(version, case, options, decision):
 @pytest.mark.parametrize(
     ("version", "case", "options", "note"),
     [
-        ("0.20", (SIMPLE, job()), {}, "Kueue 0.20 is newer than what jobgen knows; it is decided as 0.19"),
-        ("0.7", (SIMPLE, job()), {}, "Kueue 0.7 is older than what jobgen knows; it is decided as 0.8"),
+        (
+            "0.20",
+            (SIMPLE, job()),
+            {},
+            "Kueue 0.20 is newer than the versions that jobgen knows; jobgen decides like 0.19",
+        ),
+        ("0.7", (SIMPLE, job()), {}, "Kueue 0.7 is older than the versions that jobgen knows; jobgen decides like 0.8"),
         ("0.8", (LENDING, job()), {}, "Kueue 0.8 ignores `lendingLimit`"),
         ("0.8", (COHORT, job()), {}, "Kueue 0.8 ignores Cohort objects"),
         ("0.13", (RACKS, job()), NODES, "ignores topologies (feature gate `TopologyAwareScheduling`)"),
         ("0.16", (RACKS, job()), NODES, "`kueue.x-k8s.io/podset-slice-required-topology-constraints`"),
-        ("0.16", (RACKS, job()), NODES, "decides otherwise, which is not simulated: ties between domains"),
+        ("0.16", (RACKS, job()), NODES, "decides differently: ties between domains"),
         ("0.14", (choose("PreemptionOverBorrowing"), LOW), {}, "ignores `flavorFungibility.preference`"),
         (
             "0.16.0",
             (choose("PreemptionOverBorrowing"), LOW),
             {},
-            "Kueue 0.16.0 takes each value of `flavorFungibility.preference` for",
+            "Kueue 0.16.0 swaps the values of `flavorFungibility.preference`",
         ),
         ("0.9", (SIMPLE, job()), CREDITS, "ignores `transformations`"),
         ("0.18", (SIMPLE, job()), UNDECLARED, "ignores `quotaCheckStrategy`"),
@@ -259,8 +264,13 @@ def test_the_declared_version_decides(version, case, options, decision):
             {"gates": {"ConcurrentAdmission": True}},
             "has no feature gate `ConcurrentAdmission`",
         ),
-        ("0.18", (SIMPLE, job()), {"gates": {"ConcurrentAdmission": True}}, "`ConcurrentAdmission` is not simulated"),
-        ("0.13", (SIMPLE, job()), {"fairSharing": True}, "not simulated: what fair sharing preempts"),
+        (
+            "0.18",
+            (SIMPLE, job()),
+            {"gates": {"ConcurrentAdmission": True}},
+            "does not simulate feature gate `ConcurrentAdmission`",
+        ),
+        ("0.13", (SIMPLE, job()), {"fairSharing": True}, "decides differently: what fair sharing preempts"),
     ],
 )
 def test_what_a_version_ignores_is_a_note(version, case, options, note):

@@ -245,10 +245,10 @@ def test_pods_of_a_group_are_one_job():
 @pytest.mark.parametrize(
     ("obj", "reason"),
     [
-        (make("kubeflow.org/v1", "MPIJob", {}), "Kueue has no integration for MPIJob of `kubeflow.org/v1`"),
+        (make("kubeflow.org/v1", "MPIJob", {}), "Kueue does not manage MPIJob of `kubeflow.org/v1`"),
         (
             make("batch.volcano.sh/v1alpha1", "Job", {}),
-            "Kueue has no integration for Job of `batch.volcano.sh/v1alpha1`",
+            "Kueue does not manage Job of `batch.volcano.sh/v1alpha1`",
         ),
         (make("ray.io/v1", "RayJob", {"clusterSelector": {"a": "b"}}), "it runs in an existing RayCluster"),
     ],
@@ -501,19 +501,19 @@ def test_extended_resources_of_a_device_class_are_charged_under_its_name():
 
 
 ABOVE, BELOW = "must not be above the limitRange max", "must not be below the limitRange min"
-OFF = "Kueue 0.19 does not enable its integration `kubeflow.org/pytorchjob` by default since 0.19, so it starts at once"
+OFF = "Kueue 0.19 does not manage PyTorchJobs by default, so it starts at once, without quota"
 # A kind, the version and the configuration of Kueue, and why it does not manage the job.
 MANAGED = [
     ("job", "0.19", {}, ""),
     ("pytorch", "0.18", {}, ""),
     ("pytorch", "0.19", {}, OFF),
     ("pytorch", "0.19", {"frameworks": ["kubeflow.org/pytorchjob"]}, ""),
-    ("job", "0.19", {"frameworks": ["pod"]}, "`batch/job` is not among the `frameworks` of Kueue"),
+    ("job", "0.19", {"frameworks": ["pod"]}, "because `batch/job` is not among its `frameworks`"),
     ("mpi", "0.19", {}, ""),
-    ("pod", "0.15", {}, "does not enable its integration `pod` by default, so"),
+    ("pod", "0.15", {}, "Kueue 0.15 does not manage Pods by default, so"),
     ("pod", "0.16", {}, ""),
-    ("ray service", "0.16", {}, "Kueue 0.16 has no integration for RayService"),
-    ("spark", "0.19", {}, "`sparkoperator.k8s.io/sparkapplication` by default, so"),
+    ("ray service", "0.16", {}, "Kueue 0.16 does not manage RayServices, so"),
+    ("spark", "0.19", {}, "does not manage SparkApplications by default, so"),
     (
         "job",
         "0.19",
@@ -550,8 +550,8 @@ def test_jobs_without_queue(config, namespace, is_managed):
 @pytest.mark.parametrize(
     ("obj", "reason", "change"),
     [
-        (make("kubeflow.org/v1", "MPIJob", {}), "so it starts at once", "use `kubeflow.org/v2beta1`"),
-        (make("example.com/v1", "MPIJob", {}), "so it starts at once", ""),
+        (make("kubeflow.org/v1", "MPIJob", {}), "so it starts at once, without quota", "use `kubeflow.org/v2beta1`"),
+        (make("example.com/v1", "MPIJob", {}), "so it starts at once, without quota", ""),
         (make(*JOB, {"suspend": True}), "so only `suspend` keeps it from starting", "add the label"),
         (make(*JOB, {}), "so it starts at once", "add the label"),
     ],

@@ -11,7 +11,10 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
-    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "policies/README.md", ROOT / "editors/vscode/README.md"]
+    [
+        *(*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "docs/llms.txt"),
+        *(ROOT / "policies/README.md", ROOT / "editors/vscode/README.md"),
+    ]
 )
 FENCE = re.compile(r"^(```|~~~).*?^\1$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^()\s]+)\)|(?:src|href)=\"([^\"]+)\"")

@@ -220,3 +220,14 @@ async def test_code_actions_that_change_several_files_are_confirmed(client, fold
         assert (migrate.title, kinds) == ("Migrate to TrainJob of trainer", ["edit", "create", "edit"])
         [annotation] = edit.change_annotations.values()
         assert annotation.needs_confirmation
+
+
+@pytest.mark.asyncio
+async def test_hover_in_a_large_file_says_that_it_is_too_large(client, folder):
+    path = folder / "jobs/large.yaml"
+    path.write_text(JOB + "  env:\n" + "".join(f"    A{number}: b\n" for number in range(60_000)))
+    asked = types.HoverParams(types.TextDocumentIdentifier(path.as_uri()), types.Position(5, 4))
+    found = await client.text_document_hover_async(asked)
+    path.unlink()
+
+    assert "This file is too large for a description: at most 10000 lines" in found.contents.value

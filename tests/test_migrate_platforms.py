@@ -111,7 +111,7 @@ def test_platform_without_environments(tmp_path):
 @pytest.mark.parametrize(
     ("overlay", "spec", "reason"),
     [
-        ({"jobs": {"names": ["b"]}}, {}, "`prod` does not contain it"),
+        ({"jobs": {"names": ["b"]}}, {}, "it is not in `prod`"),
         ({}, {"platform": "ray"}, "`prod`: the cluster does not have platform `ray`"),
         ({"patches": [{"merge": {"framework": "jax"}}]}, {}, "an overlay changes its framework to `jax`"),
     ],

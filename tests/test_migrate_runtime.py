@@ -94,6 +94,13 @@ JOBS = {
         {"volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]},
     ),
     "init container": make_job(GPU, {"initContainers": [SIDE]}),
+    "init container that fills a volume": make_job(
+        {"volumeMounts": [{"name": name, "mountPath": f"/{name}"} for name in ("data", "own")], **GPU},
+        {
+            "initContainers": [{**SIDE, "volumeMounts": [{"name": "data", "mountPath": "/data"}]}],
+            "volumes": [{"name": name, "emptyDir": {}} for name in ("data", "own")],
+        },
+    ),
     "sidecar": make_job(GPU, {"containers": [SIDE]}),
     "scheduling": make_job(
         GPU,
@@ -159,12 +166,23 @@ def test_pods_are_equal_and_nothing_is_lost(name):
         assert [note for note in done.notes if note.change == "lost"] == [], version
 
 
+@pytest.mark.parametrize("name", JOBS)
+def test_a_runtime_has_the_volumes_of_its_mounts(name):
+    for version in VERSIONS:
+        _, built, _ = migrate(JOBS[name], version)
+        for job in built.spec["template"]["spec"]["replicatedJobs"]:
+            pod = job["template"]["spec"]["template"]["spec"]
+            containers = [*pod["containers"], *pod.get("initContainers", ())]
+            mounted = {each["name"] for container in containers for each in container.get("volumeMounts", ())}
+            assert mounted <= {volume["name"] for volume in pod.get("volumes", ())}, version
+
+
 @pytest.mark.parametrize(
     ("job", "field", "reason"),
     [
         (elastic(metrics=[{"type": "Resource"}]), "pytorch.elasticPolicy.metrics", "no autoscaler"),
         (with_policy("OnFailure", cleanPodPolicy="All"), "runPolicy.cleanPodPolicy", "until the TrainJob is deleted"),
-        (with_policy("OnFailure", ttlSecondsAfterFinished=9), "runPolicy.ttlSecondsAfterFinished", "may run again"),
+        (with_policy("OnFailure", ttlSecondsAfterFinished=9), "runPolicy.ttlSecondsAfterFinished", "can run again"),
         (
             with_policy("OnFailure", schedulingPolicy={"minAvailable": 2}),
             "runPolicy.schedulingPolicy.minAvailable",

@@ -93,3 +93,13 @@ def test_nothing_is_written_if_the_settings_have_errors(tmp_path):
     assert done.returncode == 2
     assert "nothing else was done" in done.stderr
     assert not (root / "jobs/x.yaml").exists()
+
+
+def test_the_name_of_another_job_is_refused(tmp_path):
+    root = make_repository(tmp_path, "kubeflow")
+
+    done = run_jobgen_text(root, "new", "team/pytorch-example")
+
+    assert done.returncode == 2
+    assert "jobs/pytorch.yaml has a job `pytorch-example`; use another name" in done.stderr
+    assert run_jobgen_text(root, "new", "jobs/other").stderr.startswith("jobs/other.yaml written\n")

@@ -8,6 +8,8 @@ from jobgen.cli.commands.diff import diff_states
 from jobgen.compare.impact import find_rejections
 from jobgen.compare.operator_behavior import BEHAVIORS, Effect, JobState, predict_outcome
 
+PRIORITY = "metadata/labels/kueue.x-k8s.io~1priority-class"
+
 
 def state_of(behavior):
     """A job that the behavior applies to."""
@@ -17,6 +19,7 @@ def state_of(behavior):
         operator,
         kind,
         behavior.span.since,
+        behavior.kueue.since,
         suspended=bool(behavior.suspended),
         queued=bool(behavior.queued),
         elastic=bool(behavior.elastic),
@@ -62,11 +65,24 @@ def test_every_behavior_can_apply(behavior):
         ("spec/parallelism", JobState("kubernetes", "Job", queued=True, partial=True), Effect.REJECTED),
         ("metadata/labels/kueue.x-k8s.io~1queue-name", JobState("kubernetes", "Job", queued=True), Effect.REJECTED),
         ("metadata/labels/kueue.x-k8s.io~1queue-name", JobState("kubernetes", "Job"), Effect.IN_PLACE),
+        (PRIORITY, JobState("training-operator", "TFJob", "", "0.14.8", queued=True), Effect.REJECTED),
+        (PRIORITY, JobState("training-operator", "TFJob", "", "0.15", queued=True), Effect.IN_PLACE),
+        (PRIORITY, JobState("training-operator", "TFJob", queued=True), Effect.IN_PLACE),
+        (PRIORITY, JobState("training-operator", "TFJob", queued=True, on_both_sides=False), Effect.REJECTED),
         ("role/template/spec", JobState("other-operator", "OtherJob"), Effect.NO_EFFECT),
     ],
 )
 def test_predicted_effect(path, state, effect):
     assert predict_outcome(path, state).effect is effect
+
+
+@pytest.mark.parametrize(("declared", "who"), [("0.8", "Kueue 0.8"), ("0.19.2", "Kueue 0.19.2"), ("", "Kueue")])
+def test_every_version_of_kueue_compares_whole_containers(declared, who):
+    state = JobState("training-operator", "PyTorchJob", kueue=declared, queued=True)
+    outcome = predict_outcome("role/template/spec/containers/*/env/*/value", state)
+
+    assert outcome.effect is Effect.RESTART
+    assert outcome.reason.startswith(f"{who} stops the job and queues it again, because the number of pods and every ")
 
 
 JOB = "spec: {{{}template: {{spec: {{{}containers: [{{name: a, image: i, {}resources: {{limits: {{cpu: {}}}}}}}]}}}}}}"

@@ -261,7 +261,9 @@ JOBSETS = [
     ),
     Row("JobSet", {"spec.failurePolicy": {"rules": [{"name": "a,"}]}}, "rejected-by-operator: `a,` is not a valid"),
     Row(
-        "JobSet", {"spec.failurePolicy": {"rules": [{"name": "a"}, {"name": "a"}]}}, "rejected-by-operator: `a` is the"
+        "JobSet",
+        {"spec.failurePolicy": {"rules": [{"name": "a"}, {"name": "a"}]}},
+        "rejected-by-operator: two rules are named",
     ),
     Row(
         "JobSet",
@@ -321,7 +323,7 @@ RAY_CLUSTERS = [
     Row("RayCluster", {"metadata.name": "1a"}, "never-starts: `1a` is the start of the name of a Service"),
     Row("RayCluster", {f"{WORKER}.minReplicas": 5}, "never-starts: `minReplicas` of `small` is `5`"),
     Row("RayCluster", {f"{WORKER}.minReplicas": -1}, "never-starts: `minReplicas` must be at least 0"),
-    Row("RayCluster", {f"{WORKER}.groupName": "large"}, "rejected-by-operator: `large` is the name of an earlier"),
+    Row("RayCluster", {f"{WORKER}.groupName": "large"}, "rejected-by-operator: two worker groups are named `large`"),
     Row(
         "RayCluster",
         {f"{HEAD}.rayStartParams": {"num-cpus": "1"}, f"{HEAD}.resources": {"CPU": "1"}},
@@ -534,7 +536,7 @@ VOLCANO_JOBS = [
         operators={"volcano": "1.13.0"},
     ),
     Row("Job", {f"{TASK}.template": None}, "rejected-by-operator: task `worker` requires `template`"),
-    Row("Job", {f"{TASK}.name": "master"}, "rejected-by-operator: `master` is the name of an earlier task"),
+    Row("Job", {f"{TASK}.name": "master"}, "rejected-by-operator: two tasks are named `master`"),
     Row("Job", {f"{TASK}.minAvailable": 5}, "rejected-by-operator: `minAvailable` of task `worker` is `5`"),
     Row(
         "Job",
@@ -544,7 +546,11 @@ VOLCANO_JOBS = [
     ),
     Row("Job", {"spec.minAvailable": 6}, "rejected-by-operator: `minAvailable` is `6`, but all tasks"),
     Row("Job", {"spec.policies": [POLICY]}),
-    Row("Job", {"spec.policies": [POLICY, POLICY]}, "rejected-by-operator: event `PodFailed` is in an earlier policy"),
+    Row(
+        "Job",
+        {"spec.policies": [POLICY, POLICY]},
+        "rejected-by-operator: event `PodFailed` is also in an earlier policy",
+    ),
     Row("Job", {f"{TASK}.policies": [{**POLICY, "exitCode": 3}]}, "rejected-by-operator: `event` and `exitCode` are"),
     Row("Job", {"spec.policies": [{"action": "RestartJob"}]}, "rejected-by-operator: a policy requires `event`"),
     Row("Job", {"spec.policies": [{**POLICY, "event": "OutOfSync"}]}, "rejected-by-operator: `event` is `OutOfSync`"),
@@ -576,7 +582,7 @@ VOLCANO_JOBS = [
     Row(
         "Job",
         {"spec.volumes": [{"mountPath": "/a", "volumeClaimName": "a"}, {"mountPath": "/a", "volumeClaimName": "b"}]},
-        "rejected-by-operator: `/a` is the path of an earlier volume",
+        "rejected-by-operator: two volumes are mounted at `/a`",
     ),
     Row("Job", {"spec.queue": "root"}, "rejected-by-operator: no job can be submitted to the queue `root`"),
     Row("Job", {"spec.queue": "root"}, operators={"volcano": "1.10.0"}),
@@ -719,9 +725,13 @@ KUEUE = [
     Row(
         "ClusterQueue",
         {"spec.resourceGroups.0.coveredResources": ["memory", "cpu"]},
-        "rejected-by-operator: `cpu` is wh",
+        "rejected-by-operator: `cpu` is listed wh",
     ),
-    Row("ClusterQueue", {"spec.resourceGroups.1.flavors.0.name": "spot"}, "rejected-by-operator: flavor `spot` is in"),
+    Row(
+        "ClusterQueue",
+        {"spec.resourceGroups.1.flavors.0.name": "spot"},
+        "rejected-by-operator: flavor `spot` is also in",
+    ),
     Row(
         "ClusterQueue", {f"{QUOTA}.nominalQuota": "-1"}, "rejected-by-operator: `nominalQuota` of `cpu` must not be neg"
     ),
@@ -771,7 +781,7 @@ KUEUE = [
     Row(
         "ResourceFlavor",
         {"spec.nodeTaints": [{"key": "a", "effect": "NoSchedule"}] * 2},
-        "rejected-by-operator: `a` with effect `NoSchedule` is an earlier taint",
+        "rejected-by-operator: two taints have the key `a` and the effect `NoSchedule`",
     ),
 ]
 COMPONENT = "spec.components.0"
@@ -792,7 +802,7 @@ APP_WRAPPERS = [
     Row(
         "AppWrapper",
         {f"{COMPONENT}.podSets": [POD_SET, POD_SET]},
-        "rejected-by-operator: `template.spec.template` is th",
+        "rejected-by-operator: two pod sets have the path",
     ),
     Row(
         "AppWrapper",
@@ -834,10 +844,10 @@ TENSORSTACK = [
     Row(
         "ColossalAIJob",
         {"spec.replicaSpecs": None, "spec.launcher": {}, "spec.worker": {}},
-        "rejected-by-operator: `launcher` and `worker` are of the shape that ColossalAIJob had before March 2025",
+        "rejected-by-operator: `launcher` and `worker` belong to the format that ColossalAIJob had before March 2025",
     ),
     Row(
-        "ColossalAIJob", {"spec.worker": {}}, "rejected-by-operator: `worker` is a field of ColossalAIJob before March"
+        "ColossalAIJob", {"spec.worker": {}}, "rejected-by-operator: `worker` was a field of ColossalAIJob before March"
     ),
     Row("ColossalAIJob", {"spec.replicaSpecs.0.type": "lancher"}, "rejected-by-operator: `type` is `lancher`"),
 ]
@@ -862,7 +872,7 @@ QUEUED_JOBS = [
     Row(
         "RayCluster",
         {**QUEUED, "spec.workerGroupSpecs": GROUPS},
-        "rejected-by-operator: `workerGroupSpecs` has 8 groups, but a workload of Kueue has room for 7",
+        "rejected-by-operator: `workerGroupSpecs` has 8 groups, but a Kueue workload can have at most 7",
         operators={"kueue": "0.17.0"},
     ),
 ]

@@ -99,7 +99,7 @@ def test_an_error_ends_with_its_page(repository: Path, arguments: list[str], cod
 
 def test_errors_in_settings_name_the_settings(repository: Path) -> None:
     (repository / "jobgen.yaml").write_text("unknown: 1\n")
-    done = run_jobgen_text(repository, "lint")
+    done = run_jobgen_text(repository, "render")
     assert done.stderr.endswith(f"see: {pages.SITE}/lint.md#settings\n")
 
 

@@ -432,7 +432,7 @@ def test_message_names_each_value_once():
     job = pytorch_job(image)
     job["spec"]["pytorchReplicaSpecs"]["Master"] = {"template": sidecar}
     [problem] = [each for each in problems(job, "supply-chain") if each.rule == "allowed-registries"]
-    assert problem.message.startswith("`quay.io/a:1`, `quay.io/b:1` is not from an allowed registry")
+    assert problem.message.startswith("not from an allowed registry: `quay.io/a:1`, `quay.io/b:1`")
     # Fingerprints are those of earlier versions.
     assert problem.evidence == ("quay.io/a:1", "quay.io/b:1", "quay.io/a:1")
 

@@ -323,15 +323,27 @@ def test_a_job_without_a_queue_is_not_managed(project):
 @pytest.mark.parametrize(
     ("kueue", "decision"),
     [
-        ({"version": "0.19"}, "never"),
+        ({"version": "0.19"}, "unmanaged"),
         ({"version": "0.18"}, "admitted"),
         ({"version": "0.19", "frameworks": ["kubeflow.org/pytorchjob"]}, "admitted"),
-        ({"frameworks": ["batch/job"]}, "never"),
+        ({"frameworks": ["batch/job"]}, "unmanaged"),
         ({}, "admitted"),
     ],
 )
 def test_kinds_are_managed_by_version_and_configuration(project, kueue, decision):
     assert decisions(project(("job", "a", 1, 1), kueue=kueue)) == {"job": decision}
+
+
+@pytest.mark.parametrize(("version", "decision"), [("0.16", "admitted"), ("0.17", "never"), ("0.19", "never")])
+def test_train_jobs_of_an_older_trainer_are_never_admitted(project, version, decision):
+    folder = project(("job", "a", 1, 1), kueue={"version": version})
+    overlay = json.loads((folder / "overlays/prod/overlay.yaml").read_text())
+    overlay["spec"]["cluster"] |= {"platform": "trainer", "operators": {"trainer": "2.1.0"}}
+    (folder / "overlays/prod/overlay.yaml").write_text(json.dumps(overlay))
+    found = find(folder, "job")
+
+    assert found.decision == decision
+    assert decision == "admitted" or (found.obstacle.code == "version" and "Trainer 2.1.0" in found.reason)
 
 
 def test_jobs_without_a_queue_may_be_kept_suspended(project):

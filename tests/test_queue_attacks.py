@@ -393,7 +393,7 @@ def test_a_gate_holds_a_job_back():
     gate = {"kueue.x-k8s.io/admission-gated-by": "example.com/gate"}
     (answer,) = decide([job("x", 2, {"cpu": 1}, annotations=gate)], with_quota()).decision.answers
 
-    reason = "its annotation `kueue.x-k8s.io/admission-gated-by` holds it back until it is removed"
+    reason = "its annotation `kueue.x-k8s.io/admission-gated-by` keeps it waiting until you remove the annotation"
     assert (answer.decision, answer.reason) == ("waits", reason)
 
 

@@ -282,9 +282,46 @@ def test_a_kind_that_this_kueue_does_not_manage(lint, settings, reported):
         "state/queues.yaml": QUEUES,
         "overlays/prod/overlay.yaml": overlay(f"{{state: state, kueue: {settings}}}"),
     }
-    found = lint(files, whole=True)
+    found = lint(files, whole=True, others=["ineffective-queue-label"])
 
-    assert [(each["severity"], each["line"]) for each in found] == ([("warning", 7)] if reported else [])
+    shown = [(each["rule"], each["severity"], each["line"], each["alsoReportedBy"]) for each in found]
+    assert shown == ([("ineffective-queue-label", "error", 7, ["inadmissible-job"])] if reported else [])
+    assert not reported or "the job is unmanaged: Kueue" in found[0]["message"]
+
+
+TRAIN_JOB = """\
+apiVersion: trainer.kubeflow.org/v1alpha1
+kind: TrainJob
+metadata:
+  name: bert
+  namespace: ml
+  labels:
+    kueue.x-k8s.io/queue-name: gpus
+spec:
+  runtimeRef: {name: torch-distributed}
+"""
+
+
+@pytest.mark.parametrize("state", ["", QUEUES])
+@pytest.mark.parametrize(
+    ("versions", "reported"),
+    [
+        ("{kueue: '0.17', trainer: '2.1'}", True),
+        ("{kueue: '0.19.2', trainer: 2.0.1}", True),
+        ("{kueue: '0.16', trainer: '2.1'}", False),
+        ("{kueue: '0.17', trainer: '2.2'}", False),
+        ("{trainer: '2.1'}", False),
+    ],
+)
+def test_kueue_never_starts_train_jobs_of_an_older_trainer(lint, versions, reported, state):
+    files = {
+        "jobs/bert.yaml": TRAIN_JOB,
+        "overlays/prod/overlay.yaml": overlay(f"{{state: state, operators: {versions}}}"),
+        "state/queues.yaml": state,
+    }
+    found = lint(files, whole=True, others=["ineffective-queue-label"])
+
+    assert [(each["severity"], each["line"]) for each in found] == ([("error", 7)] if reported else [])
 
 
 def test_findings_are_on_the_files_of_the_exported_state(lint):

@@ -182,7 +182,8 @@ def test_a_correction_must_be_a_sort(tmp_path: Path) -> None:
     write_all(tmp_path, {"a.yaml": DEPLOYMENT, "jobgen.yaml": "files: {objects: [a.yaml]}\n"})
     done = run_jobgen_text(tmp_path, "lint")
 
-    assert done.stderr.startswith("jobgen.yaml:1:9: error: `objects` is not a field of `files`; did you mean `object`?")
+    assert done.returncode == 1
+    assert done.stdout.startswith("jobgen.yaml:1:9: error: `objects` is not a field of `files`; did you mean `object`?")
 
 
 def test_strict_files_report_what_is_not_judged(tmp_path: Path) -> None:
@@ -556,7 +557,7 @@ class TestEnvFile:
         assert list_found(report) == []
         assert list_taken(report)["web.yaml"] == "template with values"
         (why,) = [each["why"] for each in report["files"] if each["file"] == "web.yaml"]
-        assert why == "judged in one build: .env sets its variables"
+        assert why == "checked in one build: .env sets its variables"
 
     def test_wrong_value(self, tmp_path: Path) -> None:
         report = self.lint(tmp_path, "APP=web\nREPLICAS=two\n")

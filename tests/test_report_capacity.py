@@ -429,16 +429,16 @@ def test_the_page_shows_the_tree_of_cohorts(open_page, html, page):
     assert "lends at most 12" in find_queue(shown, "team-b").inner_text()
 
 
-def test_a_job_that_kueue_ignores_is_not_called_never_admitted(open_page, tmp_path):
-    ignored = make_job("tf", "team-a", 1, 4, framework="tensorflow")
-    shown = open_page(report(write(tmp_path, {**FILES, "jobs/tf.yaml": ignored})).page)
-    assert "1 ignored by Kueue" in shown.locator(".lead").inner_text()
-    group = shown.locator("details.decision", has_text="ignored by Kueue").first
+def test_a_job_that_kueue_ignores_is_unmanaged(open_page, tmp_path):
+    unmanaged = make_job("tf", "team-a", 1, 4, framework="tensorflow")
+    shown = open_page(report(write(tmp_path, {**FILES, "jobs/tf.yaml": unmanaged})).page)
+    assert "1 unmanaged" in shown.locator(".lead").inner_text()
+    group = shown.locator("details.decision", has_text="unmanaged").first
     assert "so it starts at once" in group.locator(".workload", has_text="tf").inner_text()
-    shown.evaluate("location.hash = '#/fleet?decision=ignored'")
+    shown.evaluate("location.hash = '#/fleet?decision=unmanaged'")
     shown.wait_for_selector(".row")
     assert shown.locator(".row .job-name").all_inner_texts() == ["tf"]
-    assert "ignored by Kueue" in shown.locator(".row .cell-more").first.inner_text()
+    assert "unmanaged" in shown.locator(".row .cell-more").first.inner_text()
 
 
 def test_the_page_says_why_jobs_wait_and_links_them(open_page, html, decided):
@@ -572,3 +572,57 @@ def test_paper_and_a_phone(open_page, html):
     assert shown.locator("details:not([open])").count() == 0
     assert shown.locator(".workload").count() == 7
     assert not shown.locator("input[type=search]").is_visible()
+
+
+FAULTY = "faulty-with-quite-a-long-name-of-a-job-in-this-fleet"
+CUT = """() => [...document.querySelectorAll("body *")].filter((element) => {
+  const { overflowX, textOverflow } = getComputedStyle(element);
+  const cuts = overflowX === "hidden" || overflowX === "clip" || textOverflow === "ellipsis";
+  const isShown = element.clientWidth > 1 && !element.closest("svg, .hidden-text");
+  return isShown && cuts && element.scrollWidth > element.clientWidth + 1;
+}).map((element) => `${element.className}: ${element.textContent}`)"""
+GOOD = """() => [...document.querySelectorAll("main .tone-text-good, main .tone-good")].map((element) => {
+  const near = element.closest(".cell, .workload, .cells li, .decision, .panel");
+  return near ? near.textContent : "";
+})"""
+
+
+@pytest.fixture(scope="module")
+def faulty(tmp_path_factory):
+    """The page of a repository with a job that has an error, and one that is never admitted."""
+    job = make_job(FAULTY, "team-a", 1, 1, rest="  podTemplate: {spec: {dnsPolicy: Wrong}}\n")
+    files = {**FILES, "jobs/faulty.yaml": job, "jobs/small.yaml": make_job("small", "team-a", 1, 1)}
+    return report(write(tmp_path_factory.mktemp("faulty"), files)).page
+
+
+VIEWS = ("fleet", "gpus", "findings", "capacity", f"job/{FAULTY}", "job/a-huge")
+
+
+def test_no_job_with_errors_and_none_that_is_never_admitted_looks_good(open_page, faulty):
+    shown = open_page(faulty)
+    for view in VIEWS:
+        shown.evaluate("(view) => { location.hash = `#/${view}`; }", view)
+        shown.wait_for_timeout(50)
+        shown.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
+        shown.wait_for_timeout(50)
+        for text in shown.evaluate(GOOD):
+            assert not any(bad in text for bad in (FAULTY, "a-huge", "error", "never admitted")), (view, text)
+    shown.evaluate("location.hash = '#/fleet'")
+    row = shown.locator(".row", has_text=FAULTY)
+    assert row.locator(".cell:not(.is-absent) .tone-text-bad").first.is_visible()
+    assert shown.locator(".row", has_text="small").locator(".tone-text-good").count() > 0
+
+
+def test_all_texts_are_readable_on_a_phone(open_page, faulty):
+    shown = open_page(faulty, viewport={"width": 390, "height": 844})
+    for view in VIEWS:
+        shown.evaluate("(view) => { location.hash = `#/${view}`; }", view)
+        shown.wait_for_timeout(50)
+        assert shown.evaluate("document.documentElement.scrollWidth") <= 390, view
+        assert shown.locator("main").evaluate("(element) => element.scrollWidth") <= 390, view
+        assert shown.evaluate(CUT) == [], view
+        for total in shown.locator(".totals .total, .lead, .workload-reason, .cell-more").all():
+            box = total.bounding_box()
+            assert not box or box["x"] + box["width"] <= 390, (view, total.inner_text())
+        for row in shown.locator(".row").all():
+            assert row.evaluate("(element) => element.scrollHeight <= element.clientHeight + 1"), row.inner_text()

@@ -100,7 +100,7 @@ def test_a_dash_prints_the_page(repository):
         (("-o", "report.html"), "`report.html` names a file; name the folder for index.html, or `-` for standard"),
         (("-o", "jobgen.yaml"), "jobgen.yaml` is not a folder; choose another one"),
         (("-o", "jobgen.yaml/site"), "jobgen.yaml` is not a folder; choose another one"),
-        (("-o", "blocked"), "index.html` is a folder; choose another one than `blocked`"),
+        (("-o", "blocked"), "index.html` is a folder; choose a folder other than `blocked`"),
         (("-o", "outside"), "outside` is outside the repository through a symbolic link; choose another folder"),
         (("-o", "linked"), "linked/index.html` is not a regular file; remove it, or choose another folder"),
         ((), "missing option '-o' / '--output'"),

@@ -249,8 +249,8 @@ def test_disagreement_points_at_the_field(tmp_path):
         ("echo garbage; exit 3", 4, "kubeconform could not be run: garbage"),
         ("printf '\\377\\376'", 4, "kubeconform could not be run: "),
         ("echo '{\"resources\": null}'", 4, "kubeconform could not be run: "),
-        ("echo '{\"resources\": [1]}'", 4, "kubeconform printed something else than a result: 1"),
-        ('echo \'{"resources": [{"filename": "a", "status": "statusValid"}]}\'', 4, "something else than"),
+        ("echo '{\"resources\": [1]}'", 4, "kubeconform printed something other than a result: 1"),
+        ('echo \'{"resources": [{"filename": "a", "status": "statusValid"}]}\'', 4, "something other than"),
         ("kill -9 $$", 4, "kubeconform could not be run: exit -9"),
     ],
 )
@@ -328,8 +328,11 @@ def test_schema_that_leads_elsewhere_is_given_to_no_tool(binary, tmp_path, schem
 @pytest.mark.parametrize(
     ("schema", "reason"),
     [
-        ({"properties": {"kind": {"type": "string", "pattern": r"^\p{Greek}+$"}}}, "is not one that Python knows"),
-        ({"properties": {"spec": {"$ref": "#/nowhere"}}}, "leads nowhere"),
+        (
+            {"properties": {"kind": {"type": "string", "pattern": r"^\p{Greek}+$"}}},
+            "is not a pattern that Python can read",
+        ),
+        ({"properties": {"spec": {"$ref": "#/nowhere"}}}, "something that does not exist"),
         ({"properties": {"spec": {"type": "thing"}}}, "its schema is not valid"),
     ],
 )

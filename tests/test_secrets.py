@@ -324,3 +324,39 @@ def test_many_private_keys_take_linear_time() -> None:
     text = "-----BEGIN PRIVATE KEY-----" * 40_000
 
     assert run_limited(lambda: len(find_secrets_in_text(text))) > 0
+
+
+NAMED = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: bert, namespace: ml}
+spec:
+  framework: pytorch
+  image: registry.example.com/bert:1.0.0
+  env:
+    API_TOKEN: hunter2hunter2
+    DB_PASSWORD: {valueFrom: {secretKeyRef: {name: database, key: db-password}}}
+    OTHER_TOKEN: {secretKeyRef: {name: hub-token, key: api-token}}
+  secrets:
+    hub: {env: {HF_TOKEN: hub-token-key}}
+  volumes:
+    credentials: {secret: s3-credentials-secret, mountPath: /credentials}
+  roles: {master: {}}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: database, namespace: ml}
+stringData: {db-password: correct-horse, api-token: battery-staple}
+"""
+
+
+def test_page_shows_the_names_of_secrets_and_of_their_keys(tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/bert.yaml").write_text(NAMED)
+    page = report(tmp_path).page
+
+    for line in NAMED.splitlines()[8:15]:
+        assert f'"{line.strip()}"' in page
+    for line in ("name: DB_PASSWORD", "key: db-password", "key: hub-token-key", "secretName: s3-credentials-secret"):
+        assert line in page
+    assert all(value not in page for value in ("hunter2", "correct-horse", "battery-staple"))

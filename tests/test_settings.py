@@ -4,7 +4,9 @@ import json
 
 import pytest
 
+from jobgen.api.lint import lint
 from jobgen.cli.run_lint import lint_paths
+from jobgen.model.finding import Severity
 from jobgen.reports.severities import parse_severities
 
 JOB = """\
@@ -126,10 +128,9 @@ def test_unknown_rule_in_settings_is_an_error(settings, place, message, reposito
     (repository / "jobgen.yaml").write_text(settings)
     done = lint_paths(repository, (), (), format_="text")
 
-    assert done.code == 2
-    assert done.out == ""
-    assert done.err.startswith(f"jobgen.yaml:{place}: error: ")
-    assert f"{message} [unknown-rule]" in done.err
+    assert done.code == 1
+    assert done.out.startswith(f"jobgen.yaml:{place}: error: ")
+    assert f"{message} [unknown-rule]" in done.out
 
 
 def test_settings_apply_to_policies(repository):
@@ -137,11 +138,41 @@ def test_settings_apply_to_policies(repository):
     write(repository / "policies/own.yaml", policy)
     (repository / "jobgen.yaml").write_text("rules: {our-own: off, mxjob-deprecated: off}\n")
 
-    assert "unknown-rule" not in lint_paths(repository, (), (), format_="text").err
+    assert "unknown-rule" not in lint_paths(repository, (), (), format_="text").out
 
 
 @pytest.mark.parametrize("severity", ["fatal", "true", "null", "3", "{paths: [a]}", "[off]"])
 def test_unknown_severity_in_settings_is_an_error(severity, repository):
     (repository / "jobgen.yaml").write_text(f"rules: {{mutable-image-tag: {severity}}}\n")
 
-    assert lint_paths(repository, (), (), format_="text").code == 2
+    result = lint_paths(repository, (), (), format_="text")
+
+    assert result.code == 1
+    assert result.out.startswith("jobgen.yaml:1:2")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "checked"),
+    [
+        ('{operators: {trainer: "9.9"}}', "2.3"),
+        ('{operators: {trainer: "1.9"}}', "2.0"),
+        ('{operators: {kueue: "0.20"}}', "0.19"),
+        ('{kueue: {version: "0.7"}}', "0.8"),
+        ("{operators: {trainer: v2.3.9, jobset: 0.4.1, kueue: 0.19.7, cert-manager: 9.9.9}}", ""),
+    ],
+)
+@pytest.mark.parametrize("file", ["jobgen.yaml", "overlays/prod/overlay.yaml"])
+def test_versions_that_jobgen_does_not_know_are_named(tmp_path, cluster, checked, file):
+    overlay = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n  namespace: ml\n"
+    job = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n"
+    files = {"jobgen.yaml": "", "overlays/prod/overlay.yaml": overlay, "jobs/a.yaml": job}
+    files[file] += f"  cluster: {cluster}\n" if files[file] else f"cluster: {cluster}\n"
+    for path, text in files.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    found = [each for each in lint(tmp_path).findings if each.rule == "unknown-release"]
+
+    line = files[file].count("\n")
+    expected = [(file, line, Severity.WARNING)] if checked else []
+    assert [(each.location.file, each.location.line, each.severity) for each in found] == expected
+    assert all(f"is checked as {checked};" in each.message for each in found)

@@ -45,7 +45,7 @@ CONTAINERS = {
     ),
     "mount of a list": (
         f"fetch: {{{FETCH}, mounts: {{data: [/data]}}}}",
-        "9: `data` is a list, and must be a mapping or a string [wrong-type]",
+        "9: `data` is a list, and must be a mapping or a string; write `data: /data` [wrong-type]",
     ),
     "unknown field": (
         f"fetch: {{{FETCH}, comand: [a]}}",
@@ -65,7 +65,7 @@ CONTAINERS = {
     ),
     "two sources": (
         f"fetch: {{{FETCH}, env: {{A: {{secretKeyRef: {{name: a, key: b}}, fieldRef: {{fieldPath: c}}}}}}}}",
-        "9: `A` of `env` has 2 sources, `secretKeyRef` and `fieldRef`; set all but one to null [conflicting-env]",
+        "9: `A` of `env` has 2 sources, `secretKeyRef` and `fieldRef`; remove all but one [conflicting-env]",
     ),
     "name of the main container": (
         f"pytorch: {{{FETCH}}}",
@@ -300,7 +300,7 @@ def test_image_is_rewritten(image, entry, expected):
 IMAGE_MISTAKES = {
     "tag and digest": (
         f'{{name: registry.example.com/bert, newTag: "1", digest: "{DIGEST}"}}',
-        "`newTag` and `digest` exclude each other; remove one of them [invalid-value]",
+        "`newTag` and `digest` cannot be combined; remove one of them [invalid-value]",
     ),
     "nothing": ("{name: registry.example.com/bert}", "the entry changes nothing; add `newName`, `newTag` or `digest` "),
     "no name": ('{newTag: "1"}', "the entry names no image; give it `name` and `newTag`, or `registry` and "),
@@ -318,7 +318,10 @@ IMAGE_MISTAKES = {
         '{name: bert, newName: "bert:1"}',
         "`newName` is `bert:1`, and must have no tag and no digest; write them in `newTag` or `digest` [invalid-value]",
     ),
-    "number": ("{name: bert, newTag: 1.5}", "`newTag` is `1.5`, and must be a string; quote it [wrong-type]"),
+    "number": (
+        "{name: registry.example.com/bert, newTag: 1.5}",
+        "`newTag` is `1.5`, and must be a string; quote it [wrong-type]",
+    ),
     "scheme": (
         "{registry: docker.io, newRegistry: https://m.io}",
         "`newRegistry` is `https://m.io`, and must be a registry such as `docker.io`, without `https://` and without",
@@ -335,8 +338,11 @@ IMAGE_MISTAKES = {
         "{registry: docker.io, newRegistry: m.io}",
         "no image is from `docker.io`; change or remove the entry [patch-matches-nothing]",
     ),
-    "misspelled": ('{name: bert, newtag: "1"}', "`newtag` is not a field of an entry of `images`; did you mean "),
-    "text": ("bert:1", "`images[0]` is `bert:1`, and must be a mapping [wrong-type]"),
+    "misspelled": (
+        '{name: registry.example.com/bert, newtag: "1"}',
+        "`newtag` is not a field of an entry of `images`; did you mean ",
+    ),
+    "text": ("bert:1", "`images[0]` is `bert:1`, and must be a mapping; for example, write `images: [{name: "),
 }
 
 
@@ -407,8 +413,8 @@ SOURCES = {
         'hub: {mountPath: /a, defaultMode: "0899"}',
         "`defaultMode` is `0899`, and must be an octal mode such as `0400`, in quotes [invalid-value]",
     ),
-    "name": ("hub: token", "`hub` is `token`, and must be a mapping [wrong-type]"),
-    "list": ("hub: {env: [A]}", "`env` is a list, and must be a mapping or true or false [wrong-type]"),
+    "name": ("hub: token", "`hub` is `token`, and must be a mapping; "),
+    "list": ("hub: {env: [A]}", "`env` is a list, and must be a mapping or true or false; for example, write `env: "),
     "misspelled": (
         "hub: {mounPath: /a}",
         "`mounPath` is not a field of a NOUN; did you mean `mountPath`? [unknown-field]",
@@ -424,7 +430,7 @@ def test_mistake_in_a_secret_or_config_is_one_finding_on_its_line(tmp_path, fiel
 
     [problem] = list_problems(tmp_path, f"{JOB}  {field}: {{{text}}}\n")
 
-    assert problem == f"9: {message.replace('NOUN', field.removesuffix('s'))}"
+    assert problem.startswith(f"9: {message.replace('NOUN', field.removesuffix('s'))}")
 
 
 OVERLAY_PATHS = """
@@ -504,7 +510,10 @@ ACCOUNTS = {
         "{name: A_b, create: true}",
         "9: `name` is `A_b`, and must be lower-case letters, digits, `-` and `.`, such as `a-b` [invalid-value]",
     ),
-    "list": ("[a]", "9: `serviceAccount` is a list, and must be a mapping or a string [wrong-type]"),
+    "list": (
+        "[a]",
+        "9: `serviceAccount` is a list, and must be a mapping or a string; write `serviceAccount: a` [wrong-type]",
+    ),
     "misspelled": (
         "{name: a, craete: true}",
         "9: `craete` is not a field of a service account; did you mean `create`? [unknown-field]",

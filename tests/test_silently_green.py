@@ -93,7 +93,8 @@ def test_a_path_that_does_not_exist_is_an_error(jobs_repository: Path, path: str
 
     assert code == 1
     assert found_in(report) == [(path, "unreadable-file")]
-    assert report["findings"][0]["message"] == "there is no such file or folder; check the path"
+    hint = "did you mean `jobs/good.yaml`?" if path.startswith("jobs/") else "check the path"
+    assert report["findings"][0]["message"] == f"there is no such file or folder; {hint}"
 
 
 @pytest.mark.parametrize("path", ["jobs/.hidden.yaml", "jobs/notes.md", "jobs/.team", "jobs/empty", "overlays/.x.yaml"])
@@ -221,7 +222,7 @@ def test_files_of_other_tools_are_skipped(tmp_path: Path) -> None:
     assert report["files"][0] == {
         "file": ".pre-commit-config.yaml",
         "takenFor": "config of another program",
-        "why": "its name is that of a linter or a release tool",
+        "why": "its name is one that a linter or a release tool reads",
     }
     assert [each["file"] for each in report["files"] if each["takenFor"] == "kustomization"] == [
         "base/kustomization.yaml",
@@ -461,21 +462,29 @@ def test_a_category_has_a_severity(jobs_repository: Path, settings: str, severit
 )
 def test_an_unknown_category_is_an_error(jobs_repository: Path, settings: str) -> None:
     write_all(jobs_repository, {"jobgen.yaml": settings})
-    code, _, err = lint_report(jobs_repository)
+    code, report, _ = lint_report(jobs_repository)
 
-    assert code == 2
-    assert "[unknown-field]" in err
+    assert code == 1
+    assert ("jobgen.yaml", "unknown-field") in found_in(report)
 
 
 def test_all_errors_in_the_settings_are_shown_at_once(jobs_repository: Path) -> None:
     settings = "environments: [prd]\nrules: {mutable-tag: off, moving-tag: off, mutable-image-tag: error}\ntypo: 1\n"
     write_all(jobs_repository, {"jobgen.yaml": settings})
-    code, _, err = lint_report(jobs_repository)
+    code, report, _ = lint_report(jobs_repository)
 
-    assert code == 2
-    for rule in ("unknown-overlay", "unknown-rule", "duplicate-rule", "unknown-field"):
-        assert f"[{rule}]" in err
-    assert "jobgen: 4 errors in jobgen.yaml; nothing else was done" in err
+    assert code == 1
+    rules = [rule for file, rule in found_in(report) if file == "jobgen.yaml"]
+    assert rules == ["unknown-overlay", "unknown-rule", "duplicate-rule", "unknown-field"]
+
+
+@pytest.mark.parametrize("settings", ["rules: {unknown-field: off}\ntypo: 1", "typo: 1 # jobgen: ignore[all] -- why"])
+def test_errors_in_the_settings_cannot_be_hidden(jobs_repository: Path, settings: str) -> None:
+    write_all(jobs_repository, {"jobgen.yaml": settings})
+    code, report, _ = lint_report(jobs_repository)
+
+    assert code == 1
+    assert ("jobgen.yaml", "unknown-field") in found_in(report)
 
 
 OLD_CLUSTER = """\
@@ -630,6 +639,7 @@ def test_errors_of_a_spec_are_shown_at_once(jobs_repository: Path) -> None:
     write_all(jobs_repository, {"jobs/good.yaml": job})
 
     assert sorted(rule for _, rule in found_in(lint_report(jobs_repository)[1])) == [
+        "mutable-image-tag",
         "unknown-field",
         "unknown-variable",
     ]
@@ -703,9 +713,9 @@ def test_broken_policy_files_hide_no_binding(
 
 def test_errors_of_settings_are_sorted(jobs_repository: Path) -> None:
     write_all(jobs_repository, {"jobgen.yaml": "rules:\n  no-such: off\nexclude: 5\nother: 1\n"})
-    errors = lint_paths(jobs_repository, (), (), format_="text").err
+    shown = lint_paths(jobs_repository, (), (), format_="text").out
 
-    assert re.findall(r"jobgen.yaml:(\d+)", errors) == ["2", "3", "4"]
+    assert re.findall(r"jobgen.yaml:(\d+)", shown) == ["2", "3", "4"]
 
 
 def test_an_empty_template_is_reported_at_its_role(tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_since_reports_findings_of_a_rule_turned_on(repository):
     commit(repository)
     (repository / "jobgen.yaml").unlink()
 
-    assert [key[0] for key in found(repository, since="HEAD")] == ["mutable-image-tag"]
+    assert [key[0] for key in found(repository, since="HEAD", policy_from=".")] == ["mutable-image-tag"]
 
 
 def test_since_reports_a_base_that_cannot_be_rendered(repository):
@@ -417,7 +417,7 @@ def test_since_is_the_difference_of_two_lints_on_random_histories(seed, tmp_path
     _change(tmp_path, chance)
     now = found(tmp_path)
     for revision, then in states:
-        assert found(tmp_path, since=revision) == now - then
+        assert found(tmp_path, since=revision, policy_from=".") == now - then
 
 
 TRAINJOB = """\

@@ -82,6 +82,14 @@ def test_site_builds_without_warnings_and_has_every_page(site):
 
 
 @needs_mkdocs
+def test_links_of_the_list_for_assistants_lead_to_files_of_the_site(site):
+    links = re.findall(r"\]\((.*?)\)", (site / "llms.txt").read_text("utf-8"))
+
+    assert len(links) > 20
+    assert [link for link in links if not (site / link).is_file()] == []
+
+
+@needs_mkdocs
 def test_site_loads_nothing_from_other_hosts(site):
     loaded = re.compile(r"<(?:script|img|iframe)[^>]* src=\"?(https?:[^\" >]*)|<link[^>]* href=\"?(https?:[^\" >]*)")
     found = {match for page in site.glob("**/*.html") for match in loaded.findall(page.read_text("utf-8"))}

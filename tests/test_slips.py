@@ -124,6 +124,7 @@ def test_the_first_finding_is_on_the_line_of_the_slip(tmp_path):
             "has a `[` that is not closed; write `command: [python, train.py]`",
         ),
         ('"10"', '"10', 'has a `"` that is not closed; write `- "10"`'),
+        ("[python, train.py]", "[python, train.py]]", "has an extra `]`; write `command: [python, train.py]`"),
         ("master: {}", "master: {", "has a `{` that is not closed; write `master: {}`"),
     ],
 )
@@ -166,3 +167,29 @@ def test_a_slip_in_a_later_document_is_on_its_line_of_the_file():
 
     assert (finding.location.line, finding.location.column) == (7, 5)
     assert finding.message == "`train.py` does not close the bracket that was opened above; write `train.py]`"
+
+
+def test_an_apostrophe_inside_single_quotes_needs_double_quotes():
+    [finding] = read(b"env:\n  MSG: 'it's'\n  B: c\n", "job.yaml").findings
+
+    assert finding.message == """`MSG: 'it's'` has a `'` inside single quotes; write `MSG: "it's"`"""
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "advice"),
+    [
+        ("args:\n  - --lr=0.1\n   - --epochs=3\n", 3, "indent it by 2 spaces, as the item above"),
+        ("a:\n  args:\n  - b\n    - c\n", 4, "indent it by 2 spaces, as the item above"),
+        ("note: first\n  - second\n", 2, "put each item below its key, or write `|` after the colon to keep the lines"),
+        ("args:\n  - b\n    -c\n", 0, ""),
+        ("args: [a\n  - b]\n", 0, ""),
+        ("note: |\n  a\n   - b\nother: >\n  a\n  - b\n", 0, ""),
+        ('note: "a\n  - b"\n', 0, ""),
+    ],
+)
+def test_an_item_that_is_read_as_text_is_a_warning(text, line, advice):
+    found = read(text.encode(), "job.yaml").findings
+
+    assert [(each.rule, each.location.line, each.message.rpartition("; ")[2]) for each in found] == [
+        ("folded-item", line, advice)
+    ] * bool(line)

@@ -13,7 +13,7 @@ from conftest import SLOW_TESTS
 from moduletrees import parse_module
 
 TESTS = Path(__file__).parent
-MODULES = sorted(TESTS.glob("test_*.py"))
+MODULES = sorted([*TESTS.glob("test_*.py"), *TESTS.glob("attacks/test_*.py")])
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from jobgen.check.rules import rule_categories
 from jobgen.features.teams.teams import teams, write_owners
 from jobgen.model.builtin_rules import LIMIT_RULES
 from jobgen.model.finding import Severity
+from jobgen.repo.code_owners import CODE_OWNERS_FILES, find_code_owners, parse_code_owners
 from jobgen.spec.teams import Teams, parse_team
 
 LIMITED = """\
@@ -590,6 +591,26 @@ def test_code_owners_are_written_and_checked(tmp_path):
     assert run_jobgen_text(root, "codeowners").returncode == 0
     assert owners.read_text().splitlines()[-1] == "/docs/ @example/writers"
     assert "/ml/jobs/vision/ @example/vision" in owners.read_text().splitlines()
+
+
+def test_files_that_decide_have_owners_after_those_of_teams(tmp_path):
+    root = write(tmp_path / "git" / "ml", {"jobgen.yaml": 'owners: ["@example/platform", ops@example.com]\n'})
+    write(root, {"jobgen.yaml": (root / "jobgen.yaml").read_text(), "teams/nlp.yaml": LIMITED})
+    Repository(tmp_path / "git", tmp_path).commit()
+
+    assert run_jobgen_text(root, "codeowners").returncode == 0
+    rules = parse_code_owners((tmp_path / "git/.github/CODEOWNERS").read_text())
+    platform = "@example/platform ops@example.com"
+    layers = "overlays/prod/overlay.yaml policies/x.yaml runtimes/x.yaml schemas/x.yaml teams/nlp.yaml".split()
+    for file in ("jobgen.yaml", "jobgen-baseline.json", *layers):
+        assert find_code_owners(rules, f"ml/{file}") == platform
+    # GitHub reads the first of these that exists.
+    assert {find_code_owners(rules, file) for file in CODE_OWNERS_FILES} == {platform}
+    assert find_code_owners(rules, "ml/jobs/nlp/bert.yaml") == "@example/nlp"
+    (root / "teams/nlp.yaml").unlink()
+    assert run_jobgen_text(root, "codeowners").returncode == 0
+    write(root, {"jobgen.yaml": "owners: [platform]\n"})
+    assert "must be `@user`, `@org/team` or an email address" in run_jobgen_text(root, "codeowners").stderr
 
 
 def test_code_owners_of_parts_of_a_folder_come_later():

@@ -1,0 +1,236 @@
+"""A pull request cannot change its own judge: settings, teams, policies, schemas, baseline and date are the base's."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from jobgen.cli.run_lint import lint_paths
+
+JOB = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: bert, labels: {team: nlp}}
+spec:
+  framework: pytorch
+  image: registry.example.com/nlp/bert:1.4.2
+  resources: {cpu: 4, memory: 16Gi, gpu: 1}
+  roles: {worker: {replicas: 2}}
+"""
+FILES = {
+    "jobgen.yaml": "environments: [dev, prod]\nmandatory: [untagged-image]\nrules: {untagged-image: error}\n",
+    "overlays/dev/overlay.yaml": "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {namespace: nlp-dev}\n",
+    "overlays/prod/overlay.yaml": "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {namespace: nlp-prod}\n",
+    "teams/nlp.yaml": """\
+apiVersion: jobgen.dev/v1
+kind: Team
+metadata: {name: nlp}
+spec:
+  folders: [jobs/nlp]
+  namespaces: [nlp-dev, nlp-prod]
+  budget: {gpus: 4}
+""",
+    "jobs/nlp/bert.yaml": JOB,
+}
+UNTAGGED = JOB.replace(":1.4.2", "")
+# `rules` of the pull request, and what it hides in a job.
+SETTINGS = FILES["jobgen.yaml"]
+ATTACKS = {
+    "a lower severity": (
+        {"jobgen.yaml": SETTINGS.replace("untagged-image: error", "untagged-image: warning")},
+        {"jobs/nlp/bert.yaml": UNTAGGED},
+        "untagged-image",
+        "rules.untagged-image",
+    ),
+    "a rule that is off": (
+        {"jobgen.yaml": SETTINGS.replace("untagged-image: error", "untagged-image: off")},
+        {"jobs/nlp/bert.yaml": UNTAGGED},
+        "untagged-image",
+        "rules.untagged-image",
+    ),
+    "a category that is off": (
+        {"jobgen.yaml": SETTINGS + "categories: {team: off}\n"},
+        {"jobs/nlp/bert.yaml": JOB.replace("gpu: 1", "gpu: 8")},
+        "team-budget-exceeded",
+        "categories.team",
+    ),
+    "a larger budget": (
+        {"teams/nlp.yaml": FILES["teams/nlp.yaml"].replace("gpus: 4", "gpus: 400")},
+        {"jobs/nlp/bert.yaml": JOB.replace("gpu: 1", "gpu: 8")},
+        "team-budget-exceeded",
+        "budget.gpus",
+    ),
+    "no team": (
+        {"teams/nlp.yaml": None},
+        {"jobs/nlp/bert.yaml": JOB.replace("gpu: 1", "gpu: 8")},
+        "team-budget-exceeded",
+        "budget.gpus",
+    ),
+    "an exception": (
+        {
+            "jobgen.yaml": SETTINGS
+            + "exceptions:\n  - {rule: untagged-image, reason: x, owner: '@me', expires: '2999-01-01'}\n"
+        },
+        {"jobs/nlp/bert.yaml": UNTAGGED},
+        "untagged-image",
+        "exceptions",
+    ),
+    "a wider exclude": (
+        {"jobgen.yaml": SETTINGS + "exclude: [jobs/nlp/*]\n"},
+        {"jobs/nlp/bert.yaml": UNTAGGED},
+        "untagged-image",
+        "exclude",
+    ),
+    "fewer environments": (
+        {"jobgen.yaml": SETTINGS.replace("[dev, prod]", "[dev]")},
+        {"overlays/prod/overlay.yaml": FILES["overlays/prod/overlay.yaml"].replace("nlp-prod", "cv-prod")},
+        "foreign-namespace",
+        "environments",
+    ),
+    "a shipped policy that is empty": (
+        {"policies/mxjob-deprecated.yaml": "# nothing\n"},
+        {"jobs/nlp/bert.yaml": JOB.replace("pytorch", "mxnet").replace("worker: {", "worker: {")},
+        "mxjob-deprecated",
+        "policies/mxjob-deprecated.yaml",
+    ),
+    "a schema that accepts everything": (
+        {"schemas/kubeflow.org/pytorchjob_v1.json": "{}\n"},
+        {"jobs/nlp/raw.yaml": "{apiVersion: kubeflow.org/v1, kind: PyTorchJob, metadata: {name: r}, spec: {bad: 1}}\n"},
+        "unknown-field",
+        "schemas/kubeflow.org/pytorchjob_v1.json",
+    ),
+}
+
+
+def git(folder: Path, *words: str, day: str = "2026-05-01") -> None:
+    """Run Git at a date."""
+    dates = {f"GIT_{role}_DATE": f"{day}T00:00:00Z" for role in ("AUTHOR", "COMMITTER")}
+    who = {f"GIT_{role}_{what}": "a@example.com" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    env = {**os.environ, **dates, **who, "GIT_CONFIG_GLOBAL": os.devnull}
+    subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, env=env)
+
+
+def commit(folder: Path, files: dict[str, str | None], day: str = "2026-05-01") -> None:
+    for path, text in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).unlink() if text is None else (folder / path).write_text(text)
+    git(folder, "add", "-A")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "x", day=day)
+
+
+@pytest.fixture
+def repository(tmp_path):
+    git(tmp_path, "init", "-q", "-b", "main")
+    commit(tmp_path, FILES)
+    return tmp_path
+
+
+def lint(folder: Path, **options: str) -> list[dict[str, str]]:
+    done = lint_paths(folder, (), (), format_="json", **options)
+    return json.loads(done.out)["findings"] if done.out else []
+
+
+def rules(findings: list[dict[str, str]], severity: str) -> set[str]:
+    return {each["rule"] for each in findings if each["severity"] == severity}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_pull_request_is_judged_by_its_base(repository, name):
+    weaker, change, rule, entry = ATTACKS[name]
+    commit(repository, {**weaker, **change})
+
+    judged, unjudged = lint(repository, since="HEAD~1"), lint(repository, since="HEAD~1", policy_from=".")
+
+    assert rule in {each["rule"] for each in judged if each["severity"] in ("error", "warning")}
+    assert rule not in rules(unjudged, "error"), "the attack works without a judge"
+    told = [each["message"] for each in judged if each["rule"] == "weaker-governance"]
+    assert any(entry in message for message in told), told
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_diff_says_what_changes_about_the_rules(repository, name):
+    from jobgen import diff
+
+    weaker, change, _, entry = ATTACKS[name]
+    commit(repository, {**weaker, **change})
+
+    result = diff(repository, "HEAD~1", format="json", more_formats=["text", "markdown"])
+
+    weakened = [each for each in result.governance if each.is_weaker]
+    assert any(entry in (each.path, each.file) for each in weakened)
+    assert "Governance" in result.texts["text"]
+    assert "#### Governance" in result.texts["markdown"]
+    assert len(json.loads(result.text)["governance"]) == len(result.governance)
+
+
+def test_what_a_pull_request_adds_counts(repository):
+    """A policy, an environment and a kind that only the pull request has are used: they check more."""
+    overlay = FILES["overlays/dev/overlay.yaml"].replace("nlp-dev", "cv")
+    changed = {"jobgen.yaml": SETTINGS.replace("prod]", "prod, stage]"), "overlays/stage/overlay.yaml": overlay}
+    commit(repository, changed)
+
+    found = lint(repository, since="HEAD~1")
+
+    assert {each["env"] for each in found if each["rule"] == "foreign-namespace"} == {"stage"}
+    assert rules(found, "warning") & {"weaker-governance"} == set()
+    assert "governance-change" in rules(found, "info")
+
+
+def test_errors_of_settings_that_do_not_judge_are_reported(repository):
+    commit(repository, {"jobgen.yaml": SETTINGS + "rulez: {}\n"})
+
+    assert "unknown-field" in rules(lint(repository, since="HEAD~1"), "error")
+
+
+def test_a_baseline_of_the_pull_request_hides_nothing(repository):
+    commit(repository, {"jobs/nlp/bert.yaml": UNTAGGED})
+    lint_paths(repository, (), (), format_="text", write_baseline=True, baseline="known.json")
+    commit(repository, {})
+
+    assert "untagged-image" in rules(lint(repository, since="HEAD~2", baseline="known.json"), "error")
+    assert "untagged-image" not in rules(lint(repository, baseline="known.json"), "error")
+
+
+def test_an_exception_that_is_extended_is_named(repository):
+    entry = "exceptions:\n  - {{rule: plain-secret, reason: x, owner: '@me', expires: '{}'}}\n"
+    commit(repository, {"jobgen.yaml": SETTINGS + entry.format("2026-06-01")})
+    commit(repository, {"jobgen.yaml": SETTINGS + entry.format("2027-06-01")})
+
+    [told] = [each["message"] for each in lint(repository, since="HEAD~1") if each["rule"] == "weaker-governance"]
+
+    assert "an exception is extended" in told
+
+
+def test_the_date_of_a_commit_is_not_before_that_of_its_parent(repository, monkeypatch):
+    monkeypatch.delenv("CI", raising=False)
+    entry = "exceptions:\n  - {rule: untagged-image, reason: x, owner: '@me', expires: '2026-04-01'}\n"
+    commit(repository, {"jobgen.yaml": SETTINGS + entry, "jobs/nlp/bert.yaml": UNTAGGED})
+    commit(repository, {}, day="2026-03-01")
+
+    found = lint(repository)
+    assert "untagged-image" in rules(found, "error"), "the exception has expired"
+    [told] = [each["message"] for each in lint(repository, since="HEAD~1") if each["rule"] == "backdated-commit"]
+    assert "2026-03-01" in told
+
+
+def test_in_ci_the_day_of_the_run_decides(repository, monkeypatch):
+    entry = "exceptions:\n  - {rule: untagged-image, reason: x, owner: '@me', expires: '2026-05-02'}\n"
+    commit(repository, {"jobgen.yaml": SETTINGS + entry, "jobs/nlp/bert.yaml": UNTAGGED})
+
+    monkeypatch.delenv("CI", raising=False)
+    assert "untagged-image" not in rules(lint(repository), "error")
+    monkeypatch.setenv("CI", "true")
+    assert "untagged-image" in rules(lint(repository), "error")
+
+
+def test_the_summary_names_what_is_weaker_than_shipped(repository):
+    commit(repository, {"jobgen.yaml": "rules: {untagged-image: off}\nexclude: [jobs/x.yaml]\n"})
+
+    assert (
+        "weaker than shipped: `untagged-image` is off, 1 excluded pattern"
+        in lint_paths(repository, (), (), format_="text").err
+    )

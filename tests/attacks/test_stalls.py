@@ -1,0 +1,205 @@
+"""Nothing stalls and nothing swells: time grows with the size of a repository, and sums of small steps are limited."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gitrepository import Repository
+from growth import grows_with_the_square
+from jobgenprocess import run_jobgen_text
+from limitedrun import run_limited
+
+from jobgen.cli.result import Result
+from jobgen.cli.run_lint import lint_paths
+from jobgen.model.limits import MAX_DEPTH, MAX_OBJECT_STEPS, MAX_PARAMS
+
+Files = dict[str, str]
+HEAD = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\n"
+
+
+def job(name: str, more: str = "") -> str:
+    spec = f"{{framework: pytorch, image: 'example.com/a:1'{more}}}"
+    return f"{HEAD}metadata: {{name: {name}, namespace: b}}\nspec: {spec}\n"
+
+
+def overlay(**spec: Any) -> str:
+    return f"apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {json.dumps(spec)}\n"
+
+
+def config_map(number: int) -> str:
+    return f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: c{number}, namespace: b}}\ndata: {{a: b}}\n"
+
+
+def chain(count: int, last: str = "{}") -> Files:
+    """Overlays that each extend the next one."""
+    files = {f"overlays/o{number}/o.yaml": overlay(extends=[f"o{number + 1}"]) for number in range(count)}
+    return files | {f"overlays/o{count}/o.yaml": overlay(**json.loads(last)), "jobs/a.yaml": job("a")}
+
+
+def patches(count: int) -> Files:
+    listed = [{"match": {"names": [f"x{number}"]}, "merge": {"image": "x"}} for number in range(count)]
+    return {"jobs/a.yaml": job("a"), "overlays/p/o.yaml": overlay(patches=listed)}
+
+
+def cluster_queues(count: int) -> Files:
+    start = "apiVersion: kueue.x-k8s.io/v1beta1\nkind: "
+    made = [f"{start}ResourceFlavor\nmetadata: {{name: f}}\n"]
+    for number in range(count):
+        flavor = "{name: f, resources: [{name: cpu, nominalQuota: 1}]}"
+        groups = f"[{{coveredResources: [cpu], flavors: [{flavor}]}}]"
+        spec = f"{{cohort: c, namespaceSelector: {{}}, resourceGroups: {groups}}}"
+        made += [f"{start}ClusterQueue\nmetadata: {{name: q{number}}}\nspec: {spec}\n"]
+        name = f"{{name: l{number}, namespace: b}}"
+        made += [f"{start}LocalQueue\nmetadata: {name}\nspec: {{clusterQueue: q{number}}}\n"]
+    return {"jobs/q.yaml": "---\n".join(made), "jobs/a.yaml": job("a", ", queue: l0")}
+
+
+def in_list(count: int) -> Files:
+    items = [json.dumps({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"c{n}"}}) for n in range(count)]
+    return {"jobs/l.yaml": "apiVersion: v1\nkind: List\nitems:\n" + "".join(f"- {item}\n" for item in items)}
+
+
+def policy(validations: list[str], params: int = 0, failure: str = "Fail") -> Files:
+    """A job, a policy with some validations, and its params."""
+    group = "admissionregistration.k8s.io/v1"
+    rule = {"apiGroups": ["kubeflow.org"], "apiVersions": ["*"], "operations": ["CREATE"], "resources": ["*"]}
+    spec: dict[str, Any] = {
+        "failurePolicy": failure,
+        "matchConstraints": {"resourceRules": [rule]},
+        "validations": [{"expression": text} for text in validations],
+    }
+    bound: dict[str, Any] = {"policyName": "costly", "validationActions": ["Deny"]}
+    if params:
+        spec["paramKind"] = {"apiVersion": "v1", "kind": "ConfigMap"}
+        bound["paramRef"] = {"selector": {}, "namespace": "b", "parameterNotFoundAction": "Allow"}
+    documents = [
+        {"apiVersion": group, "kind": f"ValidatingAdmissionPolicy{more}", "metadata": {"name": "costly"}, "spec": each}
+        for more, each in (("", spec), ("Binding", bound))
+    ]
+    return {
+        "jobs/a.yaml": job("a"),
+        "policies/p.yaml": "\n---\n".join(map(json.dumps, documents)),
+        "policies/params/p.yaml": "---\n".join(map(config_map, range(params))) or "# none\n",
+    }
+
+
+def crd(schema: dict[str, Any], value: Any) -> Files:
+    whole = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"l": schema}}}}
+    case = {"apiVersion": "example.com/v1", "kind": "Case", "metadata": {"name": "a"}, "spec": {"l": value}}
+    return {"schemas/example.com/case_v1.json": json.dumps(whole), "jobs/a.yaml": json.dumps(case)}
+
+
+def write(root: Path, files: Files) -> Path:
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(text)
+    return root
+
+
+def lint(root: Path, files: Files, **limits: int) -> Result:
+    write(root, files)
+    result: Result = run_limited(lambda: lint_paths(root, (), (), format_="text"), **limits)
+    assert "internal" not in result.out + result.err
+    return result
+
+
+# Each case: the files for a size, and the size. A lint of four times as much takes at most eight times as long.
+GROWING: dict[str, tuple[Callable[[int], Files], int]] = {
+    "patches that match nothing": (patches, 100),
+    "separators": (lambda count: {"jobs/a.yaml": job("a") + "---\n" * count}, 100_000),
+    "comments between separators": (lambda count: {"jobs/a.yaml": job("a") + "---\n# a\n" * count}, 20_000),
+    "queues": (cluster_queues, 100),
+    "ConfigMaps in a file": (lambda count: {"jobs/c.yaml": "---\n".join(map(config_map, range(count)))}, 1000),
+    "a List": (in_list, 1000),
+    "jobs in a file": (lambda count: {"jobs/a.yaml": "---\n".join(job(f"a{n}") for n in range(count))}, 250),
+    "empty files": (lambda count: {f"jobs/{number}.yaml": "" for number in range(count)}, 500),
+    "overlays in a cycle": (lambda count: chain(count, '{"extends": ["o0"]}'), 40),
+}
+
+
+@pytest.mark.parametrize("case", GROWING)
+def test_time_grows_with_the_size(tmp_path: Path, case: str) -> None:
+    make, size = GROWING[case]
+
+    def prepare(count: int) -> Callable[[], object]:
+        root = write(tmp_path / str(count), make(count))
+        return lambda: lint_paths(root, (), (), format_="concise")
+
+    assert not grows_with_the_square(prepare, size)
+
+
+def test_extends_of_3000_overlays_is_a_finding(tmp_path: Path) -> None:
+    result = lint(tmp_path, chain(3000), seconds=30)
+
+    assert f"`extends` leads to more than {MAX_DEPTH} overlays below each other" in result.out
+    assert result.code == 1
+
+
+def test_extends_of_99_overlays_is_followed(tmp_path: Path) -> None:
+    result = lint(tmp_path, chain(MAX_DEPTH - 1, '{"namespace": "far"}'))
+
+    assert "nesting-too-deep" not in result.out
+    assert result.code == 0
+
+
+def test_revision_with_an_environment_without_overlay_is_an_error(tmp_path: Path) -> None:
+    files = {"jobs/a.yaml": job("a"), "overlays/prod/o.yaml": overlay(), "jobgen.yaml": "environments: [prod, gone]\n"}
+    repository = Repository(write(tmp_path / "repository", files), tmp_path)
+    repository.run("git", "add", ".")
+    repository.run("git", "commit", "--message=a")
+    write(repository.folder, {"jobgen.yaml": "environments: [prod]\n"})
+    compared = run_jobgen_text(repository.folder, "diff", "HEAD")
+    rendered = run_jobgen_text(repository.folder, "render", "--since", "HEAD")
+
+    assert (compared.returncode, rendered.returncode) == (1, 0)
+    assert "there is no overlay `gone` [unknown-overlay]" in compared.stderr
+    assert "HEAD has 1 error; the objects that it cannot render count as changed" in rendered.stderr
+
+
+DIGITS = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
+LOOPS = f"{DIGITS}.all(a, {DIGITS}.all(b, {DIGITS}.all(c, LAST.all(d, '%s %s'.format([a, b]) != 'BODY'))))"
+
+
+@pytest.mark.parametrize("last", [DIGITS, "[0, 1, 2, 3, 4, 5, 6, 7]"])
+@pytest.mark.parametrize("failure", ["Fail", "Ignore"])
+def test_validations_of_an_object_have_a_budget_together(tmp_path: Path, last: str, failure: str) -> None:
+    """Each is below the limits of one expression; with eight items, the engine evaluates them in one go."""
+    texts = [LOOPS.replace("LAST", last).replace("BODY", str(number)) for number in range(80)]
+    result = lint(tmp_path, policy(texts, failure=failure), seconds=30)
+
+    assert f"more than {MAX_OBJECT_STEPS} steps together" in result.out
+    assert "simplify the policy `costly`, which took the most" in result.out
+    assert result.code == 1
+
+
+def test_rules_of_an_object_have_a_budget_together(tmp_path: Path) -> None:
+    rules = [{"rule": f"self.all(a, self.exists(b, b + {number} > 0) || a > {number})"} for number in range(40)]
+    schema = {"type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": rules}
+    result = lint(tmp_path, crd(schema, list(range(5000))), seconds=40)
+
+    assert "simplify the rule `self.all(a, " in result.out
+    assert result.code == 1
+
+
+def test_params_of_a_binding_are_limited(tmp_path: Path) -> None:
+    many = lint(tmp_path / "many", policy(["params.data.a != ''"], 3000, failure="Ignore"))
+    few = lint(tmp_path / "few", policy(["params.data.a != 'b'"], MAX_PARAMS))
+
+    assert f"selects `3000` objects of the kind ConfigMap as params; select at most {MAX_PARAMS}" in many.out
+    assert many.code == 1
+    assert "failed expression: params.data.a != 'b'" in few.out
+
+
+@pytest.mark.parametrize("word", ["oneOf", "anyOf", "allOf"])
+def test_alternatives_of_a_long_text_take_little_memory(tmp_path: Path, word: str) -> None:
+    few, many = ("[too-many-errors]",) * 2 if word == "allOf" else ("[invalid-form]", "[broken-schema]")
+    for count, expected in ((700, few), (20_000, many)):
+        schema = {"type": "string", word: [{"pattern": f"^x{number}$"} for number in range(count)]}
+        result = lint(tmp_path / str(count), crd(schema, "y" * 400_000))
+
+        assert expected in result.out
+        assert result.code

@@ -1,0 +1,131 @@
+"""The AppProject of a team: where its Applications can deploy to, what, and from where."""
+
+from __future__ import annotations
+
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jobgenprocess import run_jobgen
+
+from jobgen.features.gitops.commands.gitops import argocd
+from jobgen.yamlio.read import read
+
+REPO = "https://git.example.com/ml/jobs.git"
+TEAMS = """\
+environments: [dev, prod]
+teams:
+  nlp: {{folders: [jobs/nlp], namespaces: [nlp, nlp-*], environments: {{prod: {{namespaces: [nlp-prod]}}}}}}
+  vision: {{folders: [jobs/vision], namespaces: [vision], kinds: [PyTorchJob, JobSet.jobset.x-k8s.io]}}
+  audio: {{folders: [jobs/audio], namespaces: [audio, speech-*], kinds: [TrainJob]}}
+  speech: {{folders: [jobs/speech], namespaces: [speech-prod], kinds: [RayJob]}}
+  platform: {{folders: [jobs/platform], namespaces: [kueue], kinds: [ClusterQueue, Namespace]}}
+{more}"""
+OPEN = "  open: {folders: [jobs/open]}\n"
+
+
+def print_projects(root: Path, more: str = "") -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """The specs of the AppProjects by name, and the generators of the ApplicationSet."""
+    for env in ("dev", "prod"):
+        (root / f"overlays/{env}").mkdir(parents=True, exist_ok=True)
+        (root / f"overlays/{env}/overlay.yaml").write_text("apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {}\n")
+    (root / "jobgen.yaml").write_text(TEAMS.format(more=more))
+    text = argocd(root, (), "projects", REPO, "main").out + "---\n" + argocd(root, (), "appset", REPO, "main").out
+    *projects, applications = (each.data for each in read(text.encode(), "").documents)
+    assert applications["spec"]["template"]["spec"]["project"] == "{{ .values.project }}"
+    generators = [each["git"] for each in applications["spec"]["generators"]]
+    return {each["metadata"]["name"]: each["spec"] for each in projects}, generators
+
+
+def find_deployed(generators: list[dict[str, Any]], folder: str) -> list[str]:
+    """The projects that a folder of the tree is deployed with; with two, the ApplicationSet would deploy nothing."""
+    found = []
+    for each in generators:
+        matching = [entry for entry in each["directories"] if fnmatchcase(folder, entry["path"])]
+        if matching and not any(entry.get("exclude") for entry in matching):
+            found.append(each["values"]["project"])
+    return found
+
+
+def permits(spec: dict[str, Any], env: str, namespace: str) -> bool:
+    """As Argo CD decides: some destination matches, and none that begins with `!`."""
+    patterns = [each["namespace"] for each in spec["destinations"] if each["name"] == env]
+    denied = [each[1:] for each in patterns if each.startswith("!")]
+    return any(fnmatchcase(namespace, each) for each in patterns) and not any(
+        fnmatchcase(namespace, each) for each in denied
+    )
+
+
+DEPLOYED = {
+    ("dev", "nlp"): ["jobs-nlp"],
+    ("dev", "nlp-x"): ["jobs-nlp"],
+    ("prod", "nlp-prod"): ["jobs-nlp"],
+    ("prod", "nlp-x"): [],
+    ("dev", "vision"): ["jobs-vision"],
+    ("dev", "audio"): ["jobs-audio"],
+    ("dev", "speech-prod"): ["jobs"],
+    ("dev", "speech-x"): ["jobs"],
+    ("dev", "default"): ["jobs-platform"],
+    ("dev", "kube-system"): [],
+}
+
+
+@pytest.mark.parametrize("more", ["", OPEN])
+def test_each_folder_is_deployed_with_one_project_that_permits_it(tmp_path: Path, more: str) -> None:
+    projects, generators = print_projects(tmp_path, more)
+    for (env, namespace), expected in DEPLOYED.items():
+        # What no team lists is for teams without a list.
+        names = expected or (["jobs"] if more else [])
+        assert (namespace, find_deployed(generators, f"rendered/{env}/{namespace}")) == (namespace, names)
+        assert all(permits(projects[name], env, namespace) for name in names)
+
+
+@pytest.mark.parametrize("more", ["", OPEN])
+def test_no_project_permits_the_namespace_of_another_team(tmp_path: Path, more: str) -> None:
+    projects, _ = print_projects(tmp_path, more)
+
+    assert [name for name, spec in projects.items() if permits(spec, "dev", "vision")] == ["jobs-vision"]
+    assert [name for name, spec in projects.items() if permits(spec, "prod", "nlp-prod")] == ["jobs-nlp"]
+    assert all(spec["sourceRepos"] == [REPO] for spec in projects.values())
+
+
+def test_kinds_are_those_of_the_team(tmp_path: Path) -> None:
+    projects, _ = print_projects(tmp_path)
+    kinds = {
+        name: {field: [each["kind"] for each in found] for field, found in spec.items() if "Resource" in field}
+        for name, spec in projects.items()
+    }
+
+    assert kinds["jobs-vision"] == {
+        "clusterResourceWhitelist": [],
+        "namespaceResourceWhitelist": ["JobSet", "PyTorchJob"],
+    }
+    assert projects["jobs-vision"]["namespaceResourceWhitelist"][0]["group"] == "jobset.x-k8s.io"
+    assert kinds["jobs"]["namespaceResourceWhitelist"] == ["RayJob", "TrainJob"]
+    # An empty list of allowed kinds would allow all of them.
+    assert kinds["jobs-platform"] == {
+        "clusterResourceWhitelist": ["ClusterQueue", "Namespace"],
+        "namespaceResourceBlacklist": ["*"],
+    }
+    assert {"Application", "RoleBinding", "Secret"} < set(kinds["jobs-nlp"]["namespaceResourceBlacklist"])
+
+
+def test_printed_settings_pass_a_lint(tmp_path: Path) -> None:
+    print_projects(tmp_path, OPEN)
+    (tmp_path / "elsewhere").mkdir()
+    printed = run_jobgen(tmp_path, "gitops", "argocd")
+    done = run_jobgen(tmp_path / "elsewhere", "lint", "-", given=printed.stdout)
+
+    assert (printed.returncode, done.returncode) == (0, 0)
+    assert b": error: " not in done.stdout + done.stderr
+    assert b": warning: " not in done.stdout + done.stderr
+
+
+def test_without_teams_there_is_no_project(tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobgen.yaml").write_text("{}\n")
+    (applications,) = read(argocd(tmp_path, (), "appset", REPO, "main").out.encode(), "").documents
+
+    assert applications.data["spec"]["template"]["spec"]["project"] == "default"
+    assert argocd(tmp_path, (), "projects", REPO, "main").err.startswith("jobgen: there are no teams")
