@@ -9,7 +9,7 @@ from click.core import ParameterSource
 
 from jobgen import cache
 from jobgen.api.errors import check_date, check_shard
-from jobgen.cli.complete import complete_environments, complete_folders
+from jobgen.cli.complete import complete_environments, complete_folders, complete_revisions
 
 env_option = click.option(
     "-e",
@@ -36,6 +36,12 @@ def refuse_empty(context: click.Context, parameter: click.Parameter, value: str)
     if not value and context.get_parameter_source(parameter.name or "") is ParameterSource.COMMANDLINE:
         raise click.BadParameter("it is empty; name a revision")
     return value
+
+
+since_option = partial(
+    click.option, "--since", default="", callback=refuse_empty, metavar="REV", shell_complete=complete_revisions
+)
+"""The option --since; each command says what it does with the revision in `help`."""
 
 
 def _check_today(_: click.Context, __: click.Parameter, value: str) -> str:

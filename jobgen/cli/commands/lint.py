@@ -16,6 +16,7 @@ from jobgen.cli.options import (
     no_cache_option,
     refuse_empty,
     shard_option,
+    since_option,
     today_option,
     watch_option,
 )
@@ -31,14 +32,7 @@ from jobgen.reports.formats import AUTO, FORMATS, resolve
 @click.argument("paths", nargs=-1, metavar="[PATH]...", shell_complete=complete_files)
 @env_option
 @click.option("--format", "format_", type=click.Choice([*FORMATS.names(), AUTO]), default="text", show_default=True)
-@click.option(
-    "--since",
-    default="",
-    callback=refuse_empty,
-    metavar="REV",
-    shell_complete=complete_revisions,
-    help="Report only findings that are new since a Git revision.",
-)
+@since_option(help="Report only findings that are new since a Git revision.")
 @click.option(
     "--policy-from",
     default="",

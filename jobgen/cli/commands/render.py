@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from jobgen.api.tree_answers import TreeRequest, count_unchanged, note_tree, record_jobs
-from jobgen.cli.complete import complete_folders, complete_jobs, complete_revisions
+from jobgen.cli.complete import complete_folders, complete_jobs
 from jobgen.cli.options import (
     enforce_option,
     env_option,
     fsync_option,
     no_cache_option,
-    refuse_empty,
     shard_option,
+    since_option,
     today_option,
     watch_option,
 )
@@ -43,14 +43,7 @@ if TYPE_CHECKING:
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if the tree is not up to date.")
 @click.option("--allow-empty", is_flag=True, help="Allow an environment without objects.")
 @click.option("--allow-mass-delete", is_flag=True, help="Allow deleting most files of an environment.")
-@click.option(
-    "--since",
-    default="",
-    callback=refuse_empty,
-    metavar="REV",
-    shell_complete=complete_revisions,
-    help="Only objects that are new or have changed since a Git revision.",
-)
+@since_option(help="Only objects that are new or have changed since a Git revision.")
 @enforce_option(default=False)
 @shard_option
 @no_cache_option

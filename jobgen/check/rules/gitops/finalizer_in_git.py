@@ -12,7 +12,7 @@ def finalizer_in_git(manifest: Manifest) -> Iterator[Violation]:
     """An object in Git with a finalizer.
 
     A controller sets and removes its finalizer. A finalizer in Git comes back with each sync, and without its
-    controller nobody can delete the object. Argo CD's own finalizers are not reported.
+    controller the object cannot be deleted. Argo CD's own finalizers are not reported.
 
     Remove the finalizer from the manifest.
     """

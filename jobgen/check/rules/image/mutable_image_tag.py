@@ -13,7 +13,7 @@ def mutable_image_tag(container: Container) -> Iterator[Violation]:
     """An image with a mutable tag, such as `latest`.
 
     The registry can return a different image for the tag at any time. A restarted pod, or a worker that joins later,
-    can run other code than its peers, and nobody can tell afterwards which image trained the model.
+    can run other code than its peers, and afterwards it is unknown which image trained the model.
 
     Pin a version or a digest.
     """

@@ -10,8 +10,8 @@ import click
 
 from jobgen.api.errors import UsageError
 from jobgen.api.project import load
-from jobgen.cli.complete import complete_files, complete_folders, complete_revisions
-from jobgen.cli.options import env_option, no_cache_option, refuse_empty, today_option
+from jobgen.cli.complete import complete_files, complete_folders
+from jobgen.cli.options import env_option, no_cache_option, since_option, today_option
 from jobgen.cli.result import ExitCode, Result, write_files
 from jobgen.features.page.report import ReportResult, report
 from jobgen.repo.atomic import links_outside
@@ -32,14 +32,7 @@ STDOUT = "-"
     help="Write DIR/index.html; `-` is standard output.",
 )
 @env_option
-@click.option(
-    "--since",
-    default="",
-    callback=refuse_empty,
-    metavar="REV",
-    shell_complete=complete_revisions,
-    help="Mark findings that are new since a revision.",
-)
+@since_option(help="Mark findings that are new since a revision.")
 @click.option("--repo-url", metavar="URL", help="Web address of the repository; default: the remote origin.")
 @click.option(
     "--prices",
