@@ -62,8 +62,9 @@ class LintChecks:
 
     across = ACROSS
 
-    def __init__(self, *, keeps_objects: bool = False) -> None:
-        """Start a lint. Results with objects are not kept on disk."""
+    def __init__(self, *, keeps_objects: bool = False, mutates: bool = True) -> None:
+        """Start a lint. Results with objects are not kept on disk; `mutates` is False for objects as rendered."""
+        self._mutates = mutates
         self.query = _CHECKED_WHOLE if keeps_objects else CHECKED
         self.environments: Mapping[str, EnvironmentChecker] = {}
         self.policy_files: PolicyFiles | None = None
@@ -98,7 +99,8 @@ class LintChecks:
             part for several in files for file in several for part in (file.path, repr(file.finding), file.content)
         ]
         names = keep("policies", (*parts, repr(resources)), name_valid)
-        self._policies = lambda: compile_all().policies
+        changed = {} if self._mutates else {"mutating": ()}
+        self._policies = lambda: compile_all().policies._replace(**changed)
         if names is not None:
             run.policies = tuple(names.decode().split("\n"))
             return
