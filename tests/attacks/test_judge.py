@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from jobgenprocess import run_jobgen
 
 from jobgen.cli.run_lint import lint_paths
 
@@ -226,6 +227,30 @@ def test_a_diff_says_what_changes_about_the_rules(repository, name):
     assert "Governance" in result.texts["text"]
     assert "#### Governance" in result.texts["markdown"]
     assert len(json.loads(result.text)["governance"]) == len(result.governance)
+
+
+def test_a_commit_is_judged_by_the_last_one_in_the_hook_of_init(tmp_path):
+    """Before the first commit, nothing else can judge it."""
+    run_jobgen(tmp_path, "init", ".")
+    [entry] = [
+        each
+        for each in (tmp_path / ".pre-commit-config.yaml").read_text().split("\n")
+        if "jobgen lint" in each and "entry" in each
+    ]
+    words = entry.split()[2:]
+    git(tmp_path, "init", "-q", "-b", "main")
+    assert run_jobgen(tmp_path, *words).returncode == 0
+    commit(tmp_path, {})
+    [job] = (tmp_path / "jobs").glob("*.yaml")
+    job.write_text(job.read_text().replace("spec:\n", "spec:\n  unknown: 1\n", 1))
+    (tmp_path / "jobgen.yaml").write_text("rules: {unknown-field: off}\n")
+
+    done = run_jobgen(tmp_path, *words)
+
+    assert done.returncode == 1
+    assert b"[unknown-field]" in done.stdout
+    assert b"[weaker-governance]" in done.stdout
+    assert b"[unknown-field]" not in run_jobgen(tmp_path, "lint").stdout
 
 
 def test_what_a_pull_request_adds_counts(repository):
