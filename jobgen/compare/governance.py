@@ -160,8 +160,8 @@ def _read_entries(root: Folder) -> dict[_Path, Entry]:
     """Return the entries of settings, teams and overlays, by file and path; those of teams by their names."""
     settings = layout.read_settings(root)
     found: dict[_Path, Entry] = {}
-    for (file, *path), entry in _read_file(settings).items() if settings else ():
-        found[tuple(path) if path[:1] == [_TEAMS] and len(path) > 1 else (file, *path)] = entry
+    for path, entry in _read_file(settings).items() if settings else ():
+        found[path[1:] if path[1:2] == (_TEAMS,) and len(path) > 2 else path] = entry
     for file in layout.read_teams(root):
         name = file.path.rpartition("/")[2].rpartition(".")[0]
         found |= {(_TEAMS, name, *path[1:]): entry for path, entry in _read_file(file).items()}

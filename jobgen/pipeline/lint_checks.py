@@ -87,7 +87,8 @@ class LintChecks:
             # Imported late: a lint of stored results does not need CEL.
             from jobgen.pipeline.policies import compile_policy_files
 
-            return compile_policy_files(*files, resources)
+            found = compile_policy_files(*files, resources)
+            return found if self._mutates else found._replace(policies=found.policies._replace(mutating=()))
 
         def name_valid() -> bytes | None:
             """Return the names of policies with which nothing is wrong, so that they need not be compiled."""
@@ -99,8 +100,7 @@ class LintChecks:
             part for several in files for file in several for part in (file.path, repr(file.finding), file.content)
         ]
         names = keep("policies", (*parts, repr(resources)), name_valid)
-        changed = {} if self._mutates else {"mutating": ()}
-        self._policies = lambda: compile_all().policies._replace(**changed)
+        self._policies = lambda: compile_all().policies
         if names is not None:
             run.policies = tuple(names.decode().split("\n"))
             return
