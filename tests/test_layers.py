@@ -24,6 +24,7 @@ FEATURES = {
     "second_opinion": (),
     "teams": (),
     "testing": (),
+    "upgrade": ("convert", "kueue"),  # the pods of operators, decisions about jobs
 }
 PACKAGES = [*CORE, "features"]
 

@@ -77,6 +77,8 @@ class ProjectConfig(NamedTuple):
     """False if the settings cannot be read; of settings with errors, `settings` has the rest."""
     judging: Mapping[str, Overlay] = MappingProxyType({})
     """The overlays of the revision that judges this one, if another does."""
+    versions: Mapping[str, str] = MappingProxyType({})
+    """Versions of components that count in place of those that are declared."""
 
     def day(self) -> str:
         """The date that decides whether jobs have expired, never that of the clock; empty without a commit."""
@@ -120,6 +122,8 @@ class ProjectConfig(NamedTuple):
         environment = compose_environment(name, self.overlays, problems, cluster)
         if name in self.judging:
             environment = environment.judged_by(compose_environment(name, self.judging, [], cluster))
+        if self.versions:
+            environment = environment._replace(cluster=environment.cluster.with_versions(self.versions))
         if self.as_written:
             return environment._replace(as_written=True)
         return add_teams(environment, self.teams, problems)._replace(runtimes=self.runtimes)

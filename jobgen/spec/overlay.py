@@ -91,6 +91,12 @@ class Cluster(NamedTuple):
         """Return the declared version of an operator, or of Kubernetes itself; empty if none is declared."""
         return self.kubernetes if operator == "kubernetes" else str(self.operators.get(operator, ""))
 
+    def with_versions(self, versions: Mapping[str, str]) -> Cluster:
+        """Return the cluster with other versions of operators, and of Kubernetes itself."""
+        others = {name: version for name, version in versions.items() if name != "kubernetes"}
+        release = versions.get("kubernetes", self.kubernetes)
+        return self._replace(kubernetes=release, operators={**self.operators, **others})
+
 
 class JobAttributes(NamedTuple):
     """The attributes of a job that a selector can match."""
