@@ -15,13 +15,14 @@ INTRO = """\
 
 # Incidents
 
-The worst faults pass every validator: the API server accepts the manifest, and then the job waits forever, loses its checkpoints, or
-keeps GPUs that it does not use. The incidents below are public. Each is told by the manifest, and jobgen reports it before the merge, on
-the line that is to blame. `jobgen explain RULE` lists the incidents behind a rule.
+The worst faults pass every validator: the API server accepts the manifest, and then the job waits forever, loses its
+checkpoints, or keeps GPUs that it does not use. The incidents below are public. Each is told by the manifest, and
+jobgen reports it before the merge, on the line that is to blame. `jobgen explain RULE` lists the incidents behind a
+rule.
 
-`tools/score_incidents.py` scores any tool on incidents that are written as two repositories, a faulty and a repaired one. Of 85
-incidents, jobgen finds {found}, and kubeconform 0.7 with the same schemas finds 3; jobgen reports none of the repaired
-repositories, kubeconform reports one.
+`tools/score_incidents.py` scores any tool on incidents that are written as two repositories, a faulty and a repaired
+one. Of 85 incidents, jobgen finds {found}, and kubeconform with the same schemas finds 3; jobgen reports none of the
+repaired repositories, kubeconform reports one.
 
 A defect of a version that a release fixed is in [defects.md](defects.md).
 """

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from conformance import Verdict
-
 import jobgen
+from conformance import Verdict
 from jobgen.model.finding import Finding, Severity
 
 

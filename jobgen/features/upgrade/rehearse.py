@@ -114,9 +114,9 @@ def rehearse(project: Project, versions: Mapping[str, str], environments: Sequen
     changed = _set_versions(project.config, versions)
     before, after = (_Revision(project, config, selected) for config in (project.config, changed))
     found = [_compare(env, before, after, versions) for env in selected if env in before.clusters]
-    errors = tuple(each for each in before.findings if each.severity is Severity.ERROR)
     left_out = tuple(join_environments(before.run.not_rendered))
-    return Rehearsal(tuple(found), len(before.objects), left_out, errors if left_out else ())
+    errors = dict.fromkeys(finding for each in left_out for finding in each.errors)
+    return Rehearsal(tuple(found), len(before.objects), left_out, tuple(errors))
 
 
 def _set_versions(config: ProjectConfig, versions: Mapping[str, str]) -> ProjectConfig:
@@ -170,7 +170,9 @@ def _compare(env: str, before: _Revision, after: _Revision, versions: Mapping[st
     }
     was, now = ({_identify(finding): finding for finding in each.list_findings(env)} for each in (before, after))
     added = [finding for key, finding in now.items() if key not in was]
-    solved = [finding for key, finding in was.items() if key not in now]
+    # An object that is refused as a whole is not checked any further.
+    refused = {finding.object for finding in added if finding.severity is Severity.ERROR}
+    solved = [finding for key, finding in was.items() if key not in now and finding.object not in refused]
     kinds = {Manifest(each.object, None, old).kind_name for each in before.objects if each.env == env}
     states = [{"kubernetes": each.kubernetes, **each.operators} for each in (old, new)]
     steps = [

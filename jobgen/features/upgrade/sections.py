@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from jobgen.features.upgrade.facts import Requirement
@@ -41,9 +41,7 @@ def list_sections(upgrade: EnvironmentUpgrade) -> Iterator[Section]:
         Section("New warnings", tuple(map(_describe_finding, upgrade.warnings))),
         Section("No longer reported", tuple(map(_describe_finding, upgrade.solved))),
         Section("Versions that do not fit together", tuple(map(_describe_requirement, upgrade.broken))),
-        Section(
-            "Steps", tuple(line for number, step in enumerate(upgrade.steps, 1) for line in _list_step(number, step))
-        ),
+        Section("Steps", tuple(_list_steps(upgrade))),
     )
     return (section for section in found if section.lines)
 
@@ -85,14 +83,16 @@ def _show(value: object) -> str:
 
 
 def _describe_requirement(each: Requirement) -> str:
-    wanted = [
-        f"{each.at_least} or newer" if each.at_least else "",
-        f"a version before {each.below}" if each.below else "",
-    ]
+    wanted = (f"{each.at_least} or newer" if each.at_least else "", f"before {each.below}" if each.below else "")
     return f"{each.component} needs {each.needs} {' and '.join(filter(None, wanted))}: {each.reason} ({each.source})"
 
 
-def _list_step(number: int, step: Step) -> Iterator[str]:
+def _list_steps(upgrade: EnvironmentUpgrade) -> Iterator[str]:
+    for number, step in enumerate(upgrade.steps, 1):
+        yield from _list_step(number, step, upgrade.broken)
+
+
+def _list_step(number: int, step: Step, broken: Collection[Requirement]) -> Iterator[str]:
     yield f"{number}. {_describe_change(step.change)}"
     titles = {"before": "before", "running": "running jobs", "after": "after"}
     for when, title in titles.items():
@@ -100,4 +100,5 @@ def _list_step(number: int, step: Step) -> Iterator[str]:
             if action.when == when:
                 yield f"  {title}: {action.text} ({action.source})"
     for requirement in step.broken:
-        yield f"  until a later step: {_describe_requirement(requirement)}"
+        until = "from here on" if requirement in broken else "until a later step"
+        yield f"  {until}: {_describe_requirement(requirement)}"
