@@ -72,6 +72,7 @@ docs: .venv/ready
 	$(BIN)/python docs/build_rules.py
 	$(BIN)/python docs/build_jobs.py
 	$(BIN)/python docs/build_fields.py
+	$(BIN)/python docs/build_incidents.py
 	$(BIN)/python docs/build_commands.py
 	$(BIN)/python docs/build_api.py
 	$(BIN)/python docs/build_zh.py

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from jobgenprocess import run_jobgen
+from transcripts import read_transcript
 
 from jobgen.features.upgrade.facts import ORDER, find_broken, order_changes, read_actions, read_requirements
 from jobgen.spec.kinds import parse_version
 
+ROOT = Path(__file__).parent.parent
 FILES = {
     "jobgen.yaml": 'environments: [dev, prod]\ncluster: {kubernetes: "1.30"}\n',
     "overlays/dev/overlay.yaml": "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {namespace: dev}\n",
@@ -156,3 +158,17 @@ def test_text_of_a_job_is_no_markup(tmp_path):
     assert done.returncode == 1
     assert b"<script>" not in done.stdout
     assert b"&lt;bert&gt;" in done.stdout
+
+
+def test_the_page_shows_what_the_transcripts_show():
+    page = (ROOT / "docs/upgrade.md").read_text()
+    shown = re.findall(r"```text\n\$ (jobgen upgrade [^\n]*)\n(.*?)\n```", page, re.DOTALL)
+    expected = [
+        (step.command, step.expected["stdout"].decode().rstrip())
+        for path in sorted((ROOT / "tests/cli").glob("upgrade-*.txt"))
+        for step in read_transcript(path).steps
+        if "stdout" in step.expected
+    ]
+
+    assert len(shown) == 4
+    assert all(block in expected for block in shown)
