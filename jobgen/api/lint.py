@@ -61,6 +61,8 @@ class LintResult(NamedTuple):
     """How much other tools checked, for `kubeconform` and `second_opinion`."""
     weaker: tuple[str, ...] = ()
     """What the settings check less than jobgen does without them."""
+    captures: tuple[str, ...] = ()
+    """Of which day the captured state of each environment is."""
 
     @property
     def failed(self) -> bool:
@@ -110,6 +112,7 @@ class LintResult(NamedTuple):
             shard=self.shard._replace(show_suppressed=show_suppressed) if self.shard else None,
             prefix=prefix,
             weaker=self.weaker,
+            captures=self.captures,
         )
 
     def to_text(self, format: str = "text", *, show_suppressed: bool = False) -> str:  # noqa: A002 -- the option
@@ -278,6 +281,7 @@ def _to_result(request: LintRequest, linted: LintRun, known: Sequence[Suppressed
         merged,
         opinions=tuple(linted.opinions),
         weaker=tuple(linted.weaker),
+        captures=tuple(linted.captures),
     )
 
 

@@ -139,6 +139,8 @@ class LintRun(NamedTuple):
     """The runs over the repository and over other files, unless the store has answered."""
     weaker: Sequence[str] = ()
     """What the settings check less than jobgen does without them."""
+    captures: Sequence[str] = ()
+    """Of which day the captured state of each environment is."""
 
 
 def resolve_files(request: LintRequest) -> LintFiles:

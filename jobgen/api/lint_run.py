@@ -29,6 +29,7 @@ from jobgen.rendering.read_jobs import collect_suppressions
 from jobgen.rendering.run import Run
 from jobgen.rendering.run_state import discard_object, keep_object, load_project
 from jobgen.repo import git, layout
+from jobgen.repo.captures import read_capture_day
 from jobgen.repo.commit import CommitPath, describe_path
 from jobgen.repo.files import File
 from jobgen.repo.lock import TREE
@@ -121,7 +122,15 @@ def find_findings(
         runs=runs,
         opinions=opinions,
         weaker=_list_weaker(runs[0].project),
+        captures=_list_captures(runs[0].project),
     )
+
+
+def _list_captures(project: ProjectConfig) -> list[str]:
+    """Return of which day the captured state of each environment is."""
+    states = {env: project.environment(env, []).cluster.state for env in project.environments()}
+    days = ((env, read_capture_day(project.root, state)) for env, state in states.items() if state)
+    return [f"state of {env or 'the cluster'} captured on {day}" for env, day in days if day]
 
 
 _STRENGTH = ("off", *(severity.value for severity in reversed(Severity)))

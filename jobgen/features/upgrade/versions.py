@@ -32,7 +32,7 @@ def read_versions(named: Mapping[str, str], operators: Iterable[str], file: Path
 
 def _check(name: str, version: str) -> str:
     if name not in ORDER:
-        raise UsageError(f"there is no component `{name}`{did_you_mean(name, ORDER)} (known: {', '.join(ORDER)})")
+        raise UsageError(f"there is no component `{name}`{did_you_mean(name, list(ORDER))} (known: {', '.join(ORDER)})")
     match = _VERSION.fullmatch(version)
     if match is None:
         raise UsageError(f"`{version}` is not a version of {name}; write one such as `1.36` or `0.19.0`")
