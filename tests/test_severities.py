@@ -36,9 +36,9 @@ CONSEQUENCES = {
         chief-and-master cohort-cycle elastic-job-unsupported elastic-without-worker env-in-runtime-patch
         exceeds-limit-range exceeds-quota field-newer-than-operator generated-name invalid-replica-count
         kind-not-served long-job-name missing-main-container missing-replicas missing-role mixed-mpi-versions
-        nproc-per-node-twice number-out-of-bounds pod-security-violation rejected-by-operator rejected-child
-        reserved-runtime-env role-without-template service-port-clash unfilled-placeholder unknown-enum-value
-        unknown-reference unknown-role unsupported-restart-policy""",
+        nproc-per-node-twice number-out-of-bounds pod-security-violation
+        rejected-by-operator rejected-child reserved-runtime-env role-without-template service-port-clash
+        unfilled-placeholder unknown-enum-value unknown-reference unknown-role unsupported-restart-policy""",
     "never-starts": """command-in-one-string gpu-share-range inadmissible-job malformed-image memory-too-small
         min-available-too-high never-starts pod-name-collision queue-quota-exceeded unknown-queue""",
     "never-ends": "never-completes",
@@ -56,7 +56,8 @@ CONSEQUENCES = {
     "wastes": """cluster-outlives-job idle-command idle-gpus launcher-on-one-pod ray-gpu-mismatch
         unmounted-volume unreachable-quota wave-without-health""",
     "exposes": "dangerous-capability host-namespaces host-path privileged-container runtime-socket",
-    "risk": """gpu-image-without-gpus finalizer-in-git gpu-budget-exceeded hook-without-health
+    "risk": """gpu-image-without-gpus finalizer-in-git gpu-budget-exceeded
+        hook-without-health
         install-at-start instance-label-on-pods lost-exit-code kueue-and-volcano-queues min-available-too-low
         missing-memory missing-namespace missing-queue missing-requests missing-resources mixed-image-versions
         mixed-schedulers mutable-image-tag queue-label-on-pods queue-support-ending queued-tolerations
@@ -71,6 +72,7 @@ UNCERTAIN = {
     "cpu-image-on-gpus": "the name of an image does not prove what is in it",
     "cpu-too-large": "there are machines with more CPUs",
     "duplicate-role": "only the operator's documents are public",
+    "endless-sync": "Kueue or a person can resume the Job, and newer releases of Argo CD wait for its result",
     "feature-gate-off": "the gate may be on; if the environment declares its gates, it is an error",
     "fixed-node": "the node may have room",
     "flavor-without-nodes": "an autoscaler may add nodes",
@@ -88,6 +90,7 @@ UNCERTAIN = {
     "misspelled-kind": "the cluster may have such a kind",
     "mixed-gpu-resources": "a node may offer both resources",
     "mpi-slots-mismatch": "other MPI implementations share slots; with Open MPI, it is an error",
+    "needs-later-object": "the object can exist in the cluster from before",
     "nproc-gpu-mismatch": "a program may train on the CPU; with NCCL, it is an error",
     "object-too-large": "server-side apply has no such limit; above the limit of etcd, it is an error",
     "owner-references-in-git": "the owner may exist in this cluster",
