@@ -69,6 +69,7 @@ CONSEQUENCES = {
 # Rules that report what would be refused, never start or fail, and what is not known about it.
 UNCERTAIN = {
     "admits-nothing": "a queue can be closed on purpose; a job in it is an error of its own, `inadmissible-job`",
+    "child-name-collision": "the objects can be meant for different clusters",
     "cpu-image-on-gpus": "the name of an image does not prove what is in it",
     "cpu-too-large": "there are machines with more CPUs",
     "duplicate-role": "only the operator's documents are public",
@@ -93,6 +94,7 @@ UNCERTAIN = {
     "needs-later-object": "the object can exist in the cluster from before",
     "nproc-gpu-mismatch": "a program may train on the CPU; with NCCL, it is an error",
     "object-too-large": "server-side apply has no such limit; above the limit of etcd, it is an error",
+    "overlapping-selectors": "newer releases of Kubernetes also look at the owner of a pod",
     "owner-references-in-git": "the owner may exist in this cluster",
     "priority-without-class": "the default class may have this value; above all values of users, it is an error",
     "reapply-refused": "the first apply succeeds, and the job runs",
