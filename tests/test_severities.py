@@ -36,7 +36,7 @@ CONSEQUENCES = {
         chief-and-master cohort-cycle elastic-job-unsupported elastic-without-worker env-in-runtime-patch
         exceeds-limit-range exceeds-quota field-newer-than-operator generated-name invalid-replica-count
         kind-not-served long-job-name missing-main-container missing-replicas missing-role mixed-mpi-versions
-        nproc-per-node-twice number-out-of-bounds pod-security-violation
+        nproc-per-node-twice number-out-of-bounds pod-security-violation priority-differs-from-class
         rejected-by-operator rejected-child reserved-runtime-env role-without-template service-port-clash
         unfilled-placeholder unknown-enum-value unknown-reference unknown-role unsupported-restart-policy""",
     "never-starts": """command-in-one-string gpu-share-range inadmissible-job malformed-image memory-too-small
@@ -82,6 +82,7 @@ UNCERTAIN = {
     "git-repo-volume": "the gate may be on before 1.36; with 1.36 declared, it is an error",
     "gpu-typo": "a device plugin can offer any name",
     "host-network-dns": "the DNS of a node may know the cluster",
+    "injected-proxy": "the mesh can be configured to start its proxy first, and to stop it last",
     "larger-than-nodes": "an autoscaler may add nodes",
     "launcher-command-on-workers": "a program may listen for the launcher; a worker that calls `mpirun` is an error",
     "master-worker-gpu-mismatch": "a program may train without NCCL",
