@@ -53,7 +53,7 @@ CONSEQUENCES = {
         ineffective-quota kueue-label-as-annotation overwritten-env overwritten-restart-policy
         pod-security-label-typo queue-label-typo runtime-patch-time topology-on-job unexpanded-variable
         unknown-cohort""",
-    "wastes": """cluster-outlives-job idle-command idle-gpus launcher-on-one-pod ray-gpu-mismatch
+    "wastes": """cluster-outlives-job overlapping-runs idle-command idle-gpus launcher-on-one-pod ray-gpu-mismatch
         unmounted-volume unreachable-quota wave-without-health""",
     "exposes": "dangerous-capability host-namespaces host-path privileged-container runtime-socket",
     "risk": """gpu-image-without-gpus finalizer-in-git gpu-budget-exceeded
@@ -73,6 +73,7 @@ UNCERTAIN = {
     "cpu-image-on-gpus": "the name of an image does not prove what is in it",
     "cpu-too-large": "there are machines with more CPUs",
     "duplicate-role": "only the operator's documents are public",
+    "endless-sidecar": "the image or a script can end the program in another way",
     "endless-sync": "Kueue or a person can resume the Job, and newer releases of Argo CD wait for its result",
     "feature-gate-off": "the gate may be on; if the environment declares its gates, it is an error",
     "fixed-node": "the node may have room",
@@ -99,6 +100,7 @@ UNCERTAIN = {
     "owner-references-in-git": "the owner may exist in this cluster",
     "priority-without-class": "the default class may have this value; above all values of users, it is an error",
     "reapply-refused": "the first apply succeeds, and the job runs",
+    "retry-hangs": "the pod with index 0 has to fail first",
     "server-managed-field": "the API server drops most of these fields, and refuses some in some requests only",
     "shared-single-node-claim": "all pods may run on one node; `ReadWriteOncePod` is an error",
     "shell-syntax-without-shell": "some images have a program `cd`, and a program may read `&&`",
@@ -107,6 +109,7 @@ UNCERTAIN = {
     "ttl-in-runtime": "the version of Trainer decides",
     "unknown-runtime": "the runtime may exist in the cluster only",
     "unknown-storage-scheme": "an initializer of one's own may read it",
+    "workers-outlive-job": "somebody can delete the job",
 }
 
 _TABLE = {name: what for what, names in CONSEQUENCES.items() for name in names.split()}
