@@ -56,7 +56,7 @@ CONSEQUENCES = {
     "wastes": """cluster-outlives-job overlapping-runs idle-command idle-gpus launcher-on-one-pod ray-gpu-mismatch
         unmounted-volume unreachable-quota wave-without-health""",
     "exposes": "dangerous-capability host-namespaces host-path privileged-container runtime-socket",
-    "risk": """gpu-image-without-gpus finalizer-in-git gpu-budget-exceeded
+    "risk": """gpu-image-without-gpus finalizer-in-git gpu-budget-exceeded lost-checkpoints lost-logs
         hook-without-health
         install-at-start instance-label-on-pods lost-exit-code kueue-and-volcano-queues min-available-too-low
         missing-memory missing-namespace missing-queue missing-requests missing-resources mixed-image-versions
