@@ -56,7 +56,7 @@ CONSEQUENCES = {
     "wastes": """cluster-outlives-job overlapping-runs idle-command idle-gpus launcher-on-one-pod ray-gpu-mismatch
         unmounted-volume unreachable-quota wave-without-health""",
     "exposes": "dangerous-capability host-namespaces host-path privileged-container runtime-socket",
-    "risk": """gpu-image-without-gpus finalizer-in-git gpu-budget-exceeded lost-checkpoints lost-logs
+    "risk": """exposed-devices gpu-image-without-gpus finalizer-in-git gpu-budget-exceeded lost-checkpoints lost-logs
         hook-without-health
         install-at-start instance-label-on-pods lost-exit-code kueue-and-volcano-queues min-available-too-low
         missing-memory missing-namespace missing-queue missing-requests missing-resources mixed-image-versions
@@ -102,6 +102,7 @@ UNCERTAIN = {
     "reapply-refused": "the first apply succeeds, and the job runs",
     "retry-hangs": "the pod with index 0 has to fail first",
     "server-managed-field": "the API server drops most of these fields, and refuses some in some requests only",
+    "shared-device-claim": "a device of the network can be used from several nodes",
     "shared-single-node-claim": "all pods may run on one node; `ReadWriteOncePod` is an error",
     "shell-syntax-without-shell": "some images have a program `cd`, and a program may read `&&`",
     "shm-over-memory": "the volume may never be full",
