@@ -110,6 +110,7 @@ UNCERTAIN = {
     "ttl-in-runtime": "the version of Trainer decides",
     "unknown-runtime": "the runtime may exist in the cluster only",
     "unknown-storage-scheme": "an initializer of one's own may read it",
+    "unreachable-rendezvous": "a program can read its address from another place",
     "workers-outlive-job": "somebody can delete the job",
 }
 
