@@ -202,6 +202,10 @@ def lint_request(
         linted = findings_since(request, since, _lint_all(request, store, is_compared=True), store).new
     else:
         linted = _lint_all(request, store, is_compared=False)
+        if request.judge and not request.shard:
+            from jobgen.api.since import add_governance
+
+            linted = add_governance(request, linted, store)
     store.save()
     findings, known, pruned = linted.findings, list[Suppressed](), 0
     if baseline:

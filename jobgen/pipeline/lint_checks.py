@@ -62,8 +62,9 @@ class LintChecks:
 
     across = ACROSS
 
-    def __init__(self, *, keeps_objects: bool = False) -> None:
-        """Start a lint. Results with objects are not kept on disk."""
+    def __init__(self, *, keeps_objects: bool = False, mutates: bool = True) -> None:
+        """Start a lint. Results with objects are not kept on disk; `mutates` is False for objects as rendered."""
+        self._mutates = mutates
         self.query = _CHECKED_WHOLE if keeps_objects else CHECKED
         self.environments: Mapping[str, EnvironmentChecker] = {}
         self.policy_files: PolicyFiles | None = None
@@ -86,7 +87,8 @@ class LintChecks:
             # Imported late: a lint of stored results does not need CEL.
             from jobgen.pipeline.policies import compile_policy_files
 
-            return compile_policy_files(*files, resources)
+            found = compile_policy_files(*files, resources)
+            return found if self._mutates else found._replace(policies=found.policies._replace(mutating=()))
 
         def name_valid() -> bytes | None:
             """Return the names of policies with which nothing is wrong, so that they need not be compiled."""
