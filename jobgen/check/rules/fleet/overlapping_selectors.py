@@ -42,23 +42,23 @@ def overlapping_selectors(facts: list[Fact], cluster: Cluster) -> Iterator[FactV
     """
     del cluster
     budgets: dict[tuple[str, object], Fact] = {}
-    jobs: dict[str, list[Fact]] = {}
+    jobs: dict[tuple[str, tuple[str, str]], list[Fact]] = {}
     for fact in facts:
         kind, namespace, _, wanted, _ = fact.value
         if kind != _BUDGET:
-            jobs.setdefault(namespace, []).append(fact)
+            for label in fact.value[4]:
+                jobs.setdefault((namespace, label), []).append(fact)
         elif (other := budgets.setdefault((namespace, wanted), fact)) is not fact and other.value[2] != fact.value[2]:
             message = (
                 f"`{other.value[2]}` has the same selector, and pods with two PodDisruptionBudgets cannot be evicted"
             )
             yield FactViolation(fact, f"{message}; remove one of them", ((other, "the other budget"),))
-    for several in jobs.values():
-        for fact in (each for each in several if each.value[3]):
-            wanted = set(fact.value[3])
-            other = next((each for each in several if each is not fact and wanted <= set(each.value[4])), None)
-            if other is not None and other.value[2] != fact.value[2]:
-                message = (
-                    f"the selector also selects the pods of Job `{other.value[2]}`, so one Job can count or delete"
-                )
-                advice = "remove `manualSelector` and `selector`"
-                yield FactViolation(fact, f"{message} the pods of the other; {advice}", ((other, "the other Job"),))
+    for fact in (each for each in facts if each.value[0] != _BUDGET and each.value[3]):
+        _, namespace, name, wanted, _ = fact.value
+        several = min((jobs.get((namespace, label), []) for label in wanted), key=len)
+        others = (each for each in several if each.value[2] != name)
+        taken = next((each for each in others if set(wanted) <= set(each.value[4])), None)
+        if taken is not None:
+            message = f"the selector also selects the pods of Job `{taken.value[2]}`, so one Job can count or delete"
+            advice = "remove `manualSelector` and `selector`"
+            yield FactViolation(fact, f"{message} the pods of the other; {advice}", ((taken, "the other Job"),))

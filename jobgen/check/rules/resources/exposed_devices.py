@@ -14,6 +14,7 @@ _VISIBLE, _CAPABILITIES = "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"
 _HIDDEN = ("", "none", "void")
 # Variables of libraries: they number the devices that the container was given.
 _NUMBERED = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+_READ = frozenset((_VISIBLE, _CAPABILITIES, *_NUMBERED))
 
 
 @rule("container", WARNING, fields=("env",))
@@ -27,6 +28,8 @@ def exposed_devices(container: Container) -> Iterator[Violation]:
 
     Remove the variable.
     """
+    if not any(name in _READ for name, _ in container.env):
+        return
     # mpi-operator hides the GPUs of a launcher, which `overwritten-env` reports.
     is_launcher = container.pod.role is not None and container.pod.role.name == "launcher"
     if container.pod.manifest.runs_on_every_node or is_launcher or is_node_agent(container.pod):

@@ -21,6 +21,8 @@ def shared_device_claim(manifest: Manifest) -> Iterator[Violation]:
 
     Use `resourceClaimTemplateName`: each pod gets a claim of its own.
     """
+    if not any("resourceClaims" in pod.spec for pod in manifest.pods):
+        return
     key = (manifest.group, manifest.kind_name)
     for found in find_pods(manifest.object, POD_SETS.get(key) or REPLICA_TYPES.get(key, ())):
         spec = as_mapping(as_mapping(found.template).get("spec"))
