@@ -182,7 +182,7 @@ _TRACED: Query[Objects] = Query("traced")
 _STATE: Query[KnownState] = Query("state")
 _CLUSTER: Query[Checked] = Query("cluster")
 
-_DECIDING_KINDS = frozenset(("Namespace", "LimitRange", "ResourceQuota")) | SECRET_KINDS
+_DECIDING_KINDS = frozenset(("Namespace", "LimitRange", "PriorityClass", "ResourceQuota")) | SECRET_KINDS
 _QUOTA_RULE = "exceeds-quota"
 _REFERENCE_RULE = "unknown-reference"
 _SHARE = 500
@@ -288,7 +288,8 @@ class _ClusterCheck:
             message += f" {most} amounts in them; this one and the rest are not applied; remove some"
             problem = Problem("unread-file", message, obj.get("kind"), category="meta")
             yield locate(problem, SETTINGS)._replace(env=self._runner.name)
-        is_total, namespaces = bool(state.parts or state.cluster.complete), state.namespaces
+        is_total = bool(state.parts or state.priorities or state.cluster.complete)
+        namespaces = state.namespaces
         concerned = (member for member in members if is_total or _namespace_of(member) in namespaces)
         checked = self._check_files(list(_group_by_file(concerned).values()), known, progress)
         for each in checked:

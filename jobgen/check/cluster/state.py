@@ -118,6 +118,10 @@ class ClusterState(NamedTuple):
     """All known objects; the keys of ConfigMaps and Secrets if they are known."""
     secret_namespaces: frozenset[str] = frozenset()
     """The namespaces that have Secrets whose keys are known."""
+    injecting: Mapping[str, tuple[str, Node]] = MappingProxyType({})
+    """The namespaces whose service mesh adds a proxy to all pods: its name, and the node that says so."""
+    priorities: Mapping[str, Mapping[str, Node]] = MappingProxyType({})
+    """The known PriorityClasses."""
     default_priority: str = ""
     default_storage: str = ""
     claim_templates: Mapping[tuple[str, str], Mapping[str, Node]] = MappingProxyType({})
@@ -137,7 +141,7 @@ class ClusterState(NamedTuple):
     @property
     def namespaces(self) -> frozenset[str]:
         """The namespaces that restrict their objects."""
-        return frozenset((*self.levels, *self.limit_ranges, *self.quotas)) | self.secret_namespaces
+        return frozenset((*self.levels, *self.limit_ranges, *self.quotas, *self.injecting)) | self.secret_namespaces
 
     def has_object(self, name: Name) -> bool:
         """Return True if an object is known, or a claim that a StatefulSet creates."""
@@ -173,6 +177,7 @@ def build_state(
         found.setdefault(name_object(obj)[0], []).append(obj)
     keys.update(defined)
     levels: dict[str, tuple[tuple[Level, Node], ...]] = {}
+    injecting = {name_object(obj)[2]: mesh for obj in found.get("Namespace", ()) if (mesh := _find_mesh(obj))}
     for obj in found.get("Namespace", ()):
         labels = as_mapping(get_path(obj, "metadata", "labels"))
         listed = tuple((level, labels[level.label]) for level in list_levels(labels))
@@ -191,6 +196,8 @@ def build_state(
         _group_by_namespace(found.get("ResourceQuota", ()), MAX_QUOTA_AMOUNTS, left_out),
         keys,
         secret_namespaces=frozenset(place for (kind, place, _), some in keys.items() if kind == "Secret" and some),
+        injecting=injecting,
+        priorities={name_object(obj)[2]: obj for obj in found.get("PriorityClass", ())},
         default_priority=next((name_object(obj)[2] for obj in priorities), ""),
         default_storage=next((name_object(obj)[2] for obj in storages), ""),
         claim_templates={name_object(obj)[1:]: obj for obj in found.get("ResourceClaimTemplate", ())},
@@ -203,6 +210,24 @@ def build_state(
         claims={key: count for obj in known for key, count in _count_claims(obj)},
         left_out=tuple(left_out),
     )
+
+
+_MESHES = {
+    ("labels", "istio-injection"): ("Istio", "enabled"),
+    ("labels", "istio.io/rev"): ("Istio", ""),
+    ("annotations", "linkerd.io/inject"): ("Linkerd", "enabled"),
+}
+"""Labels and annotations of namespaces with which a service mesh adds a proxy to pods, and their values, if fixed."""
+
+
+def _find_mesh(namespace: Mapping[str, Node]) -> tuple[str, Node] | None:
+    """Return the service mesh that adds a proxy to the pods of a namespace, and the node that says so."""
+    for path, (mesh, wanted) in _MESHES.items():
+        node = get_path(namespace, "metadata", *path)
+        if as_text(node) and as_text(node) == (wanted or as_text(node)):
+            is_off = as_text(get_path(namespace, "metadata", "labels", "istio-injection")) == "disabled"
+            return None if is_off and mesh == "Istio" else (mesh, node)
+    return None
 
 
 def _group_by_namespace(
