@@ -150,9 +150,7 @@ def _check_ssh(manifest: Manifest) -> Iterator[Violation]:
     texts = [container.search_text for role in (worker, launcher) for container in role.pod.containers]
     host_network = worker.pod.spec.get("hostNetwork")
     if value_of(host_network) is True and not any(_SSH_PORT.search(text) for text in texts):
-        message = (
-            "on the network of the node, port 22 is that of the node's own sshd, so the launcher never reaches the"
-        )
+        message = "on the network of the node, the sshd of the node has port 22, so the launcher never reaches the"
         yield Violation(host_network, f"{message} workers; remove `hostNetwork`, or run sshd on another port")
     if as_text(manifest.spec.get("sshAuthMountPath")) not in ("", "/root/.ssh"):
         return
