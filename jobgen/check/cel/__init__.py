@@ -19,7 +19,7 @@ from jobgen.model.limits import MAX_CALL_COST, MAX_OBJECT_STEPS
 from jobgen.repo import ready
 
 if TYPE_CHECKING:
-    from jobgen.check.cel.fields import ObjectTypes
+    from jobgen.check.cel.type_checker import Scope
 
 __all__ = ["Bound", "CompileError", "EvaluationBudget", "Expression", "Failed", "available", "compile_cel", "mentions"]
 
@@ -115,15 +115,19 @@ class Bound:
 class Expression:
     """A compiled expression; call it with plain data."""
 
-    __slots__ = ("_cheap", "_program", "_root", "is_interpreted", "serialized", "text")
+    __slots__ = ("_cheap", "_program", "_root", "is_interpreted", "serialized", "text", "type_name")
 
-    def __init__(self, text: str, program: engine.Native, serialized: bytes, cheap: int = -1) -> None:
+    def __init__(
+        self, text: str, program: engine.Native, serialized: bytes, cheap: int = -1, type_name: str = "dyn"
+    ) -> None:
         self.text = text
         self._program = program
         self.is_interpreted = program is None
         self.serialized = serialized
         self._root: Any = None
         self._cheap = cheap
+        self.type_name = type_name
+        """The type of its value, as far as the checker knows it."""
 
     def __call__(self, bindings: Mapping[str, Any] | Bound) -> Any:
         """The value for these variables, or why there is none."""
@@ -167,11 +171,6 @@ class Expression:
             self._cheap = _find_cheap_size(self.text, self.serialized)
         return self._cheap
 
-    @property
-    def type_name(self) -> str:
-        """The type of its value, as far as the checker knows it."""
-        return str(self._program.return_type().name())
-
     def _tree(self) -> Any:
         if self._root is None:
             self._root = _read_tree(self.serialized)
@@ -197,7 +196,7 @@ def compile_cel(
     *,
     returns: str = "bool",
     absent: tuple[str, ...] = (),
-    types: ObjectTypes | None = None,
+    types: Scope | None = None,
 ) -> Expression | CompileError:
     """Compile an expression, or return why the API server would refuse it.
 
@@ -221,11 +220,11 @@ def compile_cel(
         known = keep("cel", parts, check)
         if known is None:
             return errors[0]
-    size, _, serialized = known.partition(b":")
+    size, kind, serialized = known.split(b":", 2)
     if serialized.startswith(_INTERPRETED):
-        return Expression(text, None, serialized.removeprefix(_INTERPRETED), int(size))
+        return Expression(text, None, serialized.removeprefix(_INTERPRETED), int(size), kind.decode())
     try:
-        return Expression(text, engine.program(serialized, TABLE), serialized, int(size))
+        return Expression(text, engine.program(serialized, TABLE), serialized, int(size), kind.decode())
     except RuntimeError:
         # The engine reads trees of a hundred levels at most, fewer than it checks.
         return CompileError(engine.TOO_DEEP)
@@ -236,7 +235,7 @@ def describe_expression(
     names: tuple[str, ...],
     returns: str = "bool",
     absent: tuple[str, ...] = (),
-    types: ObjectTypes | None = None,
+    types: Scope | None = None,
 ) -> list[bytes]:
     """Everything that a compiled expression is made from."""
     parts = (text, ",".join(names), returns, ",".join(absent), repr(types) if types else "")
@@ -248,21 +247,22 @@ def check_expression(
     names: tuple[str, ...],
     returns: str = "bool",
     absent: tuple[str, ...] = (),
-    types: ObjectTypes | None = None,
+    types: Scope | None = None,
 ) -> bytes | CompileError:
     """An expression as it is stored, the size of data on which it cannot take long before its tree; or its error."""
-    from jobgen.check.cel import checks, fields, lists, rewrite, tree
+    from jobgen.check.cel import checks, lists, rewrite, tree
     from jobgen.check.cel.cost import grows_too_much
+    from jobgen.check.cel.time_values import check_with_times
+    from jobgen.check.cel.type_checker import Scope, check
 
     fault = checks.refused(text)
     if fault is not None:
         return fault
     if types is not None:
-        checked = fields.check(text, types)
+        checked = check_with_times(text, types)
     else:
         variables = tuple((name, "optional_type<dyn>" if name in absent else "dyn") for name in names)
-        untyped = engine.check(text, variables)
-        checked = untyped if isinstance(untyped, CompileError) else tree.read(untyped)
+        checked = check(text, Scope(variables))
     if isinstance(checked, CompileError):
         return checked
     fault = checks.fault(checked, text, returns)
@@ -279,7 +279,8 @@ def check_expression(
         checked = lists.with_shapes(checked, dict(types.shapes))
     is_ordered = types is None and returns in ("string", "any")
     serialized = tree.write(rewrite.rewrite(checked, absent, is_ordered=is_ordered))
-    return b"%d:%b%b" % (_find_cheap_size(text, serialized), mark, serialized)
+    kind = checked.types.get(checked.root.id, "dyn").encode()
+    return b"%d:%b:%b%b" % (_find_cheap_size(text, serialized), kind, mark, serialized)
 
 
 def _find_cheap_size(text: str, serialized: bytes) -> int:

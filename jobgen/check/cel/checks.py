@@ -74,11 +74,9 @@ def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:
 
 
 def _misused(root: Node) -> Iterator[tuple[int, str]]:
-    """Report what the engine accepts and Go does not: `dyn` as a value, and literal keys of a type that no map has."""
+    """Report literal keys of a type that no map has, which Go refuses."""
     for node in walk(root):
-        if isinstance(node, Ident) and node.name == "dyn":
-            yield node.id, "undeclared reference to `dyn`"
-        elif isinstance(node, Call) and node.name == "_[_]":
+        if isinstance(node, Call) and node.name == "_[_]":
             key = node.args[1]
             while isinstance(key, Call) and key.name == "dyn":
                 key = key.args[0]
@@ -91,7 +89,7 @@ def _mixed(node: Node, types: dict[int, str]) -> Iterator[tuple[int, str]]:
     if isinstance(node, Sequence):
         unwrapped = [(item, index in node.optional) for index, item in enumerate(node.items)]
         yield from _differing(unwrapped, types)
-    if isinstance(node, Struct):
+    if isinstance(node, Struct) and not node.name:
         yield from _differing([(entry.key, False) for entry in node.entries if entry.key is not None], types)
         yield from _differing([(entry.value, entry.optional) for entry in node.entries], types)
     if not (isinstance(node, Call) and node.name == "format"):
@@ -104,9 +102,6 @@ def _differing(items: list[tuple[Node, bool]], types: dict[int, str]) -> Iterato
     for item, optional in items:
         kind = types.get(item.id, "dyn")
         kind = kind.removeprefix(_OPTIONAL).removesuffix(">") if optional else kind
-        # The engine gives no item type for an empty list.
-        if item in (Sequence(item.id, ()), Struct(item.id, "", ())):
-            continue
         if expected and kind != expected:
             yield item.id, f"expected type `{expected}` but found `{kind}`"
         expected = expected or kind

@@ -456,7 +456,7 @@ def _compile_call(name: str, is_method: bool, conversions: tuple[str, ...]) -> e
         node: Node = Ident(2 * index + 10, f"a{index}")
         nodes.append(Call(2 * index + 11, None, conversion, (node,)) if conversion else node)
     call = Call(1, nodes[0], name, tuple(nodes[1:])) if is_method else Call(1, None, name, tuple(nodes))
-    return engine.program(write(Checked(call, {}, {}, b"")), TABLE)
+    return engine.program(write(Checked(call, {}, {})), TABLE)
 
 
 @lru_cache(maxsize=4096)
@@ -466,5 +466,5 @@ def _read_constant(raw: bytes) -> Any:
         return value.decode()
     if kind == _BYTES and isinstance(value, bytes):
         return value
-    program = engine.program(write(Checked(Const(1, raw), {}, {}, b"")), TABLE)
+    program = engine.program(write(Checked(Const(1, raw), {}, {})), TABLE)
     return engine.run(program, engine.asked_of({}))

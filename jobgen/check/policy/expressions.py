@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from jobgen.check.cel import Bound, CompileError, Expression, Failed, compile_cel
 from jobgen.check.cel.together import MAX_VARIABLES, NAMES, Program, Shared, is_structure, load_value
-from jobgen.check.cel.values import DYNAMIC_OPTIONAL, OFFLINE, STRING, blank_strings
+from jobgen.check.cel.values import STRING, blank_strings
 from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -199,8 +199,6 @@ def find_expression_error(text: str, variables: Mapping[str, PolicyExpression | 
         # The type of a variable that does not compile is not known, and the variable has a finding.
         if "optional" in compiled.message and any(variables[name] is None for name in read):
             return ""
-        if DYNAMIC_OPTIONAL.fullmatch(compiled.message):
-            return f"dynamic data as an optional {OFFLINE}"
         where = f" (line {compiled.line}, column {compiled.column})" if "\n" in text.strip() else ""
         return f"{compiled.message}{where}"
     # With variables inlined, more types are known.
@@ -218,10 +216,12 @@ def _compile(text: str, returns: str) -> Expression | CompileError:
 
 
 def _is_optional(text: str) -> bool:
-    """Return True if the value of an expression is an optional: only such a value can be an optional entry."""
+    """Return True if the value of an expression is an optional."""
     if not _MAY_BE_OPTIONAL.search(blank_strings(text)):
         return False
-    return isinstance(compile_cel(_to_mapping(text), NAMES, returns="any"), Expression)
+    # A line break, because an expression may end in a comment.
+    compiled = compile_cel(f"[{text}\n]", NAMES, returns="any")
+    return isinstance(compiled, Expression) and compiled.type_name.startswith("list<optional_type<")
 
 
 def _to_mapping(text: str) -> str:

@@ -7,8 +7,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from jobgen.check.cel import Bound, Failed
-from jobgen.check.cel.admission_scope import CompiledMutation, compile_mutation
+from jobgen.check.cel import Bound, Expression, Failed
+from jobgen.check.cel.admission_scope import TYPE_FIELD, compile_mutation
 from jobgen.check.cel.together import NAMES
 from jobgen.check.policy.eval_context import EvalContext
 from jobgen.check.policy.expressions import PolicyExpression, find_variables, unwrap_optionals
@@ -242,7 +242,7 @@ class Mutation(NamedTuple):
     """One patch of a policy."""
 
     patch_type: str
-    compiled: CompiledMutation
+    expression: Expression
     source: Source
     variables: tuple[str, ...]
 
@@ -285,7 +285,7 @@ def parse_mutating_policy(document: Mapping[str, Any], problems: list[Problem]) 
         text = item[field]["expression"]
         compiled = compile_mutation(unwrap_optionals(text, variables), NAMES)
         written = source[field]["expression"]
-        if not isinstance(compiled, CompiledMutation):
+        if not isinstance(compiled, Expression):
             message = f"the policy is not evaluated: {compiled.message}"
             problems.append(
                 Problem("policy-not-evaluated", message, written, category="policy", severity=Severity.WARNING)
@@ -341,15 +341,15 @@ def _apply(mutation: Mutation, context: EvalContext, find_schema: FindSchema) ->
     obj: Any = context.bindings["object"]
     values = {name: context.evaluate(context.policy.variables[name]) for name in mutation.variables}
     known = {name: value for name, value in values.items() if not isinstance(value, Failed)}
-    patch = mutation.compiled.expression(Bound({**context.bindings, "variables": known}, context.budget))
+    patch = mutation.expression(Bound({**context.bindings, "variables": known}, context.budget))
     if isinstance(patch, Failed):
         # A variable that failed is left out: only an expression that really reads it fails too.
         failed = next((value for value in values.values() if isinstance(value, Failed)), patch)
         raise PatchError(failed.message)
-    if mutation.compiled.mismatch:
-        raise PatchError(mutation.compiled.mismatch)
-    patch = _to_json(patch)
     is_json = mutation.patch_type == _JSON_PATCH
+    for value in (each.get("value") for each in patch) if is_json else (patch,):
+        _check_type_names(value, value.get(TYPE_FIELD) if isinstance(value, dict) else None)
+    patch = _to_json(patch)
     made = apply_json_patch(obj, patch) if is_json else _apply_configuration(obj, patch, find_schema)
     if not isinstance(made, dict):
         raise PatchError("the result is not an object")
@@ -360,9 +360,20 @@ def _apply(mutation: Mutation, context: EvalContext, find_schema: FindSchema) ->
     return made
 
 
+def _check_type_names(value: Any, expected: str | None) -> None:
+    """Raise a PatchError for `Object.x{}` in the field `spec`; mappings and lists in between have no names."""
+    if expected is None or not isinstance(value, (dict, list)):
+        return
+    found = value.get(TYPE_FIELD) if isinstance(value, dict) else None
+    if found not in (None, expected):
+        raise PatchError(f"`{found}` is not the type of this field; use `{expected}`")
+    for name, child in value.items() if isinstance(value, dict) else ((None, child) for child in value):
+        _check_type_names(child, f"{expected}.{name}" if found else expected)
+
+
 def _to_json(value: Any) -> Any:
     if isinstance(value, dict):
-        return {str(name): _to_json(child) for name, child in value.items()}
+        return {str(name): _to_json(child) for name, child in value.items() if name != TYPE_FIELD}
     if isinstance(value, list):
         return [_to_json(child) for child in value]
     if value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value)):
