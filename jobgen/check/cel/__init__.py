@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jobgen.check.cel import engine
-from jobgen.check.cel.values import OFFLINE, THAN_ALLOWED, USED_UP, CompileError, Failed
+from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, THAN_ALLOWED, USED_UP, CompileError, Failed
 from jobgen.engine.store import keep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_CALL_COST, MAX_OBJECT_STEPS
@@ -141,6 +141,9 @@ class Expression:
         if self.is_interpreted:
             return self._interpret(bound, MAX_CALL_COST)
         result = engine.run(self._program, bound.native)
+        if isinstance(result, Failed) and NO_OVERLOAD in result.message:
+            # In Go, a null has no fields and a mapping no keys of other types; in the engine, this is an error.
+            return self._interpret(bound, MAX_CALL_COST)
         if not (isinstance(result, Failed) and engine.TOO_MANY_STEPS in result.message):
             return result
         bound.is_slow = True

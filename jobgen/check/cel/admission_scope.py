@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from jobgen.check.cel import Expression, checks, engine, rewrite, tree
 from jobgen.check.cel.rewrite import TABLE
+from jobgen.check.cel.signatures import Type, type_named
 from jobgen.check.cel.type_checker import Scope, check
 from jobgen.check.cel.values import OFFLINE, CompileError
 from jobgen.engine.store import keep
@@ -40,6 +41,7 @@ _HINTS = {
     "undeclared reference to `variables`": "there are no `variables` here; match conditions are evaluated before them",
 }
 _VARIABLES_TYPE = "variables"
+_VARIABLE_TYPES = frozenset("any bool bytes double duration dyn int null string timestamp uint".split())
 
 
 class AdmissionScope:
@@ -75,7 +77,7 @@ class AdmissionScope:
     def add_variable(self, name: str, text: str) -> str:
         """Declare a variable of the policy; return why the API server refuses its expression."""
         kind, error = self._check(text, has_patches=False)
-        self._policy_variables[name] = kind or "dyn"
+        self._policy_variables[name] = str(_declare_variable(type_named(kind))) if kind else "dyn"
         return error
 
     def find_error(self, text: str, *results: str) -> str:
@@ -110,6 +112,13 @@ class AdmissionScope:
             has_patches=has_patches,
             server=self._server,
         )
+
+
+def _declare_variable(kind: Type) -> Type:
+    """The type that a variable of a policy has where it is read: other types than these are dynamic there."""
+    if kind.name in ("list", "map"):
+        return Type(kind.name, tuple(map(_declare_variable, kind.params)))
+    return kind if kind.name in _VARIABLE_TYPES else Type("dyn")
 
 
 @lru_cache(maxsize=1)

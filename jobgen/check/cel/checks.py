@@ -13,6 +13,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.times import parse_duration
 
 _OPTIONAL = "optional_type<"
+_INTERPRETED = frozenset(("check", "first", "last"))
 _ASKS_OPTIONALS = frozenset(("hasValue", "value", "orValue", "_==_", "_!=_"))
 # The parser repeats their operand, so a chain of them doubles the tree each time.
 _DOUBLES = lazy_pattern(r"\bopt(?:Flat)?Map\b")
@@ -23,6 +24,8 @@ _NO_KEYS = (b"\x08", b"\x3a")
 _CONVERSIONS = frozenset("bool bytes double duration int string timestamp uint".split())
 # The API server does not know the types of their fields before it evaluates them.
 _UNTYPED = frozenset(("object", "oldObject", "params"))
+# It does know those of these.
+_TYPED = ("request", "namespaceObject", "variables", "authorizer")
 
 
 def refused(text: str) -> CompileError | None:
@@ -50,15 +53,19 @@ def fault(checked: Checked, text: str, returns: str = "") -> CompileError | None
 def needs_interpreter(checked: Checked) -> bool:
     """Return True if the engine cannot run an expression: it may take too much memory, or has optionals as values.
 
-    Nor can it count what permissions cost: the API server allows two checks of them in one evaluation.
+    Nor can it count what permissions cost: the API server allows two checks of them in one evaluation. It has no
+    functions for the first and the last item.
     """
-    if any(isinstance(node, Call) and node.name == "check" for node in walk(checked.root)):
+    if any(isinstance(node, Call) and node.name in _INTERPRETED for node in walk(checked.root)):
         return True
     return grows_too_much(checked.root) or has_optional_values(checked)
 
 
 def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:
-    yield from _mixed(checked.root, checked.types)
+    names = {node.name: node.id for node in walk(checked.root) if isinstance(node, Ident)}
+    # Items of a literal seem to differ if the type of one is not declared here.
+    if not any(checked.types.get(names.get(name, -1)) == "dyn" for name in _TYPED):
+        yield from _mixed(checked.root, checked.types)
     yield from _literals(checked)
     yield from _misused(checked.root)
     if not returns:
@@ -67,9 +74,8 @@ def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:
     if kind.startswith(_OPTIONAL):
         yield checked.root.id, f"an optional as result {OFFLINE}; ask it for its value"
     if returns not in ("any", "unordered", kind):
-        names = {node.name for node in walk(checked.root) if isinstance(node, Ident)}
         # A result that is dynamic here may have a type in the API server, as a variable has.
-        if kind != "dyn" or names <= _UNTYPED:
+        if kind != "dyn" or names.keys() <= _UNTYPED:
             yield checked.root.id, f"must evaluate to {returns} but got {kind}"
 
 
@@ -131,9 +137,16 @@ def _format_faults(call: Call, checked: Checked) -> Iterator[tuple[int, str]]:
     """Report a literal format that does not fit the arguments in a literal list."""
     form, arguments = call.target, call.args[0]
     if isinstance(form, Const) and form.text is not None and isinstance(arguments, Sequence):
-        wrong = text_format.find_fault(form.text, [checked.types.get(item.id, "dyn") for item in arguments.items])
+        wrong = text_format.find_fault(form.text, [_type_to_format(item, checked.types) for item in arguments.items])
         if wrong:
             yield call.id, wrong
+
+
+def _type_to_format(node: Node, types: dict[int, str]) -> str:
+    """The type of an argument; that of a part of a literal, if it cannot be text."""
+    parts = children(node) if isinstance(node, (Sequence, Struct)) else ()
+    inner = (_type_to_format(part, types) for part in parts)
+    return next((kind for kind in inner if not text_format.can_be_text(kind)), types.get(node.id, "dyn"))
 
 
 def _find_failure(call: Call, literal: Const, checked: Checked) -> str:

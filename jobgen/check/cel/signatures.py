@@ -259,7 +259,8 @@ LIBRARIES = (
 )
 
 _OVERLOAD = lazy_pattern(r"(?:([\w.<>~, ]+)\.)?\(([^)]*)\) (.+)")
-TYPE_CONSTANTS = ("net.IP", "net.CIDR", "kubernetes.Quantity", "kubernetes.Semver", "kubernetes.URL")
+TYPE_CONSTANTS = ("net.IP", "net.CIDR")
+"""Types of Kubernetes that an expression can name."""
 
 
 def list_libraries(server: Release = NEWEST_RELEASE) -> list[Library]:

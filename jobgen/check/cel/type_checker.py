@@ -57,7 +57,8 @@ _PRIMITIVES = frozenset("dyn bool int uint double string bytes null list map typ
 _LITERALS = ("", "null", "bool", "int", "uint", "double", "string", "bytes", "duration", "timestamp")
 OBJECT, PATCH = "Object", "JSONPatch"
 _PATCH_FIELDS = {"op": _STRING, "path": _STRING, "from": _STRING, "value": _DYN}
-_EXISTS_ONE, _EXISTS_ONE_SINCE = "existsOne", (1, 33)
+_ENTRIES = "cel.@mapInsert"
+"""A function that only loops with two variables have."""
 
 
 class Scope(NamedTuple):
@@ -126,7 +127,6 @@ class _Checker:
         self._fields = _list_fields(scope.fields)
         self._functions = _list_functions(scope.server, scope.functions)
         self._has_patches = scope.has_patches
-        self._server = scope.server
         self._bound: dict[str, Type] = {}
         self._trail: list[tuple[str, Type | None]] = []
         self._parameters = (Type(f"~{number}") for number in count())
@@ -201,8 +201,8 @@ class _Checker:
 
     def _find_field(self, owner: str, name: str) -> Type | None:
         if self._is_patch(owner):
-            # The fields of objects are not known before a patch is applied, nor does the server report others here.
-            return _PATCH_FIELDS.get(name, _DYN) if owner == PATCH else _DYN
+            # The fields of objects are not known before a patch is applied.
+            return _PATCH_FIELDS.get(name) if owner == PATCH else _DYN
         return self._fields.get(owner, {}).get(name)
 
     def _check_call(self, call: Call) -> tuple[Node, Type]:
@@ -211,7 +211,7 @@ class _Checker:
             self.types[call.args[1].id] = _STRING
             name = call.args[1].text or ""
             return call._replace(args=(operand, call.args[1])), self._select(call.id, kind, name, asks=True)
-        if call.name == _EXISTS_ONE and len(call.args) == 2 and self._server >= _EXISTS_ONE_SINCE:
+        if call.name == "exists_one" and len(call.args) == 3 and _ENTRIES in self._functions:
             return self._check(self._expand_exists_one(call))
         args, kinds = self._check_all(call.args)
         if call.target is not None:
@@ -223,17 +223,17 @@ class _Checker:
         return call._replace(args=args), self._choose(call, kinds, args)
 
     def _expand_exists_one(self, call: Call) -> Node:
-        """`x.existsOne(v, p)`, which the engine's parser does not expand."""
-        variable, condition = call.args
-        if not isinstance(variable, Ident) or call.target is None:
+        """`x.exists_one(k, v, p)`, which the engine's parser does not expand."""
+        first, second, condition = call.args
+        if not isinstance(first, Ident) or not isinstance(second, Ident) or call.target is None:
             raise _TypeError(call.id, "argument must be a simple name")
-        new = self._ids
-        total = Ident(next(new), "@result")
-        step = Call(next(new), None, "_+_", (total, _number(next(new), 1)))
-        chosen = Call(next(new), None, "_?_:_", (condition, step, Ident(next(new), "@result")))
-        result = Call(next(new), None, "_==_", (Ident(next(new), "@result"), _number(next(new), 1)))
-        always = Const(next(new), written(2, 1))
-        return Fold(call.id, variable.name, call.target, "@result", _number(next(new), 0), always, chosen, result)
+        start, one, other, always = (Const(next(self._ids), written(*raw)) for raw in ((3, 0), (3, 1), (3, 1), (2, 1)))
+        total, same, found = (Ident(next(self._ids), "@result") for _ in range(3))
+        step = Call(next(self._ids), None, "_+_", (total, one))
+        chosen = Call(next(self._ids), None, "_?_:_", (condition, step, same))
+        result = Call(next(self._ids), None, "_==_", (found, other))
+        range_, name = call.target, first.name
+        return Fold(call.id, name, range_, "@result", start, always, chosen, result, second.name)
 
     def _choose(self, call: Call, kinds: tuple[Type, ...], args: tuple[Node, ...]) -> Type:
         """The type of a call: that of the overloads that fit, or dynamic if they differ."""
@@ -312,7 +312,9 @@ class _Checker:
             value, kind = self.check(entry.value)
             (kind,) = self._unwrap((value,), (kind,), (entry.optional,))
             wanted = self._find_field(name, entry.field) if self._is_patch(name) else _DYN
-            if wanted and not self._unify([(wanted, kind)]):
+            if wanted is None:
+                raise _TypeError(entry.id, f"undefined field `{entry.field}`")
+            if not self._unify([(wanted, kind)]):
                 shown = f"`{_show(wanted)}` but provided type is `{_show(kind)}`"
                 raise _TypeError(entry.id, f"expected type of field `{entry.field}` is {shown}")
             entries.append(entry._replace(value=value))
@@ -444,10 +446,6 @@ def _name_path(node: Node | None) -> str:
         names.append(node.field)
         node = node.operand
     return ".".join((node.name.removeprefix("."), *reversed(names))) if isinstance(node, Ident) else ""
-
-
-def _number(id_: int, value: int) -> Const:
-    return Const(id_, written(3, value))
 
 
 def _show(kind: Type) -> str:
