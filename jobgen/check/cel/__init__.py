@@ -268,6 +268,7 @@ def check_expression(
         checked = check(text, Scope(variables))
     if isinstance(checked, CompileError):
         return checked
+    checked = checks.find_optionals(checked)
     fault = checks.fault(checked, text, returns)
     if fault is not None:
         return fault

@@ -9,7 +9,7 @@ from functools import lru_cache
 from jobgen.check.cel import Expression, checks, engine, rewrite, tree
 from jobgen.check.cel.rewrite import TABLE
 from jobgen.check.cel.signatures import Type, type_named
-from jobgen.check.cel.type_checker import Scope, check
+from jobgen.check.cel.type_checker import PATCH, Scope, check
 from jobgen.check.cel.values import OFFLINE, CompileError
 from jobgen.engine.store import keep
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
@@ -182,6 +182,8 @@ def find_selector_fault(text: str, *, has_allow_multiple: bool = True) -> Compil
 
 TYPE_FIELD = "@type"
 """The field of a mapping that was written as `Object.spec{…}`: the name of its type."""
+LITERAL = "literal"
+"""The type of a literal in another one that is the value of a field; the API server cannot convert it."""
 
 
 @lru_cache(maxsize=512)
@@ -191,10 +193,15 @@ def compile_mutation(text: str, names: tuple[str, ...]) -> Expression | CompileE
     checked = check(text, Scope(variables, functions=_PATCH_FUNCTIONS, has_patches=True))
     if isinstance(checked, CompileError):
         return checked
+    checked = checks.find_optionals(checked)
     root = _Converter(checked).convert(checked.root)
     serialized = tree.write(rewrite.rewrite(checked._replace(root=root), ()))
     is_interpreted = checks.needs_interpreter(checked)
     return Expression(text, None if is_interpreted else engine.program(serialized, TABLE), serialized)
+
+
+def _is_map(node: tree.Node) -> bool:
+    return isinstance(node, tree.Struct) and not node.name
 
 
 class _Converter:
@@ -205,11 +212,25 @@ class _Converter:
 
     def convert(self, node: tree.Node) -> tree.Node:
         made = tree.map_children(node, self.convert)
-        if not isinstance(made, tree.Struct) or not made.name:
+        if not isinstance(node, tree.Struct) or not isinstance(made, tree.Struct) or not node.name:
             return made
-        entries = tuple(entry._replace(field="", key=self._text(entry.field)) for entry in made.entries)
+        values = [entry.value for entry in made.entries]
+        if node.name != PATCH:
+            values = [self._mark(before.value, value) for before, value in zip(node.entries, values, strict=True)]
+        entries = tuple(
+            entry._replace(field="", key=self._text(entry.field), value=value)
+            for entry, value in zip(made.entries, values, strict=True)
+        )
         kind = tree.MapEntry(self._new(), "", self._text(TYPE_FIELD), self._text(made.name), optional=False)
         return made._replace(name="", entries=(kind, *entries))
+
+    def _mark(self, node: tree.Node, made: tree.Node) -> tree.Node:
+        """A value of a field in which literals are marked."""
+        inner = [child for child in tree.children(node) if isinstance(child, tree.Sequence) or _is_map(child)]
+        if not inner or not (isinstance(node, tree.Sequence) or _is_map(node)):
+            return made
+        kind = tree.MapEntry(self._new(), "", self._text(TYPE_FIELD), self._text(LITERAL), optional=False)
+        return tree.Struct(self._new(), "", (kind,))
 
     def _text(self, text: str) -> tree.Const:
         return tree.Const(self._new(), tree.written(6, text))

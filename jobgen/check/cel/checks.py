@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from jobgen.check.cel import engine, text_format
 from jobgen.check.cel.cost import grows_too_much
-from jobgen.check.cel.tree import Call, Checked, Const, Ident, Node, Sequence, Struct, children, walk, write
-from jobgen.check.cel.values import OFFLINE, CompileError, Failed, blank_strings, line_and_column
+from jobgen.check.cel.tree import Call, Checked, Const, Ident, Node, Select, Sequence, Struct, children, walk, write
+from jobgen.check.cel.values import AS_RESULT, OFFLINE, CompileError, Failed, blank_strings, line_and_column
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.times import parse_duration
 
@@ -72,11 +72,10 @@ def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:
         return
     kind = checked.types.get(checked.root.id, "dyn").replace(f"wrapper<{returns}>", returns)
     if kind.startswith(_OPTIONAL):
-        yield checked.root.id, f"an optional as result {OFFLINE}; ask it for its value"
-    if returns not in ("any", "unordered", kind):
-        # A result that is dynamic here may have a type in the API server, as a variable has.
-        if kind != "dyn" or names.keys() <= _UNTYPED:
-            yield checked.root.id, f"must evaluate to {returns} but got {kind}"
+        yield checked.root.id, f"{AS_RESULT}; ask it for its value"
+    # A result that is dynamic here may have a type in the API server, as a variable has.
+    if returns not in ("any", "unordered", kind) and (kind != "dyn" or names.keys() <= _UNTYPED):
+        yield checked.root.id, f"must evaluate to {returns} but got {kind}"
 
 
 def _misused(root: Node) -> Iterator[tuple[int, str]]:
@@ -156,6 +155,25 @@ def _find_failure(call: Call, literal: Const, checked: Checked) -> str:
         return f"cannot convert string to {call.name}"
     result = engine.run(engine.program(write(checked._replace(root=call)), {}), engine.asked_of({}))
     return result.message if isinstance(result, Failed) else ""
+
+
+def find_optionals(checked: Checked) -> Checked:
+    """The expression with the type of optionals for what is dynamic to the API server but an optional at run time."""
+    types = dict(checked.types)
+
+    def visit(node: Node) -> bool:
+        found = [visit(child) for child in children(node)]
+        is_call = isinstance(node, Call)
+        passes = isinstance(node, Select) and not node.test
+        if is_call and node.name in ("_[_]", "_[?_]", "_?_:_", "dyn"):
+            passes = True
+        is_new = is_call and node.name == "_[?_]"
+        if types.get(node.id) in ("dyn", "any") and (is_new or (passes and any(found))):
+            types[node.id] = f"{_OPTIONAL}dyn>"
+        return types.get(node.id, "").startswith(_OPTIONAL)
+
+    visit(checked.root)
+    return checked._replace(types=types)
 
 
 def has_optional_values(checked: Checked) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from jobgen.check.cel import Bound, CompileError, Expression, Failed, compile_cel
 from jobgen.check.cel.together import MAX_VARIABLES, NAMES, Program, Shared, is_structure, load_value
-from jobgen.check.cel.values import OFFLINE, STRING, blank_strings
+from jobgen.check.cel.values import AS_RESULT, OFFLINE, STRING, blank_strings
 from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -212,9 +212,8 @@ def _is_optional(text: str) -> bool:
     """Return True if the value of an expression is an optional."""
     if not _MAY_BE_OPTIONAL.search(blank_strings(text)):
         return False
-    # A line break, because an expression may end in a comment.
-    compiled = compile_cel(f"[{text}\n]", NAMES, returns="any")
-    return isinstance(compiled, Expression) and compiled.type_name.startswith("list<optional_type<")
+    compiled = compile_cel(text, NAMES, returns="any")
+    return isinstance(compiled, CompileError) and AS_RESULT in compiled.message
 
 
 def _to_mapping(text: str) -> str:

@@ -240,6 +240,7 @@ _MANAGER: Mapping[str, Plain] = {
     "fieldsV1": {},
 }
 """Stands for who created an object, and with which fields."""
+_OF_CREATION = frozenset(("uid", "creationTimestamp", "generation"))
 _MAPPING_STEPS = 5
 _HEAD = ("apiVersion", "kind", "metadata")
 # Fields of metadata that Go leaves out if they are empty.
@@ -281,6 +282,19 @@ def compile_admission(
         return {**head, "metadata": metadata, **(convert(rest) if convert else rest)}
 
     return admit
+
+
+def before_creation(admit: Admission) -> Admission:
+    """The conversion for mutating policies, which see an object before it gets what only a created object has."""
+
+    def convert(obj: Mapping[str, Plain]) -> dict[str, Plain]:
+        made = admit(obj)
+        metadata = made["metadata"]
+        assert isinstance(metadata, dict), "every object is given some"
+        known = {name: value for name, value in metadata.items() if name not in _OF_CREATION}
+        return {**made, "metadata": known}
+
+    return convert
 
 
 def admit_metadata(metadata: Plain) -> dict[str, Plain]:
