@@ -6,7 +6,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from jobgen.k8s.kinds import NEWEST_RELEASE, Release
+from jobgen.k8s.kinds import NEWEST_RELEASE, Release, format_release
 from jobgen.model.lazy_re import lazy_pattern
 
 _COMPARABLE = "bool int uint double string bytes timestamp duration".split()
@@ -45,8 +45,6 @@ class Library(NamedTuple):
     text: str
     macros: str = ""
     """The extension of the parser with its macros."""
-    until: Release | None = None
-    """The first release that replaces it."""
     cel: Release = (1, 28)
     """The first server whose version of cel-go has it."""
 
@@ -55,17 +53,8 @@ def _each(kinds: list[str], form: str) -> str:
     return "; ".join(form.format(kind) for kind in kinds)
 
 
-def _each_pair(kinds: list[str], form: str) -> str:
-    return "; ".join(form.format(one, other) for one in kinds for other in kinds)
-
-
-_LESS = "; ".join(
-    (
-        "(bool, bool) bool",
-        _each_pair(_NUMBERS, "({0}, {1}) bool"),
-        _each("string bytes timestamp duration".split(), "({0}, {0}) bool"),
-    )
-)
+_LESS = _each(_COMPARABLE, "({0}, {0}) bool")
+_LESS_NUMBERS = "; ".join(f"({one}, {other}) bool" for one in _NUMBERS for other in _NUMBERS if one != other)
 _TIME = "timestamp.() int; timestamp.(string) int"
 _BOTH = f"{_TIME}; duration.() int"
 _CLOCK = "getHours getMinutes getSeconds getMilliseconds".split()
@@ -245,6 +234,11 @@ LIBRARIES = (
     Library("strings", (1, 0), _STRINGS),
     Library("authorization", (1, 27), _AUTHORIZATION),
     Library("optionals", (1, 28), _OPTIONALS, macros="optional"),
+    Library(
+        "comparisons of numbers",
+        (1, 28),
+        "".join(f"{name}: {_LESS_NUMBERS}\n" for name in ("_<_", "_<=_", "_>_", "_>=_")),
+    ),
     Library("quantity", (1, 28), _QUANTITY),
     Library("strings 2", (1, 29), "format: string.(list<dyn>) string\nstrings.quote: (string) string"),
     Library("sets", (1, 29), _SETS),
@@ -252,9 +246,10 @@ LIBRARIES = (
     Library("cidr", (1, 30), _CIDR),
     Library("format", (1, 31), _FORMATS),
     Library("authorization selectors", (1, 31), _SELECTORS),
-    Library("two-variable comprehensions", (1, 32), _ENTRIES, macros="two-var-comprehensions"),
+    Library("loops with two variables", (1, 32), _ENTRIES, macros="two-var-comprehensions"),
     Library("semver", (1, 33), _SEMVER),
     Library("lists", (1, 34), _LISTS, macros="lists"),
+    # The library of optionals has no version there, so it has what its version of cel-go has.
     Library("optionals 2", (1, 28), _UNWRAP, cel=(1, 33)),
 )
 
@@ -266,11 +261,7 @@ TYPE_CONSTANTS = ("net.IP", "net.CIDR")
 def list_libraries(server: Release = NEWEST_RELEASE) -> list[Library]:
     """The libraries that a new expression can use: those of the release before, so that a rollback is possible."""
     environment = (server[0], server[1] - 1)
-    return [
-        each
-        for each in LIBRARIES
-        if each.since <= environment and each.cel <= server and not (each.until and each.until <= environment)
-    ]
+    return [each for each in LIBRARIES if each.since <= environment and each.cel <= server]
 
 
 @lru_cache(maxsize=16)
@@ -285,9 +276,14 @@ def declare_functions(server: Release = NEWEST_RELEASE) -> dict[str, tuple[Overl
     return found
 
 
-def find_library(name: str) -> Library | None:
-    """The library that has a function; None if none has it."""
-    return next((each for each in LIBRARIES if re.search(rf"(?m)^\s*{re.escape(name)}: ", each.text)), None)
+def explain_missing(name: str, server: Release) -> str:
+    """Since when new expressions can use a function that a server does not have, in words; empty if never."""
+    known = list_libraries(server)
+    for each in LIBRARIES:
+        if each not in known and re.search(rf"(?m)^\s*{re.escape(name)}: |^{re.escape(name)}$", each.text):
+            since = max((each.since[0], each.since[1] + 1), each.cel)
+            return f", which new expressions can use since Kubernetes {format_release(since)}"
+    return ""
 
 
 def list_overloads(text: str) -> tuple[Overload, ...]:

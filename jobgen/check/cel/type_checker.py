@@ -16,6 +16,7 @@ from jobgen.check.cel.signatures import (
     Overload,
     Type,
     declare_functions,
+    explain_missing,
     list_libraries,
     list_overloads,
     type_named,
@@ -59,6 +60,7 @@ OBJECT, PATCH = "Object", "JSONPatch"
 _PATCH_FIELDS = {"op": _STRING, "path": _STRING, "from": _STRING, "value": _DYN}
 _ENTRIES = "cel.@mapInsert"
 """A function that only loops with two variables have."""
+_TWO_VARIABLES = frozenset("all exists existsOne exists_one transformList transformMap transformMapEntry".split())
 
 
 class Scope(NamedTuple):
@@ -127,6 +129,7 @@ class _Checker:
         self._fields = _list_fields(scope.fields)
         self._functions = _list_functions(scope.server, scope.functions)
         self._has_patches = scope.has_patches
+        self._server = scope.server
         self._bound: dict[str, Type] = {}
         self._trail: list[tuple[str, Type | None]] = []
         self._parameters = (Type(f"~{number}") for number in count())
@@ -213,9 +216,14 @@ class _Checker:
             return call._replace(args=(operand, call.args[1])), self._select(call.id, kind, name, asks=True)
         if call.name == "exists_one" and len(call.args) == 3 and _ENTRIES in self._functions:
             return self._check(self._expand_exists_one(call))
+        if call.name in _TWO_VARIABLES and len(call.args) > 2 and _ENTRIES not in self._functions:
+            hint = explain_missing(_ENTRIES, self._server)
+            raise _TypeError(call.id, f"undeclared reference to `{call.name}` with two variables{hint}")
         args, kinds = self._check_all(call.args)
         if call.target is not None:
             name = f"{_name_path(call.target)}.{call.name}"
+            if hint := explain_missing(name, self._server):
+                raise _TypeError(call.id, f"undeclared reference to `{name}`{hint}")
             if name not in self._functions:
                 target, kind = self.check(call.target)
                 return call._replace(target=target, args=args), self._choose(call, (kind, *kinds), (target, *args))
@@ -239,7 +247,8 @@ class _Checker:
         """The type of a call: that of the overloads that fit, or dynamic if they differ."""
         overloads = self._functions.get(call.name)
         if overloads is None:
-            raise _TypeError(call.id, f"undeclared reference to `{call.name}`")
+            hint = explain_missing(call.name, self._server)
+            raise _TypeError(call.id, f"undeclared reference to `{call.name}`{hint}")
         if call.name in ("_&&_", "_||_"):
             for arg, kind in zip(args, kinds, strict=True):
                 if not self._unify([(kind, _BOOL)]):

@@ -19,12 +19,11 @@ from jobgen.check.cel.values import tag_of
 from jobgen.check.policy.eval_context import EvalContext
 from jobgen.check.policy.expressions import PolicyExpression, find_variables, unwrap_optionals
 from jobgen.check.policy.match import parse_match
-from jobgen.check.policy.parse import GROUP, Binding, Policy, make_binding
+from jobgen.check.policy.parse import GROUP, Binding, Policy, find_errors, make_binding
 from jobgen.check.schema.admitted import Admission, name_type
 from jobgen.check.schema.cel_types import OBJECT_META
 from jobgen.check.schema.shipped import find_shipped_schema
-from jobgen.check.validation import validate_object
-from jobgen.k8s.kinds import NEWEST_RELEASE
+from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.data import Plain, location_of, untraced, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
@@ -324,18 +323,19 @@ class MutatingPolicy(NamedTuple):
     """Where it is named, for what fails before its patches."""
 
 
-def _find_errors(document: Mapping[str, Any]) -> list[Problem]:
+def _find_errors(document: Mapping[str, Any], release: Release = NEWEST_RELEASE) -> list[Problem]:
     kind = str(value_of(document["kind"]))
     shipped = find_shipped_schema(f"{GROUP}/v1", kind, Cluster())
     found = shipped.check({**document, "apiVersion": f"{GROUP}/v1"}) if shipped else []
     found = [problem for problem in found if problem.severity is Severity.ERROR]
-    found = found or validate_object(document, NEWEST_RELEASE)
-    return [problem._replace(rule="invalid-policy", category="policy") for problem in found]
+    return [each._replace(rule="invalid-policy", category="policy") for each in found] or find_errors(document, release)
 
 
-def parse_mutating_policy(document: Mapping[str, Any], problems: list[Problem]) -> MutatingPolicy | None:
+def parse_mutating_policy(
+    document: Mapping[str, Any], problems: list[Problem], release: Release = NEWEST_RELEASE
+) -> MutatingPolicy | None:
     """The policy of a document, or None with the problems that the API server would refuse it for."""
-    found = _find_errors(document)
+    found = _find_errors(document, release)
     problems += found
     if found:
         return None

@@ -9,7 +9,7 @@ from jobgen.check.cel.together import NAMES
 from jobgen.check.policy.expressions import PolicyExpression, find_limit
 from jobgen.check.policy.match import MatchResources, Selector, parse_match, parse_selector
 from jobgen.check.validation import validate_object
-from jobgen.k8s.kinds import NEWEST_RELEASE
+from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.schema.own_formats import compile_schema
@@ -93,7 +93,13 @@ def _refuse(message: str, node: Node, rule: str = "invalid-policy") -> Problem:
     return Problem(rule, message, node, category="policy")
 
 
-def parse_policy(document: Mapping[str, Any], problems: list[Problem], *, is_trusted: bool = False) -> Policy | None:
+def parse_policy(
+    document: Mapping[str, Any],
+    problems: list[Problem],
+    *,
+    is_trusted: bool = False,
+    release: Release = NEWEST_RELEASE,
+) -> Policy | None:
     """The policy of a document, or None with the problems that the API server would refuse it for.
 
     A trusted policy is not checked, and its expressions are compiled only when they are evaluated.
@@ -104,7 +110,7 @@ def parse_policy(document: Mapping[str, Any], problems: list[Problem], *, is_tru
         problems += found
         return None
     assert isinstance(spec, dict), "the schema requires it"
-    found += [] if is_trusted else _find_errors(document)
+    found += [] if is_trusted else find_errors(document, release)
     # What has a problem already is not checked; None if nothing is.
     faulty = None if is_trusted else frozenset(id(problem.node) for problem in found)
     conditions = [
@@ -168,15 +174,15 @@ def _parse_expression(
     return PolicyExpression(text, variables, returns)
 
 
-def _find_errors(document: Mapping[str, Any]) -> list[Problem]:
-    """What the schema accepts and the API server refuses."""
-    problems = validate_object(document, NEWEST_RELEASE)
+def find_errors(document: Mapping[str, Any], release: Release = NEWEST_RELEASE) -> list[Problem]:
+    """What the schema accepts and the API server of a release refuses."""
+    problems = validate_object(document, release)
     return [problem._replace(rule="invalid-policy", category="policy") for problem in problems]
 
 
 def parse_binding(document: Mapping[str, Any], problems: list[Problem], *, is_trusted: bool = False) -> Binding | None:
     """The binding of a document, or None with the problems that the API server would refuse it for."""
-    found = [] if is_trusted else _find_schema_errors(document, BINDING) or _find_errors(document)
+    found = [] if is_trusted else _find_schema_errors(document, BINDING) or find_errors(document)
     problems += found
     if found:
         return None

@@ -11,6 +11,7 @@ from jobgen.check.cel import Bound, CompileError, EvaluationBudget, Expression, 
 from jobgen.check.cel.type_checker import Scope
 from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, USED_UP
 from jobgen.check.schema.cel_types import Conversion, compile_conversion, declare_types, escape_name, needs_types
+from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
@@ -116,11 +117,12 @@ def find_rule_errors(schema: dict[str, Any]) -> Iterator[tuple[dict[str, Any], s
 
 
 def find_errors_of_rule(
-    rule: dict[str, Any], schema: dict[str, Any], root: dict[str, Any]
+    rule: dict[str, Any], schema: dict[str, Any], root: dict[str, Any], release: Release = NEWEST_RELEASE
 ) -> Iterator[tuple[str, str]]:
-    """Why the API server refuses the expressions of a rule: the name of the field, and the reason."""
+    """Why the API server of a release refuses the expressions of a rule: the name of the field, and the reason."""
     is_optional = bool(rule.get("optionalOldSelf"))
     types = declare_types(schema, root, _list_texts(_rules(schema)), ("oldSelf",) if is_optional else ())
+    types = types and types._replace(server=release)
     for field, returns in (("rule", "bool"), ("messageExpression", "string")):
         text = rule.get(field)
         if isinstance(text, str) and text.strip():
