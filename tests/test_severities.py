@@ -70,6 +70,7 @@ UNCERTAIN = {
     "admits-nothing": "a queue can be closed on purpose; a job in it is an error of its own, `inadmissible-job`",
     "cpu-image-on-gpus": "the name of an image does not prove what is in it",
     "cpu-too-large": "there are machines with more CPUs",
+    "dropped-field": "the gate may be on",
     "duplicate-role": "only the operator's documents are public",
     "feature-gate-off": "the gate may be on; if the environment declares its gates, it is an error",
     "fixed-node": "the node may have room",
