@@ -32,6 +32,9 @@ _CHEAP_CONVERTED = 2_500
 _CONVERTING = lazy_pattern(r"\.(?:isSorted|sum|min|max|indexOf|lastIndexOf)\s*\(")
 _SHORT_EXPRESSION = 4_000
 
+# Failures of the engine where the API server may have a value.
+_DIFFERS = (NO_OVERLOAD, "duplicate key in map")
+
 # How much of an expression that may cost too much is evaluated before it counts as too expensive.
 _COUNTED_COST = MAX_CALL_COST // 10
 
@@ -141,8 +144,8 @@ class Expression:
         if self.is_interpreted:
             return self._interpret(bound, MAX_CALL_COST)
         result = engine.run(self._program, bound.native)
-        if isinstance(result, Failed) and NO_OVERLOAD in result.message:
-            # In Go, a null has no fields and a mapping no keys of other types; in the engine, this is an error.
+        if isinstance(result, Failed) and any(each in result.message for each in _DIFFERS):
+            # In Go, a null has no fields, a mapping no keys of other types, and the last of equal keys counts.
             return self._interpret(bound, MAX_CALL_COST)
         if not (isinstance(result, Failed) and engine.TOO_MANY_STEPS in result.message):
             return result

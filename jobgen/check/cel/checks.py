@@ -163,12 +163,9 @@ def find_optionals(checked: Checked) -> Checked:
 
     def visit(node: Node) -> bool:
         found = [visit(child) for child in children(node)]
-        is_call = isinstance(node, Call)
-        passes = isinstance(node, Select) and not node.test
-        if is_call and node.name in ("_[_]", "_[?_]", "_?_:_", "dyn"):
-            passes = True
-        is_new = is_call and node.name == "_[?_]"
-        if types.get(node.id) in ("dyn", "any") and (is_new or (passes and any(found))):
+        name = node.name if isinstance(node, Call) else ""
+        passes = name in ("_[_]", "_?_:_", "dyn") or (isinstance(node, Select) and not node.test)
+        if types.get(node.id) in ("dyn", "any") and (name == "_[?_]" or (passes and any(found))):
             types[node.id] = f"{_OPTIONAL}dyn>"
         return types.get(node.id, "").startswith(_OPTIONAL)
 

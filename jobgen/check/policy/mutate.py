@@ -240,7 +240,7 @@ def check_size(obj: Any) -> None:
 
 def _check_type(value: Any, schema: Schema, path: str) -> None:
     found = schema.get("type")
-    expected = [each for each in (found if isinstance(found, list) else [found]) if each != "null"]
+    expected = [str(each) for each in (found if isinstance(found, list) else [found]) if each != "null"]
     if value is None:
         raise PatchError(f"`{path}` cannot be null; remove it with a JSON patch")
     if schema.get("x-kubernetes-int-or-string") or not all(each in _TYPES for each in expected):
