@@ -72,6 +72,7 @@ UNCERTAIN = {
     "child-name-collision": "the objects can be meant for different clusters",
     "cpu-image-on-gpus": "the name of an image does not prove what is in it",
     "cpu-too-large": "there are machines with more CPUs",
+    "dropped-field": "the gate may be on",
     "duplicate-role": "only the operator's documents are public",
     "endless-sidecar": "the image or a script can end the program in another way",
     "endless-sync": "Kueue or a person can resume the Job, and newer releases of Argo CD wait for its result",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jobgen.check.checker import NO_CHECKS, Checker
 from jobgen.check.rules import all_rules
 from jobgen.engine.store import Query, keep
-from jobgen.k8s.kinds import BUILTIN_GROUPS
+from jobgen.k8s.kinds import BUILTIN_GROUPS, Release, parse_release
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, location_of, value_of
 from jobgen.model.finding import (
@@ -81,13 +81,14 @@ class LintChecks:
         files = tuple(layout.read_shipped_policies(run.project.root)), tuple(layout.read_own_policies(run.project.root))
         kinds = [kind for kind in run.project.kinds if kind.plural]
         resources = tuple((*str(value_of(kind.api_version)).split("/", 1), kind.plural) for kind in kinds)
+        releases = _list_releases(run.project)
 
         @functools.cache
         def compile_all() -> PolicyFiles:
             # Imported late: a lint of stored results does not need CEL.
             from jobgen.pipeline.policies import compile_policy_files
 
-            found = compile_policy_files(*files, resources)
+            found = compile_policy_files(*files, resources, releases)
             return found if self._mutates else found._replace(policies=found.policies._replace(mutating=()))
 
         def name_valid() -> bytes | None:
@@ -99,7 +100,7 @@ class LintChecks:
         parts = [
             part for several in files for file in several for part in (file.path, repr(file.finding), file.content)
         ]
-        names = keep("policies", (*parts, repr(resources)), name_valid)
+        names = keep("policies", (*parts, repr(resources), repr(releases)), name_valid)
         self._policies = lambda: compile_all().policies
         if names is not None:
             run.policies = tuple(names.decode().split("\n"))
@@ -311,3 +312,9 @@ def _suggest_own_definitions(findings: list[Finding], jobs: AllJobs) -> None:
         if path:
             advice = f"{UNCHECKED}; run `jobgen schema import {path}`"
             findings[number] = findings[number]._replace(message=message.partition(UNCHECKED)[0] + advice)
+
+
+def _list_releases(project: ProjectConfig) -> tuple[Release, ...]:
+    """The releases of Kubernetes that the environments of a repository declare."""
+    clusters = (project.environment(name, []).cluster for name in project.environments())
+    return tuple(sorted({parse_release(each.kubernetes) for each in clusters if each.kubernetes}))

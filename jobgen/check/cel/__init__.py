@@ -12,14 +12,14 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jobgen.check.cel import engine
-from jobgen.check.cel.values import OFFLINE, THAN_ALLOWED, USED_UP, CompileError, Failed
+from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, THAN_ALLOWED, USED_UP, CompileError, Failed
 from jobgen.engine.store import keep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_CALL_COST, MAX_OBJECT_STEPS
 from jobgen.repo import ready
 
 if TYPE_CHECKING:
-    from jobgen.check.cel.fields import ObjectTypes
+    from jobgen.check.cel.type_checker import Scope
 
 __all__ = ["Bound", "CompileError", "EvaluationBudget", "Expression", "Failed", "available", "compile_cel", "mentions"]
 
@@ -31,6 +31,9 @@ _CHEAP_SIZE = 10_000
 _CHEAP_CONVERTED = 2_500
 _CONVERTING = lazy_pattern(r"\.(?:isSorted|sum|min|max|indexOf|lastIndexOf)\s*\(")
 _SHORT_EXPRESSION = 4_000
+
+# Failures of the engine where the API server may have a value.
+_DIFFERS = (NO_OVERLOAD, "duplicate key in map")
 
 # How much of an expression that may cost too much is evaluated before it counts as too expensive.
 _COUNTED_COST = MAX_CALL_COST // 10
@@ -115,15 +118,19 @@ class Bound:
 class Expression:
     """A compiled expression; call it with plain data."""
 
-    __slots__ = ("_cheap", "_program", "_root", "is_interpreted", "serialized", "text")
+    __slots__ = ("_cheap", "_program", "_root", "is_interpreted", "serialized", "text", "type_name")
 
-    def __init__(self, text: str, program: engine.Native, serialized: bytes, cheap: int = -1) -> None:
+    def __init__(
+        self, text: str, program: engine.Native, serialized: bytes, cheap: int = -1, type_name: str = "dyn"
+    ) -> None:
         self.text = text
         self._program = program
         self.is_interpreted = program is None
         self.serialized = serialized
         self._root: Any = None
         self._cheap = cheap
+        self.type_name = type_name
+        """The type of its value, as far as the checker knows it."""
 
     def __call__(self, bindings: Mapping[str, Any] | Bound) -> Any:
         """The value for these variables, or why there is none."""
@@ -137,6 +144,9 @@ class Expression:
         if self.is_interpreted:
             return self._interpret(bound, MAX_CALL_COST)
         result = engine.run(self._program, bound.native)
+        if isinstance(result, Failed) and any(each in result.message for each in _DIFFERS):
+            # In Go, a null has no fields, a mapping no keys of other types, and the last of equal keys counts.
+            return self._interpret(bound, MAX_CALL_COST)
         if not (isinstance(result, Failed) and engine.TOO_MANY_STEPS in result.message):
             return result
         bound.is_slow = True
@@ -167,11 +177,6 @@ class Expression:
             self._cheap = _find_cheap_size(self.text, self.serialized)
         return self._cheap
 
-    @property
-    def type_name(self) -> str:
-        """The type of its value, as far as the checker knows it."""
-        return str(self._program.return_type().name())
-
     def _tree(self) -> Any:
         if self._root is None:
             self._root = _read_tree(self.serialized)
@@ -197,7 +202,7 @@ def compile_cel(
     *,
     returns: str = "bool",
     absent: tuple[str, ...] = (),
-    types: ObjectTypes | None = None,
+    types: Scope | None = None,
 ) -> Expression | CompileError:
     """Compile an expression, or return why the API server would refuse it.
 
@@ -221,11 +226,11 @@ def compile_cel(
         known = keep("cel", parts, check)
         if known is None:
             return errors[0]
-    size, _, serialized = known.partition(b":")
+    size, kind, serialized = known.split(b":", 2)
     if serialized.startswith(_INTERPRETED):
-        return Expression(text, None, serialized.removeprefix(_INTERPRETED), int(size))
+        return Expression(text, None, serialized.removeprefix(_INTERPRETED), int(size), kind.decode())
     try:
-        return Expression(text, engine.program(serialized, TABLE), serialized, int(size))
+        return Expression(text, engine.program(serialized, TABLE), serialized, int(size), kind.decode())
     except RuntimeError:
         # The engine reads trees of a hundred levels at most, fewer than it checks.
         return CompileError(engine.TOO_DEEP)
@@ -236,7 +241,7 @@ def describe_expression(
     names: tuple[str, ...],
     returns: str = "bool",
     absent: tuple[str, ...] = (),
-    types: ObjectTypes | None = None,
+    types: Scope | None = None,
 ) -> list[bytes]:
     """Everything that a compiled expression is made from."""
     parts = (text, ",".join(names), returns, ",".join(absent), repr(types) if types else "")
@@ -248,23 +253,25 @@ def check_expression(
     names: tuple[str, ...],
     returns: str = "bool",
     absent: tuple[str, ...] = (),
-    types: ObjectTypes | None = None,
+    types: Scope | None = None,
 ) -> bytes | CompileError:
     """An expression as it is stored, the size of data on which it cannot take long before its tree; or its error."""
-    from jobgen.check.cel import checks, fields, lists, rewrite, tree
+    from jobgen.check.cel import checks, lists, rewrite, tree
     from jobgen.check.cel.cost import grows_too_much
+    from jobgen.check.cel.time_values import check_with_times
+    from jobgen.check.cel.type_checker import Scope, check
 
     fault = checks.refused(text)
     if fault is not None:
         return fault
     if types is not None:
-        checked = fields.check(text, types)
+        checked = check_with_times(text, types)
     else:
         variables = tuple((name, "optional_type<dyn>" if name in absent else "dyn") for name in names)
-        untyped = engine.check(text, variables)
-        checked = untyped if isinstance(untyped, CompileError) else tree.read(untyped)
+        checked = check(text, Scope(variables))
     if isinstance(checked, CompileError):
         return checked
+    checked = checks.find_optionals(checked)
     fault = checks.fault(checked, text, returns)
     if fault is not None:
         return fault
@@ -279,7 +286,8 @@ def check_expression(
         checked = lists.with_shapes(checked, dict(types.shapes))
     is_ordered = types is None and returns in ("string", "any")
     serialized = tree.write(rewrite.rewrite(checked, absent, is_ordered=is_ordered))
-    return b"%d:%b%b" % (_find_cheap_size(text, serialized), mark, serialized)
+    kind = checked.types.get(checked.root.id, "dyn").encode()
+    return b"%d:%b:%b%b" % (_find_cheap_size(text, serialized), kind, mark, serialized)
 
 
 def _find_cheap_size(text: str, serialized: bytes) -> int:

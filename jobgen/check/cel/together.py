@@ -69,7 +69,7 @@ MAX_VARIABLES = 12
 """How many variables a program has at most: each is a level of its tree, and the engine reads a hundred levels."""
 _MAX_EXPRESSIONS = 24
 _REWRITTEN = 1_000_000
-_STRUCTURE = lazy_pattern(r"(?:LIST<|MAP<STRING, )*DYN>*")
+_STRUCTURE = lazy_pattern(r"(?:list<|map<string, )*dyn>*")
 
 
 class Program(NamedTuple):

@@ -10,8 +10,7 @@ from jobgen.model.limits import MAX_OBJECT_STEPS
 
 NO_OVERLOAD = "no such overload"
 OFFLINE = "cannot be evaluated offline"
-DYNAMIC_OPTIONAL = lazy_pattern(r"expected type `optional_type\(.*\)` but found `dyn`")
-"""An error of the engine where the API server accepts dynamic data as an optional."""
+AS_RESULT = f"an optional as result {OFFLINE}"
 THAN_ALLOWED = "than the API server allows"
 """Part of the messages of all failures that only show that an evaluation takes too long or too much memory."""
 USED_UP = f"the expressions for this object took more than {MAX_OBJECT_STEPS} steps together before"

@@ -153,7 +153,14 @@ class EvalContext:
 
     def evaluate_conditions(self) -> bool | Failed:
         """Return True if all match conditions are true; one that is false outranks one that fails."""
-        results = [self.evaluate(condition) for condition in self.policy.conditions]
+        context = self
+        # Conditions are checked before the namespace is known.
+        if "namespaceObject" in self.bindings and any(
+            "namespaceObject" in each.names for each in self.policy.conditions
+        ):
+            bindings = {**self.bindings, "namespaceObject": {}}
+            context = EvalContext(self.policy, bindings, budget=self.budget)
+        results = [context.evaluate(condition) for condition in self.policy.conditions]
         if any(result is False for result in results):
             return False
         return next((result for result in results if isinstance(result, Failed)), True)

@@ -44,7 +44,7 @@ class SchemaSource(NamedTuple):
 
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 # Numbers in the place of a validation's, for what fails before the validations.
-_CONDITIONS, _PARAMS = -1, -2
+_CONDITIONS, _PARAMS, _ANNOTATIONS = -1, -2, -3
 _T = TypeVar("_T")
 
 
@@ -180,7 +180,9 @@ class PolicyEvaluator:
                 version=find_other_version(policy, group, version, resource),
             )
             for policy, bindings in self.policies.policies
-            if bindings and policy.validations and policy.match.matches_resource(group, version, resource)
+            if bindings
+            and (policy.validations or policy.annotations)
+            and policy.match.matches_resource(group, version, resource)
         )
 
     def name_resource(self, group: str, kind: str) -> str:
@@ -310,6 +312,8 @@ def _find_denials(invocations: list[_Invocation], refused: _Denial | None) -> li
     for severity, param, context in invocations:
         for number, validation, error in _find_failures(context):
             key = (number, param)
+            # Such an error denies the request, whatever the binding's actions are.
+            severity = Severity.ERROR if number <= _ANNOTATIONS else severity  # noqa: PLW2901
             # A limit of the API server counts as an error there; what is a limit of ours may be refused there.
             is_ignored = error and error != USED_UP and context.policy.ignores_errors
             if not is_ignored and (key not in found or _RANK[severity] < _RANK[found[key].severity]):
@@ -333,7 +337,7 @@ def _find_policy_problems(denials: list[_Denial], subject: AdmissionSubject) -> 
 
 
 def _find_failures(context: EvalContext) -> Iterator[tuple[int, Validation | None, str]]:
-    """The validations that are not true, by number; the match conditions, if they cannot be evaluated."""
+    """The validations that are not true, by number; match conditions and annotations that cannot be evaluated."""
     policy = context.policy
     applies = context.evaluate_conditions() if policy.conditions else True
     if isinstance(applies, Failed):
@@ -346,6 +350,10 @@ def _find_failures(context: EvalContext) -> Iterator[tuple[int, Validation | Non
             yield number, validation, result.message
         elif result is not True:
             yield number, validation, ""
+    for number, annotation in enumerate(policy.annotations):
+        result = context.evaluate(annotation)
+        if isinstance(result, Failed):
+            yield _ANNOTATIONS - number, None, result.message
 
 
 def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem]:

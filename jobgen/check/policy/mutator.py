@@ -22,6 +22,7 @@ from jobgen.check.policy.evaluator import (
 )
 from jobgen.check.policy.mutate import MutatingPolicy, apply_mutations
 from jobgen.check.policy.parse import Binding
+from jobgen.check.schema.admitted import before_creation
 from jobgen.model.data import Node, Plain, TracedScalar, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.limits import MAX_FINDINGS
@@ -76,7 +77,7 @@ class Mutator:
     def _apply(
         self, obj: Mapping[str, Node], matched: tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...]
     ) -> Iterator[Change]:
-        admit = self._schemas.find_admission(obj)
+        admit = before_creation(self._schemas.find_admission(obj))
         subject = self._evaluator.make_subject(obj, admit)
         again: set[tuple[str, str, str]] = set()
         budget = EvaluationBudget()
@@ -123,7 +124,7 @@ class Mutator:
         version = find_other_version(policy.policy, request.group, request.version, request.resource)
         read = convert_subject(subject, version)
         context = self._evaluator.make_context(policy.policy, read, admitted, budget=budget)
-        admit = self._schemas.find_admission(read.object)
+        admit = before_creation(self._schemas.find_admission(read.object))
         for change in apply_mutations(policy, context, self._schemas.read_schema, admit):
             sent = {"apiVersion": subject.object.get("apiVersion")}
             error = "" if policy.policy.ignores_errors and change.error != USED_UP else change.error
