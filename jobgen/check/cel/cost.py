@@ -7,7 +7,8 @@ of a node together: a loop over the items of each of many lists costs as much as
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from jobgen.check.cel.engine import PREFIX
@@ -117,6 +118,18 @@ def is_too_expensive(root: Node, data: Mapping[str, Any], sizes: Mapping[int, in
     except TooExpensiveError:
         return True
     return False
+
+
+# The size of the data of an estimate that knows none: a loop over it has about one step.
+_UNKNOWN_SIZE = 1
+
+
+def estimate_unknown(root: Node, names: Iterable[str]) -> float:
+    """What evaluating an expression costs on any data: that of its loops over constants."""
+    estimate = _Estimate({})
+    with suppress(TooExpensiveError):
+        estimate.evaluate(root, {name: _Value(None, _UNKNOWN_SIZE, 1) for name in names}, 1)
+    return min(estimate.cost, MAX_CEL_COST)
 
 
 class _Estimate:

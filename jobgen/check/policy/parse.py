@@ -52,6 +52,10 @@ class Policy(NamedTuple):
         of_validations = [each for item in self.validations for each in (item.expression, item.message_expression)]
         return [each for each in (*self.conditions, *self.variables.values(), *of_validations) if each]
 
+    def list_texts(self) -> list[str]:
+        """The texts of its expressions, as they are written and as they are evaluated."""
+        return [text for each in self.expressions for text in each.list_texts()]
+
 
 class ParamRef(NamedTuple):
     """Which params a binding passes to its policy."""
