@@ -226,3 +226,18 @@ def test_objects_of_a_run_have_a_budget_together(tmp_path: Path, monkeypatch: py
     assert texts[0].count("[too-many-steps]") == 251
     assert "simplify the policy `costly`, which took the most [too-many-steps]" in texts[0]
     assert texts[3] == ""
+
+
+@pytest.mark.parametrize("is_variable", [False, True])
+def test_loops_that_the_engine_evaluates_count(tmp_path: Path, is_variable: bool) -> None:
+    """Nothing in Python counts their steps: 8,000 in each, of forty comparisons."""
+    body = " && ".join(f"{name} < 100" for name in "abcd" * 10)
+    texts = [LOOPS.partition("LAST")[0] + f"[0, 1, 2, 3, 4, 5, 6, {n}].all(d, {body}))))" for n in range(40)]
+    files = policy([f"variables.v{number}" for number in range(40)] if is_variable else texts)
+    first, last = (json.loads(text) for text in files["policies/p.yaml"].split("\n---\n"))
+    first["spec"]["variables"] = [{"name": f"v{number}", "expression": text} for number, text in enumerate(texts)]
+    files["policies/p.yaml"] = f"{json.dumps(first)}\n---\n{json.dumps(last)}"
+    result = lint(tmp_path, files, seconds=30)
+
+    assert "simplify the policy `costly`, which took the most" in result.out
+    assert result.code == 1

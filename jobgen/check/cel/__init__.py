@@ -42,6 +42,8 @@ _INTERPRETED = b"interpreted:"
 
 # What a loop over data may take besides the steps that are counted, which only the limit of one object knows.
 _LOOP_STEPS, _OTHER_STEPS = 1000, 50
+# The most that counts of loops over data that are crossed: few are over long lists, and a policy may have 200 params.
+_CROSSED_STEPS = 8_000
 _KNOWN_NAMES = ("object", "params", "variables", "self")
 _LOOP = lazy_pattern(r"\.\s*(?:all|exists\w*|filter|map|sortBy|transform\w*)\s*\(")
 # What takes longer is not evaluated again to find its cause.
@@ -50,6 +52,8 @@ _SLOW_STEPS = 5_000
 
 # The engine evaluates so many nodes of a tree in the time of a step in Python.
 _NODES_PER_STEP = 16
+# The steps of loops that the engine takes at most.
+_ENGINE_LOOPS = 10_000
 
 
 class Excess:
@@ -175,7 +179,7 @@ class Bound:
         weights = [each.weight for each in expressions] if len(expressions) > 1 else [1]
         whole = sum(weights)
         for each, weight in zip(expressions, weights, strict=True):
-            more = _LOOP_STEPS if each.has_loops else _OTHER_STEPS
+            more = each.loop_steps if each.has_loops else _OTHER_STEPS
             budget.spend(each.text, -(-counted * weight // whole) + each.least_steps, more)
         return Failed(budget.find_failure()) if is_ended else result
 
@@ -207,6 +211,7 @@ class Expression:
         "_cheap",
         "_has_loops",
         "_least",
+        "_loop_steps",
         "_program",
         "_root",
         "is_interpreted",
@@ -221,7 +226,7 @@ class Expression:
         self.serialized = serialized
         self._root: Any = None
         self._cheap = cheap
-        self._least = -1
+        self._least = self._loop_steps = -1
         self._calls = engine.PREFIX.encode() in serialized
         self._has_loops: bool | None = None
 
@@ -273,6 +278,16 @@ class Expression:
         if self._has_loops is None:
             self._has_loops = bool(_LOOP.search(self.text))
         return self._has_loops
+
+    @property
+    def loop_steps(self) -> int:
+        """The steps that its loops may take besides: many, if the items of one are combined with those of another."""
+        if self._loop_steps < 0:
+            from jobgen.check.cel.cost import count_crossed_nodes
+
+            crossed = count_crossed_nodes(self._tree()) * _ENGINE_LOOPS // _NODES_PER_STEP
+            self._loop_steps = min(max(crossed, _LOOP_STEPS), _CROSSED_STEPS)
+        return self._loop_steps
 
     @property
     def weight(self) -> int:
