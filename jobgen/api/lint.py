@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Modules that a lint of unchanged files does not need are imported in functions: it takes a few milliseconds.
 
 # With one of these, something could not be checked at all.
-_UNCHECKED = frozenset(("broken-schema", "internal-error", "invalid-policy", "policy-not-evaluated"))
+_UNCHECKED = frozenset(("broken-schema", "internal-error", "invalid-policy", "policy-not-evaluated", "too-many-steps"))
 
 
 class LintResult(NamedTuple):

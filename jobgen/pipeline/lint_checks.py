@@ -9,6 +9,7 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from jobgen.check.cel import RUN_STEPS
 from jobgen.check.checker import NO_CHECKS, Checker
 from jobgen.check.rules import all_rules
 from jobgen.engine.store import Query, keep
@@ -25,10 +26,12 @@ from jobgen.model.finding import (
     is_failed_evaluation,
     quoted_values,
 )
+from jobgen.model.mutated import Mutated
 from jobgen.model.suggest import find_closest
 from jobgen.pipeline.decoded_results import decode_result
 from jobgen.pipeline.encoded_results import decode_findings, encode_findings, encode_result
 from jobgen.pipeline.environment_checker import EnvironmentChecker, PolicySource
+from jobgen.pipeline.run_steps import limit_run, note_excesses
 from jobgen.pipeline.severities import apply_severities
 from jobgen.rendering import config
 from jobgen.rendering.build import is_spec, split_list
@@ -124,6 +127,7 @@ class LintChecks:
 
     def forget_shared(self) -> None:
         """Forget what other files define; they may have changed since the last run."""
+        RUN_STEPS.reset()
         for environment in self.environments.values():
             environment.forget_shared()
 
@@ -168,7 +172,7 @@ class LintChecks:
         """
         environment = self.environments[env]
         checkers = [environment.find_checker(job.file.path) for job, _, _ in made]
-        mutated = [checker.mutate(rendered.object) for checker, (_, _, rendered) in zip(checkers, made, strict=True)]
+        mutated = [_mutate(checker, env, *each) for checker, each in zip(checkers, made, strict=True)]
         manifests = [checker.manifest(each.object) for checker, each in zip(checkers, mutated, strict=True)]
         alone = zip(checkers, manifests, mutated, made, strict=True) if not run.is_outline else ()
         for checker, manifest, each, (job, part, rendered) in alone:
@@ -182,7 +186,8 @@ class LintChecks:
                 check = functools.partial(checker, reporting=reporting)
                 found = tracer.findings(job, env, check, rendered.companion, checker.mutate)
                 part.findings.extend(drop_repeated(job, part, found))
-            elif key:
+            is_excessive = note_excesses(env, job, part, rendered)
+            if key and not (is_excessive or each.failures or reporting.is_any):
                 environment.clean.add(key)
             if environment.take_shared_use():
                 part.dependent.append(job.document.name)
@@ -246,10 +251,17 @@ class LintChecks:
                 run.findings[:] = report_broken_definitions(run.findings)
         if run.project.findings:
             _name_broken_kinds(run.findings, run.project)
+        limit_run(run)
         _name_failed_policies(run)
         is_part = run.shard is not None and run.shard.is_part
         covers_all = run.complete and not is_part and set(run.environments) >= set(run.project.environments())
         run.findings[:], run.accepted = apply_severities(jobs, run.findings, covers_all=covers_all)
+
+
+def _mutate(checker: Checker, env: str, job: Job, part: FileResult, rendered: Rendered) -> Mutated:
+    mutated = checker.mutate(rendered.object)
+    note_excesses(env, job, part, rendered)
+    return mutated
 
 
 def _name_failed_policies(run: RunState) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
@@ -47,6 +48,8 @@ class _Work:
     """The steps of all evaluations of this process that are counted: those in Python, which take the most time."""
 
     steps = 0
+    last = sys.maxsize
+    """The number of steps after which an evaluation ends."""
 
 
 WORK = _Work()
@@ -152,6 +155,8 @@ def _plain() -> Native:
 def _spread(function: Callable[..., Any]) -> Callable[[list[Any]], Any]:
     def call(arguments: list[Any]) -> Any:
         WORK.steps += _CALL_STEPS
+        if WORK.steps > WORK.last:
+            raise TypeError(THAN_ALLOWED)
         return function(*arguments)
 
     return call

@@ -116,6 +116,7 @@ class _CostExceededError(Exception):
 
 def interpret(root: Node, bindings: Mapping[str, Any], limit: int) -> Any:
     """The value of an expression, or why it has none; it fails if it costs more than the limit."""
+    limit = min(limit, max(engine.WORK.last - engine.WORK.steps, 0))
     evaluation = _Evaluation(limit)
     try:
         value = evaluation.evaluate(root, bindings)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from jobgen.check.cel import EvaluationBudget, Failed
-from jobgen.check.cel.values import THAN_ALLOWED, USED_UP
+from jobgen.check.cel.values import LIMITS, THAN_ALLOWED
 from jobgen.check.policy.eval_context import (
     AdmissionSubject,
     EvalContext,
@@ -290,7 +290,7 @@ def convert_subject(subject: AdmissionSubject, version: str) -> AdmissionSubject
 
 def _share_evaluations(policies: Iterable[MatchedPolicy], subject: AdmissionSubject) -> dict[str, SharedEvaluation]:
     versions = dict.fromkeys(each.version for each in policies)
-    budget = EvaluationBudget()
+    budget = EvaluationBudget({})
     return {version: SharedEvaluation(convert_subject(subject, version), budget) for version in versions}
 
 
@@ -315,7 +315,7 @@ def _find_denials(invocations: list[_Invocation], refused: _Denial | None) -> li
             # Such an error denies the request, whatever the binding's actions are.
             severity = Severity.ERROR if number <= _ANNOTATIONS else severity  # noqa: PLW2901
             # A limit of the API server counts as an error there; what is a limit of ours may be refused there.
-            is_ignored = error and error != USED_UP and context.policy.ignores_errors
+            is_ignored = error and error not in LIMITS and context.policy.ignores_errors
             if not is_ignored and (key not in found or _RANK[severity] < _RANK[found[key].severity]):
                 found[key] = _Denial(severity, context, validation, error)
     highest: dict[int, int] = {}
@@ -362,7 +362,7 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
     name, metadata = context.policy.name, subject.source.get("metadata")
     name_node = metadata.get("name") if isinstance(metadata, dict) and subject.is_traced else None
     # What takes too long is not evaluated again to find its cause.
-    is_slow = context.is_slow or error == USED_UP or bool(context.shared and context.shared.is_slow)
+    is_slow = context.is_slow or error in LIMITS or bool(context.shared and context.shared.is_slow)
     if not subject.is_traced or validation is None or THAN_ALLOWED in error or is_slow:
         causes: list[tuple[Node, frozenset[Path]]] = [(name_node, frozenset())]
     else:
@@ -371,8 +371,8 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
         causes = list(locate_failures(subject, context, validation.expression))
     if error or validation is None:
         message = f"policy `{name}` could not be evaluated: {error}"
-        if error == USED_UP and context.shared:
-            message += f"; simplify the policy `{context.shared.find_costliest()}`, which took the most"
+        if error in LIMITS and context.shared:
+            message += f"; simplify the {context.shared.budget.name_costliest()}, which took the most"
         own = location_of(name_node) if "no such key: " in error else None
         for node, _ in causes:
             # If a key is missing, the value beside it is not at fault; if it is of an overlay, the object is named.

@@ -97,6 +97,11 @@ class PolicyExpression:
         """Return True if it reads variables, inlined or not."""
         return bool(find_variables(self.text))
 
+    def list_texts(self) -> set[str]:
+        """Its text, as it is written and as it is evaluated."""
+        shared = self.share()
+        return {self.text, self.inlined, shared.text if shared else self.text}
+
     def evaluate_fast(self, bindings: Bound) -> Any | Failed:
         """Its value with all variables evaluated inside of the engine, which saves converting them to Python and back.
 

@@ -322,6 +322,11 @@ class MutatingPolicy(NamedTuple):
     source: Source
     """Where it is named, for what fails before its patches."""
 
+    def list_texts(self) -> list[str]:
+        """The texts of its expressions."""
+        patches = [each.compiled.expression for each in self.mutations]
+        return [*self.policy.list_texts(), *(each.text for each in patches)]
+
 
 def _find_errors(document: Mapping[str, Any], release: Release = NEWEST_RELEASE) -> list[Problem]:
     kind = str(value_of(document["kind"]))

@@ -54,6 +54,10 @@ class Policy(NamedTuple):
         every = (*self.conditions, *self.variables.values(), *of_validations, *self.annotations)
         return [each for each in every if each]
 
+    def list_texts(self) -> list[str]:
+        """The texts of its expressions, as they are written and as they are evaluated."""
+        return [text for each in self.expressions for text in each.list_texts()]
+
 
 class ParamRef(NamedTuple):
     """Which params a binding passes to its policy."""

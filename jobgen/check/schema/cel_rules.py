@@ -9,7 +9,7 @@ from typing import Any
 
 from jobgen.check.cel import Bound, CompileError, EvaluationBudget, Expression, Failed, available, compile_cel, mentions
 from jobgen.check.cel.type_checker import Scope
-from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, USED_UP
+from jobgen.check.cel.values import LIMITS, NO_OVERLOAD, OFFLINE
 from jobgen.check.schema.cel_types import Conversion, compile_conversion, declare_types, escape_name, needs_types
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, locatable, value_of
@@ -89,9 +89,8 @@ def _violations(
             if OFFLINE in result.message or is_about_times:
                 continue
             message = f"the rule `{_to_line(rule['rule'])}` cannot be evaluated: {result.message}"
-            if result.message == USED_UP:
-                costliest, _ = budget.used.most_common(1)[0]
-                message += f"; simplify the rule `{_to_line(costliest)}`, which took the most"
+            if result.message in LIMITS:
+                message += f"; simplify the {budget.name_costliest()}, which took the most"
                 yield Problem(_NAME, message, _find_reported_node(rule, value, parent), category="schema")
                 budget.is_reported = True
                 return
