@@ -9,7 +9,8 @@ from typing import NamedTuple
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release, format_release
 from jobgen.model.lazy_re import lazy_pattern
 
-_COMPARABLE = "bool int uint double string bytes timestamp duration".split()
+# In the order of Go: the first overload that fits decides what the items of `[]` are.
+_COMPARABLE = "int uint double bool duration timestamp string bytes".split()
 _NUMBERS = "int uint double".split()
 FORMATS = (
     "dns1123Label dns1123Subdomain dns1035Label qualifiedName dns1123LabelPrefix dns1123SubdomainPrefix "
@@ -53,7 +54,7 @@ def _each(kinds: list[str], form: str) -> str:
     return "; ".join(form.format(kind) for kind in kinds)
 
 
-_LESS = _each(_COMPARABLE, "({0}, {0}) bool")
+_LESS = _each("bool int uint double string bytes timestamp duration".split(), "({0}, {0}) bool")
 _LESS_NUMBERS = "; ".join(f"({one}, {other}) bool" for one in _NUMBERS for other in _NUMBERS if one != other)
 _TIME = "timestamp.() int; timestamp.(string) int"
 _BOTH = f"{_TIME}; duration.() int"
