@@ -69,7 +69,7 @@ CONSEQUENCES = {
 # Rules that report what would be refused, never start or fail, and what is not known about it.
 UNCERTAIN = {
     "admits-nothing": "a queue can be closed on purpose; a job in it is an error of its own, `inadmissible-job`",
-    "command-split-by-shell": "the submitter may have what the rest of the entrypoint needs; broken JSON is an error",
+    "command-split-by-shell": "the submitter may have what the rest of the entrypoint needs",
     "cpu-image-on-gpus": "the name of an image does not prove what is in it",
     "cpu-too-large": "there are machines with more CPUs",
     "duplicate-role": "only the operator's documents are public",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.operators.checks import is_since
-from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.shell_script import split_pipelines
@@ -17,6 +17,7 @@ from jobgen.yamlio.read import read
 
 _JOBS = {"RayCronJob": ("spec", "jobTemplate"), "RayJob": ("spec",)}
 _CLUSTERS = {**RAY_CLUSTERS, "RayCronJob": ("spec", "jobTemplate", "rayClusterSpec")}
+_QUOTING = ("aws.amazon.com/neuroncore", "google.com/tpu")
 _SHELL_MODES = ("", "K8sJobMode", "SidecarMode")
 _REDIRECTION = lazy_pattern(r"(?:^|\s)(?:[12&]?>>?|<)\s*[^\s&>]")
 _QUOTED = lazy_pattern(r"'[^']*'|\\.")
@@ -34,8 +35,7 @@ def command_split_by_shell(manifest: Manifest) -> Iterator[Violation]:
     KubeRay 1.3.
 
     KubeRay writes the values of `rayStartParams`, and the command of the Ray container, into a line for a shell without
-    quotes. The shell removes the quotes of JSON and splits at spaces, and `ray start` gets other arguments; that is an
-    error.
+    quotes. The shell removes the quotes of JSON and splits at spaces, and `ray start` gets other arguments.
 
     Write the entrypoint as `sh -c '…'`. Write JSON in two pairs of quotes, as the message shows.
     """
@@ -45,8 +45,12 @@ def command_split_by_shell(manifest: Manifest) -> Iterator[Violation]:
         yield from _check_entrypoint(manifest, as_mapping(get_path(manifest.object, *_JOBS[manifest.kind_name])))
     cluster = as_mapping(get_path(manifest.object, *_CLUSTERS[manifest.kind_name]))
     for group in map(as_mapping, (cluster.get("headGroupSpec"), *as_list(cluster.get("workerGroupSpecs")))):
+        container = next(iter_mappings(get_path(group, "template", "spec", "containers")), {})
+        limits = as_mapping(get_path(container, "resources", "limits"))
         for name, value in as_mapping(group.get("rayStartParams")).items():
-            yield from _check_parameter(name, value)
+            # KubeRay adds these accelerators to the resources, and then quotes them.
+            if name != "resources" or not any(each in limits for each in _QUOTING):
+                yield from _check_parameter(name, value)
         yield from _check_container(as_mapping(group.get("template")))
 
 
@@ -107,16 +111,14 @@ def _check_parameter(name: str, node: Node) -> Iterator[Violation]:
         return
     message = f"KubeRay writes `{name}` of `rayStartParams` into a shell command without quotes"
     if not is_json:
-        yield Violation(
-            node, f"{message}, so the shell splits `{text}` into words; quote it: `'\"…\"'`", severity=ERROR
-        )
+        yield Violation(node, f"{message}, so the shell splits `{text}` into words; quote it: `'\"…\"'`")
         return
     quoted = json.dumps(text) if _is_json(text) else ""
     advice = "write the JSON in two pairs of quotes"
     if quoted and "'" not in quoted:
         advice += f", in YAML: `'{quoted}'`"
     message += ", so the shell removes the quotes of the JSON, and `ray start` fails"
-    yield Violation(node, f"{message}; {advice}", severity=ERROR, evidence=(name,))
+    yield Violation(node, f"{message}; {advice}", evidence=(name,))
 
 
 def _is_json(text: str) -> bool:
