@@ -39,8 +39,8 @@ CONSEQUENCES = {
         nproc-per-node-twice number-out-of-bounds pod-security-violation priority-differs-from-class
         rejected-by-operator rejected-child reserved-runtime-env role-without-template service-port-clash
         unfilled-placeholder unknown-enum-value unknown-reference unknown-role unsupported-restart-policy""",
-    "never-starts": """command-in-one-string gpu-share-range inadmissible-job malformed-image memory-too-small
-        min-available-too-high never-starts pod-name-collision queue-quota-exceeded unknown-queue""",
+    "never-starts": """command-in-one-string gang-beyond-queue gpu-share-range inadmissible-job malformed-image
+        memory-too-small min-available-too-high never-starts pod-name-collision queue-quota-exceeded unknown-queue""",
     "never-ends": "never-completes",
     "fails": "elastic-bounds nnodes-mismatch unknown-nproc-per-node",
     "loses-work": "ttl-reruns-job",
@@ -50,11 +50,11 @@ CONSEQUENCES = {
     "leaks": "plain-secret",
     "ignored": """argocd-typo arguments-after-script backoff-without-restarts bad-sync-wave
         deprecated-nproc-per-node gang-without-volcano ignored-device-claims ineffective-queue-label
-        ineffective-quota kueue-label-as-annotation overwritten-env overwritten-restart-policy
+        ineffective-quota kueue-label-as-annotation misread-annotation overwritten-env overwritten-restart-policy
         pod-security-label-typo queue-label-typo runtime-patch-time topology-on-job unexpanded-variable
         unknown-cohort""",
-    "wastes": """cluster-outlives-job overlapping-runs idle-command idle-gpus launcher-on-one-pod ray-gpu-mismatch
-        unmounted-volume unreachable-quota wave-without-health""",
+    "wastes": """cluster-outlives-job idle-command idle-gpus launcher-on-one-pod overlapping-runs ray-gpu-mismatch
+        uncounted-claim unmounted-volume unreachable-quota wave-without-health""",
     "exposes": "dangerous-capability host-namespaces host-path privileged-container runtime-socket",
     "risk": """exposed-devices gpu-image-without-gpus finalizer-in-git gpu-budget-exceeded lost-checkpoints lost-logs
         hook-without-health
@@ -70,6 +70,7 @@ CONSEQUENCES = {
 UNCERTAIN = {
     "admits-nothing": "a queue can be closed on purpose; a job in it is an error of its own, `inadmissible-job`",
     "child-name-collision": "the objects can be meant for different clusters",
+    "command-split-by-shell": "the submitter may have what the rest of the entrypoint needs",
     "cpu-image-on-gpus": "the name of an image does not prove what is in it",
     "cpu-too-large": "there are machines with more CPUs",
     "dropped-field": "the gate may be on",
@@ -99,15 +100,20 @@ UNCERTAIN = {
     "object-too-large": "server-side apply has no such limit; above the limit of etcd, it is an error",
     "overlapping-selectors": "newer releases of Kubernetes also look at the owner of a pod",
     "owner-references-in-git": "the owner may exist in this cluster",
+    "policy-without-effect": "a kubelet can evict the pod, which then fails",
     "priority-without-class": "the default class may have this value; above all values of users, it is an error",
     "reapply-refused": "the first apply succeeds, and the job runs",
     "retry-hangs": "the pod with index 0 has to fail first",
+    "runtime-mismatch": "a program may need no GPUs; what the webhook rejects is an error",
+    "runtime-without-trainer": "a runtime may need nothing of its jobs",
+    "scheduling-gate": "a controller may remove the gate",
     "server-managed-field": "the API server drops most of these fields, and refuses some in some requests only",
     "shared-device-claim": "a device of the network can be used from several nodes",
     "shared-single-node-claim": "all pods may run on one node; `ReadWriteOncePod` is an error",
     "shell-syntax-without-shell": "some images have a program `cd`, and a program may read `&&`",
     "shm-over-memory": "the volume may never be full",
     "slots-gpu-mismatch": "processes may share a GPU",
+    "stuck-after-admission": "the pods may get nodes that they tolerate",
     "ttl-in-runtime": "the version of Trainer decides",
     "unknown-runtime": "the runtime may exist in the cluster only",
     "unknown-storage-scheme": "an initializer of one's own may read it",

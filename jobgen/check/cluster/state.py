@@ -87,11 +87,15 @@ def _get_key(obj: Mapping[str, Node]) -> Name | int:
 
 
 _DECIDING_KINDS = frozenset(
-    """ClusterTrainingRuntime DeviceClass LimitRange Namespace PriorityClass ResourceClaimTemplate ResourceQuota
+    """ClusterTrainingRuntime DeviceClass LimitRange Namespace PriorityClass Queue ResourceClaimTemplate ResourceQuota
     StorageClass TrainingRuntime""".split()
 )
 
-_RUNTIME_KINDS = ("ClusterTrainingRuntime", "TrainingRuntime")
+RUNTIME_KINDS = ("ClusterTrainingRuntime", "TrainingRuntime")
+GANG_KINDS = frozenset(
+    "CronJob JAXJob Job MPIJob PaddleJob PodGroup PyTorchJob RayCluster RayJob TFJob XGBoostJob".split()
+)
+"""Kinds whose pods a queue of Volcano can admit together."""
 _KEYED_KINDS = frozenset(("ConfigMap", "Secret"))
 """Kinds whose keys other objects refer to."""
 
@@ -127,6 +131,7 @@ class ClusterState(NamedTuple):
     claim_templates: Mapping[tuple[str, str], Mapping[str, Node]] = MappingProxyType({})
     device_resources: Mapping[str, str] = MappingProxyType({})
     runtimes: Mapping[Name, Mapping[str, Node]] = MappingProxyType({})
+    volcano_queues: Mapping[str, Mapping[str, Node]] = MappingProxyType({})
     names: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType({})
     """The names of all known objects, by kind and namespace, if references are followed."""
     places: Mapping[tuple[str, str], str] = MappingProxyType({})
@@ -142,6 +147,11 @@ class ClusterState(NamedTuple):
     def namespaces(self) -> frozenset[str]:
         """The namespaces that restrict their objects."""
         return frozenset((*self.levels, *self.limit_ranges, *self.quotas, *self.injecting)) | self.secret_namespaces
+
+    @property
+    def decided_kinds(self) -> frozenset[str]:
+        """The kinds of objects that runtimes and queues decide about, in all namespaces."""
+        return frozenset(("TrainJob",) if self.runtimes else ()) | (GANG_KINDS if self.volcano_queues else frozenset())
 
     def has_object(self, name: Name) -> bool:
         """Return True if an object is known, or a claim that a StatefulSet creates."""
@@ -204,7 +214,8 @@ def build_state(
         device_resources={
             name_object(obj)[2]: as_text(get_path(obj, "spec", "extendedResourceName")) for obj in devices
         },
-        runtimes={name_object(obj): obj for kind in _RUNTIME_KINDS for obj in found.get(kind, ())},
+        runtimes={name_object(obj): obj for kind in RUNTIME_KINDS for obj in found.get(kind, ())},
+        volcano_queues={name_object(obj)[2]: obj for obj in found.get("Queue", ())},
         names=_index_names(keys) if cluster.complete else {},
         places={(kind, name): place for kind, place, name in sorted(keys, reverse=True) if place and cluster.complete},
         claims={key: count for obj in known for key, count in _count_claims(obj)},

@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import INFO, WARNING, Violation, rule
-from jobgen.k8s.images import parse_image_name
+from jobgen.k8s.images import find_gpu_word
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.lazy_re import lazy_pattern
 
 # Images in which `NVIDIA_VISIBLE_DEVICES` is `all`.
 _EXPOSING = lazy_pattern(r"(?:docker\.io/)?nvidia/cuda:|nvcr\.io/nvidia/")
-_FOR_GPUS = lazy_pattern(r"gpu|cuda[0-9]*|cu1[0-9]{2}|cudnn[0-9]*|rocm[0-9]*")
 
 
 @rule("job", INFO)
@@ -28,8 +27,8 @@ def gpu_image_without_gpus(manifest: Manifest) -> Iterator[Violation]:
     for role in manifest.roles:
         main = role.pod.main_container
         image = as_text(main.data.get("image")) if main else ""
-        if main and ("cu" in image or "gpu" in image or "rocm" in image) and not role.pod.partial:
-            found = next(filter(_FOR_GPUS.fullmatch, sorted(parse_image_name(image).name_tokens)), "")
+        if main and not role.pod.partial:
+            found = find_gpu_word(image)
             if found and not any(_may_see_devices(each.pod) for each in manifest.roles):
                 message = f"the image is built for GPUs (`{found}` in its name), but the job requests none"
                 exposes = _EXPOSING.match(image) and "NVIDIA_VISIBLE_DEVICES=" not in main.search_text

@@ -3,14 +3,19 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.nodes import as_text
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Container, Manifest
 from jobgen.model.data import value_of
 from jobgen.spec.kinds import parse_version
 
 _MASTER = frozenset(("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"))
 _TORCH = frozenset(("PET_NNODES", "PET_NPROC_PER_NODE"))
+_RAY = frozenset("FQ_RAY_IP RAY_CLUSTER_NAME RAY_CLUSTER_NAMESPACE RAY_CLOUD_INSTANCE_ID RAY_NODE_TYPE_NAME".split())
+# The plugins of a Job of Volcano that set variables.
+_PLUGINS = {"pytorch": _MASTER, "tensorflow": frozenset(("TF_CONFIG",)), "mpi": frozenset(("MPI_HOST",))}
 _RESERVED = {
+    **dict.fromkeys(("RayCluster", "RayJob", "RayService"), _RAY | {"KUBERAY_GEN_RAY_START_CMD"}),
+    "Job": frozenset().union(*_PLUGINS.values(), ("VC_TASK_INDEX", "VK_TASK_INDEX")),
     "TFJob": frozenset(("TF_CONFIG",)),
     "XGBoostJob": _MASTER,
     "JAXJob": frozenset(("COORDINATOR_ADDRESS", "COORDINATOR_PORT", "NUM_PROCESSES", "PROCESS_ID")),
@@ -62,6 +67,12 @@ def overwritten_env(container: Container) -> Iterator[Violation]:
 
 def _is_set_by_operator(name: str, container: Container, manifest: Manifest) -> bool:
     """Return True if the operator sets the variable in this job."""
+    if manifest.group == "ray.io":
+        return container is container.pod.containers[0]
+    if manifest.kind_name == "Job":
+        plugins = as_mapping(manifest.spec.get("plugins")) if manifest.group == "batch.volcano.sh" else {}
+        by_env = "env" in plugins and name in ("VC_TASK_INDEX", "VK_TASK_INDEX")
+        return by_env or any(plugin in plugins and name in names for plugin, names in _PLUGINS.items())
     if manifest.kind_name == "PyTorchJob":
         if name in _TORCH:
             return not manifest.operator_version or parse_version(manifest.operator_version) >= (1, 7)
