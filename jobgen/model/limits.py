@@ -34,6 +34,8 @@ MAX_CALL_COST = 1_000_000
 """The budget of the API server for one expression."""
 MAX_OBJECT_STEPS = 2_000_000
 """The steps that all policies, or all rules of a CRD, may take together on one object: a few seconds."""
+MAX_DEFECTS, MAX_DEFECT_ITEMS = 500, 500
+"""The defects of a repository, and the parts of one object for which the condition of a defect is evaluated."""
 MAX_PARAMS = 200
 """The params for which a binding evaluates its policy on one object."""
 MAX_VARIABLE_SIZE = 200_000

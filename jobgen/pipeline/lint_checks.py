@@ -97,6 +97,7 @@ class LintChecks:
         parts = [
             part for several in files for file in several for part in (file.path, repr(file.finding), file.content)
         ]
+        run.findings += _find_wrong_defects(run)
         names = keep("policies", (*parts, repr(resources)), name_valid)
         self._policies = lambda: compile_all().policies
         if names is not None:
@@ -247,6 +248,17 @@ class LintChecks:
         is_part = run.shard is not None and run.shard.is_part
         covers_all = run.complete and not is_part and set(run.environments) >= set(run.project.environments())
         run.findings[:], run.accepted = apply_severities(jobs, run.findings, covers_all=covers_all)
+
+
+def _find_wrong_defects(run: RunState) -> tuple[Finding, ...]:
+    """What is wrong with the defects that a repository adds."""
+    files = tuple(layout.read_own_defects(run.project.root))
+    if not files:
+        return ()
+    # Imported late: most repositories add none.
+    from jobgen.check.defects import read_own
+
+    return read_own(files, run.project.kinds)[1]
 
 
 def _name_failed_policies(run: RunState) -> None:
