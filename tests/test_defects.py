@@ -36,6 +36,12 @@ def lint(folder, text, cluster, **more):
     return json.loads(lint_paths(folder, (), (), format_="json").out)["findings"]
 
 
+def list_wrong(findings):
+    """What the API server would refuse, except a version of the API that only some of the versions serve."""
+    refused = [each for each in findings if each["category"] in ("schema", "spec", "yaml")]
+    return [each["message"] for each in refused if each["rule"] != "old-api-version"]
+
+
 def test_there_are_as_many_as_promised_and_of_every_component():
     counted = Counter(defect.component for defect in SHIPPED.values())
 
@@ -53,7 +59,7 @@ def test_a_defect_is_found_in_its_versions_only(name, tmp_path):
     assert all(map(defect.affects, broken))
     for version in broken:
         found = lint(tmp_path, defect.red, declare(defect, version))
-        assert [each for each in found if each["category"] in ("schema", "spec", "yaml")] == []
+        assert list_wrong(found) == []
         [mine, *_] = [each for each in found if each["rule"] == name]
         assert (mine["file"], mine["category"]) == ("jobs/objects.yaml", "defect")
         assert mine["line"] > 1, "it points at a field, not at the file"
@@ -70,7 +76,7 @@ def test_a_defect_is_found_in_its_versions_only(name, tmp_path):
         assert not defect.affects(before)
     if defect.green:
         found = lint(tmp_path, defect.green, declare(defect, broken[0]))
-        assert [each for each in found if each["category"] in ("schema", "spec", "yaml")] == []
+        assert list_wrong(found) == []
         assert name not in {each["rule"] for each in found}
     assert defect.fixed or defect.green, "something that is not found"
 
