@@ -65,7 +65,8 @@ class Defect(NamedTuple):
     since: str
     fixed: tuple[str, ...]
     kinds: tuple[str, ...]
-    each: str
+    each: tuple[str, ...]
+    """The parts for which the condition is evaluated; none means the object."""
     condition: str
     at: str
     severity: Severity
@@ -158,14 +159,13 @@ def parse_defects(document: ValidFields) -> Iterator[Defect]:
     spec: Any = untraced(document)["spec"]
     for entry in spec["defects"]:
         versions = entry["versions"]
-        fixed = versions.get("fixed", ())
         yield Defect(
             entry["name"],
             spec["component"],
             versions.get("from", ""),
-            (fixed,) if isinstance(fixed, str) else tuple(fixed),
+            _as_tuple(versions.get("fixed", ())),
             tuple(entry["kinds"]),
-            entry.get("each", ""),
+            _as_tuple(entry.get("each", ())),
             entry["condition"],
             entry.get("at", ""),
             Severity(entry.get("severity", "warning")),
@@ -177,6 +177,10 @@ def parse_defects(document: ValidFields) -> Iterator[Defect]:
             entry.get("red", ""),
             entry.get("green", ""),
         )
+
+
+def _as_tuple(value: Any) -> tuple[str, ...]:
+    return (value,) if isinstance(value, str) else tuple(value)
 
 
 @lru_cache(maxsize=32)
@@ -239,9 +243,9 @@ def _find_problem(
         if defect.since and parse_version(fixed) <= parse_version(defect.since):
             message = f"`{fixed}` is not after `{defect.since}`, so no version has the defect; correct `versions`"
             return _report(node["versions"]["fixed"], message)
-    for field in ("each", "at"):
+    for field, path in (("at", defect.at), *(("each", path) for path in defect.each)):
         try:
-            parse_dotted(getattr(defect, field))
+            parse_dotted(path)
         except InvalidPathError as error:
             return _report(node[field], f"{error}; write a path such as `spec.tasks.*`")
     for field, returns in (("condition", "bool"), ("value", "string")):
@@ -355,17 +359,18 @@ def _compile(text: str, returns: str = "bool") -> Expression:
     return compiled
 
 
-def _list_items(each: str, manifest: Manifest) -> Iterator[Node]:
+def _list_items(each: tuple[str, ...], manifest: Manifest) -> Iterator[Node]:
     """The parts of an object for which a condition is evaluated."""
     if not each:
         yield manifest.object
-    elif each == "pods":
-        yield from (pod.template for pod in manifest.pods)
-    elif each == "containers":
-        pods = manifest.pods
-        yield from (container.data for pod in pods for container in (*pod.containers, *pod.init_containers))
-    else:
-        yield from find_nodes(manifest.object, _parse_at(each))
+    for path in each:
+        if path == "pods":
+            yield from (pod.template for pod in manifest.pods)
+        elif path == "containers":
+            pods = manifest.pods
+            yield from (container.data for pod in pods for container in (*pod.containers, *pod.init_containers))
+        else:
+            yield from find_nodes(manifest.object, _parse_at(path))
 
 
 @lru_cache(maxsize=1024)
