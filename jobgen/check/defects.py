@@ -316,6 +316,7 @@ class _Evaluator:
         }
         self._manifest: Manifest | None = None
         self._object: Any = None
+        self._bound: Bound | None = None
         self._budget = EvaluationBudget()
 
     def check_in_state(self, defect: Defect, manifest: Manifest, state: ClusterState) -> Iterator[Violation]:
@@ -328,11 +329,30 @@ class _Evaluator:
         """Find a defect in an object."""
         if not defect.concerns(manifest):
             return
+        at = _parse_at(defect.at) if defect.at else ()
+        places = (
+            (item, node)
+            for item in islice(_list_items(defect.each, manifest), MAX_DEFECT_ITEMS)
+            for node in islice(find_nodes(item, at), 1)
+        )
+        first = next(places, None)
+        if first is None:
+            # No field that it could be about, so nothing is evaluated.
+            return
         if manifest is not self._manifest:
             self._manifest, self._object = manifest, untraced(manifest.object)
             self._budget.reset()
+            self._bound = None
         compiled = _compile(defect.condition)
-        values = {"object": self._object, "item": None, "cluster": self._facts, "clusterQueue": {}, "flavors": []}
+        # What is bound is converted, so an object that the condition does not read is left out.
+        reads_object = not defect.each or "object" in f"{defect.condition} {defect.value}"
+        values = {
+            "object": self._object if reads_object else None,
+            "item": None,
+            "cluster": self._facts,
+            "clusterQueue": {},
+            "flavors": [],
+        }
         if known is not None and defect.reads_state:
             kinds = _KINDS_READ.findall(defect.condition)
             listed = {kind: [untraced(each) for each in known.get(kind, ())[:_MAX_OBJECTS]] for kind in kinds}
@@ -340,13 +360,16 @@ class _Evaluator:
             values["cluster"] = {**self._facts, "objects": listed}
             values |= {"clusterQueue": untraced(queue), "flavors": untraced(_find_flavors(queue, known))}
         declared = self._cluster.find_version(defect.component)
-        for item in islice(_list_items(defect.each, manifest), MAX_DEFECT_ITEMS):
+        for item, place in (first, *places):
             if defect.each:
                 values["item"] = untraced(item)
-            bound = Bound(values, self._budget)
+            if defect.each or defect.reads_state:
+                bound = Bound(values, self._budget)
+            else:
+                # The conditions about an object as a whole share what is converted.
+                bound = self._bound = self._bound or Bound(values, self._budget)
             if compiled(bound) is True:
-                node = _find_deepest(item, defect.at) if defect.at else item
-                node = manifest.object.get("kind") if node is manifest.object else node
+                node = manifest.object.get("kind") if place is manifest.object else place
                 value = value_of(node)
                 if defect.value:
                     value = _compile(defect.value, "string")(bound)
@@ -376,16 +399,6 @@ def _list_items(each: tuple[str, ...], manifest: Manifest) -> Iterator[Node]:
 @lru_cache(maxsize=1024)
 def _parse_at(path: str) -> tuple[Step, ...]:
     return parse_dotted(path)
-
-
-def _find_deepest(node: Node, path: str) -> Node:
-    """The node at a path, or the deepest on the way to it."""
-    for step in _parse_at(path):
-        found = next(iter(find_nodes(node, (step,))), None)
-        if found is None:
-            break
-        node = found
-    return node
 
 
 def _find_cluster_queue(manifest: Manifest, known: Mapping[str, Sequence[Mapping[str, Node]]]) -> Mapping[str, Node]:
