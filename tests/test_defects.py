@@ -1,6 +1,7 @@
 """Known defects by version: every shipped entry with its examples and boundaries, and the entries of repositories."""
 
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -135,3 +136,112 @@ def test_a_defect_has_a_name_like_a_rule(tmp_path):
     said = explain_name(tmp_path, defect.name, "", (), format_="text").out
     assert "volcano-sh/volcano#1866" in said
     assert "RestartTask" in said
+
+
+PAGE = Path(__file__).parent.parent / "docs/defects.md"
+OWN = re.search(r"```yaml\n(# defects/volcano\.yaml\n.*?)```", PAGE.read_text("utf-8"), re.DOTALL)[1]
+EMPTY_QUEUE = SHIPPED["volcano-restart-task"].green.replace("minAvailable: 2", 'minAvailable: 2\n  queue: ""')
+
+
+def add(folder, text, name="volcano.yaml"):
+    (folder / "defects").mkdir(exist_ok=True)
+    (folder / "defects" / name).write_text(text)
+
+
+def test_a_repository_adds_the_defect_of_the_documentation(tmp_path):
+    add(tmp_path, OWN)
+    versions = ("1.8.2", "1.9.0", "1.12.2", "1.12.3", "1.13.0", "1.13.1")
+
+    found = {version: lint(tmp_path, EMPTY_QUEUE, {"operators": {"volcano": version}}) for version in versions}
+
+    named = [
+        version for version, several in found.items() if "our-volcano-empty-queue" in {each["rule"] for each in several}
+    ]
+    assert named == ["1.9.0", "1.12.2", "1.13.0"]
+    assert "invalid-defect" not in {each["rule"] for several in found.values() for each in several}
+    [mine] = [each for each in found["1.13.0"] if each["rule"] == "our-volcano-empty-queue"]
+    assert mine["message"] == (
+        "a job with an empty queue stays Pending: a defect of Volcano `1.13.0`, fixed in 1.13.1;"
+        " name a queue, or leave the field out, or use Volcano 1.13.1 or newer"
+    )
+    said = explain_name(tmp_path, "our-volcano-empty-queue", "", (), format_="text").out
+    assert "https://example.com/release-notes#1.13.1" in said
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "rule", "line", "message"),
+    [
+        ("      fix: name", "      fixes: name", "unknown-field", 13, "did you mean `fix`?"),
+        ("      source: https://example.com/release-notes#1.13.1\n", "", "missing-field", 7, "`source`"),
+        (
+            "object.spec.queue == ''",
+            "object.spec.queue ==",
+            "invalid-defect",
+            10,
+            "`condition` of `our-volcano-empty-queue`",
+        ),
+        ("object.spec.queue == ''", "objekt.spec.queue == ''", "invalid-defect", 10, "undeclared reference"),
+        ("object.spec.queue == ''", "object.spec.queue + 'x'", "invalid-defect", 10, "`condition`"),
+        ("at: spec.queue", "at: spec..queue", "invalid-defect", 11, "is not a path"),
+        ("from: 1.9.0", "from: 1.13.1", "invalid-defect", 8, "is not after `1.13.1`"),
+        ("from: 1.9.0", "from: 1.9", "wrong-type", 8, "must be a string"),
+        ("component: volcano", "component: vulcano", "invalid-defect", 5, "did you mean `volcano`?"),
+        ("our-volcano-empty-queue", "volcano-restart-task", "invalid-defect", 7, "there is already a rule or a defect"),
+        ("our-volcano-empty-queue", "mutable-image-tag", "invalid-defect", 7, "there is already a rule or a defect"),
+        ('spec: {queue: ""}', "spec: {queue: a}", "invalid-defect", 15, "does not find its example `red`"),
+        ("spec: {queue: research}", 'spec: {queue: ""}', "invalid-defect", 19, "also finds its example `green`"),
+        ("kind: Defects", "kind: Defect", "misplaced-document", 3, "is not a list of defects"),
+    ],
+)
+def test_what_is_wrong_with_an_entry_is_found_on_its_line(before, after, rule, line, message, tmp_path):
+    assert before in OWN
+    add(tmp_path, OWN.replace(before, after))
+
+    found = lint(tmp_path, EMPTY_QUEUE, {"operators": {"volcano": "1.12.0"}})
+
+    wrong = [each for each in found if each["file"] == "defects/volcano.yaml"]
+    assert [(each["rule"], each["line"]) for each in wrong] == [(rule, line)]
+    assert message in wrong[0]["message"]
+    assert "our-volcano-empty-queue" not in {each["rule"] for each in found}
+
+
+def test_a_hostile_entry_ends_soon_and_finds_nothing(tmp_path):
+    numbers = "[" + ",".join(map(str, range(100))) + "]"
+    loops = f"{numbers}.all(a, {numbers}.all(b, {numbers}.all(c, {numbers}.all(d, a + b + c + d >= 0))))"
+    red = OWN.index("      red: |")
+    entry = OWN[:red].replace("object.spec.queue == ''", loops)
+    add(tmp_path, entry)
+
+    found = {each["rule"] for each in lint(tmp_path, EMPTY_QUEUE, {"operators": {"volcano": "1.12.0"}})}
+
+    assert not found & {"our-volcano-empty-queue", "internal-error"}
+
+
+def test_an_entry_may_ask_for_what_is_not_there(tmp_path):
+    red = OWN.index("      red: |")
+    for condition in (
+        "object.a.b.c == 1",
+        "item.x == 1",
+        "clusterQueue.spec.a == 1",
+        "cluster.objects.Node[9].a == 1",
+        "1 / 0 == 1",
+    ):
+        add(tmp_path, OWN[:red].replace("object.spec.queue == ''", condition))
+
+        found = {each["rule"] for each in lint(tmp_path, EMPTY_QUEUE, {"operators": {"volcano": "1.12.0"}})}
+
+        assert not found & {"our-volcano-empty-queue", "internal-error", "invalid-defect"}
+
+
+def test_an_entry_reads_other_objects_of_the_cluster(tmp_path):
+    red = OWN.index("      red: |")
+    condition = "object.spec.queue == '' && cluster.objects.Namespace.exists(n, n.metadata.name == 'ml')"
+    add(tmp_path, OWN[:red].replace("object.spec.queue == ''", condition))
+    labels = "{pod-security.kubernetes.io/enforce: baseline}"
+    namespace = f"\n---\napiVersion: v1\nkind: Namespace\nmetadata: {{name: ml, labels: {labels}}}\n"
+    cluster = {"operators": {"volcano": "1.12.0"}}
+
+    alone = {each["rule"] for each in lint(tmp_path, EMPTY_QUEUE, cluster)}
+    together = {each["rule"] for each in lint(tmp_path, EMPTY_QUEUE + namespace, cluster)}
+
+    assert "our-volcano-empty-queue" in together - alone

@@ -114,9 +114,10 @@ def test_every_page_is_reachable_from_the_readme():
     assert [name for name in sorted(translated) if f"({name.removeprefix('zh/')})" not in chinese] == []
 
 
-def test_rules_page_is_up_to_date():
+@pytest.mark.parametrize("page", ["rules", "defects"])
+def test_a_generated_page_is_up_to_date(page):
     done = subprocess.run(
-        [sys.executable, ROOT / "docs/build_rules.py", "--check"], capture_output=True, text=True, check=False
+        [sys.executable, ROOT / f"docs/build_{page}.py", "--check"], capture_output=True, text=True, check=False
     )
 
     assert (done.returncode, done.stderr) == (0, "")

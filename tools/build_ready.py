@@ -22,6 +22,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 HOME = Path(__file__).parent.parent
 sys.path.insert(0, str(HOME))
 
+from jobgen.check import defects  # noqa: E402
 from jobgen.check.cel import check_expression, describe_expression  # noqa: E402 -- the package of this folder
 from jobgen.check.cel.together import (  # noqa: E402
     NAMES,
@@ -30,7 +31,6 @@ from jobgen.check.cel.together import (  # noqa: E402
     list_groups,
 )
 from jobgen.check.cel.tree import fields, written  # noqa: E402
-from jobgen.check import defects  # noqa: E402
 from jobgen.check.defects import list_shipped  # noqa: E402
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator  # noqa: E402
 from jobgen.pipeline.policies import load_policies  # noqa: E402
@@ -65,7 +65,7 @@ def _list_documents() -> Iterator[tuple[str, list[Any]]]:
 
 
 def _list_expressions() -> Iterator[tuple[str, str]]:
-    """The compiled expressions of policies that are always on and of defects, by the digest of what they are made from."""
+    """The compiled expressions of shipped policies and defects, by the digest of what they are made from."""
     with TemporaryDirectory() as elsewhere:
         project, policies = config.load(Path(elsewhere)), load_policies(Path(elsewhere)).policies
     kinds = [(str(kind.api_version), kind) for kind in project.kinds]

@@ -234,7 +234,9 @@ def _find_problem(
     components = ("kubernetes", *declared["operators"]["properties"])
     if defect.component not in components:
         hint = did_you_mean(defect.component, list(components)) or "; use a name of `cluster.operators`"
-        return _report(spec["component"], f"`{defect.component}` is no component whose version can be declared{hint}")
+        return _report(
+            spec["component"], f"`{defect.component}` is not a component whose version can be declared{hint}"
+        )
     if defect.name in names:
         return _report(node["name"], f"there is already a rule or a defect `{defect.name}`; use another name")
     if not defect.fixed and not defect.fix:
@@ -260,7 +262,7 @@ def _check_examples(defect: Defect, node: Mapping[str, Any], kinds: Sequence[Kin
         message = f"`{defect.name}` does not find its example `red`; correct the condition or the example"
         return _report(node["red"], message)
     if defect.green and any(find_in_examples(defect, defect.green, kinds)):
-        message = f"`{defect.name}` finds its example `green`, too; correct the condition or the example"
+        message = f"`{defect.name}` also finds its example `green`; correct the condition or the example"
         return _report(node["green"], message)
     return None
 

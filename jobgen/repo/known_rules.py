@@ -39,11 +39,9 @@ def list_defect_names(root: Folder | None) -> Iterator[str]:
     for file in layout.read_own_defects(root) if root else ():
         for document in _read_documents(file.content, file.path):
             spec = document.get("spec")
-            entries = spec.get("defects") if isinstance(spec, dict) else None
-            names = (
-                each.get("name") for each in (entries if isinstance(entries, list) else ()) if isinstance(each, dict)
-            )
-            yield from (name for name in names if isinstance(name, str))
+            listed = spec.get("defects") if isinstance(spec, dict) else None
+            entries = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+            yield from (each["name"] for each in entries if isinstance(each.get("name"), str))
 
 
 @lru_cache(maxsize=32)
