@@ -85,7 +85,8 @@ def find_findings(
     comments = [comment for several in by_run for comment in several]
     today = request.today or (git.read_day(request.directory) if comments else "")
     coverages = [_find_coverage(run, request) for run in runs]
-    rules = rule_names().union(list_defect_names(runs[0].project.root), *(run.policies for run in runs))
+    defects = frozenset(list_defect_names(runs[0].project.root))
+    rules = rule_names().union(defects, *(run.policies for run in runs))
     findings, suppressed = _apply_comments(runs, by_run, coverages, today, rules, partial(_read_text, files, request))
     accepted = [each for run in runs for each in dict.fromkeys(run.accepted)]
     if any(each.location.file == SETTINGS for each in runs[0].project.findings):
@@ -108,7 +109,10 @@ def find_findings(
         sum(run.files for run in runs) - sum(files.is_excluded(entry.path) for entry in own),
         objects,
         list(dict.fromkeys(name for run in runs for name in run.environments if name)),
-        rules - runs[0].project.severities.off - (frozenset() if request.second_opinion else _JSONSCHEMA_RULES),
+        rules
+        - (defects - frozenset(name for run in runs if run.checks for name in run.checks.list_defects()))
+        - runs[0].project.severities.off
+        - (frozenset() if request.second_opinion else _JSONSCHEMA_RULES),
         files.root if isinstance(files.root, Path) else request.directory,
         comments,
         runs[0].project.mandatory,

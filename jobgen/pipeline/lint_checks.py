@@ -120,6 +120,10 @@ class LintChecks:
             is_unknown = any(not runner.expander.environment.jobs or runner.is_broken for runner in every)
             self._selecting = every if project.teams.is_complete and not is_unknown else None
 
+    def list_defects(self) -> set[str]:
+        """The names of the known defects of the declared versions."""
+        return {rule.name for environment in self.environments.values() for rule in environment.defects}
+
     def forget_shared(self) -> None:
         """Forget what other files define; they may have changed since the last run."""
         for environment in self.environments.values():
