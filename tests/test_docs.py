@@ -25,8 +25,11 @@ FOLLOWED = {page for page in PAGES if MARK in page.read_text()}
 """Pages whose commands run in order, in a repository of their own: test_walkthroughs.py."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 FORMATS = {
-    **{"TrainingJob": "trainingjob", "Overlay": "overlay", "Team": "team"},
-    **{"JobTests": "jobtests", "Defects": "defects"},
+    "TrainingJob": "trainingjob",
+    "Overlay": "overlay",
+    "Team": "team",
+    "JobTests": "jobtests",
+    "Defects": "defects",
 }
 FRAMEWORKS = config.load_frameworks(Path(__file__).parent.parent)
 

@@ -348,7 +348,7 @@ class _Evaluator:
         compiled = _compile(defect.condition)
         # What is bound is converted, so an object that the condition does not read is left out.
         reads_object = not defect.each or "object" in f"{defect.condition} {defect.value}"
-        values = {
+        values: dict[str, Any] = {
             "object": self._object if reads_object else None,
             "item": None,
             "cluster": self._facts,
