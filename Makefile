@@ -70,6 +70,7 @@ guard: .venv/ready
 # The generated pages, and all pages as a site in build/site.
 docs: .venv/ready
 	$(BIN)/python docs/build_rules.py
+	$(BIN)/python docs/build_defects.py
 	$(BIN)/python docs/build_jobs.py
 	$(BIN)/python docs/build_fields.py
 	$(BIN)/python docs/build_incidents.py

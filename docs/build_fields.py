@@ -19,6 +19,7 @@ FORMATS = {
     "trainingjob": ("TrainingJob", "`jobs/**/*.yaml`", "jobs.md"),
     "overlay": ("Overlay", "`overlays/<env>/*.yaml`", "overlays.md"),
     "settings": ("Settings", "`jobgen.yaml`", "lint.md#settings"),
+    "defects": ("Defects", "`defects/*.yaml`", "defects.md"),
     "team": ("Team", "`teams/<team>.yaml`", "teams.md"),
     "jobtests": ("JobTests", "`tests/*.yaml`", "tests.md"),
     "prices": ("Prices", "the file of `--prices`", "prices.md"),

@@ -35,7 +35,7 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _FLAGS
 _REPOSITORY_MARKS = (".git", ".hg", "jobgen.yaml")
 # Libraries on which results depend: they read YAML and evaluate CEL.
 _LIBRARIES = ("yaml", "cel_expr_python")
-_SHIPPED, _READ = ("schemas", "policies"), (".py", ".json", ".yaml")
+_SHIPPED, _READ = ("defects", "schemas", "policies"), (".py", ".json", ".yaml")
 _folder: str = ""
 _salt: bytes = b""
 _secret: bytes = b""

@@ -24,7 +24,13 @@ PAGES = sorted([ROOT / "README.md", *ROOT.glob("docs/*.md")])
 FOLLOWED = {page for page in PAGES if MARK in page.read_text()}
 """Pages whose commands run in order, in a repository of their own: test_walkthroughs.py."""
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-FORMATS = {"TrainingJob": "trainingjob", "Overlay": "overlay", "Team": "team", "JobTests": "jobtests"}
+FORMATS = {
+    "TrainingJob": "trainingjob",
+    "Overlay": "overlay",
+    "Team": "team",
+    "JobTests": "jobtests",
+    "Defects": "defects",
+}
 FRAMEWORKS = config.load_frameworks(Path(__file__).parent.parent)
 
 
@@ -114,9 +120,10 @@ def test_every_page_is_reachable_from_the_readme():
     assert [name for name in sorted(translated) if f"({name.removeprefix('zh/')})" not in chinese] == []
 
 
-def test_rules_page_is_up_to_date():
+@pytest.mark.parametrize("page", ["rules", "defects"])
+def test_a_generated_page_is_up_to_date(page):
     done = subprocess.run(
-        [sys.executable, ROOT / "docs/build_rules.py", "--check"], capture_output=True, text=True, check=False
+        [sys.executable, ROOT / f"docs/build_{page}.py", "--check"], capture_output=True, text=True, check=False
     )
 
     assert (done.returncode, done.stderr) == (0, "")

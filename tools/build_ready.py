@@ -22,6 +22,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 HOME = Path(__file__).parent.parent
 sys.path.insert(0, str(HOME))
 
+from jobgen.check import defects  # noqa: E402
 from jobgen.check.cel import check_expression, describe_expression  # noqa: E402 -- the package of this folder
 from jobgen.check.cel.together import (  # noqa: E402
     NAMES,
@@ -29,6 +30,7 @@ from jobgen.check.cel.together import (  # noqa: E402
     link,
     list_groups,
 )
+from jobgen.check.defects import list_shipped  # noqa: E402
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator  # noqa: E402
 from jobgen.pipeline.policies import load_policies  # noqa: E402
 from jobgen.rendering import config  # noqa: E402
@@ -49,16 +51,17 @@ def _format(entries: dict[str, Any]) -> str:
 
 
 def _list_documents() -> Iterator[tuple[str, list[Any]]]:
-    """The documents of the kinds, and of the policies that are always on."""
+    """The documents of the kinds, of the policies that are always on, and of the known defects."""
     with TemporaryDirectory() as elsewhere:
         files = [*layout.read_kinds(Path(elsewhere)), *layout.read_shipped_policies(Path(elsewhere))]
+    files += layout.read_shipped_defects()
     for file in files:
         found = read(file.content, file.path)
         yield ready.make_digest([file.content]), [document.data for document in found.documents]
 
 
 def _list_expressions() -> Iterator[tuple[str, str]]:
-    """The compiled expressions of the policies that are always on, by the digest of what they are made from."""
+    """The compiled expressions of shipped policies and defects, by the digest of what they are made from."""
     with TemporaryDirectory() as elsewhere:
         project, policies = config.load(Path(elsewhere)), load_policies(Path(elsewhere)).policies
     kinds = [(str(kind.api_version), kind) for kind in project.kinds]
@@ -76,11 +79,13 @@ def _list_expressions() -> Iterator[tuple[str, str]]:
     variables = [value for policy, _ in policies.policies for value in policy.variables.values()]
     shared = [value.share(is_ordered=is_ordered) for value in variables for is_ordered in (False, True)]
     texts |= {(each.text, each.returns) for each in shared if each}
-    for text, returns in sorted(texts):
-        checked = check_expression(text, NAMES, returns)
+    own = {(each.condition, "bool") for each in list_shipped()} | {(each.value, "string") for each in list_shipped()}
+    listed = [*((NAMES, each) for each in sorted(texts)), *((defects.NAMES, each) for each in sorted(own) if each[0])]
+    for names, (text, returns) in listed:
+        checked = check_expression(text, names, returns)
         # One that the engine cannot run is rare, and none is shipped.
         if isinstance(checked, bytes) and b":interpreted:" not in checked[:80]:
-            yield ready.make_digest(describe_expression(text, NAMES, returns)), b64encode(checked).decode()
+            yield ready.make_digest(describe_expression(text, names, returns)), b64encode(checked).decode()
 
 
 def write(folder: Path) -> None:

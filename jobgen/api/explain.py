@@ -124,7 +124,7 @@ def list_fields(path: ProjectPath, name: str, environments: Sequence[str] = ()) 
 def explain_rule(root: Path | None, name: str) -> RuleExplanation:
     """Explain a rule or a policy, or raise a NotFoundError."""
     # Imported late: most explanations are about jobs.
-    from jobgen.check.rule_docs import all_docs, all_incidents, policy_example, rule_example
+    from jobgen.check.rule_docs import all_docs, all_incidents, defect_example, policy_example, rule_example
 
     docs = all_docs(root)
     current = canonical_rule_name(name)
@@ -132,7 +132,7 @@ def explain_rule(root: Path | None, name: str) -> RuleExplanation:
         hint = did_you_mean(name, list(docs)) or ", and this is not a jobs repository"
         raise NotFoundError(f"there is no rule `{name}`{hint}")
     doc = docs[current]
-    bad, good = rule_example(current) or policy_example(root, current) or ("", "")
+    bad, good = rule_example(current) or policy_example(root, current) or defect_example(root, current) or ("", "")
     former, page = tuple(former_rule_names(current)), name_rule_page(current)
     known = all_incidents().get(current, ())
     incidents = tuple(f"{each.source} ({each.versions}): {each.consequence}" for each in known)

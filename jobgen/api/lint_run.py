@@ -33,6 +33,7 @@ from jobgen.repo import git, layout
 from jobgen.repo.captures import read_capture_day
 from jobgen.repo.commit import CommitPath, describe_path
 from jobgen.repo.files import File
+from jobgen.repo.known_rules import list_defect_names
 from jobgen.repo.lock import TREE
 from jobgen.repo.named_paths import read_first
 from jobgen.repo.root import SETTINGS, find_files_of_other_repositories
@@ -86,7 +87,8 @@ def find_findings(
     comments = [comment for several in by_run for comment in several]
     today = request.today or (git.read_day(request.directory) if comments else "")
     coverages = [_find_coverage(run, request) for run in runs]
-    rules = rule_names().union(*(run.policies for run in runs))
+    defects = frozenset(list_defect_names(runs[0].project.root))
+    rules = rule_names().union(defects, *(run.policies for run in runs))
     findings, suppressed = _apply_comments(runs, by_run, coverages, today, rules, partial(_read_text, files, request))
     accepted = [each for run in runs for each in dict.fromkeys(run.accepted)]
     if any(each.location.file == SETTINGS for each in runs[0].project.findings):
@@ -109,7 +111,10 @@ def find_findings(
         sum(run.files for run in runs) - sum(files.is_excluded(entry.path) for entry in own),
         objects,
         list(dict.fromkeys(name for run in runs for name in run.environments if name)),
-        rules - runs[0].project.severities.off - (frozenset() if request.second_opinion else _JSONSCHEMA_RULES),
+        rules
+        - (defects - frozenset(name for run in runs if run.checks for name in run.checks.list_defects()))
+        - runs[0].project.severities.off
+        - (frozenset() if request.second_opinion else _JSONSCHEMA_RULES),
         files.root if isinstance(files.root, Path) else request.directory,
         comments,
         runs[0].project.mandatory,
@@ -396,7 +401,7 @@ def _find_coverage(run: Run, request: LintRequest) -> Coverage:
     cross_file = (
         frozenset(rule.name for rule in all_rules() if rule.scope in ("fleet", "cluster", "queue")) | _CROSS_FILE_RULES
     )
-    off = project.severities.ever_off(rule_categories(run.policies))
+    off = project.severities.ever_off(rule_categories(run.policies, list_defect_names(project.root)))
     left_out = CHANGE_RULES | _RENDER_RULES | project.mandatory | off | run.unchecked_rules
     left_out |= frozenset() if request.other_tools else _KUBECONFORM_RULES
     left_out |= frozenset() if request.second_opinion else _JSONSCHEMA_RULES

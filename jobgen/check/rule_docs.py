@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
+from jobgen.check.defects import CATEGORY, list_defects
 from jobgen.check.rules import all_rules
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.secrets import hide_credentials
@@ -163,8 +164,22 @@ class RuleDoc(NamedTuple):
 
 
 def all_docs(root: Folder | None) -> dict[str, RuleDoc]:
-    """Every rule and every policy, by name."""
-    return {**policy_docs(root), **all_rule_docs()}
+    """Every policy, known defect and rule, by name."""
+    return {**policy_docs(root), **defect_docs(root), **all_rule_docs()}
+
+
+def defect_docs(root: Folder | None) -> dict[str, RuleDoc]:
+    """The known defects that come with jobgen, and those of a repository if there is one, by name."""
+    return {
+        defect.name: RuleDoc(defect.name, CATEGORY, defect.severity, f"{defect.title}: {defect.describe()}.", text)
+        for defect in sorted(list_defects(root))
+        for text in (defect.explain(),)
+    }
+
+
+def defect_example(root: Folder | None, name: str) -> tuple[str, str] | None:
+    """The bad and the good example of a defect."""
+    return next(((defect.red, defect.green) for defect in list_defects(root) if defect.name == name), None)
 
 
 @cache

@@ -57,6 +57,7 @@ _ERRORS = {
         "file-name-too-long": "An object whose name is too long for a file name in the rendered tree.",
         "invalid-patch": "A patch directive that cannot be applied.",
         "job-without-environment": "A job that no environment selects, so it is never rendered.",
+        "invalid-defect": "A known defect in `defects/` that is not looked for, because its entry is wrong.",
         "json-patch-failed": "A JSON patch operation that fails: its path does not exist, or its test fails.",
         "locked-field": "A field that an overlay locks, set by a job.",
         "misplaced-document": (

@@ -221,7 +221,8 @@ def find_cluster_problems(
         groups = _split_by_state(members, own) if is_standalone else [members]
         groups = [several for several in groups if is_known or _has_decided(several, own)]
         if groups:
-            check = _ClusterCheck(checker, jobs, rules, parts, shared)
+            found_in_state = [each for each in checker.defects if each.scope == "cluster" and each.name not in off]
+            check = _ClusterCheck(checker, jobs, [*rules, *found_in_state], parts, shared)
             yield from check.findings
             for found in (found for several in groups for found in check.run(several, jobs.progress)):
                 if found.rule in uncertain and is_standalone and not is_known:

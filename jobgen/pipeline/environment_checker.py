@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jobgen.k8s.devices import DeviceCatalog, build_catalog, concerns_devices, may_concern_devices
@@ -119,6 +119,7 @@ def _index_definitions(entries: Sequence[FileEntry]) -> Callable[[str], tuple[De
 if TYPE_CHECKING:
     from jobgen.check.checker import Checker
     from jobgen.check.policy import Policies, PolicyEvaluator
+    from jobgen.check.rules import Rule
     from jobgen.model.mutated import Mutated
 
 PolicySource: TypeAlias = "Callable[[], Policies]"
@@ -157,10 +158,20 @@ class EnvironmentChecker:
 
             project, cluster = self.runner.project, self.runner.expander.environment.cluster
             off = project.severities.off
-            rules = [rule for rule in all_rules() if rule.name not in off]
+            rules = [rule for rule in (*all_rules(), *self.defects) if rule.name not in off]
             sources = self._read_catalog, self._find_definitions
             self._checker = Checker(project.root, project.kinds, cluster, rules, self._policy_evaluator(), *sources)
         return self._checker
+
+    @cached_property
+    def defects(self) -> list[Rule]:
+        """The known defects of the declared versions, as rules."""
+        cluster = self.runner.expander.environment.cluster
+        if not (cluster.operators or cluster.kubernetes):
+            return []
+        from jobgen.check.defects import make_rules
+
+        return make_rules(self.runner.project.root, self.runner.project.kinds, cluster)
 
     def mutate(self, obj: Mapping[str, Node]) -> Mutated:
         """An object with what mutating policies change when its cluster creates it."""

@@ -103,6 +103,7 @@ class LintChecks:
         parts = [
             part for several in files for file in several for part in (file.path, repr(file.finding), file.content)
         ]
+        run.findings += _find_wrong_defects(run)
         names = keep("policies", (*parts, repr(resources), repr(releases)), name_valid)
         self._policies = lambda: compile_all().policies
         if names is not None:
@@ -124,6 +125,10 @@ class LintChecks:
             # What an overlay or a team with errors selects is not known.
             is_unknown = any(not runner.expander.environment.jobs or runner.is_broken for runner in every)
             self._selecting = every if project.teams.is_complete and not is_unknown else None
+
+    def list_defects(self) -> set[str]:
+        """The names of the known defects of the declared versions."""
+        return {rule.name for environment in self.environments.values() for rule in environment.defects}
 
     def forget_shared(self) -> None:
         """Forget what other files define; they may have changed since the last run."""
@@ -262,6 +267,17 @@ def _mutate(checker: Checker, env: str, job: Job, part: FileResult, rendered: Re
     mutated = checker.mutate(rendered.object)
     note_excesses(env, job, part, rendered)
     return mutated
+
+
+def _find_wrong_defects(run: RunState) -> tuple[Finding, ...]:
+    """What is wrong with the defects that a repository adds."""
+    files = tuple(layout.read_own_defects(run.project.root))
+    if not files:
+        return ()
+    # Imported late: most repositories add none.
+    from jobgen.check.defects import read_own
+
+    return read_own(files, run.project.kinds)[1]
 
 
 def _name_failed_policies(run: RunState) -> None:

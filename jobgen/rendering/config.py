@@ -129,8 +129,12 @@ class ProjectConfig(NamedTuple):
         return add_teams(environment, self.teams, problems)._replace(runtimes=self.runtimes)
 
 
-_FOLDER_KINDS = {"overlay": ("an overlay", "Overlay"), "team": ("a team", "Team")}
-_FORMATS = [f"{name}_v1.json" for name in ("kind", "overlay", "jobtests", "settings", "team", "trainingjob")]
+_FOLDER_KINDS = {
+    "defects": ("a list of defects", "Defects"),
+    "overlay": ("an overlay", "Overlay"),
+    "team": ("a team", "Team"),
+}
+_FORMATS = [f"{name}_v1.json" for name in "defects kind overlay jobtests settings team trainingjob".split()]
 
 
 @lru_cache(maxsize=64)

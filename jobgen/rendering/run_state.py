@@ -49,6 +49,9 @@ class Checks(Protocol):
     def select(self, run: RunState, runners: Sequence[EnvironmentRunner], *, is_all: bool) -> None:
         """Prepare to check the objects of the environments that can be rendered, of which these may be all."""
 
+    def list_defects(self) -> set[str]:
+        """Return the names of the known defects of the declared versions."""
+
     def forget_shared(self) -> None:
         """Forget what other files define; they may have changed since the last run."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any
@@ -14,6 +15,7 @@ from jobgen.repo.files import File
 from jobgen.repo.shipped import find_shipped
 from jobgen.yamlio.read import read
 
+_DEFECT_NAME = re.compile(rb"^    - name: (\S+)$", re.MULTILINE)
 VALIDATING, MUTATING = "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"
 
 
@@ -26,7 +28,26 @@ def list_known_rules(root: Folder | None) -> list[str]:
     categories |= {name.replace("_", "-"): category for category, name in found}
     documents = read_policy_files(root)
     policies = sorted(name_policy(each) for each in documents if each.get("kind") in (VALIDATING, MUTATING))
-    return list(dict.fromkeys((*policies, *sorted(categories, key=lambda name: (categories[name], name)))))
+    defects = sorted(list_defect_names(root))
+    return list(dict.fromkeys((*policies, *defects, *sorted(categories, key=lambda name: (categories[name], name)))))
+
+
+def list_defect_names(root: Folder | None) -> Iterator[str]:
+    """The names of the defects that come with jobgen, and of those of a repository if there is one."""
+    for file in layout.read_shipped_defects():
+        yield from _find_defect_names(file.content)
+    for file in layout.read_own_defects(root) if root else ():
+        for document in _read_documents(file.content, file.path):
+            spec = document.get("spec")
+            listed = spec.get("defects") if isinstance(spec, dict) else None
+            entries = [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+            yield from (each["name"] for each in entries if isinstance(each.get("name"), str))
+
+
+@lru_cache(maxsize=32)
+def _find_defect_names(content: bytes) -> list[str]:
+    """The names in a shipped file; a test checks its form."""
+    return [name.decode() for name in _DEFECT_NAME.findall(content)]
 
 
 def read_policy_files(root: Folder | None) -> Iterator[Mapping[str, Any]]:

@@ -134,7 +134,7 @@ class _Judge(NamedTuple):
 
 
 _judge: ContextVar[_Judge | None] = ContextVar("judge", default=None)
-_JUDGING_FOLDERS = frozenset(("policies", "schemas", "teams"))
+_JUDGING_FOLDERS = frozenset(("defects", "policies", "schemas", "teams"))
 
 
 @contextmanager
@@ -356,6 +356,26 @@ def read_own_policies(root: Folder) -> Iterator[File]:
     return map(read_file, _find_policies(root))
 
 
+def read_shipped_defects(components: Iterable[str] | None = None) -> Iterator[File]:
+    """Read the defects that come with jobgen: all, or those of some components."""
+    home = find_shipped("defects").parent
+    known = None if components is None else frozenset(components)
+    for entry in walk_files(home, "defects", (".yaml",)):
+        if known is None or os.path.basename(entry.path).removesuffix(".yaml") in known:
+            yield _read_shipped_defects(home, entry.path)
+
+
+@cache
+def _read_shipped_defects(home: Path, path: str) -> File:
+    return mark_built_in(files.read_path(os.path.join(home, path), path, home))
+
+
+def read_own_defects(root: Folder) -> Iterator[File]:
+    """Read the defects that a repository adds; those of a checkout of jobgen are shipped."""
+    if not is_home(root) and not (root / "jobgen/repo/layout.py").is_file():
+        yield from map(read_file, _walk_layers(root, "defects"))
+
+
 def find_policy_tests(root: Folder) -> Iterator[FileEntry]:
     """Find the test cases of policies, in a folder for each policy under policies/tests/."""
     return walk_files(root, _POLICY_TESTS, MANIFEST_SUFFIXES)
@@ -416,7 +436,7 @@ _OBJECT = lazy_pattern(
 )
 _OWN = lazy_pattern(r"""(?m)^apiVersion:[ \t]*["']?jobgen\.dev/""")
 _KIND = lazy_pattern(r"""(?m)^kind:[ \t]*["']?(\w+)""")
-_FOLDERS = {"TrainingJob": "jobs", "Overlay": "overlays", "Team": "teams", "JobTests": "tests"}
+_FOLDERS = {"TrainingJob": "jobs", "Overlay": "overlays", "Team": "teams", "Defects": "defects", "JobTests": "tests"}
 
 
 def find_misnamed(root: Path, patterns: Sequence[ExcludePattern]) -> Iterator[FileEntry]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SETTINGS = "jobgen.yaml"
 _OWN_MARKS = {
-    **dict.fromkeys(("jobs", "overlays", "teams"), (b"jobgen.dev",)),
+    **dict.fromkeys(("defects", "jobs", "overlays", "teams"), (b"jobgen.dev",)),
     "policies": (b"AdmissionPolicy",),
     "runtimes": (b"TrainingRuntime",),
     "schemas": (b"platform:", b'"x-kubernetes-', b'"properties"'),
@@ -30,7 +30,7 @@ _MAX_SEARCHED = 200
 """How many files of a folder are searched for such a text."""
 BASELINE = "jobgen-baseline.json"
 """The name of the baseline, unless another one is given."""
-LAYER_FOLDERS = ("overlays", "policies", "runtimes", "schemas", "teams")
+LAYER_FOLDERS = ("defects", "overlays", "policies", "runtimes", "schemas", "teams")
 """The folders of what is common to jobs."""
 SOURCE_FOLDERS = ("jobs", *LAYER_FOLDERS)
 """The folders that people write in."""

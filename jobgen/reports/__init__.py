@@ -103,16 +103,18 @@ SITE = "https://github.com/jobgen/jobgen/blob/main/docs"
 
 
 def name_rule_page(rule: str) -> str:
-    """Return the address of the section about a rule; empty for a policy that does not come with jobgen."""
-    return f"{SITE}/rules.md#{rule}" if rule in _list_shipped_rules() else ""
+    """Return the address of the section about a rule; empty for a policy or a defect that does not come with jobgen."""
+    rules, defects = _list_shipped_rules()
+    return f"{SITE}/{'defects' if rule in defects else 'rules'}.md#{rule}" if rule in rules else ""
 
 
 @cache
-def _list_shipped_rules() -> frozenset[str]:
+def _list_shipped_rules() -> tuple[frozenset[str], frozenset[str]]:
+    """The names of all rules, and those of defects among them."""
     # Imported late: a report without findings names no page.
-    from jobgen.repo.known_rules import list_known_rules
+    from jobgen.repo.known_rules import list_defect_names, list_known_rules
 
-    return frozenset(list_known_rules(None))
+    return frozenset(list_known_rules(None)), frozenset(list_defect_names(None))
 
 
 def to_plain_identity(identity: Identity | None) -> dict[str, str] | None:

@@ -362,7 +362,12 @@ def parse_cluster(block: Any) -> Cluster:
     platforms = tuple(known.get("platforms", ()))
     if "platform" in known and platforms:
         platforms = tuple(dict.fromkeys((known["platform"], *platforms)))
-    operators, kueue = known.get("operators", {}), known.get("kueue", {})
+    operators, kueue, gitops = known.get("operators", {}), known.get("kueue", {}), known.get("gitops", "")
+    if isinstance(gitops, dict):
+        # The version of the engine may stand with its name.
+        named = {"argocd": "argo-cd"}.get(gitops["engine"], gitops["engine"])
+        operators = {**operators, **({named: gitops["version"]} if "version" in gitops else {})}
+        gitops = gitops["engine"]
     if kueue.get("version") is not None:
         # The version of Kueue may stand with its configuration.
         operators = {**operators, "kueue": str(kueue["version"])}
@@ -373,7 +378,7 @@ def parse_cluster(block: Any) -> Cluster:
         kubernetes=known.get("kubernetes", ""),
         feature_gates=tuple(known["featureGates"]) if "featureGates" in known else None,
         grants_permissions=known.get("authorizer") != "deny",
-        gitops=known.get("gitops", ""),
+        gitops=gitops,
         gpu_resource=known.get("gpuResource", DEFAULT_GPU),
         queues=known.get("queues", {}),
         kueue=kueue,

@@ -140,6 +140,8 @@ class ClusterState(NamedTuple):
     """The claims of StatefulSets, by namespace and name without number: how many there are."""
     left_out: tuple[Mapping[str, Node], ...] = ()
     """Limit ranges and quotas beyond the number that is applied in a namespace."""
+    objects: Mapping[str, Sequence[Mapping[str, Node]]] = MappingProxyType({})
+    """All known objects that are read as a whole, by kind."""
     parts: Mapping[str, PartState] = MappingProxyType({})
     """What features know of the cluster, by the scope of the rules that receive it."""
 
@@ -220,6 +222,7 @@ def build_state(
         places={(kind, name): place for kind, place, name in sorted(keys, reverse=True) if place and cluster.complete},
         claims={key: count for obj in known for key, count in _count_claims(obj)},
         left_out=tuple(left_out),
+        objects=found,
     )
 
 

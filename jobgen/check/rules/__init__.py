@@ -119,8 +119,8 @@ def rule_names() -> frozenset[str]:
     return frozenset((*(rule[0] for rule in BUILTIN_RULES), *POD_RULES, *(rule.name for rule in all_rules())))
 
 
-def rule_categories(policies: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Yield each rule and policy with each category that its findings may have."""
+def rule_categories(policies: Iterable[str], defects: Iterable[str] = ()) -> Iterator[tuple[str, str]]:
+    """Yield each rule, policy and defect with each category that its findings may have."""
     for name, category, *_ in BUILTIN_RULES:
         yield name, category
         if category == "schema":
@@ -129,3 +129,4 @@ def rule_categories(policies: Iterable[str]) -> Iterator[tuple[str, str]]:
     yield from ((name, "pod") for name in POD_RULES)
     yield from ((rule.name, rule.category) for rule in all_rules())
     yield from ((name, "policy") for name in policies)
+    yield from ((name, "defect") for name in defects)

@@ -34,7 +34,7 @@ _MAX_NAMES = 8
 _WRONG_VERSION = "wrong-jobgen-version"
 _ADD_EXAMPLE = 'example=$(mktemp -d) && jobgen init "$example" && cp -R "$example/jobs" .'
 _JOB = lazy_pattern(r"""(?m)^\s*["']?kind["']?: *["']?\w*Job\b""")
-_OWN_FOLDERS = frozenset(("jobs", "overlays", "policies", "rendered", "runtimes", "schemas", "teams", "tests"))
+_OWN_FOLDERS = frozenset("defects jobs overlays policies rendered runtimes schemas teams tests".split())
 
 
 def check_settings(root: Path, project: ProjectConfig) -> Check:
