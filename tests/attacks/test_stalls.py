@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -241,3 +242,15 @@ def test_loops_that_the_engine_evaluates_count(tmp_path: Path, is_variable: bool
 
     assert "simplify the policy `costly`, which took the most" in result.out
     assert result.code == 1
+
+
+def test_arguments_of_functions_are_freed() -> None:
+    """The engine never frees the list of arguments of a call, so it must not hold a list of 1,000 numbers."""
+    expression = cel.compile_cel(f"{DIGITS}.all(a, {DIGITS}.all(b, object.sum() > a + b))", ("object",))
+    assert isinstance(expression, cel.Expression)
+    data = {"object": list(range(1000, 2000))}
+    expression(data)
+    before = sys.getallocatedblocks()
+
+    assert expression(data) is True
+    assert sys.getallocatedblocks() - before < 10_000

@@ -157,7 +157,11 @@ def _spread(function: Callable[..., Any]) -> Callable[[list[Any]], Any]:
         WORK.steps += _CALL_STEPS
         if WORK.steps > WORK.last:
             raise TypeError(THAN_ALLOWED)
-        return function(*arguments)
+        try:
+            return function(*arguments)
+        finally:
+            # The library never frees this list; what is in it may be a whole object.
+            arguments.clear()
 
     return call
 
