@@ -241,6 +241,52 @@ def test_text_that_kubernetes_reads_otherwise_than_written_is_a_warning(
     assert all(found[1] is Severity.ERROR for found in expected) or source.documents
 
 
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  {}\n  containers: [{{name: c, image: x:1}}]\n"
+TOPOLOGY = "affinity: {{podAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: a, {}}}]}}}}"
+WEBHOOK = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {{name: a}}
+webhooks:
+- {{name: a.b.c, admissionReviewVersions: [v1], sideEffects: None, clientConfig: {{url: https://a}}, rules: [{}]}}
+"""
+ANY_RULE = "{{apiGroups: ['*'], apiVersions: ['*'], resources: ['*'], operations: [{}]}}"
+CLAIM = """\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {{name: a}}
+spec:
+  {{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: {}}}}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (POD.format("hostAliases: [{ip: 1.1.1.1, hostnames: [null]}]"), "invalid-host-name"),
+        (POD.format("dnsConfig: {searches: [null]}"), "invalid-dns-config"),
+        (POD.format("tolerations: [null]"), "invalid-toleration"),
+        (POD.format("imagePullSecrets: [null]"), ""),
+        (POD.format(TOPOLOGY.format("labelSelector: {}, matchLabelKeys: [null]")), "invalid-label"),
+        (POD.format("nodeSelector: {a: null}"), ""),
+        (POD.format("priority: 5"), ""),
+        (WEBHOOK.format(ANY_RULE.format("CREATE, null")), "invalid-value"),
+        (WEBHOOK.format(ANY_RULE.format("CREATE")), ""),
+        (CLAIM.format("null"), "invalid-volume-source"),
+        (CLAIM.format("1Gi"), ""),
+    ],
+)
+def test_null_in_a_list_or_a_map_is_the_zero_value_of_its_type(text: str, rule: str) -> None:
+    assert find_errors(text) == ([(rule, 5)] if rule else [])
+
+
+def test_an_object_without_a_name_that_needs_none() -> None:
+    assert manifest_errors({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}) == []
+    assert manifest_errors({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"labels": {}}}) == []
+    assert len(manifest_errors({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": 5}})) == 1
+    assert len(manifest_errors({"apiVersion": "v1", "kind": "ConfigMap"})) == 1
+
+
 DEPLOYMENT = """\
 apiVersion: apps/v1
 kind: Deployment
