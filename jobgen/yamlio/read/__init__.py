@@ -88,8 +88,11 @@ def _decode(content: bytes, file: str, findings: list[Finding]) -> str:
         findings.append(_error("file-too-large", message, Location(file)))
         return ""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        findings.append(_error("invalid-encoding", "the file is `UTF-16`; save it as UTF-8", Location(file)))
-        return ""
+        text = content.decode("utf-16", "replace")
+        message, is_text = "the file is `UTF-16`; save it as UTF-8", "\0" not in text and "\ufffd" not in text
+        severity = Severity.WARNING if is_text else Severity.ERROR
+        findings.append(_error("invalid-encoding", message, Location(file))._replace(severity=severity))
+        return text if is_text else ""
     content = content.removeprefix(b"\xef\xbb\xbf")
     try:
         return content.decode("utf-8")
