@@ -36,7 +36,7 @@ CONSEQUENCES = {
         chief-and-master cohort-cycle elastic-job-unsupported elastic-without-worker env-in-runtime-patch
         exceeds-limit-range exceeds-quota field-newer-than-operator generated-name invalid-replica-count
         kind-not-served long-job-name missing-main-container missing-replicas missing-role mixed-mpi-versions
-        nproc-per-node-twice number-out-of-bounds pod-security-violation rejected-by-operator rejected-child
+        nproc-per-node-twice number-out-of-bounds pod-security-violation priority-without-class rejected-by-operator rejected-child
         reserved-runtime-env role-without-template service-port-clash unfilled-placeholder unknown-enum-value
         unknown-reference unknown-role unsupported-restart-policy""",
     "never-starts": """command-in-one-string gpu-share-range inadmissible-job malformed-image memory-too-small
@@ -91,7 +91,6 @@ UNCERTAIN = {
     "nproc-gpu-mismatch": "a program may train on the CPU; with NCCL, it is an error",
     "object-too-large": "server-side apply has no such limit; above the limit of etcd, it is an error",
     "owner-references-in-git": "the owner may exist in this cluster",
-    "priority-without-class": "the default class may have this value; above all values of users, it is an error",
     "reapply-refused": "the first apply succeeds, and the job runs",
     "server-managed-field": "the API server drops most of these fields, and refuses some in some requests only",
     "shared-single-node-claim": "all pods may run on one node; `ReadWriteOncePod` is an error",
