@@ -155,8 +155,9 @@ def _check_match_label_keys(term: Fields, place: Node, pod: Validation) -> None:
             pod.report(_SELECTOR_RULE, f"`{found}` is in both `matchLabelKeys` and `{other}`; delete one of them", node)
 
 
-def _preferences(field: str, validate_term: Validator) -> Validator:
-    return each(mapping({"weight": number(1, 100), field: validate_term}, require_set("a preference", "weight")))
+def _preferences(field: str, validate_term: Validator, *required: str) -> Validator:
+    check = require_set("a preference", "weight", *required)
+    return each(mapping({"weight": number(1, 100), field: validate_term}, check))
 
 
 def validate_topology_spread(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -229,7 +230,7 @@ _validate_pod_affinity_term = mapping(
 _validate_pod_affinity = mapping(
     {
         _REQUIRED: each(_validate_pod_affinity_term),
-        _PREFERRED: _preferences("podAffinityTerm", _validate_pod_affinity_term),
+        _PREFERRED: _preferences("podAffinityTerm", _validate_pod_affinity_term, "podAffinityTerm"),
     }
 )
 validate_affinity = mapping(

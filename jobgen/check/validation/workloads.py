@@ -34,6 +34,7 @@ from jobgen.check.admission.fields import (
     spec,
     valid_text,
 )
+from jobgen.check.admission.metadata import validate_annotation_keys, validate_finalizers, validate_labels
 from jobgen.check.admission.names import DNS_LABEL, LABEL_NAME, PATH_SEGMENT_NAME, is_dns_label
 from jobgen.check.admission.scheduling import is_container_resource, validate_label_selector, validate_quantity
 from jobgen.check.admission.volumes import validate_claim_spec
@@ -218,6 +219,11 @@ def _integer_annotation(name: str, low: int | None = None) -> Check:
     return check
 
 
+_claim_metadata = mapping(
+    {"labels": validate_labels, "annotations": validate_annotation_keys, "finalizers": validate_finalizers}
+)
+
+
 def _check_claim(claim: Fields, place: Node, run: Validation) -> None:
     """Check the template of a claim, which is also a volume of the pods, by its name."""
     name = as_text(get_path(claim, "metadata", "name"))
@@ -226,6 +232,8 @@ def _check_claim(claim: Fields, place: Node, run: Validation) -> None:
     elif not is_dns_label(name):
         message = f"`{name}` is not a valid volume name; {DNS_LABEL}"
         run.report("invalid-volume-name", message, get_path(claim, "metadata", "name"))
+    # The controller copies the metadata to the claims.
+    _claim_metadata("metadata", claim.get("metadata"), claim, run)
     if run.release < (1, 34):
         return
     if is_set(claim.get("spec")):
