@@ -282,7 +282,7 @@ def _check_name(manifest: Mapping[str, Node]) -> Problem | None:
     if isinstance(metadata, dict):
         is_generated = not value_of(metadata.get("name")) and value_of(metadata.get("generateName"))
         key = "generateName" if is_generated else "name"
-        is_checked = needs or value_of(metadata.get(key)) is not None
+        is_checked = needs or value_of(metadata.get(key)) not in (None, "")
         return _check_text(metadata, key, f"metadata.{key}") if is_checked else None
     if value_of(metadata) is not None:
         return Problem("wrong-type", "`metadata` must be a mapping", metadata, category="schema")
@@ -298,7 +298,7 @@ def _locate_missing(holder: Mapping[str, Node], key: str) -> Node:
 
 def _check_text(holder: Mapping[str, Node], key: str, path: str) -> Problem | None:
     value = holder.get(key)
-    if value_of(value) is None:
+    if value_of(value) in (None, ""):
         return Problem("missing-field", f"the object has no `{path}`", _locate_missing(holder, key), category="schema")
     if not isinstance(value_of(value), str):
         fix_steps, safe = suggest_type(value, "a string")

@@ -8,6 +8,7 @@ from enum import Enum
 from functools import lru_cache
 
 from jobgen.check.admission.fields import (
+    POD,
     Fields,
     Validation,
     Validator,
@@ -349,7 +350,9 @@ def _validate_requirements(value: Node, pod: Validation, defaulted: AbstractSet[
 
 
 def validate_overhead(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    """Validate the overhead of the pod."""
+    """Validate the overhead of the pod, which only a RuntimeClass can define."""
+    if isinstance(value, dict) and pod.subject is POD and not as_text(pod.spec.get("runtimeClassName")):
+        pod.report("invalid-value", f"`{key}` requires a RuntimeClass that defines it; delete it", key)
     if isinstance(value, dict) and _validate_resource_list(value, pod) and not value.keys() & {"cpu", "memory"}:
         _report_hugepages_alone(value, pod)
 

@@ -36,7 +36,11 @@ def _check_components(manifest: Manifest) -> Violations:
         if identity == ("workload.codeflare.dev/v1beta2", "AppWrapper"):
             yield Violation(component.object["kind"], "an AppWrapper cannot contain an AppWrapper; list its components")
         metadata = as_mapping(component.object.get("metadata"))
-        if all(identity) and needs_name(*identity) and not (metadata.get("name") or metadata.get("generateName")):
+        if (
+            all(identity)
+            and needs_name(*identity)
+            and not any(as_text(metadata.get(key)) for key in ("name", "generateName"))
+        ):
             node = find_key(component.object, "metadata") or component.object["kind"]
             yield Violation(node, f"the {identity[1]} has no `metadata.name`; set it")
         namespace = as_text(metadata.get("namespace"))

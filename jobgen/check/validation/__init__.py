@@ -62,7 +62,7 @@ _GROUPS_WITH_ANY_FINALIZER = frozenset(
     """admissionregistration.k8s.io apiextensions.k8s.io apiregistration.k8s.io coordination.k8s.io node.k8s.io
     policy""".split()
 )
-_ANY_FINALIZER = frozenset(("/Event", "/PodTemplate"))
+_ANY_FINALIZER = frozenset(("/Event",))
 # Kinds whose objects get a new `generation`, whatever the manifest says.
 _GROUPS_WITH_GENERATION = frozenset(("admissionregistration.k8s.io", "apiextensions.k8s.io"))
 _WITH_GENERATION = frozenset(

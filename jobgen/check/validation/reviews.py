@@ -19,7 +19,7 @@ from jobgen.check.admission.fields import (
 )
 from jobgen.check.admission.names import LABEL_VALUE, is_label_value
 from jobgen.k8s.nodes import as_mapping, as_text
-from jobgen.model.data import Node
+from jobgen.model.data import Node, value_of
 
 # Fields of metadata that the API server empties before it validates.
 _EMPTIED = frozenset(
@@ -66,7 +66,7 @@ def _review(*, has_subject: bool = True, is_local: bool = False) -> Check:
             message = f"`namespace` is `{asked}`, but must be that of the review, `{namespace}`"
             run.invalid(message, find_key(attributes, "namespace", place))
         for key, value in run.metadata.items():
-            if key not in _EMPTIED and not is_empty(value):
+            if key not in _EMPTIED and not is_empty(value) and value_of(value) != 0:
                 run.report("invalid-form", f"the metadata of a review must be empty; delete `{key}`", key)
 
     return check

@@ -20,9 +20,10 @@ def priority_without_class(pod: Pod) -> Iterator[Violation]:
     Set `priorityClassName`, and remove `priority` and `preemptionPolicy`.
     """
     name = as_text(pod.spec.get("priorityClassName"))
-    # Volcano gives the class of the job to its pods; other objects may complete the template of a runtime.
-    if pod.partial or (name and name not in _SYSTEM_CLASSES):
+    # Other objects may complete the template of a runtime, and none creates pods from a PodTemplate.
+    if pod.partial or pod.manifest.kind_name == "PodTemplate" or (name and name not in _SYSTEM_CLASSES):
         return
+    # Volcano gives the class of the job to its pods.
     if pod.manifest.group == "batch.volcano.sh" and as_text(pod.manifest.spec.get("priorityClassName")):
         return
     # A team that lists its classes can have no others.
