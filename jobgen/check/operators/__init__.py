@@ -19,6 +19,7 @@ _MODULES = {
     "batch": {"cron_job": "CronJob", "kueue": "Job"},
     "batch.tensorstack.dev": {"tensorstack": "BeamJob ColossalAIJob DeepSpeedJob GenericJob MPIJob"},
     "batch.volcano.sh": {"volcano": "CronJob Job"},
+    "flow.volcano.sh": {"volcano": "JobTemplate"},
     "jobset.x-k8s.io": {"jobset": "JobSet", "kueue": "JobSet"},
     "kueue.x-k8s.io": {"kueue": "ClusterQueue Cohort ResourceFlavor"},
     "leaderworkerset.x-k8s.io": {"lws": "LeaderWorkerSet"},

@@ -303,7 +303,8 @@ def _check_jobs(manifest: Manifest) -> Violations:
 
 def _check_names_in_runtime(manifest: Manifest) -> Violations:
     for job in _list_jobs(manifest):
-        if job.name and not is_dns_subdomain(f"a-{job.name}-0"):
+        # A pod of an indexed Job has its name as its host name.
+        if job.name and not (is_dns_label_1035 if job.is_indexed else is_dns_subdomain)(f"a-{job.name}-0"):
             yield Violation(job.data["name"], f"`{job.name}` is part of the names of Jobs and pods; {DNS_LABEL_1035}")
 
 

@@ -20,8 +20,9 @@ def priority_without_class(pod: Pod) -> Iterator[Violation]:
     Set `priorityClassName`, and remove `priority` and `preemptionPolicy`.
     """
     name = as_text(pod.spec.get("priorityClassName"))
-    # Other objects may complete the template of a runtime, and none creates pods from a PodTemplate.
-    if pod.partial or pod.manifest.kind_name == "PodTemplate" or (name and name not in _SYSTEM_CLASSES):
+    # Others may complete a template, but not that of a runtime here; no pods are created from a PodTemplate.
+    is_completed = pod.part == "patch" or (pod.partial and pod.manifest.group != "trainer.kubeflow.org")
+    if is_completed or pod.manifest.kind_name == "PodTemplate" or (name and name not in _SYSTEM_CLASSES):
         return
     # Volcano gives the class of the job to its pods.
     if pod.manifest.group == "batch.volcano.sh" and as_text(pod.manifest.spec.get("priorityClassName")):
