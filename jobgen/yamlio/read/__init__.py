@@ -89,10 +89,11 @@ def _decode(content: bytes, file: str, findings: list[Finding]) -> str:
         return ""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
         text = content.decode("utf-16", "replace")
-        message, is_text = "the file is `UTF-16`; save it as UTF-8", "\0" not in text and "\ufffd" not in text
-        severity = Severity.WARNING if is_text else Severity.ERROR
-        findings.append(_error("invalid-encoding", message, Location(file))._replace(severity=severity))
-        return text if is_text else ""
+        finding = _error("invalid-encoding", "the file is `UTF-16`; save it as UTF-8", Location(file))
+        # jobgen's own formats are UTF-8.
+        is_manifest = not any(part in text for part in ("\0", "\ufffd", "jobgen.dev/"))
+        findings.append(finding._replace(severity=Severity.WARNING) if is_manifest else finding)
+        return text if is_manifest else ""
     content = content.removeprefix(b"\xef\xbb\xbf")
     try:
         return content.decode("utf-8")
