@@ -90,6 +90,8 @@ TASKS = "spec: {{queue: {}, tasks: [{{name: {}, replicas: {}}}]}}"
 POD = "spec: {{nodeName: {}, tolerations: [{}], containers: [{{name: a, image: {}}}]}}"
 CRD = "spec: {{group: example.com, scope: {}, names: {{plural: as, kind: {}, shortNames: [{}]}}}}"
 # The kind, the old and the new fields, and whether the change is rejected.
+DRIVERS = "spec: {{drivers: [{{name: a, nodeID: {}, allocatable: {{count: {}}}}}, {{name: b, nodeID: z}}]}}"
+HEALTH = "spec: {{type: LoadBalancer, healthCheckNodePort: {}, externalTrafficPolicy: {}}}"
 EDITS = [
     ("v1 ConfigMap", "data: {a: x}", "data: {a: y}", False),
     ("v1 ConfigMap", "data: {a: x}", "data: {a: x}\nimmutable: true", False),
@@ -183,6 +185,18 @@ EDITS = [
     ("resource.k8s.io/v1 ResourceClaim", "spec: {devices: {requests: [{name: a}]}}", "spec: {devices: {}}", True),
     ("resource.k8s.io/v1 ResourceClaimTemplate", "spec: {spec: {devices: {}}}", "spec: {spec: {}}", True),
     ("networking.k8s.io/v1 IngressClass", "spec: {controller: a/b}", "spec: {controller: a/c}", True),
+    ("networking.k8s.io/v1 IPAddress", "spec: {parentRef: {name: a}}", "spec: {parentRef: {name: b}}", True),
+    ("networking.k8s.io/v1 ServiceCIDR", "spec: {cidrs: [10.0.0.0/8]}", "spec: {cidrs: [10.0.0.0/8, fd::/64]}", False),
+    ("networking.k8s.io/v1 ServiceCIDR", "spec: {cidrs: [10.0.0.0/8]}", "spec: {cidrs: [fd::/64, 10.0.0.0/8]}", True),
+    ("networking.k8s.io/v1 ServiceCIDR", "spec: {cidrs: [10.0.0.0/8, fd::/64]}", "spec: {cidrs: [fd::/64]}", True),
+    ("apps/v1 ControllerRevision", "data: {a: b}", "data: {a: c}", True),
+    ("apps/v1 ControllerRevision", "revision: 1", "revision: 2", False),
+    ("storage.k8s.io/v1 VolumeAttachment", "spec: {nodeName: a}", "spec: {nodeName: b}", True),
+    ("storage.k8s.io/v1 CSINode", "spec: {drivers: [{name: a, nodeID: x}]}", DRIVERS.format("y", 1), True),
+    ("storage.k8s.io/v1 CSINode", "spec: {drivers: [{name: a, nodeID: x}]}", DRIVERS.format("x", 2), False),
+    ("v1 Service", HEALTH.format(31000, "Local"), HEALTH.format(31001, "Local"), True),
+    ("v1 Service", HEALTH.format(31000, "Local"), HEALTH.format("null", "Local"), False),
+    ("v1 Service", HEALTH.format(31000, "Local"), HEALTH.format(31001, "Cluster"), False),
     ("node.k8s.io/v1 RuntimeClass", "handler: a", "handler: b", True),
     ("node.k8s.io/v1 RuntimeClass", "overhead: {podFixed: {cpu: 1}}", "overhead: {podFixed: {cpu: 2}}", False),
     ("discovery.k8s.io/v1 EndpointSlice", "addressType: IPv4", "addressType: IPv6", True),

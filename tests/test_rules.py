@@ -25,6 +25,7 @@ UNSHOWN = {
     "unjudged-file": "an example is a jobs repository: tests/test_recognize.py",
     "unjudged-variable": "an example is a jobs repository: tests/test_recognize.py",
     "conflicting-copies": "an example is a jobs repository: tests/test_standalone_objects.py",
+    "invalid-defect": "a defect is a file of its own: tests/test_defects.py",
     "crd-copies-differ": "an example is a jobs repository: tests/test_tree_definitions.py",
     "kind-without-crd": "an example is a jobs repository: tests/test_tree_definitions.py",
     "service-selects-nothing": "an example is a jobs repository: tests/test_standalone_objects.py",

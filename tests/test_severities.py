@@ -37,7 +37,8 @@ CONSEQUENCES = {
         exceeds-limit-range exceeds-quota field-newer-than-operator generated-name invalid-replica-count
         kind-not-served long-job-name missing-main-container missing-replicas missing-role mixed-mpi-versions
         nproc-per-node-twice number-out-of-bounds pod-security-violation priority-differs-from-class
-        rejected-by-operator rejected-child reserved-runtime-env role-without-template service-port-clash
+        priority-without-class rejected-by-operator rejected-child reserved-runtime-env role-without-template
+        service-port-clash
         unfilled-placeholder unknown-enum-value unknown-reference unknown-role unsupported-restart-policy""",
     "never-starts": """command-in-one-string gang-beyond-queue gpu-share-range inadmissible-job malformed-image
         memory-too-small min-available-too-high never-starts pod-name-collision queue-quota-exceeded unknown-queue""",
@@ -101,7 +102,6 @@ UNCERTAIN = {
     "overlapping-selectors": "newer releases of Kubernetes also look at the owner of a pod",
     "owner-references-in-git": "the owner may exist in this cluster",
     "policy-without-effect": "a kubelet can evict the pod, which then fails",
-    "priority-without-class": "the default class may have this value; above all values of users, it is an error",
     "reapply-refused": "the first apply succeeds, and the job runs",
     "retry-hangs": "the pod with index 0 has to fail first",
     "runtime-mismatch": "a program may need no GPUs; what the webhook rejects is an error",

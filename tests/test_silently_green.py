@@ -620,7 +620,7 @@ def test_a_file_without_objects_is_reported(jobs_repository: Path, text: str) ->
         (as_list(as_list(MANIFEST)), ["invalid-value"]),
         (as_list(MANIFEST) + "  - 5\n", ["missing-field", "unknown-field", "not-a-mapping"]),
         (MANIFEST.replace("\n", "\r\n").encode("utf-8-sig"), ["missing-field", "unknown-field"]),
-        (MANIFEST.encode("utf-16"), ["invalid-encoding"]),
+        (MANIFEST.encode("utf-16"), ["invalid-encoding", "missing-field", "unknown-field"]),
         (MANIFEST.encode("utf-32"), ["invalid-encoding"]),
         (MANIFEST.encode("utf-16-le"), ["yaml-syntax"]),
     ],

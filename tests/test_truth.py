@@ -14,6 +14,7 @@ from jobgen.check import validation
 from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.fields import Kind
 from jobgen.check.checker import Checker
+from jobgen.check.rules import all_rules
 from jobgen.model.data import location_of, with_layer
 from jobgen.model.finding import Severity
 from jobgen.model.times import is_time
@@ -23,7 +24,7 @@ from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
 PROJECT = config.load(Path(__file__).parent)
-CHECK = Checker(PROJECT.root, PROJECT.kinds, Cluster())
+CHECK = Checker(PROJECT.root, PROJECT.kinds, Cluster(), [one for one in all_rules() if one.name == "rejected-child"])
 
 CUSTOM = "apiVersion: example.com/v1\nkind: Widget\nmetadata:\n  name: demo\n"
 CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: demo\n"
@@ -239,6 +240,122 @@ def test_text_that_kubernetes_reads_otherwise_than_written_is_a_warning(
 
     assert [(found.rule, found.severity, found.location.line) for found in source.findings] == expected
     assert all(found[1] is Severity.ERROR for found in expected) or source.documents
+
+
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {{name: a}}\nspec:\n  {}\n  containers: [{{name: c, image: x:1}}]\n"
+TOPOLOGY = "affinity: {{podAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: a, {}}}]}}}}"
+WEBHOOK = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {{name: a}}
+webhooks:
+- {{name: a.b.c, admissionReviewVersions: [v1], sideEffects: None, clientConfig: {{url: https://a}}, rules: [{}]}}
+"""
+ANY_RULE = "{{apiGroups: ['*'], apiVersions: ['*'], resources: ['*'], operations: [{}]}}"
+CLAIM = """\
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {{name: a}}
+spec:
+  {{accessModes: [ReadWriteOnce], resources: {{requests: {{storage: {}}}}}}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (POD.format("hostAliases: [{ip: 1.1.1.1, hostnames: [null]}]"), "invalid-host-name"),
+        (POD.format("dnsConfig: {searches: [null]}"), "invalid-dns-config"),
+        (POD.format("tolerations: [null]"), "invalid-toleration"),
+        (POD.format("imagePullSecrets: [null]"), ""),
+        (POD.format(TOPOLOGY.format("labelSelector: {}, matchLabelKeys: [null]")), "invalid-label"),
+        (POD.format("nodeSelector: {a: null}"), ""),
+        (POD.format("priority: 5"), ""),
+        (WEBHOOK.format(ANY_RULE.format("CREATE, null")), "invalid-value"),
+        (WEBHOOK.format(ANY_RULE.format("CREATE")), ""),
+        (CLAIM.format("null"), "invalid-volume-source"),
+        (CLAIM.format("1Gi"), ""),
+    ],
+)
+def test_null_in_a_list_or_a_map_is_the_zero_value_of_its_type(text: str, rule: str) -> None:
+    assert find_errors(text) == ([(rule, 5)] if rule else [])
+
+
+PREFERRED = "affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1}]}}"
+AVOIDED = "annotations: {scheduler.alpha.kubernetes.io/preferAvoidPods: x}"
+VERSION = "{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {a: %s}}}}"
+CRD = "{group: b.c, scope: Cluster, names: {plural: as, kind: A}, versions: [%s]}"
+TASK = "{minAvailable: 1, tasks: [{name: a, replicas: 1, template: %s}]}"
+RUNTIME = "{mlPolicy: {numNodes: 1}, template: {spec: {replicatedJobs: [{name: %s, template: %s}]}}}"
+PODS = "{spec: {template: {spec: {containers: [{name: node, image: x:1}]}}}}"
+CLAIMS = (
+    "{serviceName: a, selector: {matchLabels: {a: b}}, volumeClaimTemplates: [{metadata: {name: a, %s}, spec: %s}], "
+)
+CLAIM_SPEC = "{accessModes: [ReadWriteOnce], resources: {requests: {storage: 1}}}"
+LABELED = "template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: x:1}]}}}"
+RESERVED = "{type: QuotaReserved, status: 'True', reason: a, message: a, lastTransitionTime: '2024-01-01T00:00:00Z'}"
+SETS = "{podSets: [{name: a, count: 1, template: {spec: {containers: [{name: c, image: x}]}}}]}"
+ADMITTED = f"{{conditions: [{RESERVED}], admission: {{clusterQueue: a, podSetAssignments: []}}}}"
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "metadata", "spec", "rule"),
+    [
+        ("v1", "Pod", "{name: a}", f"{{{PREFERRED}, containers: [{{name: a, image: x:1}}]}}", "missing-pod-field"),
+        ("v1", "Pod", "{name: a}", "{overhead: {cpu: 1}, containers: [{name: a, image: x:1}]}", "invalid-value"),
+        ("v1", "Pod", "{name: ''}", "{containers: [{name: a, image: x:1}]}", "missing-field"),
+        ("v1", "LimitRange", "{name: ''}", "{limits: [{type: Pod, max: {cpu: Gi}}]}", ""),
+        ("v1", "ResourceQuota", "{name: a}", "{hard: {cpu: 1K}}", "invalid-quantity"),
+        ("v1", "PodTemplate", "{name: a, finalizers: [b]}", "", "invalid-finalizer"),
+        ("events.k8s.io/v1", "Event", "{name: a, finalizers: [b]}", "", "invalid-finalizer"),
+        ("resource.k8s.io/v1", "DeviceClass", "{name: a, generateName: B}", "{}", ""),
+        ("resource.k8s.io/v1", "DeviceClass", "{name: a, generateName: b/c}", "{}", "invalid-name"),
+        ("scheduling.volcano.sh/v1beta1", "Queue", "{name: a, namespace: A_b}", "{weight: 1}", ""),
+        ("v1", "Node", f"{{name: a, {AVOIDED}}}", "{}", "invalid-annotation"),
+        ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "{name: as.b.c}", CRD % VERSION % "{type: string}", ""),
+        (
+            *("apiextensions.k8s.io/v1", "CustomResourceDefinition", "{name: as.b.c}"),
+            CRD % VERSION % "{type: object, additionalProperties: x}",
+            "wrong-type",
+        ),
+        (
+            *("apiextensions.k8s.io/v1", "CustomResourceDefinition", "{name: as.b.c}"),
+            CRD % VERSION % "{type: integer, default: 1, maximum: 9223372036854775807}",
+            "out-of-range",
+        ),
+        (
+            *("apiextensions.k8s.io/v1", "CustomResourceDefinition", "{name: as.b.c}"),
+            CRD % VERSION.replace("served", "subresources: {status: {a: b}}, served") % "{type: string}",
+            "unknown-field",
+        ),
+        ("flow.volcano.sh/v1alpha1", "JobTemplate", "{name: a}", TASK % "{}", "missing-pod-field"),
+        ("flow.volcano.sh/v1alpha1", "JobTemplate", "{name: a}", TASK % "null", "rejected-child"),
+        ("kueue.x-k8s.io/v1beta2", "Workload", "{name: a}", f"{SETS}\nstatus: {ADMITTED}", ""),
+        ("trainer.kubeflow.org/v1alpha1", "TrainingRuntime", "{name: a}", RUNTIME % ("node", PODS), ""),
+        ("trainer.kubeflow.org/v1alpha1", "TrainingRuntime", "{name: a}", RUNTIME % ("no.de", PODS), "rejected-child"),
+        ("trainer.kubeflow.org/v1alpha1", "TrainingRuntime", "{name: a}", RUNTIME % ("node", "{}"), "rejected-child"),
+        ("apps/v1", "StatefulSet", "{name: a}", CLAIMS % ("labels: {a: b}", CLAIM_SPEC) + LABELED, ""),
+        ("apps/v1", "StatefulSet", "{name: a}", CLAIMS % ("labels: {a: b c}", CLAIM_SPEC) + LABELED, "invalid-label"),
+    ],
+)
+def test_what_a_real_server_says(api_version: str, kind: str, metadata: str, spec: str, rule: str) -> None:
+    text = f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {metadata}\n" + (f"spec: {spec}\n" if spec else "")
+
+    found = {name for name, _ in find_errors(text)}
+    assert rule in found if rule else found == set()
+
+
+def test_a_review_may_have_any_metadata() -> None:
+    text = "apiVersion: authentication.k8s.io/v1\nkind: TokenReview\nmetadata: {name: '*', labels: {-a: b}}\n"
+
+    assert find_errors(f"{text}spec: {{token: a}}\n") == []
+
+
+def test_an_object_without_a_name_that_needs_none() -> None:
+    assert manifest_errors({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview"}) == []
+    assert manifest_errors({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"labels": {}}}) == []
+    assert len(manifest_errors({"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": 5}})) == 1
+    assert len(manifest_errors({"apiVersion": "v1", "kind": "ConfigMap"})) == 1
 
 
 DEPLOYMENT = """\

@@ -6,10 +6,13 @@
 from collections import Counter
 from pathlib import Path
 
+from jobgen.check.schema.decoded import decode_nulls
+from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.check.validation import validate_object
 from jobgen.check.validation.pods import is_workload, validate_workload_pod
 from jobgen.k8s.kinds import NEWEST_RELEASE
 from jobgen.k8s.objects import Manifest
+from jobgen.model.data import value_of
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
@@ -38,5 +41,7 @@ def read_expected(path):
 
 def find_problems(obj, release=NEWEST_RELEASE):
     """What the API server refuses of an object beyond its schema: of its kind, and of the pods of a workload."""
+    shipped = find_shipped_schema(str(value_of(obj["apiVersion"])), str(value_of(obj["kind"])), Cluster())
+    obj = decode_nulls(obj, shipped.schema) if shipped else obj
     pods = Manifest(obj, None, Cluster()).pods if is_workload(obj) else []
     return [*validate_object(obj, release), *(each for pod in pods for each in validate_workload_pod(pod, release))]

@@ -16,6 +16,7 @@ from jobgen.check.rule_runner import INTERNAL_ERROR, RuleRunner, report_exceptio
 from jobgen.check.rules import Fact, Rule
 from jobgen.check.schema.admitted import Admission
 from jobgen.check.schema.crd_schema import compile_structural
+from jobgen.check.schema.decoded import decode_nulls
 from jobgen.check.schema.shipped import find_shipped_admission, find_shipped_schema, read_shipped_bundle
 from jobgen.check.validation import find_metadata_format, validate_object
 from jobgen.check.validation.pods import is_workload, validate_workload_pod
@@ -284,7 +285,8 @@ class Checker:
         problems += run(
             _METADATA, lambda: validate_object_metadata(obj.get("metadata"), find_metadata_format(obj, self._release))
         )
-        own = run(_OBJECT, lambda: validate_object(obj, self._release, self._read_catalog))
+        manifest = self._decode(manifest)
+        own = run(_OBJECT, lambda: validate_object(manifest.object, self._release, self._read_catalog))
         hidden = _ALSO_IN_SCHEMA if (problems or own) and not is_workload(obj) else frozenset()
         if only is None or max(only) >= _PODS:
             pods: Sequence[Pod] = ()
@@ -300,6 +302,12 @@ class Checker:
         causes = [one for one in problems if one.rule in _PRECLUDES_RULES or manifest.group in BUILTIN_GROUPS]
         problems += drop_consequences(own, causes) if causes else own
         return problems
+
+    def _decode(self, manifest: Manifest) -> Manifest:
+        """An object of one of Kubernetes' own kinds as Go reads its null items; others as they are."""
+        shipped = find_shipped_schema(*_name_kind(manifest), self.cluster) if manifest.group in BUILTIN_GROUPS else None
+        decoded = decode_nulls(manifest.object, shipped.schema) if shipped else manifest.object
+        return manifest if decoded is manifest.object else self.manifest(decoded)
 
     def _check_schema(self, manifest: Manifest) -> list[Problem]:
         check = self._schema_check(manifest)
@@ -495,7 +503,8 @@ def _run_stage(obj: Mapping[str, Node], find: Callable[[], Iterable[Problem]]) -
 
 def _validate_pod(pod: Pod, release: Release) -> list[Problem]:
     """Why the API server refuses the pods of a template, with the restart policy that their operator gives them."""
-    if pod.part == "patch":
+    # Kueue creates no pods from the templates of a Workload.
+    if pod.part == "patch" or (pod.manifest.group, pod.manifest.kind_name) == ("kueue.x-k8s.io", "Workload"):
         return []
     kind = pod.manifest.kind
     if is_workload(pod.manifest.object):

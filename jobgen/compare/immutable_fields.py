@@ -153,6 +153,31 @@ def _adds_item(edit: Edit) -> bool:
     return any(item not in old for item in new)
 
 
+def _changes_health_check(edit: Edit) -> bool:
+    """Return True if the port of a health check changes; the API server keeps the one that it has if none is set."""
+    fields = ("spec/type", "LoadBalancer"), ("spec/externalTrafficPolicy", "Local")
+    checks = all(_value_at(obj, path) == value for obj in (edit.old, edit.new) for path, value in fields)
+    return checks and bool(edit.values[1])
+
+
+def _changes_networks(edit: Edit) -> bool:
+    """Return True if the networks of a ServiceCIDR change; a second one can be added to the first."""
+    old, new = (value if isinstance(value, list) else [] for value in edit.values)
+    return old != new and not (len(old) == 1 and len(new) == 2 and old == new[:1])
+
+
+def _changes_driver(edit: Edit) -> bool:
+    """Return True if a driver of a node changes otherwise than in its allocatable volumes; others can be added."""
+    old, new = (_read_drivers(obj) for obj in (edit.old, edit.new))
+    return any(new.get(name, driver) != driver for name, driver in old.items())
+
+
+def _read_drivers(node: Mapping[str, Node]) -> dict[str, Node]:
+    drivers = _value_at(node, "spec/drivers")
+    found = [each for each in drivers if isinstance(each, dict)] if isinstance(drivers, list) else []
+    return {str(each.get("name")): {**each, "allocatable": None} for each in found}
+
+
 def _was_gated(edit: Edit) -> bool:
     return bool(_value_at(edit.old, "spec/schedulingGates"))
 
@@ -249,6 +274,7 @@ IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
         "spec/loadBalancerClass",
         rejects=lambda edit: _value_at(edit.old, "spec/type") == _value_at(edit.new, "spec/type") == "LoadBalancer",
     ),
+    _Core("Service", "spec/healthCheckNodePort", rejects=_changes_health_check),
     _Pod("spec/activeDeadlineSeconds", reason="the deadline can only be made shorter", rejects=_extends_deadline),
     _Pod("spec/tolerations", reason="tolerations can only be added", rejects=_removes_item),
     _Pod("spec/schedulingGates", reason="scheduling gates can only be removed", rejects=_adds_item),
@@ -268,6 +294,7 @@ IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
         "spec/persistentVolumeClaimRetentionPolicy spec/minReadySeconds",
     ),
     _Fields("apps", "Deployment DaemonSet ReplicaSet", "spec/selector"),
+    _Fields("apps", "ControllerRevision", "data"),
     _Job(
         "spec/selector spec/completionMode spec/podFailurePolicy spec/successPolicy spec/backoffLimitPerIndex "
         "spec/managedBy"
@@ -294,8 +321,17 @@ IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
     _Fields(_STORAGE, "StorageClass", "provisioner parameters reclaimPolicy volumeBindingMode"),
     _Fields(_STORAGE, "VolumeAttributesClass", "driverName parameters"),
     _Fields(_STORAGE, "CSIDriver", "spec/attachRequired spec/volumeLifecycleModes"),
+    _Fields(_STORAGE, "CSINode", "spec/drivers", rejects=_changes_driver),
+    _Fields(_STORAGE, "CSIStorageCapacity", "nodeTopology storageClassName"),
+    _Fields(_STORAGE, "VolumeAttachment", "spec"),
+    _Fields("storagemigration.k8s.io", "StorageVersionMigration", "spec"),
     _Fields("resource.k8s.io", "ResourceClaim ResourceClaimTemplate", "spec"),
+    _Fields("resource.k8s.io", "ResourceSlice", "spec/driver spec/nodeName spec/pool/name"),
+    _Fields("certificates.k8s.io", "ClusterTrustBundle", "spec/signerName"),
+    _Fields("coordination.k8s.io", "LeaseCandidate", "spec/leaseName"),
     _Fields("networking.k8s.io", "IngressClass", "spec/controller"),
+    _Fields("networking.k8s.io", "IPAddress", "spec/parentRef"),
+    _Fields("networking.k8s.io", "ServiceCIDR", "spec/cidrs", rejects=_changes_networks),
     _Fields("node.k8s.io", "RuntimeClass", "handler"),
     _Fields("discovery.k8s.io", "EndpointSlice", "addressType"),
     _Fields(

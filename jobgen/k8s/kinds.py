@@ -45,6 +45,19 @@ _KINDS_BY_GROUP = {
     "trainer.kubeflow.org": "ClusterTrainingRuntime TrainingRuntime",
     "workload.codeflare.dev": "AppWrapper",
 }
+_ANSWERED_GROUPS = frozenset(("authentication.k8s.io", "authorization.k8s.io"))
+
+
+def is_answered(group: str) -> bool:
+    """Return True if the API server only answers the objects of a group: reviews, which need no name."""
+    return group in _ANSWERED_GROUPS
+
+
+def needs_name(api_version: str, kind: str) -> bool:
+    """Return True if an object of a kind needs a name; the API server gives one to a LimitRange."""
+    return not is_answered(get_group(api_version)) and (api_version, kind) != ("v1", "LimitRange")
+
+
 _GROUPS = {kind: group for group, kinds in _KINDS_BY_GROUP.items() for kind in kinds.split()}
 
 
@@ -64,8 +77,8 @@ CLUSTER_SCOPED = frozenset(
     """APIService AdmissionCheck CSIDriver CSINode CertificateSigningRequest ClusterQueue ClusterRole
     ClusterRoleBinding ClusterTrainingRuntime ClusterTrustBundle Cohort CustomResourceDefinition DeviceClass
     DeviceTaintRule FlowSchema HyperNode IPAddress IngressClass MultiKueueCluster MultiKueueConfig
-    MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration Namespace Node
-    PersistentVolume PriorityClass PriorityLevelConfiguration ProvisioningRequestConfig ResourceFlavor
+    MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration Namespace Node NodeShard
+    Numatopology PersistentVolume PriorityClass PriorityLevelConfiguration ProvisioningRequestConfig ResourceFlavor
     ResourceSlice RuntimeClass ServiceCIDR StorageClass StorageVersion StorageVersionMigration Topology
     ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration VolumeAttachment
     VolumeAttributesClass WorkloadPriorityClass""".split()

@@ -248,8 +248,11 @@ REPLICA_TYPES: Mapping[tuple[str, str], tuple[PodSet, ...]] = {
     ("kubeflow.org", "XGBoostJob"): _describe_replica_types("xgbReplicaSpecs", "Master", "Worker"),
 }
 """The roles of kinds that have a kind file, in the order in which Kueue and AppWrapper list them."""
-_TEMPLATES_ONLY = {("kueue.x-k8s.io", "Workload"): ("spec.podSets.*.template",)}
-"""Templates from which nothing is created."""
+_TEMPLATES_ONLY = {
+    ("flow.volcano.sh", "JobTemplate"): ("spec.tasks.*.template",),
+    ("kueue.x-k8s.io", "Workload"): ("spec.podSets.*.template",),
+}
+"""Templates from which nothing is created, or by other objects."""
 _CLAIMS: Mapping[tuple[str, str], str] = {
     ("jobset.x-k8s.io", "JobSet"): "spec.volumeClaimPolicies.*.templates.*.metadata.name",
     ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): "spec.leaderWorkerTemplate.volumeClaimTemplates.*.metadata.name",

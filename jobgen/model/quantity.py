@@ -12,6 +12,7 @@ from jobgen.model.lazy_re import lazy_pattern
 _QUANTITY = lazy_pattern(
     r"([+-]?)([0-9]{0,1000})(?:\.([0-9]{0,1000}))?(Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?[0-9]+)?\Z"
 )
+_WITHOUT_DIGITS = lazy_pattern(r"[+-]?\.?(?:Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+-]?[0-9]{1,9})?\Z")
 _BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
 _DECIMAL = {-9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 _POWERS = {suffix: power for power, suffix in _DECIMAL.items()}
@@ -93,9 +94,11 @@ def decode_milli(node: Node) -> int | None:
 
 @lru_cache(maxsize=8192)
 def _parse_milli(found: str | float) -> int | None:
-    parsed = parse_quantity(str(found).strip(SPACES))
+    text = str(found).strip(SPACES)
+    parsed = parse_quantity(text)
     if parsed is None:
-        return None
+        # Go reads a sign, a dot or a unit without digits as 0; the pattern in CRDs does not allow it.
+        return 0 if text and _WITHOUT_DIGITS.match(text) else None
     power = min(parsed.power, MAX_POWER) + 3
     if power >= 0:
         return int(parsed.amount * 10**power)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobgen.k8s.kinds import CLUSTER_SCOPED
+from jobgen.k8s.kinds import CLUSTER_SCOPED, needs_name
+from jobgen.k8s.nodes import as_mapping
 from jobgen.k8s.secrets import is_encrypted
 from jobgen.model.data import (
     API_VERSION,
@@ -89,7 +90,7 @@ def build_objects(
         made, companions = connect_pods(made, spec, problems)
     companions += render_runtimes(made, expander.environment, expander.kinds, problems, deletions)
     if not problems:
-        problems.extend(_find_unsafe_names(made))
+        problems.extend(_find_unsafe_names(made, is_written=spec is None and expander.environment.as_written))
     return (made, *companions, *(_build_own_companions(made, spec) if spec is not None and not problems else ()))
 
 
@@ -147,7 +148,7 @@ def job_attributes(job: JobDocument, expander: Expander) -> JobAttributes:
     """The attributes of a spec or raw manifest that overlay selectors match on."""
     if is_spec(job.data):
         return expander.attributes(job)
-    metadata = untraced(job.data["metadata"])
+    metadata = untraced(job.metadata)
     api_version, name = (str(value_of(job.data[key])) for key in ("apiVersion", "kind"))
     kind = next((known for known in expander.kinds if known.describes(api_version, name)), None)
     labels: Any = metadata.get("labels") if isinstance(metadata.get("labels"), dict) else {}
@@ -163,11 +164,11 @@ def _complete_metadata(job: JobDocument, expander: Expander, problems: list[Prob
     if expander.environment.as_written:
         return data
     if expander.environment.teams.find(job.file):
-        data = {**data, "metadata": expander.add_team_labels(data["metadata"], job.file)}
-    namespace = expander.environment.namespace
-    if value_of(namespace) is None or "namespace" in data["metadata"] or value_of(data["kind"]) in CLUSTER_SCOPED:
+        data = {**data, "metadata": expander.add_team_labels(data.get("metadata") or {}, job.file)}
+    namespace, metadata = expander.environment.namespace, as_mapping(data.get("metadata"))
+    if value_of(namespace) is None or "namespace" in metadata or value_of(data["kind"]) in CLUSTER_SCOPED:
         return data
-    return {**data, "metadata": {**data["metadata"], "namespace": expander.find_namespace(job, problems)}}
+    return {**data, "metadata": {**metadata, "namespace": expander.find_namespace(job, problems)}}
 
 
 def identity_of(made: Mapping[str, Node]) -> Identity:
@@ -183,10 +184,14 @@ def identity_of(made: Mapping[str, Node]) -> Identity:
     )
 
 
-def _find_unsafe_names(made: Mapping[str, Node]) -> Iterator[Problem]:
-    """Report names that are not one path segment: they become file names in the rendered tree."""
+def _find_unsafe_names(made: Mapping[str, Node], *, is_written: bool = False) -> Iterator[Problem]:
+    """Report names that are not one path segment: they become file names in the rendered tree.
+
+    Of an object that `is_written`, no file is made.
+    """
     identity = identity_of(made)
-    for field, name in (("kind", identity.kind), ("namespace", identity.namespace), ("name", identity.name)):
+    names = ("kind", identity.kind), ("namespace", identity.namespace), ("name", identity.name)
+    for field, name in names[: 1 if is_written else None]:
         if not (_PATH_SEGMENT.match(name) and name.isprintable()) and (name or field != "namespace"):
             message = f"`{name}` is not a valid {field} of an object"
             if not name:
@@ -268,17 +273,21 @@ def manifest_errors(manifest: Node) -> list[Problem]:
         message = "the document is not a Kubernetes object: it has no `apiVersion`, `kind` and `metadata`"
         return [Problem("missing-field", message, manifest, category="schema")]
     faults = [_check_text(manifest, key, key) for key in ("apiVersion", "kind")]
+    return [fault for fault in (*faults, _check_name(manifest)) if fault]
+
+
+def _check_name(manifest: Mapping[str, Node]) -> Problem | None:
     metadata = manifest.get("metadata")
+    needs = needs_name(*(str(value_of(manifest.get(key))) for key in ("apiVersion", "kind")))
     if isinstance(metadata, dict):
         is_generated = not value_of(metadata.get("name")) and value_of(metadata.get("generateName"))
         key = "generateName" if is_generated else "name"
-        faults.append(_check_text(metadata, key, f"metadata.{key}"))
-    elif value_of(metadata) is None:
-        node = _locate_missing(manifest, "metadata")
-        faults.append(Problem("missing-field", "the object has no `metadata`", node, category="schema"))
-    else:
-        faults.append(Problem("wrong-type", "`metadata` must be a mapping", metadata, category="schema"))
-    return [fault for fault in faults if fault]
+        is_checked = needs or value_of(metadata.get(key)) not in (None, "")
+        return _check_text(metadata, key, f"metadata.{key}") if is_checked else None
+    if value_of(metadata) is not None:
+        return Problem("wrong-type", "`metadata` must be a mapping", metadata, category="schema")
+    node = _locate_missing(manifest, "metadata")
+    return Problem("missing-field", "the object has no `metadata`", node, category="schema") if needs else None
 
 
 def _locate_missing(holder: Mapping[str, Node], key: str) -> Node:
@@ -289,7 +298,7 @@ def _locate_missing(holder: Mapping[str, Node], key: str) -> Node:
 
 def _check_text(holder: Mapping[str, Node], key: str, path: str) -> Problem | None:
     value = holder.get(key)
-    if value_of(value) is None:
+    if value_of(value) in (None, ""):
         return Problem("missing-field", f"the object has no `{path}`", _locate_missing(holder, key), category="schema")
     if not isinstance(value_of(value), str):
         fix_steps, safe = suggest_type(value, "a string")

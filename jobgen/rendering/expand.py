@@ -31,7 +31,13 @@ class JobDocument(NamedTuple):
     @property
     def name(self) -> str:
         """`metadata.name` as text."""
-        return str(value_of(self.data["metadata"].get("name", "")))
+        return str(value_of(self.metadata.get("name")) or "")
+
+    @property
+    def metadata(self) -> ValidFields:
+        """The metadata, which objects of a few kinds may lack."""
+        found = self.data.get("metadata")
+        return found if isinstance(found, dict) else {}
 
 
 class RoleSpec(NamedTuple):
@@ -140,7 +146,7 @@ class Expander:
         return fill_name("namespace", namespace, self._find_words(job), problems) if namespace is not None else None
 
     def _find_words(self, job: JobDocument) -> JobWords:
-        return find_words(job.data["metadata"], self.find_team(job.file), self.environment.name)
+        return find_words(job.metadata, self.find_team(job.file), self.environment.name)
 
     def find_team(self, file: str) -> str:
         """Return the name of the team that owns a file; empty if none does."""

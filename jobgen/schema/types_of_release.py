@@ -217,7 +217,8 @@ class Types(Mapping[str, Schema]):
         place, _, short = decoded.rpartition(".")
         node = select_release(read_types(place)["types"][short], self.release, "Kubernetes")
         if is_decoded:
-            return _as_decoded(node, mark)
+            is_empty = node == {"type": "object"}
+            return _as_decoded({**node, "properties": {}} if is_empty else node, mark)
         return as_crd(node) if self.has_list_keys else _without_list_keys(as_crd(node))
 
 

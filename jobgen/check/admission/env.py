@@ -131,7 +131,9 @@ def _check_resource_ref(reference: Fields, key: Node, pod: Validation) -> None:
         _report_unsupported_ref("resource", resource, _RESOURCES, reference["resource"], pod)
     elif to_milli(divisor):
         known, found = _CPU_DIVISORS if resource.endswith(".cpu") else _BYTE_DIVISORS, str(value_of(divisor))
-        if canonicalize_quantity(found) not in known:
+        # Go compares the text, and keeps that of an integer as it is written.
+        written = found if "." not in found and (found[0] == "+" or "e" in found.lower()) else ""
+        if (written or canonicalize_quantity(found)) not in known:
             wanted = "`1` or `1m`" if known is _CPU_DIVISORS else "`1`, `1k`, `1Ki`, `1M`, `1Mi` or a larger unit"
             pod.report(_REF_RULE, f"`divisor` of `{resource}` is `{found}`, but must be {wanted}", divisor)
 

@@ -245,7 +245,7 @@ def texts(
 
     def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         seen: set[str] = set()
-        for found, node in iter_texts(value):
+        for found, node in iter_strings(value):
             if known and found not in known:
                 run.report_unsupported(key, node, known)
             elif is_valid and not is_valid(found):
@@ -416,12 +416,6 @@ def get_key(owner: Fields, name: str) -> str:
 
 
 def iter_strings(value: Node) -> Iterator[tuple[str, Node]]:
-    """Yield the strings in a list, each with its node."""
-    nodes = value if isinstance(value, list) else ()
-    return ((found, node) for node in nodes if type(found := value_of(node)) is str)
-
-
-def iter_texts(value: Node) -> Iterator[tuple[str, Node]]:
     """Yield the strings in a list, each with its node; Kubernetes reads null as an empty string."""
     nodes = value if isinstance(value, list) else ()
     return ((found or "", node) for node in nodes if (found := value_of(node)) is None or type(found) is str)
@@ -462,6 +456,15 @@ def required_spec(what: str, table: Table, *also: str | Check) -> Check:
             run.report("missing-field", "the object requires `spec`; set it", find_key(obj, "spec", obj))
 
     return check_spec
+
+
+def validate_fixed_name(wanted: str, what: str, run: Validation) -> None:
+    """Validate the name of an object, and its prefix if there is one: what other fields say together."""
+    for field in ("name", "generateName"):
+        name = as_text(run.metadata.get(field))
+        if name and name != wanted:
+            message = f"`{field}` is `{name}`, but must be {what}; write `{wanted}`"
+            run.report("invalid-name", message, run.metadata[field])
 
 
 def validate_port(key: str, value: Node, owner: Fields, run: Validation) -> None:

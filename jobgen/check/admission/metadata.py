@@ -10,7 +10,6 @@ from jobgen.check.admission.fields import (
     Validation,
     each,
     iter_strings,
-    iter_texts,
     mapping,
     valid_text,
     validate_fields,
@@ -109,6 +108,8 @@ class MetadataFormat(NamedTuple):
     """True if a finalizer needs a domain, as in most of Kubernetes' own kinds."""
     keeps_generation: bool = False
     """True if the API server keeps `generation`, so that it must not be negative."""
+    is_stored: bool = True
+    """False if the API server decodes the metadata and reads nothing of it."""
 
 
 def validate_object_metadata(metadata: Node, kind: MetadataFormat | None = None) -> list[Problem]:
@@ -116,6 +117,9 @@ def validate_object_metadata(metadata: Node, kind: MetadataFormat | None = None)
     if not isinstance(metadata, dict):
         return []
     kind, run = kind or MetadataFormat(), Validation(metadata, {}, [])
+    if not kind.is_stored:
+        validate_fields(metadata, _TIMES, run)
+        return run.problems
     name, prefix, namespace = (as_text(metadata.get(key)) for key in ("name", "generateName", "namespace"))
     if name and not kind.name.is_valid(name):
         run.report("invalid-name", f"`{name}` is not a valid object name; {kind.name.hint}", metadata["name"])
@@ -127,7 +131,7 @@ def validate_object_metadata(metadata: Node, kind: MetadataFormat | None = None)
         run.report("invalid-name", f"`{namespace}` is not a valid namespace; {DNS_LABEL}", metadata["namespace"])
     validate_fields(metadata, _OBJECT, run)
     # Go reads null as an empty string.
-    for found, node in iter_texts(metadata.get("finalizers")):
+    for found, node in iter_strings(metadata.get("finalizers")):
         if not (_is_finalizer if kind.qualifies_finalizers else is_label_key)(found):
             run.report("invalid-finalizer", _NO_FINALIZER.format(found), node)
     generation = as_integer(metadata.get("generation"))
@@ -170,12 +174,15 @@ def _validate_owners(key: str, value: Node, owner: Fields, run: Validation) -> N
 _NO_TIME = f"`{{key}}` is `{{found}}`, which is not a time; {TIME}"
 _validate_time = valid_text("invalid-value", _NO_TIME, is_time, allow_empty=False)
 
-_OBJECT: Table = {
-    "annotations": _validate_annotations,
+_TIMES: Table = {
     "creationTimestamp": _validate_time,
     "deletionTimestamp": _validate_time,
+    "managedFields": each(mapping({"time": _validate_time})),
+}
+_OBJECT: Table = {
+    **_TIMES,
+    "annotations": _validate_annotations,
     "finalizers": _validate_deletion_finalizers,
     "labels": validate_labels,
-    "managedFields": each(mapping({"time": _validate_time})),
     "ownerReferences": _validate_owners,
 }

@@ -155,7 +155,8 @@ class NameFormat(NamedTuple):
     def accepts_prefix(self, text: str, *, named: bool = False) -> bool:
         """Return True if a text can be `generateName`, and without a name, whether the generated name is valid."""
         is_prefix = self.is_prefix or (lambda prefix: self.is_valid(mask_trailing_dash(prefix)))
-        return (self.names_only or is_prefix(text)) and (named or self.is_valid(generate_name(text)))
+        is_segment = "/" not in text and "%" not in text
+        return (is_segment if self.names_only else is_prefix(text)) and (named or self.is_valid(generate_name(text)))
 
 
 SUBDOMAIN_NAME = NameFormat(is_dns_subdomain, DNS_SUBDOMAIN)

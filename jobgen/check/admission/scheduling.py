@@ -8,6 +8,7 @@ from enum import Enum
 from functools import lru_cache
 
 from jobgen.check.admission.fields import (
+    POD,
     Fields,
     Validation,
     Validator,
@@ -155,8 +156,9 @@ def _check_match_label_keys(term: Fields, place: Node, pod: Validation) -> None:
             pod.report(_SELECTOR_RULE, f"`{found}` is in both `matchLabelKeys` and `{other}`; delete one of them", node)
 
 
-def _preferences(field: str, validate_term: Validator) -> Validator:
-    return each(mapping({"weight": number(1, 100), field: validate_term}, require_set("a preference", "weight")))
+def _preferences(field: str, validate_term: Validator, *required: str) -> Validator:
+    check = require_set("a preference", "weight", *required)
+    return each(mapping({"weight": number(1, 100), field: validate_term}, check))
 
 
 def validate_topology_spread(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -229,7 +231,7 @@ _validate_pod_affinity_term = mapping(
 _validate_pod_affinity = mapping(
     {
         _REQUIRED: each(_validate_pod_affinity_term),
-        _PREFERRED: _preferences("podAffinityTerm", _validate_pod_affinity_term),
+        _PREFERRED: _preferences("podAffinityTerm", _validate_pod_affinity_term, "podAffinityTerm"),
     }
 )
 validate_affinity = mapping(
@@ -348,7 +350,9 @@ def _validate_requirements(value: Node, pod: Validation, defaulted: AbstractSet[
 
 
 def validate_overhead(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    """Validate the overhead of the pod."""
+    """Validate the overhead of the pod, which only a RuntimeClass can define."""
+    if isinstance(value, dict) and pod.subject is POD and not as_text(pod.spec.get("runtimeClassName")):
+        pod.report("invalid-value", f"`{key}` requires a RuntimeClass that defines it; delete it", key)
     if isinstance(value, dict) and _validate_resource_list(value, pod) and not value.keys() & {"cpu", "memory"}:
         _report_hugepages_alone(value, pod)
 

@@ -18,7 +18,7 @@ from jobgen.check.admission.fields import (
     is_empty,
     is_set,
     iter_mappings,
-    iter_texts,
+    iter_strings,
     join_names,
     list_set_keys,
     mapping,
@@ -287,7 +287,7 @@ def _find_deepest(owner: Fields, steps: list[str], parent: Node) -> Node:
 
 def validate_access_modes(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the ways in which nodes can mount a volume."""
-    modes = list(iter_texts(value))
+    modes = list(iter_strings(value))
     for mode, node in modes:
         if mode not in _ACCESS_MODES:
             pod.report_unsupported(key, node, _ACCESS_MODES)

@@ -19,6 +19,7 @@ _MODULES = {
     "batch": {"cron_job": "CronJob", "kueue": "Job"},
     "batch.tensorstack.dev": {"tensorstack": "BeamJob ColossalAIJob DeepSpeedJob GenericJob MPIJob"},
     "batch.volcano.sh": {"volcano": "CronJob Job"},
+    "flow.volcano.sh": {"volcano": "JobTemplate"},
     "jobset.x-k8s.io": {"jobset": "JobSet", "kueue": "JobSet"},
     "kueue.x-k8s.io": {"kueue": "ClusterQueue Cohort ResourceFlavor"},
     "leaderworkerset.x-k8s.io": {"lws": "LeaderWorkerSet"},
@@ -29,7 +30,10 @@ _MODULES = {
     },
     "scheduling.volcano.sh": {"volcano": "PodGroup Queue"},
     "topology.volcano.sh": {"volcano": "HyperNode"},
-    "trainer.kubeflow.org": {"trainer": "ClusterTrainingRuntime TrainingRuntime"},
+    "trainer.kubeflow.org": {
+        "jobset": "ClusterTrainingRuntime TrainingRuntime",
+        "trainer": "ClusterTrainingRuntime TrainingRuntime",
+    },
     "workload.codeflare.dev": {"app_wrapper": "AppWrapper"},
 }
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.operators.checks import REJECTED, Check, Checks, Violations
 from jobgen.check.rules import Violation
+from jobgen.k8s.kinds import needs_name
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.k8s.object_paths import find_wrapped_pods, follow_path
 from jobgen.k8s.objects import Manifest
@@ -31,10 +32,17 @@ def _check_components(manifest: Manifest) -> Violations:
         for item in iter_mappings(manifest.spec.get("components"))
     ]
     for component in components:
-        identity = tuple(as_text(component.object.get(field)) for field in ("apiVersion", "kind"))
+        identity = as_text(component.object.get("apiVersion")), as_text(component.object.get("kind"))
         if identity == ("workload.codeflare.dev/v1beta2", "AppWrapper"):
             yield Violation(component.object["kind"], "an AppWrapper cannot contain an AppWrapper; list its components")
         metadata = as_mapping(component.object.get("metadata"))
+        if (
+            all(identity)
+            and needs_name(*identity)
+            and not any(as_text(metadata.get(key)) for key in ("name", "generateName"))
+        ):
+            node = find_key(component.object, "metadata") or component.object["kind"]
+            yield Violation(node, f"the {identity[1]} has no `metadata.name`; set it")
         namespace = as_text(metadata.get("namespace"))
         if namespace and manifest.namespace and namespace != manifest.namespace:
             message = f"the namespace `{namespace}` differs from the AppWrapper's, `{manifest.namespace}`"

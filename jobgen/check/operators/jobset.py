@@ -74,6 +74,9 @@ class _ReplicatedJob(NamedTuple):
 
 
 def _list_jobs(manifest: Manifest) -> list[_ReplicatedJob]:
+    """Return the replicated jobs of a JobSet, or of the one that a runtime describes."""
+    is_runtime = manifest.kind_name != "JobSet"
+    spec = as_mapping(get_path(manifest.spec, "template", "spec")) if is_runtime else manifest.spec
     return [
         _ReplicatedJob(
             item,
@@ -81,7 +84,7 @@ def _list_jobs(manifest: Manifest) -> list[_ReplicatedJob]:
             replicas if (replicas := as_integer(item.get("replicas"))) is not None else 1,
             as_mapping(get_path(item, "template", "spec")),
         )
-        for item in iter_mappings(manifest.spec.get("replicatedJobs"))
+        for item in iter_mappings(spec.get("replicatedJobs"))
     ]
 
 
@@ -290,17 +293,28 @@ def _check_jobs(manifest: Manifest) -> Violations:
         return {name: default, **{key: value for key, value in owner.items() if given or key != name}}
 
     for item in _list_jobs(manifest):
-        template = as_mapping(item.data.get("template"))
+        template, node = as_mapping(item.data.get("template")), find_key(item.data, "template")
         if not item.job:
+            message = "the API server rejects its Job: it has no pod template; write one in `template.spec.template`"
+            yield Violation(find_key(template, "spec") or node or item.data, message)
             continue
         pod = as_mapping(item.job.get("template"))
         pod_spec = set_default(as_mapping(pod.get("spec")), "restartPolicy", "OnFailure")
         spec = {**set_default(item.job, "completionMode", "Indexed"), "template": {**pod, "spec": pod_spec}}
-        metadata = {**as_mapping(template.get("metadata")), "name": f"{full_name(manifest) or 'a'}-{item.name}-0"}
-        yield from check_job(manifest, metadata, spec, find_key(item.data, "template"))
+        yield from check_job(manifest, as_mapping(template.get("metadata")), spec, node)
 
 
+def _check_names_in_runtime(manifest: Manifest) -> Violations:
+    for job in _list_jobs(manifest):
+        # A pod of an indexed Job has its name as its host name.
+        if job.name and not (is_dns_label_1035 if job.is_indexed else is_dns_subdomain)(f"a-{job.name}-0"):
+            yield Violation(job.data["name"], f"`{job.name}` is part of the names of Jobs and pods; {DNS_LABEL_1035}")
+
+
+_RUNTIME = (Check(CHILD_REJECTED, _check_jobs), Check(CHILD_REJECTED, _check_names_in_runtime))
 CHECKS: Checks = {
+    "ClusterTrainingRuntime": _RUNTIME,
+    "TrainingRuntime": _RUNTIME,
     "JobSet": (
         Check(REJECTED, _check_pod_count, since="0.2"),
         Check(REJECTED, _check_success_policy),
@@ -318,5 +332,5 @@ CHECKS: Checks = {
         Check(GATE_OFF, check_gate("InPlaceRestart", *_RESTARTS, value="InPlaceRestart"), since="0.11"),
         Check(GATE_OFF, _check_restart_gate, since="0.12"),
         Check(CHILD_REJECTED, _check_jobs),
-    )
+    ),
 }

@@ -138,6 +138,14 @@ def _check_tasks(manifest: Manifest) -> Violations:
         seen.add(task.name)
 
 
+def _check_templates(manifest: Manifest) -> Violations:
+    """Check that tasks have pods; what is in their templates is validated as pods are."""
+    for task in _list_tasks(manifest):
+        if not isinstance(task.data.get("template"), dict):
+            place = find_key(task.data, "template") or task.data or find_key(manifest.spec, "tasks")
+            yield Violation(place, f"task `{task.name}` requires `template` with the containers of its pods; set it")
+
+
 def _check_old_tasks(manifest: Manifest) -> Violations:
     """Check what the schema checks in later versions."""
     if manifest.spec.get("tasks") == []:
@@ -468,6 +476,7 @@ def _check_hierarchy(manifest: Manifest) -> Violations:
 
 
 CHECKS: Checks = {
+    "JobTemplate": (Check(CHILD_REJECTED, _check_templates),),
     "PodGroup": (Check(REJECTED, _check_topologies, since="1.14"),),
     "HyperNode": (
         Check(REJECTED, _check_patterns),

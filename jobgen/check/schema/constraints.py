@@ -12,7 +12,7 @@ from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_FINDINGS
-from jobgen.model.quantity import SPACES, parse_quantity
+from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import describe_quantities, did_you_mean, list_alternatives, suggest_quantity, suggest_value
 from jobgen.model.times import is_time
 from jobgen.schema.own_formats import Check, format_value, reported_node
@@ -34,7 +34,7 @@ _FORMS: dict[str, tuple[Callable[[str], object], str]] = {
         lambda text: is_time(text) and _SIX_DECIMALS.search(text),
         "be a time with six decimals, such as `2026-01-31T12:00:00.000000Z`",
     ),
-    "quantity": (lambda text: parse_quantity(text.strip(SPACES)) is not None, "be a quantity"),
+    "quantity": (lambda text: to_milli(text) is not None, "be a quantity"),
     "time": (is_time, "be a time, such as `2026-01-31T12:00:00Z`"),
 }
 

@@ -221,7 +221,9 @@ def assemble_custom(custom: Mapping[str, Any], *releases: str) -> Schema:
     has_keys = custom.get("listKeys", True)
     needed = () if custom["kind"] in _FILLED_IN_BY_THE_SERVER else schema.get("required", ())
     required = sorted({*needed, "apiVersion", "kind", "metadata"})
-    head: Schema = {"title": custom["kind"], DROPS_STATUS: True}
+    # This kind has no subresource, so the API server keeps and validates its status.
+    is_kept = (custom["apiVersion"], custom["kind"]) == ("scheduling.volcano.sh/v1beta1", "PodGroup")
+    head: Schema = {"title": custom["kind"], **({} if is_kept else {DROPS_STATUS: True})}
     head |= {FOREIGN_PATTERNS: True} if "releases" in custom else {}
     whole = {**head, **schema, "type": "object", "required": required, "properties": fields}
     types = Types(find_pod_release(operator, releases[0]), in_crd=True, own=own, has_list_keys=has_keys)

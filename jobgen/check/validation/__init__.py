@@ -14,7 +14,7 @@ from jobgen.check.admission.fields import Fields, Kind, Validation
 from jobgen.check.admission.metadata import MetadataFormat
 from jobgen.check.admission.names import SUBDOMAIN_NAME, NameFormat
 from jobgen.k8s.devices import CatalogSource, no_catalog
-from jobgen.k8s.kinds import BUILTIN_GROUPS, CLUSTER_SCOPED, NEWEST_RELEASE, Release
+from jobgen.k8s.kinds import BUILTIN_GROUPS, CLUSTER_SCOPED, NEWEST_RELEASE, Release, is_answered
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.finding import Problem
 
@@ -34,6 +34,10 @@ MODULES: Mapping[str, Mapping[str, str]] = {
     "apiextensions.k8s.io": {"crds": "CustomResourceDefinition"},
     "apiregistration.k8s.io": {"cluster": "APIService"},
     "apps": {"workloads": "ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet"},
+    "authentication.k8s.io": {"reviews": "TokenReview"},
+    "authorization.k8s.io": {
+        "reviews": "LocalSubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview"
+    },
     "autoscaling": {"workloads": "HorizontalPodAutoscaler"},
     "batch": {"jobs": "CronJob Job"},
     "certificates.k8s.io": {"access": "CertificateSigningRequest ClusterTrustBundle"},
@@ -58,7 +62,7 @@ _GROUPS_WITH_ANY_FINALIZER = frozenset(
     """admissionregistration.k8s.io apiextensions.k8s.io apiregistration.k8s.io coordination.k8s.io node.k8s.io
     policy""".split()
 )
-_ANY_FINALIZER = frozenset(("Event", "PodTemplate"))
+_ANY_FINALIZER = frozenset(("/Event",))
 # Kinds whose objects get a new `generation`, whatever the manifest says.
 _GROUPS_WITH_GENERATION = frozenset(("admissionregistration.k8s.io", "apiextensions.k8s.io"))
 _WITH_GENERATION = frozenset(
@@ -95,11 +99,13 @@ def find_metadata_format(obj: Fields, release: Release = NEWEST_RELEASE) -> Meta
     """Return what the metadata of an object's kind must fulfill."""
     group, kind = as_text(obj.get("apiVersion")).rpartition("/")[0], as_text(obj.get("kind"))
     is_builtin = group in BUILTIN_GROUPS
+    has_any_finalizer = group in _GROUPS_WITH_ANY_FINALIZER or f"{group}/{kind}" in _ANY_FINALIZER
     return MetadataFormat(
         find_name_format(obj, release),
-        is_namespaced=kind not in CLUSTER_SCOPED,
-        qualifies_finalizers=is_builtin and group not in _GROUPS_WITH_ANY_FINALIZER and kind not in _ANY_FINALIZER,
+        is_namespaced=kind not in CLUSTER_SCOPED and (group, kind) != ("scheduling.volcano.sh", "Queue"),
+        qualifies_finalizers=is_builtin and not has_any_finalizer,
         keeps_generation=is_builtin and group not in _GROUPS_WITH_GENERATION and kind not in _WITH_GENERATION,
+        is_stored=not is_answered(group),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import binascii
 import math
 from base64 import b64decode
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from jobgen.check.admission.fields import (
@@ -15,6 +16,7 @@ from jobgen.check.admission.fields import (
     Validation,
     Validator,
     choice,
+    dns_label,
     dns_subdomain,
     each,
     fields,
@@ -37,7 +39,7 @@ from jobgen.check.admission.fields import (
 from jobgen.check.admission.names import DNS_SUBDOMAIN, PATH_SEGMENT_NAME, is_dns_label, is_dns_subdomain
 from jobgen.check.admission.scheduling import validate_label_selector
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, Plain, untraced, value_of
 
 _aggregation = mapping({"clusterRoleSelectors": each(validate_label_selector)}, "clusterRoleSelectors")
 _BEGIN, _END, _DASHES = "-----BEGIN ", "-----END ", "-----"
@@ -57,6 +59,28 @@ _MAX_HASH_BITS = 60
 _level_name = dns_subdomain("invalid-object-name", "name of a PriorityLevelConfiguration")
 _check_subject_kind = choice("a subject", "kind", *_FLOW_SUBJECTS)
 _URL_FAULT = "`{}` is not a valid URL; write a path, such as `/healthz` or `/healthz/*`"
+
+
+def _fix_spec(level: str, precedence: int, *groups: str, method: str = "") -> Mapping[str, Plain]:
+    rule: Plain = {
+        "subjects": [{"kind": "Group", "group": {"name": f"system:{group}"}} for group in groups],
+        "resourceRules": [
+            {"verbs": [_ALL], "apiGroups": [_ALL], "resources": [_ALL], "clusterScope": True, "namespaces": [_ALL]}
+        ],
+        "nonResourceRules": [{"verbs": [_ALL], "nonResourceURLs": [_ALL]}],
+    }
+    return {
+        "priorityLevelConfiguration": {"name": level},
+        "matchingPrecedence": precedence,
+        "rules": [rule],
+        **({"distinguisherMethod": {"type": method}} if method else {}),
+    }
+
+
+_FIXED_SPECS = {
+    "exempt": _fix_spec("exempt", 1, "masters"),
+    "catch-all": _fix_spec("catch-all", 10000, "unauthenticated", "authenticated", method="ByUser"),
+}
 
 
 def _role_rules(*, namespaced: bool) -> Table:
@@ -226,6 +250,14 @@ def _all_or(validate_items: Validator | None = None) -> Validator:
     return validate
 
 
+def _check_fixed_spec(spec: Fields, place: Node, run: Validation) -> None:
+    """Check a FlowSchema that Kubernetes itself creates: its spec is fixed."""
+    name = as_text(run.metadata.get("name"))
+    if name in _FIXED_SPECS and untraced(spec) != _FIXED_SPECS[name]:
+        message = f"the spec of the FlowSchema `{name}` is fixed, and Kubernetes creates it; use another name"
+        run.invalid(message, run.metadata["name"])
+
+
 def _check_precedence(schema: Fields, place: Node, run: Validation) -> None:
     if as_integer(schema.get("matchingPrecedence")) == 1 and as_text(run.metadata.get("name")) != "exempt":
         message = "`matchingPrecedence: 1` is reserved for the FlowSchema `exempt`; use at least 2"
@@ -322,7 +354,7 @@ _VERBS = "get list create update delete deletecollection patch watch proxy".spli
 _verbs = _all_or(each(one_of(*_VERBS, _ALL)))
 _RESOURCE_RULE: Table = {
     "apiGroups": _all_or(),
-    "namespaces": _all_or(each(namespace_name)),
+    "namespaces": _all_or(each(dns_label("invalid-object-name", "namespace name", allow_empty=False))),
     "resources": _all_or(),
     "verbs": _verbs,
 }
@@ -374,6 +406,6 @@ KINDS = {
         spec("a CertificateSigningRequest", _REQUEST, "request", "usages", "signerName"), PATH_SEGMENT_NAME
     ),
     "ClusterTrustBundle": Kind(_check_bundle, PATH_SEGMENT_NAME),
-    "FlowSchema": Kind(spec("a FlowSchema", _FLOW_SCHEMA, _check_precedence, _check_level_name)),
+    "FlowSchema": Kind(spec("a FlowSchema", _FLOW_SCHEMA, _check_precedence, _check_level_name, _check_fixed_spec)),
     "PriorityLevelConfiguration": Kind(spec("a PriorityLevelConfiguration", {}, _check_level)),
 }

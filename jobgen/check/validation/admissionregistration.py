@@ -18,7 +18,7 @@ from jobgen.check.admission.fields import (
     is_set,
     items,
     iter_items,
-    iter_texts,
+    iter_strings,
     mapping,
     number,
     one_of,
@@ -105,17 +105,17 @@ def validate_conditions(owner: Fields, scope: AdmissionScope, run: Validation) -
 
 def _check_lists(rule: Fields, place: Node, run: Validation) -> None:
     for field in _LISTS:
-        values = list(iter_texts(rule.get(field)))
+        values = list(iter_strings(rule.get(field)))
         wildcard = next((item for found, item in values if found == "*"), None)
         if len(values) > 1 and wildcard is not None:
             run.invalid(f"`*` in `{field}` stands for all values; remove it or the others", wildcard)
-    for found, item in iter_texts(rule.get("apiVersions")):
+    for found, item in iter_strings(rule.get("apiVersions")):
         if not found:
             run.report("missing-field", "a version in `apiVersions` is empty; write a version or `*`", item or place)
 
 
 def _check_resources(rule: Fields, place: Node, run: Validation) -> None:
-    values = list(iter_texts(rule.get("resources")))
+    values = list(iter_strings(rule.get("resources")))
     names = [found for found, _ in values]
     owners: set[str] = set()
     subresources: set[str] = set()
@@ -182,7 +182,7 @@ def _validate_path(key: str, value: Node, owner: Fields, run: Validation) -> Non
 
 def validate_review_versions(field: str, owner: Fields, place: Node, run: Validation) -> None:
     """Validate the versions of reviews that a webhook understands; the API server must know one of them."""
-    versions = list(iter_texts(owner.get(field)))
+    versions = list(iter_strings(owner.get(field)))
     seen: set[str] = set()
     for found, item in versions:
         if found in seen:
@@ -199,7 +199,7 @@ def validate_review_versions(field: str, owner: Fields, place: Node, run: Valida
 
 def _validate_resource_names(key: str, value: Node, owner: Fields, run: Validation) -> None:
     seen: set[str] = set()
-    for found, item in iter_texts(value):
+    for found, item in iter_strings(value):
         if not is_path_segment(found):
             run.report("invalid-name", f"`{found}` is not a valid name of a resource; {PATH_SEGMENT}", item)
         if found in seen:
@@ -218,7 +218,7 @@ def _check_match(policy: Fields, place: Node, run: Validation) -> None:
 
 def _validate_mutating_operations(match: Node, run: Validation) -> None:
     for rule, _ in iter_items("resourceRules", as_mapping(match).get("resourceRules")):
-        for found, node in iter_texts(rule.get("operations")):
+        for found, node in iter_strings(rule.get("operations")):
             if found == "DELETE":
                 run.report_unsupported("operations", node, ("*", "CONNECT", "CREATE", "UPDATE"))
 
@@ -340,8 +340,8 @@ def _check_mutating_binding(binding: Fields, place: Node, run: Validation) -> No
 
 
 def _check_actions(binding: Fields, place: Node, run: Validation) -> None:
-    actions = [found for found, _ in iter_texts(binding.get("validationActions"))]
-    nodes = dict(reversed(list(iter_texts(binding.get("validationActions")))))
+    actions = [found for found, _ in iter_strings(binding.get("validationActions"))]
+    nodes = dict(reversed(list(iter_strings(binding.get("validationActions")))))
     if {"Deny", "Warn"} <= nodes.keys():
         message = "`Deny` and `Warn` cannot be combined, because a denial is shown anyway; remove one"
         last = max((found for found in nodes if found != "Audit"), key=actions.index)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from itertools import pairwise
 
@@ -22,7 +23,7 @@ from jobgen.check.admission.fields import (
     is_empty,
     items,
     iter_items,
-    iter_texts,
+    iter_strings,
     join_names,
     label_key,
     mapping,
@@ -31,6 +32,7 @@ from jobgen.check.admission.fields import (
     spec,
     text,
     valid_text,
+    validate_fixed_name,
     validate_port,
 )
 from jobgen.check.admission.metadata import validate_finalizers, validate_labels
@@ -53,6 +55,7 @@ from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.lazy_re import lazy_pattern
 
 _MAX_BYTES, _MAX_NOTE_BYTES = 128, 1024
+_AVOID_PODS = "scheduler.alpha.kubernetes.io/preferAvoidPods"
 _FEATURE = lazy_pattern(r"[A-Z][A-Za-z0-9]*(?:/[A-Za-z][A-Za-z0-9]*)*\Z")
 _TAINT: Table = {"key": label_key, "value": text("invalid-label", "taint value", is_label_value, LABEL_VALUE)}
 _taints = items("a taint", _TAINT, "key", choice("a taint", "effect", "NoSchedule", "PreferNoSchedule", "NoExecute"))
@@ -134,6 +137,18 @@ def _check_security_labels(namespace: Fields, place: Node, run: Validation) -> N
             run.report("invalid-label", f"label `{label}` is `{found}`, but must be {expected}", labels[label])
 
 
+def _check_avoided_pods(node: Fields, place: Node, run: Validation) -> None:
+    """Check an annotation that old schedulers read."""
+    annotations = as_mapping(run.metadata.get("annotations"))
+    written = as_text(annotations.get(_AVOID_PODS))
+    try:
+        found = json.loads(written) if written else {}
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        run.report("invalid-annotation", f"`{_AVOID_PODS}` must be JSON; delete it", annotations[_AVOID_PODS])
+
+
 def _check_node(node_spec: Fields, place: Node, run: Validation) -> None:
     """Check the taints, and the networks of pods; `podCIDR` wins if it differs from the first of them."""
     seen: set[tuple[str, str]] = set()
@@ -143,7 +158,7 @@ def _check_node(node_spec: Fields, place: Node, run: Validation) -> None:
             message = f"two taints have the key `{key}` and the effect `{effect}`; delete one of them"
             run.report("duplicate-item", message, node)
         seen.add((key, effect))
-    first, listed = as_text(node_spec.get("podCIDR")), list(iter_texts(node_spec.get("podCIDRs")))
+    first, listed = as_text(node_spec.get("podCIDR")), list(iter_strings(node_spec.get("podCIDRs")))
     if first and (not listed or listed[0][0] != first):
         listed = [(first, node_spec["podCIDR"])]
     for found, node in listed:
@@ -162,7 +177,7 @@ def _validate_amounts(key: str, value: Node, owner: Fields, run: Validation) -> 
 
 
 def _validate_features(key: str, value: Node, owner: Fields, run: Validation) -> None:
-    features = list(iter_texts(value))
+    features = list(iter_strings(value))
     for found, node in features:
         if len(found) > 253 or not _FEATURE.match(found):
             run.invalid(f"`{found}` is not a valid feature; write it like `MyFeature` or `MyFeature/part`", node)
@@ -184,10 +199,7 @@ def _validate_equal_tolerations(key: str, value: Node, owner: Fields, run: Valid
 
 def _check_api_service(service: Fields, place: Node, run: Validation) -> None:
     group, version = as_text(service.get("group")), as_text(service.get("version"))
-    name = as_text(run.metadata.get("name"))
-    if name and name != f"{version}.{group}":
-        message = f"the name is `{name}`, but must be version and group, `{version}.{group}`"
-        run.report("invalid-name", message, run.metadata["name"])
+    validate_fixed_name(f"{version}.{group}", "version and group", run)
     if not group and version != "v1":
         run.require_fields("an APIService", service, ("group",), place)
     skips, has_bundle = value_of(service.get("insecureSkipTLSVerify")) is True, not is_empty(service.get("caBundle"))
@@ -245,6 +257,12 @@ KINDS = {
     "Binding": Kind(inside("target", "`target`", {"kind": _target_kind}, "name")),
     "Lease": Kind(spec("a Lease", _LEASE)),
     "Namespace": Kind(spec("a Namespace", {"finalizers": validate_finalizers}, _check_security_labels), LABEL_NAME),
-    "Node": Kind(fields("a Node", {"status": mapping(_NODE_STATUS)}, spec("a Node", {"taints": _taints}, _check_node))),
+    "Node": Kind(
+        fields(
+            "a Node",
+            {"status": mapping(_NODE_STATUS)},
+            spec("a Node", {"taints": _taints}, _check_node, _check_avoided_pods),
+        )
+    ),
     "RuntimeClass": Kind(fields("a RuntimeClass", _RUNTIME_CLASS, "handler")),
 }

@@ -18,11 +18,12 @@ from jobgen.check.admission.fields import (
     is_set,
     items,
     iter_items,
-    iter_texts,
+    iter_strings,
     mapping,
     one_of,
     spec,
     valid_text,
+    validate_fixed_name,
 )
 from jobgen.check.admission.names import DNS_LABEL_1035, DNS_SUBDOMAIN, is_dns_label_1035, is_dns_subdomain
 from jobgen.check.cel import available, mentions, networks, text_format
@@ -32,7 +33,7 @@ from jobgen.check.schema.cel_rules import find_errors_of_rule
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.validation.admissionregistration import validate_client, validate_review_versions
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
-from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.data import Node, type_of, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
 from jobgen.model.suggest import list_alternatives
@@ -148,6 +149,15 @@ def _validate_keywords(schema: Fields, place: _Place, run: Validation) -> None:
     _validate_map_type(schema, kind, run)
 
 
+def _validate_bounds(schema: Fields, run: Validation) -> None:
+    """Validate the bounds of an integer with a default, which Go reads as floats."""
+    bits = 32 if as_text(schema.get("format")) == "int32" else 64
+    for word in ("maximum", "minimum") if as_text(schema.get("type")) == "integer" else ():
+        bound = value_of(schema.get(word))
+        if type(bound) in (int, float) and not -(2 ** (bits - 1)) <= float(bound) < 2 ** (bits - 1):
+            run.report("out-of-range", f"`{word}` is `{bound}`, beyond the integers of {bits} bits", schema[word])
+
+
 def _validate_map_type(schema: Fields, kind: str, run: Validation) -> None:
     word = "x-kubernetes-map-type"
     if not is_set(schema.get(word)):
@@ -161,6 +171,8 @@ def _validate_map_type(schema: Fields, kind: str, run: Validation) -> None:
 
 def _validate_structure(schema: Fields, key: Node, run: Validation, *, is_root: bool = False) -> None:
     properties, extra, items = (schema.get(word) for word in ("properties", "additionalProperties", "items"))
+    if is_set(extra) and type_of(extra) is not bool and not isinstance(extra, dict):
+        run.report("wrong-type", "`additionalProperties` must be a schema or a boolean", extra)
     _validate_type(schema, key, run)
     if is_root or _is_true(schema, _EMBEDDED):
         _validate_meta_fields(as_mapping(properties), run, is_root=is_root)
@@ -278,7 +290,7 @@ def validate_list_keywords(schema: Fields, key: Node, run: Validation) -> None:
 
 
 def _validate_list_keys(schema: Fields, items: Fields, key: Node, run: Validation) -> None:
-    keys = list(iter_texts(schema.get(_LIST_KEYS)))
+    keys = list(iter_strings(schema.get(_LIST_KEYS)))
     if not keys:
         message = f"`{_LIST_TYPE}: map` requires `{_LIST_KEYS}`; list the keys of items"
         run.report("missing-field", message, schema[_LIST_TYPE])
@@ -318,6 +330,7 @@ def validate_defaults(schema: Fields, run: Validation) -> None:
             problems = check({"default": plain["default"]})
         except (*MALFORMED_DATA_ERRORS, BudgetExceededError):
             problems = []
+        _validate_bounds(schema, run)
         if problems:
             run.invalid(f"the default is not a valid value: {problems[0].message}", get_key(schema, "default"))
     for child in (*as_mapping(schema.get("properties")).values(), schema.get("items")):
@@ -456,17 +469,15 @@ def _check_names(crd: Fields, place: Node, run: Validation) -> None:
     found = [(as_text(names.get(field)), names.get(field), DNS_LABEL_1035) for field in ("plural", "singular")]
     found += [(as_text(names.get(field)).lower(), names.get(field), _KIND_HINT) for field in ("kind", "listKind")]
     for field in ("shortNames", "categories"):
-        found += [(name or " ", node, DNS_LABEL_1035) for name, node in iter_texts(names.get(field))]
+        found += [(name or " ", node, DNS_LABEL_1035) for name, node in iter_strings(names.get(field))]
     for name, node, hint in found:
         if name and not is_dns_label_1035(name):
             run.report("invalid-name", f"`{as_text(node)}` is not a valid name; {hint}", node)
     kind = as_text(names.get("kind"))
     if kind and kind == as_text(names.get("listKind")):
         run.invalid(f"`listKind` is `{kind}`, as `kind` is; write `{kind}List`", names["listKind"])
-    name, wanted = as_text(run.metadata.get("name")), f"{as_text(names.get('plural'))}.{as_text(crd.get('group'))}"
-    if name and name != wanted:
-        message = f"`{name}` is not the plural and the group of the resource; write `{wanted}`"
-        run.report("invalid-name", message, run.metadata["name"])
+    wanted = f"{as_text(names.get('plural'))}.{as_text(crd.get('group'))}"
+    validate_fixed_name(wanted, "the plural and the group of the resource", run)
 
 
 def _check_versions(crd: Fields, place: Node, run: Validation) -> None:

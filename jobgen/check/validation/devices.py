@@ -23,7 +23,7 @@ from jobgen.check.admission.fields import (
     is_empty,
     is_set,
     items,
-    iter_texts,
+    iter_strings,
     label_key,
     mapping,
     number,
@@ -209,7 +209,7 @@ def _check_references(devices: Fields, place: Node, run: Validation) -> None:
 
     def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         seen: set[str] = set()
-        for found, node in iter_texts(value):
+        for found, node in iter_strings(value):
             request, slash, alternative = found.partition("/")
             is_known = request in names and (not slash or alternative in names[request])
             if not is_known or not all(map(is_dns_label, found.split("/"))):
@@ -241,7 +241,7 @@ def _check_resource_claim(obj: Fields, place: Node, run: Validation) -> None:
 
 def _check_template_metadata(metadata: Fields, place: Node, run: Validation) -> None:
     for field, value in metadata.items():
-        if field not in ("annotations", "labels") and not is_empty(value):
+        if field not in ("annotations", "labels") and not is_empty(value) and value_of(value) != 0:
             run.invalid(f"`{field}` cannot be set in a template; Kubernetes names the claims after their pods", field)
 
 
@@ -372,7 +372,7 @@ def _validate_conditions(device: Fields, run: Validation) -> None:
     pair = ("bindingConditions", "bindingFailureConditions")
     seen: set[str] = set()
     for field in pair:
-        for found, node in iter_texts(device.get(field)) if len(as_list(device.get(field))) <= 4 else ():
+        for found, node in iter_strings(device.get(field)) if len(as_list(device.get(field))) <= 4 else ():
             if not is_label_key(found):
                 run.report("invalid-label", f"`{found}` is not a valid condition; {LABEL_KEY}", node)
             elif found in seen:

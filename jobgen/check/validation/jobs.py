@@ -293,7 +293,7 @@ def _validate_exit_codes(parent: str, codes: Fields, job: Fields, run: Validatio
 
 def _validate_success_policy(parent: str, policy: Fields, completions: int, run: Validation) -> None:
     rules, key = policy.get("rules"), get_key(policy, "rules")
-    if not rules:
+    if is_empty(rules):
         run.report_missing(f"`{parent}`", policy, "rules", parent)
     _validate_length(key, rules, _MAX_RULES, run)
     for rule, place in iter_items(key, rules):

@@ -15,7 +15,7 @@ from jobgen.check.admission.fields import (
     is_empty,
     is_set,
     items,
-    iter_texts,
+    iter_strings,
     mapping,
     one_of,
     path_segment,
@@ -188,7 +188,7 @@ def _check_block(block: Fields, place: Node, run: Validation) -> None:
     network = parse_cidr(cidr)
     if cidr and (fault := describe_cidr_fault(cidr, run.release)):
         run.report("invalid-host-name", fault, block["cidr"])
-    for found, node in iter_texts(block.get("except")) if network else ():
+    for found, node in iter_strings(block.get("except")) if network else ():
         excepted = parse_cidr(found)
         if fault := describe_cidr_fault(found, run.release):
             run.report("invalid-host-name", fault, node)
@@ -212,7 +212,7 @@ def _policy_rules(peers: str) -> Validator:
 def _validate_cidrs(key: str, value: Node, owner: Fields, run: Validation) -> None:
     """Validate one CIDR, or one of each IP family."""
     versions: list[int] = []
-    for found, node in iter_texts(value):
+    for found, node in iter_strings(value):
         network = parse_cidr(found)
         if fault := describe_cidr_fault(found, run.release, canonical=True):
             run.report("invalid-host-name", fault, node)

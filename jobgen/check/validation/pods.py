@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jobgen.check.admission import validate_pod_template
-from jobgen.check.admission.fields import is_set, iter_mappings
+from jobgen.check.admission.fields import iter_mappings
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.k8s.objects import Pod
-from jobgen.model.data import Node, TracedList, TracedMapping, TracedScalar
+from jobgen.model.data import Node
 from jobgen.model.finding import Problem
 
 _ENDING = ("Never", "OnFailure")
@@ -37,7 +37,7 @@ def validate_workload_pod(pod: Pod, release: Release = NEWEST_RELEASE) -> list[P
     obj = pod.manifest.object
     group, kind = _identify(obj)
     supported = _RESTART_POLICIES[group, kind]
-    template = as_mapping(_replace_null_items(pod.template))
+    template = as_mapping(pod.template)
     if pod.template is obj:
         injected: list[str] = []
         if pod.undeclared_volumes:
@@ -61,27 +61,12 @@ def validate_workload_pod(pod: Pod, release: Release = NEWEST_RELEASE) -> list[P
         template = {
             key: spec if key == "spec" and isinstance(value, dict) else value for key, value in template.items()
         }
-    return validate_pod_template(
+    problems = validate_pod_template(
         template, restart_policies=supported, added_volumes=claims, is_template=True, release=release
     )
+    # No pods are created from a PodTemplate, so nothing looks for its RuntimeClass.
+    return [one for one in problems if kind != "PodTemplate" or one.node != "overhead"]
 
 
 def _identify(obj: Mapping[str, Node]) -> tuple[str, str]:
     return as_text(obj.get("apiVersion")).rpartition("/")[0], as_text(obj.get("kind"))
-
-
-def _replace_null_items(node: Node) -> Node:
-    """Return data with empty mappings in place of null in lists, as Go decodes them; unchanged data is not copied."""
-    if isinstance(node, dict):
-        changed = {
-            key: new
-            for key, value in node.items()
-            if isinstance(value, (dict, list)) and (new := _replace_null_items(value)) is not value
-        }
-        return {key: changed.get(key, value) for key, value in node.items()} if changed else node
-    if not isinstance(node, list):
-        return node if is_set(node) else TracedMapping(node.location) if type(node) is TracedScalar else {}
-    items = [_replace_null_items(item) for item in node]
-    if all(new is item for new, item in zip(items, node, strict=True)):
-        return node
-    return TracedList(items, node.location, node.layer, node.overridden) if isinstance(node, TracedList) else items

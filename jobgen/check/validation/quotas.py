@@ -20,7 +20,7 @@ from jobgen.check.admission.fields import (
     is_set,
     items,
     iter_items,
-    iter_texts,
+    iter_strings,
     join_names,
     label_key,
     mapping,
@@ -215,7 +215,7 @@ def _validate_hard(key: str, value: Node, owner: Fields, run: Validation) -> Non
 
 def _check_scopes(quota: Fields, place: Node, run: Validation) -> None:
     hard = as_mapping(quota.get("hard"))
-    scopes, selected = list(iter_texts(quota.get("scopes"))), list[tuple[str, Node]]()
+    scopes, selected = list(iter_strings(quota.get("scopes"))), list[tuple[str, Node]]()
     for item, node in iter_items("matchExpressions", get_path(quota, "scopeSelector", "matchExpressions")):
         run.require_fields("a scope", item, ("scopeName", "operator"), node)
         scope = as_text(item.get("scopeName"))

@@ -21,7 +21,7 @@ from jobgen.check.admission.fields import (
     is_set,
     items,
     iter_items,
-    iter_texts,
+    iter_strings,
     mapping,
     number,
     one_of,
@@ -94,7 +94,7 @@ class _Service(NamedTuple):
 def _check_service(obj: Fields, place: Node, run: Validation) -> None:
     """Check a Service, with the defaults that the API server sets first."""
     spec = run.spec
-    cluster_ips = list(iter_texts(spec.get("clusterIPs")))
+    cluster_ips = list(iter_strings(spec.get("clusterIPs")))
     if not cluster_ips and as_text(spec.get("clusterIP")):
         cluster_ips = [(as_text(spec["clusterIP"]), spec["clusterIP"])]
     service = _Service(spec, as_text(spec.get("type")) or "ClusterIP", cluster_ips)
@@ -125,7 +125,7 @@ def _describe_endpoint_fault(found: str, release: Release) -> str:
 
 def _faults(describe_fault: Callable[[str, Release], str]) -> Validator:
     def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
-        for found, node in iter_texts(value):
+        for found, node in iter_strings(value):
             if fault := describe_fault(found, run.release):
                 run.report(_ADDRESS_RULE, fault, node)
 
@@ -240,7 +240,7 @@ def _validate_address_families(service: _Service, run: Validation) -> None:
     if len(families) == 2 and families[0][0] == families[1][0]:
         message = f"`clusterIPs` has two addresses of the family `{families[0][0]}`; write one of each family"
         run.invalid(message, families[1][1])
-    declared = [family for family, _ in iter_texts(spec.get("ipFamilies"))]
+    declared = [family for family, _ in iter_strings(spec.get("ipFamilies"))]
     for (family, node), expected in zip(families, declared, strict=False):
         if expected in _FAMILIES.values() and family != expected:
             message = f"the cluster IP is of the family `{family}`, but `ipFamilies` has `{expected}`"
@@ -330,7 +330,7 @@ def _check_slice(obj: Fields, place: Node, run: Validation) -> None:
             return
         if not as_list(endpoint.get("addresses")):
             run.report_missing("an endpoint", endpoint, "addresses", node)
-        for found, item in iter_texts(endpoint.get("addresses")):
+        for found, item in iter_strings(endpoint.get("addresses")):
             if fault := _describe_slice_fault(found, address_type, run.release):
                 run.report(_ADDRESS_RULE, fault, item)
 

@@ -15,7 +15,7 @@ from jobgen.check.admission.fields import (
     is_set,
     items,
     iter_items,
-    iter_texts,
+    iter_strings,
     list_set_keys,
     mapping,
     namespace_name,
@@ -221,7 +221,7 @@ def _validate_topologies(key: str, value: Node, owner: Fields, run: Validation) 
             elif label and label in topology:
                 message = f"the topology has the key `{label}` twice; delete one of them"
                 run.report("duplicate-item", message, item["key"])
-            topology[label] = frozenset(found for found, _ in iter_texts(item.get("values")))
+            topology[label] = frozenset(found for found, _ in iter_strings(item.get("values")))
         if not topology:
             run.report_missing("a topology", term, "matchLabelExpressions", place)
         elif topology in seen:

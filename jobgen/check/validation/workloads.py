@@ -34,7 +34,15 @@ from jobgen.check.admission.fields import (
     spec,
     valid_text,
 )
-from jobgen.check.admission.names import DNS_LABEL, LABEL_NAME, PATH_SEGMENT_NAME, is_dns_label
+from jobgen.check.admission.metadata import validate_annotation_keys, validate_finalizers, validate_labels
+from jobgen.check.admission.names import (
+    DNS_LABEL,
+    GENERATED_NAME,
+    LABEL_NAME,
+    PATH_SEGMENT_NAME,
+    SUBDOMAIN_NAME,
+    is_dns_label,
+)
 from jobgen.check.admission.scheduling import is_container_resource, validate_label_selector, validate_quantity
 from jobgen.check.admission.volumes import validate_claim_spec
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
@@ -218,6 +226,11 @@ def _integer_annotation(name: str, low: int | None = None) -> Check:
     return check
 
 
+_claim_metadata = mapping(
+    {"labels": validate_labels, "annotations": validate_annotation_keys, "finalizers": validate_finalizers}
+)
+
+
 def _check_claim(claim: Fields, place: Node, run: Validation) -> None:
     """Check the template of a claim, which is also a volume of the pods, by its name."""
     name = as_text(get_path(claim, "metadata", "name"))
@@ -226,6 +239,8 @@ def _check_claim(claim: Fields, place: Node, run: Validation) -> None:
     elif not is_dns_label(name):
         message = f"`{name}` is not a valid volume name; {DNS_LABEL}"
         run.report("invalid-volume-name", message, get_path(claim, "metadata", "name"))
+    # The controller copies the metadata to the claims.
+    _claim_metadata("metadata", claim.get("metadata"), claim, run)
     if run.release < (1, 34):
         return
     if is_set(claim.get("spec")):
@@ -442,7 +457,11 @@ KINDS = {
     "PodDisruptionBudget": Kind(spec("a PodDisruptionBudget", _BUDGET, _check_budget), PATH_SEGMENT_NAME),
     "PodTemplate": Kind(_require_template),
     "ReplicaSet": Kind(required_spec("`spec`", _REPLICAS, *_CHECKS)),
-    "ReplicationController": Kind(required_spec("`spec`", _REPLICAS, _check_template, _check_controller_selector)),
+    "ReplicationController": Kind(
+        required_spec("`spec`", _REPLICAS, _check_template, _check_controller_selector),
+        GENERATED_NAME,
+        older_name_format=((1, 35), SUBDOMAIN_NAME),
+    ),
     "StatefulSet": Kind(required_spec("`spec`", _STATEFUL_SET, *_CHECKS), LABEL_NAME),
     "HorizontalPodAutoscaler": Kind(
         required_spec("`spec`", _AUTOSCALER, require_set("`spec`", "maxReplicas", "scaleTargetRef"), _check_bounds)

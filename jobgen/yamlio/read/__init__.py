@@ -88,8 +88,12 @@ def _decode(content: bytes, file: str, findings: list[Finding]) -> str:
         findings.append(_error("file-too-large", message, Location(file)))
         return ""
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        findings.append(_error("invalid-encoding", "the file is `UTF-16`; save it as UTF-8", Location(file)))
-        return ""
+        text = content.decode("utf-16", "replace")
+        finding = _error("invalid-encoding", "the file is `UTF-16`; save it as UTF-8", Location(file))
+        # jobgen's own formats are UTF-8.
+        is_manifest = not any(part in text for part in ("\0", "\ufffd", "jobgen.dev/"))
+        findings.append(finding._replace(severity=Severity.WARNING) if is_manifest else finding)
+        return text if is_manifest else ""
     content = content.removeprefix(b"\xef\xbb\xbf")
     try:
         return content.decode("utf-8")
