@@ -1,0 +1,1 @@
+"""Programs that start the processes of a job, one module each."""
