@@ -49,6 +49,8 @@ class Program(NamedTuple):
     """Where its name was written."""
     is_certain: bool = True
     """False if a condition that is not known decides whether it starts."""
+    path: str = ""
+    """The path of a script, as it was written; empty for other programs."""
 
     def variable(self, name: str) -> Word | None:
         """Return the value of a variable; None if it is certainly not set."""
