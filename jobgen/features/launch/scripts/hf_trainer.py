@@ -88,7 +88,7 @@ def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
         if option.lower() not in _FSDP_OPTIONS:
             yield Fault(
                 options.words["fsdp"].node,
-                f"`{option}` is not an option of `--fsdp` (Trainer: `Unknown `fsdp` option: {option}`); use "
+                f"`{option}` is not an option of `--fsdp` (Trainer: `Unknown fsdp option: {option}`); use "
                 "`full_shard`, `shard_grad_op`, `hybrid_shard`, `offload` or `auto_wrap`",
             )
     config = read_deepspeed(program, options)

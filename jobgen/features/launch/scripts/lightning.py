@@ -21,8 +21,8 @@ _TABLE = (
     Invariant(
         "world devices nodes gpus",
         lambda world, devices, nodes, gpus: devices > gpus or devices * nodes == world,
-        "{devices} devices on {nodes} nodes are not the {world} processes that the launcher starts (Lightning: `You "
-        "set `devices={devices}` and `num_nodes={nodes}` in Lightning, but the product ({devices} * {nodes}) does not "
+        "`devices` x `num_nodes` is {devices} x {nodes}, and the launcher starts {world} processes (Lightning: `You "
+        "set devices={devices} and num_nodes={nodes} in Lightning, but the product ({devices} * {nodes}) does not "
         "match the world size ({world}).`); use the GPUs of a pod and the number of pods",
         "trainer.num_nodes trainer.devices",
     ),

@@ -84,8 +84,8 @@ _TABLE = (
     Invariant(
         "spread hosts",
         lambda spread, hosts: spread <= hosts,
-        f"{_WHERE} puts {{spread}} workers on nodes of their own (`STRICT_SPREAD`), and {{hosts}} nodes have room; write "
-        "`SPREAD`",
+        f"{_WHERE} puts {{spread}} workers on nodes of their own (`STRICT_SPREAD`), and {{hosts}} nodes have room; "
+        "write `SPREAD`",
     ),
     # Only the trainer of older releases has a CPU of its own.
     Invariant(

@@ -57,15 +57,15 @@ _GPUS = (
     Invariant(
         "used gpus nodes count",
         lambda used, gpus, nodes, count: nodes > count or used <= gpus,
-        "{used} ranks on {gpus} GPUs ({tp} tensor x {pp} pipeline x {dp} data parallel): {error}; use sizes with a "
-        "product of {gpus}",
+        "tensor x pipeline x data parallel size {tp} x {pp} x {dp} needs {used} GPUs, and there are {gpus} ({error}); "
+        "use sizes with a product of {gpus}",
         _AT,
     ),
     Invariant(
         "used gpus leaves",
         lambda used, gpus, leaves: not leaves or used >= gpus,
-        "{used} ranks ({tp} tensor x {pp} pipeline x {dp} data parallel) leave GPUs without a rank: there are {gpus}; "
-        "use sizes with a product of {gpus}, or fewer GPUs",
+        "tensor x pipeline x data parallel size {tp} x {pp} x {dp} uses {used} of {gpus} GPUs, and the others are "
+        "idle; use sizes with a product of {gpus}, or fewer GPUs",
         _AT,
         is_error=False,
     ),
@@ -214,8 +214,10 @@ def _check_server(server: Server, program: Program, pods: Pods) -> Iterator[Faul
     }
     error = _TOO_MANY[2 if server.is_sglang else 1 if server.is_ray else 0].format(**numbers)
     table = (row._replace(text=row.text.replace("{error}", error.replace("{", "{{"))) for row in _GPUS)
-    for fault in find_faults((*_NODES, *table, *_HEADS), numbers, options.words, program, pods):
-        yield fault._replace(related=compared_values(pods) if "GPU" in fault.message else fault.related)
+    faults = list(find_faults((*_NODES, *table, *_HEADS), numbers, options.words, program, pods))
+    is_error = any(fault.is_error for fault in faults)
+    # What is idle of a server that does not start is not worth a word.
+    yield from (fault._replace(related=compared_values(pods)) for fault in faults if fault.is_error or not is_error)
 
 
 def check_ray_service(manifest: Manifest) -> Iterator[Fault]:
