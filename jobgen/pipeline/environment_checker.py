@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jobgen.k8s.devices import DeviceCatalog, build_catalog, concerns_devices, may_concern_devices
 from jobgen.k8s.kinds import Definition, may_define_kinds, read_definition
-from jobgen.k8s.nodes import as_mapping
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.lazy_re import lazy_pattern
@@ -143,6 +143,7 @@ class EnvironmentChecker:
         self._folder_checkers: dict[str, Checker] = {}
         self._catalog: DeviceCatalog | None = None
         self._definitions: Callable[[str], tuple[Definition, ...]] | None = None
+        self._configs: dict[tuple[str, str, str], Mapping[str, str] | None] = {}
         self._has_read_others = False
         self.clean: set[bytes] = set()
         """Digests of built objects that have been checked, and with which nothing is wrong."""
@@ -158,7 +159,7 @@ class EnvironmentChecker:
             project, cluster = self.runner.project, self.runner.expander.environment.cluster
             off = project.severities.off
             rules = [rule for rule in all_rules() if rule.name not in off]
-            sources = self._read_catalog, self._find_definitions
+            sources = self._read_catalog, self._find_definitions, self._find_config
             self._checker = Checker(project.root, project.kinds, cluster, rules, self._policy_evaluator(), *sources)
         return self._checker
 
@@ -212,8 +213,43 @@ class EnvironmentChecker:
         self._catalog = complete_catalog(objects, runner.project, runner.expander.environment.cluster)
         return self._catalog
 
+    def _find_config(self, folder: str, namespace: str, name: str) -> Mapping[str, str] | None:
+        """The data of the nearest ConfigMap with a name; None if there is none, or there are several."""
+        self._has_read_others = True
+        key = (folder, namespace, name)
+        if key not in self._configs:
+            found = [(_measure_distance(folder, path), data) for path, data in self._list_configs(namespace, name)]
+            nearest = [data for distance, data in found if distance == min(found, key=lambda each: each[0])[0]]
+            self._configs[key] = nearest[0] if nearest and all(data == nearest[0] for data in nearest) else None
+        return self._configs[key]
+
+    def _list_configs(self, namespace: str, name: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """Yield the ConfigMaps with a name, each with its file; jobs write the hash of theirs into its name."""
+        from jobgen.rendering.read_jobs import read_jobs
+
+        runner, named = self.runner, list[FileEntry]()
+        start = name.rpartition("-")[0]
+        for entry in layout.find_jobs(runner.project.root) if self._entries is None else self._entries:
+            if entry.build is not None:
+                # What is in a name with a hash is the same in all builds.
+                objects = entry.build().objects if _HASHED.search(name) and entry.build.is_built else ()
+                yield from ((built.file, data) for built in objects if (data := _read_config(built.data, namespace, name)))
+            else:
+                content = read_file(entry).content
+                is_named = b"ConfigMap" in content and name.encode() in content
+                if is_named or (b"configs" in content and start and start.rpartition("-")[2].encode() in content):
+                    named.append(entry)
+        for job in read_jobs(named, runner.project.frameworks, []):
+            data = job.document.data
+            is_concerned = as_text(data.get("kind")) == "ConfigMap" or "configs" in as_mapping(data.get("spec"))
+            patches = runner.patches_for(job) if is_concerned else None
+            for made in runner.build_objects(job, patches, new_overlay_use()) if patches is not None else ():
+                if found := _read_config(made.object, namespace, name):
+                    yield job.file.path, found
+
     def forget_shared(self) -> None:
         """Forget what other files define."""
+        self._configs.clear()
         self._catalog = self._definitions = None
         self.clean.clear()
 
@@ -237,6 +273,26 @@ class EnvironmentChecker:
         kept = tuple(pair for pair in policies.policies if pair[0].name not in off)
         mutating = tuple(pair for pair in policies.mutating if pair[0].policy.name not in off)
         return PolicyEvaluator(policies._replace(policies=kept, mutating=mutating), facts)
+
+
+_HASHED = lazy_pattern(r"-[a-z0-9]{10}\Z")
+
+
+def _read_config(obj: Mapping[str, Node], namespace: str, name: str) -> Mapping[str, str] | None:
+    """Return the texts of a ConfigMap if it has a name."""
+    metadata = as_mapping(obj.get("metadata"))
+    spaces = {namespace, as_text(metadata.get("namespace"))} - {""}
+    if as_text(obj.get("kind")) != "ConfigMap" or as_text(metadata.get("name")) != name or len(spaces) > 1:
+        return None
+    return {str(key): as_text(value) for key, value in as_mapping(obj.get("data")).items()}
+
+
+def _measure_distance(folder: str, path: str) -> int:
+    """Return how many folders lie between a folder and a file."""
+    first, second = folder.split("/") if folder else [], path.split("/")[:-1]
+    shared = next((at for at, (one, other) in enumerate(zip(first, second, strict=False)) if one != other), None)
+    shared = min(len(first), len(second)) if shared is None else shared
+    return len(first) + len(second) - 2 * shared
 
 
 def complete_catalog(objects: Iterable[Mapping[str, Node]], project: ProjectConfig, cluster: Cluster) -> DeviceCatalog:

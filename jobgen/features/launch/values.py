@@ -6,32 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from jobgen.k8s.objects import Container
+from jobgen.k8s.shell_values import Word
 from jobgen.model.data import Node
 from jobgen.model.finding import FixStep
 
-
-class Word(NamedTuple):
-    """One argument as the program gets it, or the value of a variable."""
-
-    text: str | None
-    """None if it is not known."""
-    node: Node
-    """Where it was written."""
-    prefix: str = ""
-    """Of an unknown word, what is known of its start: `--rdzv-id=`."""
-    is_list: bool = False
-    """True if an unknown word can also be none or several, as `$ARGS` without quotes."""
-
-    @property
-    def number(self) -> int | None:
-        """The integer that it is, as `int()` of Python reads it; None if it is not known or not an integer."""
-        try:
-            return None if self.text is None or len(self.text) > _MAX_DIGITS else int(self.text)
-        except ValueError:
-            return None
-
-
-_MAX_DIGITS = 18
+__all__ = ["Fault", "Pods", "Program", "Word", "World"]
 
 
 class Program(NamedTuple):
@@ -50,7 +29,7 @@ class Program(NamedTuple):
     is_certain: bool = True
     """False if a condition that is not known decides whether it starts."""
     path: str = ""
-    """The path of a script, as it was written; empty for other programs."""
+    """The program, script or module as it was written."""
 
     def variable(self, name: str) -> Word | None:
         """Return the value of a variable; None if it is certainly not set."""
