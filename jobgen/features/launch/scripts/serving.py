@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from jobgen.features.launch.arguments import Arguments, Invariant, Number, compared_values, find_faults, read_arguments
-from jobgen.features.launch.config_files import parse_config, read_config
+from jobgen.features.launch.config_files import as_number, parse_config, read_config
 from jobgen.features.launch.scripts.ray_train import list_ray_nodes
 from jobgen.features.launch.sizes import Model, find_model
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
@@ -128,7 +128,7 @@ def _with_config(program: Program, options: Arguments) -> Arguments:
     words = {
         name.replace("-", "_"): Word(str(value), node)
         for name, value in config.items()
-        if isinstance(value, str | int | float)
+        if isinstance(value, str | float) or as_number(value) is not None
     }
     return options._replace(words=words | dict(options.words))
 
@@ -235,8 +235,8 @@ def check_ray_service(manifest: Manifest) -> Iterator[Fault]:
 
 def _check_llm(item: Mapping[str, Any], gpus: int, node: Any) -> Iterator[Fault]:
     engine, source = as_mapping(item.get("engine_kwargs")), as_mapping(item.get("model_loading_config"))
-    tp, pp = engine.get("tensor_parallel_size", 1), engine.get("pipeline_parallel_size", 1)
-    if not isinstance(tp, int) or not isinstance(pp, int) or tp < 1 or pp < 1:
+    tp, pp = (as_number(engine.get(f"{name}_parallel_size", 1)) for name in ("tensor", "pipeline"))
+    if tp is None or pp is None or tp < 1 or pp < 1:
         return
     model: Model | None = find_model(as_text(source.get("model_source", source.get("model_id"))))
     if model and model.heads % tp:

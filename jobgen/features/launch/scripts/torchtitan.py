@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import prod
 
 from jobgen.features.launch.arguments import Arguments, Invariant, Number, find_faults, read_arguments
-from jobgen.features.launch.config_files import get_value, read_config
+from jobgen.features.launch.config_files import as_number, get_value, read_config
 from jobgen.features.launch.values import Fault, Pods, Program, World
 
 _DEGREES = {
@@ -61,7 +61,7 @@ _TABLE = (
     ),
     Invariant(
         "world all ep region",
-        lambda world, total, ep, region: total != world or region % ep == 0,
+        lambda world, total, ep, region: total != world or ep < 1 or region % ep == 0,
         "`--parallelism.expert_parallel_degree` {ep} does not divide the {region} ranks that shard the experts "
         "(torchtitan: `expert_parallel_degree ({ep}) must divide dp_shard * cp * tp ({region})`); use a divisor of "
         "{region}",
@@ -95,7 +95,7 @@ def _read_degrees(program: Program, options: Arguments, world: World) -> dict[st
     degrees: dict[str, int | None] = {}
     for short, long in _DEGREES.items():
         written = get_value(config, f"parallelism.{long}")
-        default = written if isinstance(written, int) else known[short] if known and written is None else None
+        default = known[short] if known and written is None else as_number(written)
         degrees[short] = options.number(f"parallelism.{long}", default)
     shard, size = degrees["shard"], world.size
     others = [degrees[short] for short in ("replicate", "cp", "tp", "pp")]
