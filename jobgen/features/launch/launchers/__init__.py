@@ -1,1 +1,9 @@
-"""Programs that start the processes of a job, one module each."""
+"""Programs that start the processes of a job, one module each.
+
+A module has the `NAMES` of its programs, `SIGNS` by which a command line with one of them is found, and `judge`, which
+returns what is wrong, the world of the script, and the scripts that it starts.
+"""
+
+from jobgen.features.launch.launchers import torchrun
+
+LAUNCHERS = (torchrun,)

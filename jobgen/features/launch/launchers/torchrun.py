@@ -1,0 +1,279 @@
+"""torchrun, `torch.distributed.run` and `torch.distributed.launch`: nodes, processes and where they meet.
+
+Every option has a variable `PET_<NAME>`, which counts if the option is not given. Source: torch 2.13,
+torch/distributed/run.py and argparse_util.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jobgen.features.launch.devices import count_visible
+from jobgen.features.launch.options import Options, make_syntax, read_options
+from jobgen.features.launch.read_job import start_words
+from jobgen.features.launch.values import Fault, Pods, Program, Word, World
+from jobgen.k8s.nodes import get_path
+from jobgen.model.data import Node
+from jobgen.model.finding import FixStep, pluralize
+
+NAMES = frozenset(("torchrun", "torch.distributed.run", "torch.distributed.launch", "torchrun-hpu"))
+SIGNS = r"torchrun|torch\.distributed"
+SYNTAX = make_syntax(
+    """nnodes nproc_per_node rdzv_backend rdzv_endpoint rdzv_id rdzv_conf max_restarts monitor_interval start_method
+    event_log_handler role log_dir redirects|r tee|t local_ranks_filter logs_specs node_rank master_addr master_port
+    local_addr numa_binding signals_to_handle shutdown_timeout duplicate_stdout_filters duplicate_stderr_filters""",
+    "standalone module|m no_python run_path use_env virtual_local_rank",
+    stops=True,
+)
+_WORDS = frozenset(("auto", "gpu", "cpu", "xpu"))
+_LOCAL = frozenset(("localhost", "127.0.0.1", "::1", "[::1]"))
+# Kinds whose operator makes one job of all pods; the pods of others can be meant to work alone.
+JOINED = frozenset(("PyTorchJob", "PyTorchTrainingJob", "TrainJob"))
+_FIELDS = (
+    ("nprocPerNode",),
+    ("elasticPolicy", "nProcPerNode"),
+    ("torchrunConfig", "procPerNode"),
+    ("trainer", "numProcPerNode"),
+)
+NODES_RULE, PROCESSES_RULE = "nnodes-mismatch", "nproc-gpu-mismatch"
+
+
+class Torchrun(NamedTuple):
+    """What torchrun makes of its options and variables; None where it is not known."""
+
+    program: Program
+    options: Options
+    least: int | None
+    most: int | None
+    processes: int | None
+
+    def find(self, name: str, default: str = "") -> Word:
+        """Return the value of an option: the option's own, or that of its variable."""
+        return find_setting(self.program, self.options, name, default)
+
+    @property
+    def world(self) -> World:
+        """The processes that it starts on its nodes."""
+        nodes = self.least if self.least == self.most else None
+        size = None if nodes is None or self.processes is None else nodes * self.processes
+        return World(nodes, self.processes, size)
+
+
+def find_setting(program: Program, options: Options, name: str, default: str = "") -> Word:
+    """Return the value of an option of torchrun, of its variable, or its default, with where it was written."""
+    given = options.values.get(name)
+    if given is not None:
+        return given
+    if not options.is_certain:
+        return Word(None, program.node)
+    variable = program.variable(f"PET_{name.upper()}")
+    if variable is None:
+        return Word(default, program.node)
+    return variable if variable.node is not None else variable._replace(node=program.node)
+
+
+def read(program: Program, pods: Pods) -> Torchrun:
+    """Read the options and variables."""
+    options = read_options(program.words, SYNTAX)
+    if options.unknown is not None:
+        options = options._replace(is_certain=False)
+    nodes = parse_nodes(find_setting(program, options, "nnodes", "1:1").text)
+    processes = count_processes(find_setting(program, options, "nproc_per_node", "1"), program, pods)
+    return Torchrun(program, options, *(nodes or (None, None)), processes)
+
+
+def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Program, ...]]:
+    """Return what fails, the world of the script, and the script with the world that the pods give."""
+    run = read(program, pods)
+    faults = list(check_values(run, pods)) or [*check_nodes(run, pods), *check_processes(run, pods)]
+    world = run.world
+    if pods.count is not None and pods.kind in JOINED and world.processes is not None:
+        world = World(pods.count, world.processes, pods.count * world.processes)
+    return faults, world, list_scripts(run)
+
+
+def list_scripts(run: Torchrun) -> tuple[Program, ...]:
+    """Return the script that it starts."""
+    words = run.options.rest
+    if not words or run.options.unknown is not None:
+        return ()
+    flags = run.options.values
+    if "no_python" in flags:
+        return start_words(run.program, words)
+    start = (Word("python", words[0].node), *((Word("-m", None),) if "module" in flags else ()))
+    return start_words(run.program, (*start, *words))
+
+
+def parse_nodes(text: str | None) -> tuple[int, int] | None:
+    """Return the least and the greatest number of nodes; None if they are not known, or no numbers."""
+    bounds = [Word(each, None).number for each in (text or "").split(":")]
+    if text is None or None in bounds or not 1 <= len(bounds) <= 2:
+        return None
+    return bounds[0], bounds[-1]  # type: ignore[return-value]
+
+
+def count_processes(value: Word, program: Program, pods: Pods) -> int | None:
+    """Return the number of processes of each node; None if it is not known."""
+    if value.text in ("auto", "gpu"):
+        return count_visible(program, pods) or None
+    return value.number
+
+
+def check_values(run: Torchrun, pods: Pods) -> Iterator[Fault]:
+    """Find values that torchrun refuses."""
+    nodes = run.find("nnodes", "1:1")
+    if nodes.text is not None:
+        least, most = run.least, run.most
+        if nodes.text.count(":") > 1:
+            error = f'nnodes={nodes.text} is not in "MIN:MAX" format'
+            yield Fault(
+                nodes.node, f"`{nodes.text}` is not a number of nodes (torchrun: `{error}`); write `{pods.count or 2}`"
+            )
+        elif least is None or most is None:
+            yield Fault(nodes.node, _describe_bad_number("nnodes", nodes.text))
+        elif not 0 < least <= most:
+            error = f"min_nodes must be > 0 and <= max_nodes, got min_nodes={least}, max_nodes={most}"
+            yield Fault(nodes.node, f"`{nodes.text}` is not a number of nodes (torchrun: `{error}`)")
+    processes = run.find("nproc_per_node", "1")
+    if processes.text == pods.processes and "nproc_per_node" not in run.options.values and processes.text != "gpu":
+        # `unknown-nproc-per-node` reports the field.
+        return
+    if processes.text is None or processes.text in _WORDS - {"gpu"}:
+        return
+    if processes.text == "gpu":
+        if pods.gpus == 0:
+            message = "`gpu` processes for each pod, but a pod has no GPU (torchrun: `Cuda is not available.`)"
+            yield Fault(processes.node, f"{message}; request GPUs, or write a number", rule=PROCESSES_RULE)
+    elif processes.number is None:
+        error = f"Unsupported nproc_per_node value: {processes.text}"
+        if processes.text.strip() and "$" not in processes.text:
+            yield Fault(
+                processes.node, f"`{processes.text}` is not a number of processes (torchrun: `{error}`); write `gpu`"
+            )
+        else:
+            yield Fault(processes.node, _describe_bad_number("nproc-per-node", processes.text))
+
+
+def _describe_bad_number(option: str, text: str) -> str:
+    message = (
+        f"`{text}` is not a number for `--{option}` (torchrun: `invalid literal for int() with base 10: '{text}'`)"
+    )
+    if not text:
+        return f"`--{option}` gets an empty value; the variable is not set"
+    name = text.lstrip("${(").rstrip("})")
+    advice = f"write `$({name})`, which Kubernetes replaces" if text.startswith("$") else "write an integer"
+    return f"{message}; {advice}"
+
+
+def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
+    """Compare the number of nodes with the pods, and look at where they meet."""
+    count, least, most = pods.count, run.least, run.most
+    if count is None or least is None or most is None:
+        return
+    value = run.find("nnodes", "1:1")
+    related = tuple((node, "") for node in pods.counts)
+    shown, has = f"`{value.text}` nodes", f"the job has {pluralize(count, 'pod')}"
+    given = run.options.values.get("nnodes")
+    advice, fix = _advise(run, pods)
+    # Pods that can be added later, or a first pod alone, are no certain failure.
+    is_error = pods.elastic is None
+    if given is None and pods.elastic is not None and run.program.variable("PET_NNODES") is not None:
+        # `elastic-bounds` compares the policy with the pods.
+        return
+    if least > count:
+        message = f"torchrun waits for {shown}, but {has}, so it fails after a timeout"
+        yield Fault(value.node, f"{message}; {advice}", is_error, fix, related, NODES_RULE)
+    elif most < count and (pods.kind in JOINED or most > 1):
+        if most == 1:
+            source = "" if given else " by default"
+            message = f"torchrun forms a job of {shown.replace('1:1', '1').replace('nodes', 'node')}{source}, but {has}: each pod trains alone, or waits"
+            yield Fault(value.node, f"{message}; {advice}", False, fix, related, NODES_RULE)
+        else:
+            message = f"torchrun forms a job of {shown}, but {has}, so {count - most} of them take no part and fail"
+            yield Fault(value.node, f"{message}; {advice}", is_error, fix, related, NODES_RULE)
+    else:
+        yield from _check_meeting(run, pods, count, least)
+
+
+def _advise(run: Torchrun, pods: Pods) -> tuple[str, tuple[FixStep, ...]]:
+    given = run.options.values.get("nnodes")
+    if pods.kind not in JOINED:
+        return f"use {pods.count}", ()
+    if given is None:
+        return f"leave `PET_NNODES` to the operator, which sets it to {pods.count}", ()
+    whole = f"--nnodes={given.text}"
+    steps = (FixStep("set", given.node, f"--nnodes={pods.count}"),) if _is_text(given.node, whole) else ()
+    return "remove `--nnodes`, because the operator sets `PET_NNODES`", steps
+
+
+def _is_text(node: Node, text: str) -> bool:
+    from jobgen.model.data import value_of
+
+    return value_of(node) == text
+
+
+def _check_meeting(run: Torchrun, pods: Pods, count: int, least: int) -> Iterator[Fault]:
+    if count < 2 or pods.kind not in JOINED and least < 2:
+        return
+    standalone = run.options.values.get("standalone")
+    variable = run.program.variable("PET_STANDALONE") if standalone is None else None
+    related = tuple((node, "") for node in pods.counts)
+    if standalone is not None or (variable is not None and variable.text is not None):
+        node = (standalone or variable or Word("", None)).node
+        message = f"`--standalone` makes each of the {count} pods meet itself, so that they do not form one job"
+        yield Fault(
+            node if node is not None else run.program.node, f"{message}; remove it", False, (), related, NODES_RULE
+        )
+        return
+    backend, endpoint = run.find("rdzv_backend", "static"), run.find("rdzv_endpoint")
+    master = run.find("master_addr", "127.0.0.1")
+    if backend.text is None or endpoint.text is None:
+        return
+    place = endpoint
+    if backend.text == "static" and not endpoint.text:
+        place = master
+    if place.text is None:
+        return
+    host = place.text.rpartition(":")[0] if place is endpoint and ":" in place.text else place.text
+    if host in _LOCAL or (backend.text != "static" and not place.text):
+        shown = f"`{place.text}`" if place.text else "no endpoint"
+        advice = "use the address of the first pod"
+        if pods.kind in JOINED:
+            advice = "use `$(MASTER_ADDR)`" if pods.kind == "PyTorchJob" else "use `$(PET_MASTER_ADDR)`"
+        message = f"the {count} pods meet at {shown}, which is each pod itself, so that torchrun waits until it fails"
+        yield Fault(place.node, f"{message}; {advice}", True, (), related, NODES_RULE)
+
+
+def check_processes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
+    """Compare the processes of a pod with its GPUs."""
+    value = run.find("nproc_per_node", "1")
+    if value.number is not None:
+        node = value.node
+        if "nproc_per_node" not in run.options.values:
+            node = next(
+                (found for path in _FIELDS if (found := get_path(pods.container.pod.manifest.spec, *path)) is not None),
+                node,
+            )
+        yield from compare_processes(Word(value.text, node), run.program, pods)
+
+
+def compare_processes(value: Word, program: Program, pods: Pods, noun: str = "process") -> Iterator[Fault]:
+    """Compare a number of processes of each pod with the GPUs that they see."""
+    gpus, count = count_visible(program, pods), value.number
+    if not gpus or count is None or count == gpus or count < 1:
+        return
+    related = ((pods.container.device_node, ""),)
+    has = f"a pod has {pluralize(gpus, 'GPU')}" if gpus == pods.gpus else f"they see {pluralize(gpus, 'GPU')}"
+    shown = f"{count} {noun if count == 1 else noun + 'es'} per pod"
+    if count > gpus:
+        message = f"{shown}, but {has}: `CUDA error: invalid device ordinal`; use {gpus}"
+        yield Fault(value.node, message, _names_nccl(program), (), related, PROCESSES_RULE)
+    else:
+        message = f"{shown} leave{'s' * (count == 1)} GPUs idle: {has}; use {gpus}"
+        yield Fault(value.node, message, False, (), related, PROCESSES_RULE)
+
+
+def _names_nccl(program: Program) -> bool:
+    """Return True if an argument, or the value of an option, is `nccl`: NCCL refuses two processes on one GPU."""
+    return any((word.text or "").rpartition("=")[2] == "nccl" for word in program.words)
