@@ -7,7 +7,7 @@ import pytest
 from jobgen import lint
 
 MEGATRON = (
-    "pretrain_gpt.py --num-layers 32 --hidden-size 4096 --num-attention-heads 32 --seq-length 4096 --bf16 "
+    "pretrain_gpt.py --num-layers 48 --hidden-size 6144 --num-attention-heads 48 --seq-length 4096 --bf16 "
     "--max-position-embeddings 4096 --micro-batch-size 1 --use-distributed-optimizer"
 )
 TITAN = "-m torchtitan.train --module llama3 --config"
@@ -36,7 +36,7 @@ SCRIPTS = [
         "virtual stages of 5",
     ),
     (f"{MEGATRON} --pipeline-model-parallel-size 2 --num-virtual-stages-per-pipeline-rank 2", {}, ""),
-    (f"{MEGATRON} --context-parallel-size 16 --seq-length 4100", {}, "twice the context parallel size"),
+    (f"{MEGATRON} --context-parallel-size 16 --seq-length 4080", {}, "twice the context parallel size"),
     (
         f"{MEGATRON} --group-query-attention --num-query-groups 3 --tensor-model-parallel-size 2",
         {},
@@ -45,16 +45,16 @@ SCRIPTS = [
     (f"{MEGATRON} --overlap-param-gather", {}, "Must use --overlap-param-gather with --overlap-grad-reduce"),
     (f"{MEGATRON} --tensor-model-parallel-size 0", {}, ""),
     (f"{TITAN} llama3_8b --parallelism.tensor_parallel_degree 8", {}, ""),
-    (f"{TITAN} llama3_8b --parallelism.tensor_parallel_degree=3", {}, "do not divide the 16 processes"),
+    (f"{TITAN} llama3_8b --parallelism.tensor_parallel_degree=3", {}, "does not divide the 16 processes"),
     (f"{TITAN} llama3_8b --parallelism.data_parallel_shard_degree 8", {}, "!= WORLD_SIZE(16)"),
     (f"{TITAN} mine --parallelism.data_parallel_shard_degree 8", {}, ""),
-    (f"{TITAN} mine --parallelism.data_parallel_shard_degree 32", {}, "do not divide"),
+    (f"{TITAN} mine --parallelism.data_parallel_shard_degree 32", {}, "does not divide"),
     (f"{TITAN} llama3_8b --parallelism.expert_parallel_degree 3", {}, "expert_parallel_degree (3) must divide"),
     (f"{TITAN} llama3_8b --parallelism.tensor_parallel_degree 0", {}, "Parallelism degree should be >= 1"),
     (
         "train.py --job.config_file /f/t.toml --parallelism.tensor_parallel_degree 2",
         {"t.toml": "[parallelism]\npipeline_parallel_degree = 3\n"},
-        "do not divide",
+        "does not divide",
     ),
     (
         "train.py --deepspeed_config /f/ds.json",
@@ -133,7 +133,7 @@ CALLS = [
     ("Job", JAX.format('"other-0.svc:1", num_processes=4, process_id=0'), ""),
     ("Job", JAX.format('"job-0.svc:1", 2, process_id=2'), "process_id=2, num_processes=2"),
     ("Job", JAX.format('"job-0.svc:1", num_processes=count(), process_id=0'), ""),
-    ("Job", f"import jax\nif jax:\n  {JAX.format('num_processes=4, process_id=0')}", ""),
+    ("Job", "import jax\nif jax.device_count():\n    jax.distributed.initialize('job-0.svc:1', 4, 0)\n", ""),
     ("Job", "import jax\nN = 4\njax.distributed.initialize('job-0.svc:1', N, 0)\n", "starts 2 processes"),
     ("Job", "from jax import distributed as d\nd.initialize('job-0.svc:1', 0x" + "f" * 9000 + ", 0)\n", ""),
     ("Job", "(" * 5000 + "jax.distributed.initialize", ""),
@@ -310,6 +310,7 @@ def findings(tmp_path_factory):
 @pytest.mark.parametrize("number", range(len(CASES)), ids=[case[0] for case in CASES])
 def test_reports_what_the_framework_refuses(number, findings):
     part = CASES[number][3]
-    messages = findings.get(number, [])
+    # The templates of two roles have the same fault.
+    messages = set(findings.get(number, []))
 
     assert [part in message for message in messages] == ([True] if part else [])

@@ -48,8 +48,8 @@ _TABLE = (
     Invariant(
         "world given least",
         lambda world, given, least: least < 1 or world % given == 0,
-        "the degrees of parallelism {product} = {given} do not divide the {world} processes of this job (torchtitan: "
-        "`Invalid parallel dims: … != WORLD_SIZE({world})`); use degrees whose product divides {world}",
+        "the product of the degrees of parallelism is {given}, which does not divide the {world} processes of this job "
+        "(torchtitan: `Invalid parallel dims: … != WORLD_SIZE({world})`); use degrees whose product divides {world}",
         _AT,
     ),
     Invariant(
@@ -79,10 +79,7 @@ def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
         return
     options = read_arguments(program.words)
     numbers = _read_degrees(program, options, world)
-    given = [(name, numbers[name]) for name in ("replicate", "shard", "cp", "tp", "pp")]
-    text = " x ".join(str(degree) for _, degree in given if degree not in (None, -1, 1)) or "1"
-    table = (row._replace(text=row.text.replace("{product}", text)) for row in _TABLE)
-    yield from find_faults(table, numbers, options.words, program, pods)
+    yield from find_faults(_TABLE, numbers, options.words, program, pods)
 
 
 def _read_degrees(program: Program, options: Arguments, world: World) -> dict[str, Number]:
