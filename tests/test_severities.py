@@ -42,7 +42,7 @@ CONSEQUENCES = {
     "never-starts": """command-in-one-string gpu-share-range inadmissible-job malformed-image memory-too-small
         min-available-too-high never-starts pod-name-collision queue-quota-exceeded unknown-queue""",
     "never-ends": "never-completes",
-    "fails": "elastic-bounds nnodes-mismatch unknown-nproc-per-node",
+    "fails": "elastic-bounds model-too-large nnodes-mismatch unknown-nproc-per-node",
     "loses-work": "ttl-reruns-job",
     "forbidden": """foreign-namespace foreign-priority-class foreign-queue foreign-service-account
         foreign-team-label foreign-volume kind-not-allowed platform-not-allowed sweep-too-large team-budget-exceeded

@@ -72,13 +72,8 @@ def read_arguments(words: Sequence[Word], flags: Collection[str] = ()) -> Argume
 
 
 def _is_option(text: str) -> bool:
-    return (
-        len(text) > 1
-        and text[0] == "-"
-        and not text[1].isdigit()
-        and text[1] != "."
-        and " " not in text.split("=", maxsplit=1)[0]
-    )
+    # `-1` and `-.5` are numbers, and a text with spaces is a value.
+    return text[:1] == "-" and text[1:2] not in tuple("0123456789.") and " " not in text.partition("=")[0]
 
 
 class Invariant(NamedTuple):

@@ -35,3 +35,11 @@ def get_value(config: Mapping[str, Any] | None, path: str) -> Any:
     for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None
     return value
+
+
+_MAX_NUMBER = 10**15
+
+
+def as_number(value: Any) -> int | None:
+    """Return an integer or boolean as a number; None for everything else, and for what nobody means."""
+    return int(value) if isinstance(value, int) and abs(value) < _MAX_NUMBER else None

@@ -63,7 +63,6 @@ def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
                 f"the model cannot fit: {bound.text} = {_show(bound.bytes)} on each GPU, and a GPU of "
                 f"`{pods.product}` has at most {_show(memory)}; use more GPUs, or GPUs with more memory",
                 related=compared_values(pods),
-                rule="model-too-large",
             )
 
 

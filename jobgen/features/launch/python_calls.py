@@ -155,7 +155,9 @@ def _evaluate(node: ast.expr, constants: Mapping[str, Any], program: Program) ->
         value = ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError):
         return None
-    return value if isinstance(value, str | int | float | bool | dict | list | tuple) else None
+    if isinstance(value, int):
+        return value if abs(value) < 10**15 else None
+    return value if isinstance(value, str | float | dict | list | tuple) else None
 
 
 def _read_variable(name: Any, default: Any, program: Program) -> Any:

@@ -13,7 +13,7 @@ from jobgen.k8s.devices import is_device_share
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.k8s.shell import expand_references, run_command
-from jobgen.k8s.shell_values import Call, Files, to_word
+from jobgen.k8s.shell_values import Call, to_word
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import to_milli

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobgen.features.launch.arguments import Invariant, Number, find_faults, read_arguments
-from jobgen.features.launch.config_files import get_value, read_config
+from jobgen.features.launch.config_files import as_number, get_value, read_config
 from jobgen.features.launch.values import Fault, Pods, Program, World
 
 _KEYS = {
@@ -93,15 +93,15 @@ def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
 
 def read_numbers(config: Mapping[str, Any], size: int | None) -> dict[str, Number]:
     """Return the numbers of the tables by name; DeepSpeed computes the batch sizes that are not given."""
-    numbers: dict[str, Number] = {name: _to_number(get_value(config, path)) for name, path in _KEYS.items()}
+    numbers: dict[str, Number] = {name: as_number(get_value(config, path)) for name, path in _KEYS.items()}
     if numbers["bf16"] is None:
-        numbers["bf16"] = _to_number(get_value(config, "bfloat16.enabled"))
+        numbers["bf16"] = as_number(get_value(config, "bfloat16.enabled"))
     given = [get_value(config, _KEYS[name]) for name in ("train", "micro", "steps")]
     if any(name in config for name in _OTHER_BATCHES) or any(
-        value is not None and _to_number(value) is None for value in given
+        value is not None and as_number(value) is None for value in given
     ):
         return numbers | dict.fromkeys(("train", "micro", "steps", "has_batch", "world"))
-    train, micro, steps = map(_to_number, given)
+    train, micro, steps = map(as_number, given)
     numbers["world"] = size
     numbers["has_batch"] = train is not None or micro is not None
     if size is not None and train is not None:
@@ -111,7 +111,3 @@ def read_numbers(config: Mapping[str, Any], size: int | None) -> dict[str, Numbe
         elif steps is None:
             steps = train // micro // size if micro else None
     return numbers | {"train": train, "micro": micro, "steps": steps}
-
-
-def _to_number(value: Any) -> int | None:
-    return value if isinstance(value, int) else None

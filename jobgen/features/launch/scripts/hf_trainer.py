@@ -13,7 +13,7 @@ from jobgen.features.launch.arguments import (
     find_faults,
     read_arguments,
 )
-from jobgen.features.launch.config_files import get_value, parse_config, read_config
+from jobgen.features.launch.config_files import as_number, get_value, parse_config, read_config
 from jobgen.features.launch.scripts import deepspeed_config
 from jobgen.features.launch.values import Fault, Pods, Program, World
 
@@ -88,7 +88,7 @@ def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
         if option.lower() not in _FSDP_OPTIONS:
             yield Fault(
                 options.words["fsdp"].node,
-                f"`{option}` is not an option of `--fsdp` (Trainer: `Unknown `fsdp` option: {option}`); use "
+                f"`{option}` is not an option of `--fsdp` (Trainer: `Unknown fsdp option: {option}`); use "
                 "`full_shard`, `shard_grad_op`, `hybrid_shard`, `offload` or `auto_wrap`",
             )
     config = read_deepspeed(program, options)
@@ -135,12 +135,12 @@ def _find_mismatches(
     for key, name, default in _MATCHES:
         given = get_value(config, key)
         expected = _to_float(options.text(name, str(default)))
-        if isinstance(given, int | float) and expected is not None and given != expected:
+        if isinstance(given, int | float) and abs(given) < 10**15 and expected is not None and given != expected:
             yield key, given, name, expected
     batch = options.number("per_device_train_batch_size", 8)
     steps = options.number("gradient_accumulation_steps", 1)
     given = get_value(config, "train_batch_size")
-    if world.size and batch is not None and steps is not None and isinstance(given, int):
+    if world.size and batch is not None and steps is not None and as_number(given) is not None:
         expected = world.size * batch * steps
         if given != expected:
             yield "train_batch_size", given, "", expected

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from jobgen.features.launch.arguments import Invariant, compared_values, find_faults, read_arguments
-from jobgen.features.launch.config_files import get_value, read_config
+from jobgen.features.launch.config_files import as_number, get_value, read_config
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
 
 _AT = "trainer.devices trainer.num_nodes"
@@ -21,8 +21,8 @@ _TABLE = (
     Invariant(
         "world devices nodes gpus",
         lambda world, devices, nodes, gpus: devices > gpus or devices * nodes == world,
-        "{devices} devices on {nodes} nodes are not the {world} processes that the launcher starts (Lightning: `You "
-        "set `devices={devices}` and `num_nodes={nodes}` in Lightning, but the product ({devices} * {nodes}) does not "
+        "`devices` x `num_nodes` is {devices} x {nodes}, and the launcher starts {world} processes (Lightning: `You "
+        "set devices={devices} and num_nodes={nodes} in Lightning, but the product ({devices} * {nodes}) does not "
         "match the world size ({world}).`); use the GPUs of a pod and the number of pods",
         "trainer.num_nodes trainer.devices",
     ),
@@ -99,7 +99,7 @@ def _read_trainer(program: Program) -> tuple[dict[str, Any], Mapping[str, Word]]
 
 def _to_int(value: Any) -> int | None:
     try:
-        return int(value) if isinstance(value, int | str) and len(str(value)) < 10 else None
+        return as_number(int(value) if isinstance(value, str) and len(value) < 10 else value)
     except ValueError:
         return None
 

@@ -133,9 +133,9 @@ _MODEL = (
     Invariant(
         "virtual_layers pp per_virtual",
         lambda layers, pp, each: layers % pp == 0 and each > 0 and layers // pp % each == 0,
-        "the {virtual_layers} layers on {pp} pipeline stages cannot be divided into virtual stages of {per_virtual} "
-        "layers (Megatron-LM: `number of layers per pipeline stage must be divisible number of layers per virtual "
-        "pipeline stage`); use a number that divides the layers of a stage",
+        "{virtual_layers} layers on a pipeline of size {pp} cannot be divided into virtual stages of {per_virtual} "
+        "(Megatron-LM: `number of layers per pipeline stage must be divisible number of layers per virtual pipeline "
+        "stage`); use a number that divides the layers of a stage",
         "num_layers_per_virtual_pipeline_stage",
     ),
     Invariant(
@@ -178,7 +178,7 @@ _MODEL = (
         "seq cp",
         lambda seq, cp: cp < 2 or seq % (2 * cp) == 0,
         "`--seq-length {seq}` is not a multiple of twice the context parallel size {cp} (Megatron-LM: `seq-length "
-        "should be a multiple of 2 * context-parallel-size if context-parallel-size > 1.`)",
+        "should be a multiple of 2 * context-parallel-size if context-parallel-size > 1.`); use a multiple",
         "seq_length",
     ),
     Invariant(

@@ -19,6 +19,9 @@ _NAMES = ("ray.train.ScalingConfig", "ray.air.config.ScalingConfig", "ray.air.Sc
 _OTHER_USES = ("ray.data", "map_batches", "num_gpus", "tune", "serve")
 
 
+_MOST = 10**6  # more GPUs or CPUs than a worker can ask for
+
+
 class RayNode(NamedTuple):
     """Nodes of a Ray cluster that are alike."""
 
@@ -84,8 +87,8 @@ _TABLE = (
     Invariant(
         "spread hosts",
         lambda spread, hosts: spread <= hosts,
-        f"{_WHERE} puts {{spread}} workers on nodes of their own (`STRICT_SPREAD`), and {{hosts}} nodes have room; write "
-        "`SPREAD`",
+        f"{_WHERE} puts {{spread}} workers on nodes of their own (`STRICT_SPREAD`), and {{hosts}} nodes have room; "
+        "write `SPREAD`",
     ),
     # Only the trainer of older releases has a CPU of its own.
     Invariant(
@@ -151,7 +154,7 @@ class _Worker(NamedTuple):
     def read(cls, given: Mapping[str, Any], *, uses_gpus: bool) -> _Worker:
         gpus = given.get("GPU", 1 if uses_gpus else 0)
         cpus = given.get("CPU", 0 if uses_gpus or given else 1)
-        is_known = isinstance(gpus, int | float) and isinstance(cpus, int | float)
+        is_known = all(isinstance(each, int | float) and 0 <= each < _MOST for each in (gpus, cpus))
         return cls(gpus, cpus) if is_known else cls(None, 0)
 
     def count_on(self, node: RayNode, extra: int = 0) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from jobgen.features.launch.arguments import Arguments, Invariant, Number, compared_values, find_faults, read_arguments
-from jobgen.features.launch.config_files import parse_config, read_config
+from jobgen.features.launch.config_files import as_number, parse_config, read_config
 from jobgen.features.launch.scripts.ray_train import list_ray_nodes
 from jobgen.features.launch.sizes import Model, find_model
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
@@ -57,15 +57,15 @@ _GPUS = (
     Invariant(
         "used gpus nodes count",
         lambda used, gpus, nodes, count: nodes > count or used <= gpus,
-        "{used} ranks on {gpus} GPUs ({tp} tensor x {pp} pipeline x {dp} data parallel): {error}; use sizes with a "
-        "product of {gpus}",
+        "tensor x pipeline x data parallel size {tp} x {pp} x {dp} needs {used} GPUs, and there are {gpus} ({error}); "
+        "use sizes with a product of {gpus}",
         _AT,
     ),
     Invariant(
         "used gpus leaves",
         lambda used, gpus, leaves: not leaves or used >= gpus,
-        "{used} ranks ({tp} tensor x {pp} pipeline x {dp} data parallel) leave GPUs without a rank: there are {gpus}; "
-        "use sizes with a product of {gpus}, or fewer GPUs",
+        "tensor x pipeline x data parallel size {tp} x {pp} x {dp} uses {used} of {gpus} GPUs, and the others are "
+        "idle; use sizes with a product of {gpus}, or fewer GPUs",
         _AT,
         is_error=False,
     ),
@@ -128,7 +128,7 @@ def _with_config(program: Program, options: Arguments) -> Arguments:
     words = {
         name.replace("-", "_"): Word(str(value), node)
         for name, value in config.items()
-        if isinstance(value, str | int | float)
+        if isinstance(value, str | float) or as_number(value) is not None
     }
     return options._replace(words=words | dict(options.words))
 
@@ -214,8 +214,10 @@ def _check_server(server: Server, program: Program, pods: Pods) -> Iterator[Faul
     }
     error = _TOO_MANY[2 if server.is_sglang else 1 if server.is_ray else 0].format(**numbers)
     table = (row._replace(text=row.text.replace("{error}", error.replace("{", "{{"))) for row in _GPUS)
-    for fault in find_faults((*_NODES, *table, *_HEADS), numbers, options.words, program, pods):
-        yield fault._replace(related=compared_values(pods) if "GPU" in fault.message else fault.related)
+    faults = list(find_faults((*_NODES, *table, *_HEADS), numbers, options.words, program, pods))
+    is_error = any(fault.is_error for fault in faults)
+    # What is idle of a server that does not start is not worth a word.
+    yield from (fault._replace(related=compared_values(pods)) for fault in faults if fault.is_error or not is_error)
 
 
 def check_ray_service(manifest: Manifest) -> Iterator[Fault]:
@@ -233,8 +235,8 @@ def check_ray_service(manifest: Manifest) -> Iterator[Fault]:
 
 def _check_llm(item: Mapping[str, Any], gpus: int, node: Any) -> Iterator[Fault]:
     engine, source = as_mapping(item.get("engine_kwargs")), as_mapping(item.get("model_loading_config"))
-    tp, pp = engine.get("tensor_parallel_size", 1), engine.get("pipeline_parallel_size", 1)
-    if not isinstance(tp, int) or not isinstance(pp, int) or tp < 1 or pp < 1:
+    tp, pp = (as_number(engine.get(f"{name}_parallel_size", 1)) for name in ("tensor", "pipeline"))
+    if tp is None or pp is None or tp < 1 or pp < 1:
         return
     model: Model | None = find_model(as_text(source.get("model_source", source.get("model_id"))))
     if model and model.heads % tp:

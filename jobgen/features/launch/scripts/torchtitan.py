@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import prod
 
 from jobgen.features.launch.arguments import Arguments, Invariant, Number, find_faults, read_arguments
-from jobgen.features.launch.config_files import get_value, read_config
+from jobgen.features.launch.config_files import as_number, get_value, read_config
 from jobgen.features.launch.values import Fault, Pods, Program, World
 
 _DEGREES = {
@@ -48,8 +48,8 @@ _TABLE = (
     Invariant(
         "world given least",
         lambda world, given, least: least < 1 or world % given == 0,
-        "the degrees of parallelism {product} = {given} do not divide the {world} processes of this job (torchtitan: "
-        "`Invalid parallel dims: … != WORLD_SIZE({world})`); use degrees whose product divides {world}",
+        "the product of the degrees of parallelism is {given}, which does not divide the {world} processes of this job "
+        "(torchtitan: `Invalid parallel dims: … != WORLD_SIZE({world})`); use degrees whose product divides {world}",
         _AT,
     ),
     Invariant(
@@ -61,7 +61,7 @@ _TABLE = (
     ),
     Invariant(
         "world all ep region",
-        lambda world, total, ep, region: total != world or region % ep == 0,
+        lambda world, total, ep, region: total != world or ep < 1 or region % ep == 0,
         "`--parallelism.expert_parallel_degree` {ep} does not divide the {region} ranks that shard the experts "
         "(torchtitan: `expert_parallel_degree ({ep}) must divide dp_shard * cp * tp ({region})`); use a divisor of "
         "{region}",
@@ -79,10 +79,7 @@ def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
         return
     options = read_arguments(program.words)
     numbers = _read_degrees(program, options, world)
-    given = [(name, numbers[name]) for name in ("replicate", "shard", "cp", "tp", "pp")]
-    text = " x ".join(str(degree) for _, degree in given if degree not in (None, -1, 1)) or "1"
-    table = (row._replace(text=row.text.replace("{product}", text)) for row in _TABLE)
-    yield from find_faults(table, numbers, options.words, program, pods)
+    yield from find_faults(_TABLE, numbers, options.words, program, pods)
 
 
 def _read_degrees(program: Program, options: Arguments, world: World) -> dict[str, Number]:
@@ -95,7 +92,7 @@ def _read_degrees(program: Program, options: Arguments, world: World) -> dict[st
     degrees: dict[str, int | None] = {}
     for short, long in _DEGREES.items():
         written = get_value(config, f"parallelism.{long}")
-        default = written if isinstance(written, int) else known[short] if known and written is None else None
+        default = known[short] if known and written is None else as_number(written)
         degrees[short] = options.number(f"parallelism.{long}", default)
     shard, size = degrees["shard"], world.size
     others = [degrees[short] for short in ("replicate", "cp", "tp", "pp")]
