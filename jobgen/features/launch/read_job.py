@@ -32,6 +32,9 @@ _PRODUCTS = (
     "beta.kubernetes.io/instance-type",
 )
 _LAUNCHER = "launcher"
+# Variables that differ between the pods of a role, in a script with conditions.
+_CONDITION = lazy_pattern(r"\bif\b|\bcase\b|&&|\|\|")
+_RANKED = lazy_pattern(r"RANK|INDEX|HOSTNAME|hostname|PROCESS_ID")
 
 
 class Launch(NamedTuple):
@@ -60,7 +63,23 @@ def read_launches(manifest: Manifest, signs: Any) -> Iterator[Launch]:
         reader = _Reader(manifest, container, first, created)
         launched = _find_workers(manifest, pod) or container
         names = {each.role.replica_type.lower() for each, _ in found if each.role is not None}
-        yield Launch(reader.list_programs(), _describe_pods(launched, reader, names), container)
+        programs, pods = reader.list_programs(), _describe_pods(launched, reader, names)
+        text = container.search_text
+        if _CONDITION.search(text) and _RANKED.search(text) and not _start_same(programs, reader):
+            # Only some of the pods launch.
+            pods = pods._replace(count=None)
+        yield Launch(programs, pods, container)
+
+
+def _start_same(programs: Sequence[Program], reader: _Reader) -> bool:
+    """Return True if the first, the second and the last pod start the same programs."""
+    ranked = [pod for pod in reader.created.pods if pod.rank is not None]
+    names = [each.name for each in programs]
+    for pod in (*ranked[:2], *ranked[-1:]):
+        others = _Reader(reader.manifest, reader.container, pod, reader.created).list_programs()
+        if [each.name for each in others] != names:
+            return False
+    return True
 
 
 def _list_trainers(pod: Pod, signs: Any) -> Iterator[Container]:
@@ -283,6 +302,9 @@ def _describe_pods(container: Container, reader: _Reader, launching: set[str]) -
         count = 1 if size is None else size
     elif not created and role is None:
         count = 1
+    elif kind == "TrainJob" and role is not None and "numNodes" not in role.replica_spec:
+        # The runtime decides.
+        count = None
     plain: Fields = reader.data if container is reader.container else untraced(container.data)
     limits = {**as_fields(get_fields_of(plain, "requests")), **as_fields(get_fields_of(plain, "limits"))}
     selector = as_mapping(pod.spec.get("nodeSelector"))

@@ -205,13 +205,23 @@ def _check_slots(program: Program, launch: _Launch, pods: Pods) -> tuple[list[Fa
         return [], None
     if wanted is None:
         return [], slots
+    if not launch.hosts:
+        # mpi-operator rejects a job without workers; `invalid-replica-count` reports that.
+        if wanted > 1 and not pods.count and _is_first(pods):
+            effect = "but the job has no workers, so all of them run in the launcher; set `replicas` of the workers"
+            return [Fault(node, f"`{wanted}` processes, {effect}", False, rule=SLOTS_RULE)], None
+        return [], None
     if wanted > slots and not launch.oversubscribes:
         return [
             _refuse(program, node, _describe(wanted, slots, launch, f"so {_name(program)} fails", program), pods)
         ], None
-    if not slots and wanted > 1:
-        return [], None
     return [], wanted
+
+
+def _is_first(pods: Pods) -> bool:
+    """Return True if the job is one of training-operator."""
+    kind = pods.container.pod.manifest.kind
+    return kind is not None and value_of(kind.api_version) == "kubeflow.org/v1"
 
 
 def _find_per_node(launch: _Launch) -> Word | None:
