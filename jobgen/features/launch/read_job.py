@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from jobgen.features.convert.operators.create import create_all
 from jobgen.features.convert.operators.created import Created, CreatedPod, Fields, as_fields, as_items, as_string
 from jobgen.features.launch.values import Pods, Program, Word
-from jobgen.k8s.devices import is_device_share
+from jobgen.k8s.devices import is_device, is_device_share
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.k8s.shell import expand_references, run_command
@@ -338,15 +338,15 @@ def _count_gpus(container: Container, limits: Fields) -> int | None:
         if any(each.definition is None or each.definition.uncounted or each.is_shared for each in claims):
             return None
         return container.gpus or None
-    count = container.pod.manifest.count_gpus({str(name): value for name, value in limits.items() if "/" in str(name)})
-    others = any("/" in str(name) and _is_other_device(str(name)) for name in limits)
-    return None if others and not count else count
-
-
-def _is_other_device(name: str) -> bool:
-    from jobgen.k8s.devices import is_device, name_device
-
-    return is_device(name) and name_device(name) != "GPU"
+    manifest = container.pod.manifest
+    devices = {
+        str(name): value
+        for name, value in limits.items()
+        if is_device(str(name)) or name == manifest.cluster.gpu_resource
+    }
+    count = manifest.count_gpus(devices)
+    # Other accelerators are counted in other ways.
+    return None if devices and not count else count
 
 
 def _count_cpus(limits: Fields) -> float | None:

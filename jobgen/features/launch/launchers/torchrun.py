@@ -84,6 +84,8 @@ def read(program: Program, pods: Pods) -> Torchrun:
     if options.unknown is not None:
         options = options._replace(is_certain=False)
     nodes = parse_nodes(find_setting(program, options, "nnodes", "1:1").text)
+    if _is_started_by_operator(pods) and pods.processes:
+        options = options._replace(values={"nproc_per_node": Word(pods.processes, program.node), **options.values})
     processes = count_processes(find_setting(program, options, "nproc_per_node", "1"), program, pods)
     return Torchrun(program, options, *(nodes or (None, None)), processes)
 
