@@ -10,6 +10,7 @@ MEGATRON = (
     "pretrain_gpt.py --num-layers 48 --hidden-size 6144 --num-attention-heads 48 --seq-length 4096 --bf16 "
     "--max-position-embeddings 4096 --micro-batch-size 1 --use-distributed-optimizer"
 )
+STAGES = "--pipeline-model-parallel-size 4"
 TITAN = "-m torchtitan.train --module llama3 --config"
 CLM = "run_clm.py --output_dir /out --per_device_train_batch_size 4"
 H100 = "NVIDIA-H100-80GB-HBM3"
@@ -202,10 +203,10 @@ MODELS = [
     ),
     (
         H100,
-        f"torchrun --nproc-per-node=8 {MEGATRON.replace(' --use-distributed-optimizer', '')}",
-        "x 18 bytes / (1 x 1) = 116.0 GB",
+        f"torchrun --nproc-per-node=8 {MEGATRON.replace('--use-distributed-optimizer', '')} {STAGES}",
+        "x 18 bytes / (1 x 4) = 97.8 GB",
     ),
-    (H100, f"torchrun --nproc-per-node=8 {MEGATRON}", ""),
+    (H100, f"torchrun --nproc-per-node=8 {MEGATRON} {STAGES}", ""),
 ]
 
 
