@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from jobgen.features.launch.launchers import LAUNCHERS
+from jobgen.features.launch.launchers import accelerate, deepspeed, mpi, paddle, torchrun
 from jobgen.features.launch.read_job import Launch, read_launches
 from jobgen.features.launch.scripts import check_script
 from jobgen.features.launch.settings import check_settings
@@ -15,6 +15,7 @@ from jobgen.features.launch.values import Fault, Pods, Program, World
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import location_of
 
+LAUNCHERS = (torchrun, accelerate, deepspeed, mpi, paddle)
 Judge = Callable[[Program, Pods], tuple[list[Fault], World, tuple[Program, ...]]]
 # Programs and options that scripts are known by, if no launcher starts them.
 _SCRIPT_SIGNS = r"vllm|sglang|--trainer\.|\bray\b|jax|entrypoint|NCCL_|GLOO_|CUDA_VISIBLE|DMLC_|OMP_NUM"

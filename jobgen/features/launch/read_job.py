@@ -46,6 +46,10 @@ class Launch(NamedTuple):
 def read_launches(manifest: Manifest, signs: Any) -> Iterator[Launch]:
     """Yield what each role of a job starts, if its command has a sign of a launcher, or is a script in a ConfigMap."""
     found = [(pod, container) for pod in manifest.pods for container in _list_trainers(pod, signs)]
+    if manifest.group == "ray.io" and as_text(manifest.spec.get("entrypoint")):
+        # Ray runs it on the head.
+        heads = [pod for pod in manifest.pods if pod.role is not None and pod.role.name == "head"]
+        found = [(pod, pod.main_container) for pod in heads if pod.main_container is not None]
     if not found:
         return
     created = create_all(manifest.object, (), manifest.cluster)
@@ -144,9 +148,27 @@ class _Reader:
             node = nodes.get(name)
             expanded = to_word(expand_references(text, env), node if value_of(node) == value else None)
             env[name] = expanded
+        self.add_unseen(env)
         if self.pod is not None and self.pod.hostname:
             env.setdefault("HOSTNAME", Word(self.pod.hostname, None))
         return env
+
+    def add_unseen(self, env: dict[str, Word]) -> None:
+        """Add what operators set that the pods of `create_all` do not have."""
+        manifest = self.manifest
+        if manifest.kind_name == "LeaderWorkerSet":
+            size = as_integer(get_path(manifest.spec, "leaderWorkerTemplate", "size"))
+            namespace = manifest.namespace or "default"
+            env["LWS_LEADER_ADDRESS"] = Word(f"{manifest.name}-0.{manifest.name}.{namespace}", None)
+            env["LWS_GROUP_SIZE"] = Word(str(1 if size is None else size), None)
+            env["LWS_WORKER_INDEX"] = Word("0", None)
+        elif manifest.group == "batch.volcano.sh" and "pytorch" in as_mapping(manifest.spec.get("plugins")):
+            # Without a task for the master, it depends on the version what the plugin sets.
+            for name in ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"):
+                env.setdefault(name, Word(None, None))
+        elif self.pod is None and self.container.pod.role is not None:
+            # The operator is not known, or the runtime of a TrainJob is not.
+            env["*"] = Word(None, None)
 
     def add_all(self, env: dict[str, Word], source: Fields) -> None:
         name = as_string(as_fields(source.get("configMapRef")).get("name"))

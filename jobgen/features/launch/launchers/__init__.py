@@ -3,7 +3,3 @@
 A module has the `NAMES` of its programs, `SIGNS` by which a command line with one of them is found, and `judge`, which
 returns what is wrong, the world of the script, and the scripts that it starts.
 """
-
-from jobgen.features.launch.launchers import torchrun
-
-LAUNCHERS = (torchrun,)

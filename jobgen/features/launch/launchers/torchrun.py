@@ -47,6 +47,9 @@ class Torchrun(NamedTuple):
     least: int | None
     most: int | None
     processes: int | None
+    name: str = "torchrun"
+    option: str = "--nnodes"
+    """The launcher, and its option with the number of nodes."""
 
     def find(self, name: str, default: str = "") -> Word:
         """Return the value of an option: the option's own, or that of its variable."""
@@ -182,15 +185,15 @@ def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
         # `elastic-bounds` compares the policy with the pods.
         return
     if least > count:
-        message = f"torchrun waits for {shown}, but {has}, so it fails after a timeout"
+        message = f"{run.name} waits for {shown}, but {has}, so it fails after a timeout"
         yield Fault(value.node, f"{message}; {advice}", is_error, fix, related, NODES_RULE)
     elif most < count and (pods.kind in JOINED or most > 1):
         if most == 1:
             source = "" if given else " by default"
-            message = f"torchrun forms a job of {shown.replace('1:1', '1').replace('nodes', 'node')}{source}, but {has}: each pod trains alone, or waits"
+            message = f"{run.name} forms a job of {shown.replace('1:1', '1').replace('nodes', 'node')}{source}, but {has}: each pod trains alone, or waits"
             yield Fault(value.node, f"{message}; {advice}", False, fix, related, NODES_RULE)
         else:
-            message = f"torchrun forms a job of {shown}, but {has}, so {count - most} of them take no part and fail"
+            message = f"{run.name} forms a job of {shown}, but {has}, so {count - most} of them take no part and fail"
             yield Fault(value.node, f"{message}; {advice}", is_error, fix, related, NODES_RULE)
     else:
         yield from _check_meeting(run, pods, count, least)
@@ -204,7 +207,7 @@ def _advise(run: Torchrun, pods: Pods) -> tuple[str, tuple[FixStep, ...]]:
         return f"leave `PET_NNODES` to the operator, which sets it to {pods.count}", ()
     whole = f"--nnodes={given.text}"
     steps = (FixStep("set", given.node, f"--nnodes={pods.count}"),) if _is_text(given.node, whole) else ()
-    return "remove `--nnodes`, because the operator sets `PET_NNODES`", steps
+    return f"remove `{run.option}`, because the operator sets `PET_NNODES`", steps
 
 
 def _is_text(node: Node, text: str) -> bool:
@@ -241,7 +244,7 @@ def _check_meeting(run: Torchrun, pods: Pods, count: int, least: int) -> Iterato
         advice = "use the address of the first pod"
         if pods.kind in JOINED:
             advice = "use `$(MASTER_ADDR)`" if pods.kind == "PyTorchJob" else "use `$(PET_MASTER_ADDR)`"
-        message = f"the {count} pods meet at {shown}, which is each pod itself, so that torchrun waits until it fails"
+        message = f"the {count} pods meet at {shown}, which is each pod itself, so that {run.name} waits until it fails"
         yield Fault(place.node, f"{message}; {advice}", True, (), related, NODES_RULE)
 
 
