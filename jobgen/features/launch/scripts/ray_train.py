@@ -58,7 +58,7 @@ def list_ray_nodes(manifest: Manifest) -> list[RayNode] | None:
     return nodes
 
 
-_WHERE = "the `ScalingConfig` in line {line}"
+_WHERE = "the `ScalingConfig` in line {line} of `{path}`"
 _TABLE = (
     Invariant(
         "has_gpus uses_gpus",
@@ -113,7 +113,7 @@ def check(program: Program, _world: World, pods: Pods) -> Iterator[Fault]:
     if call is None or nodes is None:
         return
     text = program.files(program.path) or ""
-    numbers = _read_numbers(call, nodes)
+    numbers = _read_numbers(call, nodes) | {"path": program.path}
     if any(word in text for word in _OTHER_USES):
         numbers["total"] = None
     # What does not fit at all need not be packed.
