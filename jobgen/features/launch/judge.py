@@ -8,6 +8,7 @@ from functools import cache, lru_cache
 from typing import NamedTuple
 
 from jobgen.features.launch.launchers import accelerate, deepspeed, mpi, paddle, torchrun
+from jobgen.features.launch.launchers.ray import check_entrypoint
 from jobgen.features.launch.read_job import Launch, read_launches
 from jobgen.features.launch.scripts import check_script
 from jobgen.features.launch.settings import check_settings
@@ -58,6 +59,8 @@ def judge_manifest(manifest: Manifest) -> tuple[Judged, ...]:
 
 def _judge_program(program: Program, pods: Pods) -> Stage:
     judge = _judges().get(program.name)
+    if pods.kind == "RayJob" and program.name in (*torchrun.NAMES, *deepspeed.NAMES):
+        return Stage(program, World(), tuple(check_entrypoint(program, pods)))
     if judge is None:
         return Stage(program, World(), tuple(check_script(program, World(), pods)))
     faults, world, scripts = judge(program, pods)
@@ -75,7 +78,11 @@ def _judge_program(program: Program, pods: Pods) -> Stage:
 def find_faults(manifest: Manifest) -> Iterator[Fault]:
     """Yield the faults of a job, each once."""
     seen: set[object] = set()
-    for judged in judge_manifest(manifest):
+    judged_roles = judge_manifest(manifest)
+    names = {stage.program.name for judged in judged_roles for stage in judged.stages}
+    if not names & _judges().keys():
+        yield from torchrun.check_field(manifest)
+    for judged in judged_roles:
         for fault in (*_list_certain(judged), *check_settings(judged.launch)):
             node = (
                 fault.node

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from jobgen.features.convert.operators.create import create_all
 from jobgen.features.convert.operators.created import Created, CreatedPod, Fields, as_fields, as_items, as_string
 from jobgen.features.launch.values import Pods, Program, Word
-from jobgen.k8s.devices import is_device_share
+from jobgen.k8s.devices import is_device, is_device_share
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.k8s.shell import expand_references, run_command
@@ -32,6 +32,9 @@ _PRODUCTS = (
     "beta.kubernetes.io/instance-type",
 )
 _LAUNCHER = "launcher"
+# Variables that differ between the pods of a role, in a script with conditions.
+_CONDITION = lazy_pattern(r"\bif\b|\bcase\b|&&|\|\|")
+_RANKED = lazy_pattern(r"RANK|INDEX|HOSTNAME|hostname|PROCESS_ID")
 
 
 class Launch(NamedTuple):
@@ -60,7 +63,23 @@ def read_launches(manifest: Manifest, signs: Any) -> Iterator[Launch]:
         reader = _Reader(manifest, container, first, created)
         launched = _find_workers(manifest, pod) or container
         names = {each.role.replica_type.lower() for each, _ in found if each.role is not None}
-        yield Launch(reader.list_programs(), _describe_pods(launched, reader, names), container)
+        programs, pods = reader.list_programs(), _describe_pods(launched, reader, names)
+        text = container.search_text
+        if _CONDITION.search(text) and _RANKED.search(text) and not _start_same(programs, reader):
+            # Only some of the pods launch.
+            pods = pods._replace(count=None)
+        yield Launch(programs, pods, container)
+
+
+def _start_same(programs: Sequence[Program], reader: _Reader) -> bool:
+    """Return True if the first, the second and the last pod start the same programs."""
+    ranked = [pod for pod in reader.created.pods if pod.rank is not None]
+    names = [each.name for each in programs]
+    for pod in (*ranked[:2], *ranked[-1:]):
+        others = _Reader(reader.manifest, reader.container, pod, reader.created).list_programs()
+        if [each.name for each in others] != names:
+            return False
+    return True
 
 
 def _list_trainers(pod: Pod, signs: Any) -> Iterator[Container]:
@@ -283,6 +302,9 @@ def _describe_pods(container: Container, reader: _Reader, launching: set[str]) -
         count = 1 if size is None else size
     elif not created and role is None:
         count = 1
+    elif kind == "TrainJob" and role is not None and "numNodes" not in role.replica_spec:
+        # The runtime decides.
+        count = None
     plain: Fields = reader.data if container is reader.container else untraced(container.data)
     limits = {**as_fields(get_fields_of(plain, "requests")), **as_fields(get_fields_of(plain, "limits"))}
     selector = as_mapping(pod.spec.get("nodeSelector"))
@@ -316,15 +338,15 @@ def _count_gpus(container: Container, limits: Fields) -> int | None:
         if any(each.definition is None or each.definition.uncounted or each.is_shared for each in claims):
             return None
         return container.gpus or None
-    count = container.pod.manifest.count_gpus({str(name): value for name, value in limits.items() if "/" in str(name)})
-    others = any("/" in str(name) and _is_other_device(str(name)) for name in limits)
-    return None if others and not count else count
-
-
-def _is_other_device(name: str) -> bool:
-    from jobgen.k8s.devices import is_device, name_device
-
-    return is_device(name) and name_device(name) != "GPU"
+    manifest = container.pod.manifest
+    devices = {
+        str(name): value
+        for name, value in limits.items()
+        if is_device(str(name)) or name == manifest.cluster.gpu_resource
+    }
+    count = manifest.count_gpus(devices)
+    # Other accelerators are counted in other ways.
+    return None if devices and not count else count
 
 
 def _count_cpus(limits: Fields) -> float | None:

@@ -109,7 +109,7 @@ def _check_pool(
     if faults:
         return
     nodes = options.values.get("num_nodes")
-    if is_local and pool["localhost"] == 0:
+    if is_local and pool["localhost"] == 0 and pods.gpus:
         error = "Unable to proceed, no GPU resources available"
         yield Fault(
             program.node,
@@ -200,6 +200,9 @@ def _check_active(
             return
     gpus = options.values.get("num_gpus") or options.values.get("include") or options.values.get("exclude")
     per_host = max(map(len, active.values()), default=0)
+    if not per_host:
+        # Processes without GPUs are counted by the CPUs of the node.
+        return
     yield from _compare(
         Word(str(per_host), gpus.node if gpus else program.node), program, pods, has_option=gpus is not None
     )

@@ -205,13 +205,23 @@ def _check_slots(program: Program, launch: _Launch, pods: Pods) -> tuple[list[Fa
         return [], None
     if wanted is None:
         return [], slots
+    if not launch.hosts:
+        # mpi-operator rejects a job without workers; `invalid-replica-count` reports that.
+        if wanted > 1 and not pods.count and _is_first(pods):
+            effect = "but the job has no workers, so all of them run in the launcher; set `replicas` of the workers"
+            return [Fault(node, f"`{wanted}` processes, {effect}", False, rule=SLOTS_RULE)], None
+        return [], None
     if wanted > slots and not launch.oversubscribes:
         return [
             _refuse(program, node, _describe(wanted, slots, launch, f"so {_name(program)} fails", program), pods)
         ], None
-    if not slots and wanted > 1:
-        return [], None
     return [], wanted
+
+
+def _is_first(pods: Pods) -> bool:
+    """Return True if the job is one of training-operator."""
+    kind = pods.container.pod.manifest.kind
+    return kind is not None and value_of(kind.api_version) == "kubeflow.org/v1"
 
 
 def _find_per_node(launch: _Launch) -> Word | None:
@@ -272,15 +282,19 @@ def _check_gpus(
     program: Program, launch: _Launch, pods: Pods, count: int, scripts: Sequence[Program]
 ) -> Iterator[Fault]:
     """Compare the processes with the GPUs of the workers."""
-    if not pods.gpus or not pods.count or launch.oversubscribes or _starts_others(scripts) or pods.slots is None:
+    if not pods.count or launch.oversubscribes or _starts_others(scripts) or pods.slots is None:
         return
-    total, slots = pods.gpus * pods.count, pods.slots
+    # Devices that are no whole GPUs are taken to be one for each slot.
+    gpus = pods.slots if pods.gpus is None and pods.container.devices else pods.gpus
+    if not gpus:
+        return
+    total, slots = gpus * pods.count, pods.slots
     word = launch.value("np") or _find_per_node(launch) or launch.value("host")
     related = tuple((node, "") for node in pods.counts)
     if count < total and (word is not None and count != slots * pods.count):
         message = f"`{count}` processes for {pluralize(total, 'GPU')} of {pluralize(pods.count, 'worker')}, so some GPUs stay idle"
         yield Fault(word.node, f"{message}; use {total}", False, (), related, SLOTS_RULE)
-    elif (count < total or min(count, slots) > pods.gpus) and slots != pods.gpus:
+    elif (count < total or min(count, slots) > gpus) and slots != gpus:
         yield from compare_slots(pods)
 
 

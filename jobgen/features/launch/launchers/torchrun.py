@@ -14,8 +14,10 @@ from jobgen.features.launch.options import Options, make_syntax, read_options
 from jobgen.features.launch.read_job import start_words
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
 from jobgen.k8s.nodes import get_path
-from jobgen.model.data import Node
+from jobgen.k8s.objects import Container, Manifest
+from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep, pluralize
+from jobgen.model.quantity import parse_digits
 
 NAMES = frozenset(("torchrun", "torch.distributed.run", "torch.distributed.launch", "torchrun-hpu"))
 SIGNS = r"torchrun|torch\.distributed"
@@ -36,7 +38,7 @@ _FIELDS = (
     ("torchrunConfig", "procPerNode"),
     ("trainer", "numProcPerNode"),
 )
-NODES_RULE, PROCESSES_RULE = "nnodes-mismatch", "nproc-gpu-mismatch"
+NODES_RULE, PROCESSES_RULE, ALONE_RULE = "nnodes-mismatch", "nproc-gpu-mismatch", "launcher-on-one-pod"
 
 
 class Torchrun(NamedTuple):
@@ -82,6 +84,8 @@ def read(program: Program, pods: Pods) -> Torchrun:
     if options.unknown is not None:
         options = options._replace(is_certain=False)
     nodes = parse_nodes(find_setting(program, options, "nnodes", "1:1").text)
+    if _is_started_by_operator(pods) and pods.processes:
+        options = options._replace(values={"nproc_per_node": Word(pods.processes, program.node), **options.values})
     processes = count_processes(find_setting(program, options, "nproc_per_node", "1"), program, pods)
     return Torchrun(program, options, *(nodes or (None, None)), processes)
 
@@ -172,7 +176,7 @@ def _describe_bad_number(option: str, text: str) -> str:
 def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
     """Compare the number of nodes with the pods, and look at where they meet."""
     count, least, most = pods.count, run.least, run.most
-    if count is None or least is None or most is None:
+    if count is None or least is None or most is None or _is_started_by_operator(pods):
         return
     value = run.find("nnodes", "1:1")
     related = tuple((node, "") for node in pods.counts)
@@ -191,7 +195,9 @@ def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
         if most == 1:
             source = "" if given else " by default"
             message = f"{run.name} forms a job of {shown.replace('1:1', '1').replace('nodes', 'node')}{source}, but {has}: each pod trains alone, or waits"
-            yield Fault(value.node, f"{message}; {advice}", False, fix, related, NODES_RULE)
+            is_default = given is None and run.program.variable("PET_NNODES") is None
+            rule = ALONE_RULE if is_default and pods.kind == "PyTorchTrainingJob" else NODES_RULE
+            yield Fault(value.node, f"{message}; {advice}", False, fix, related, rule)
         else:
             message = f"{run.name} forms a job of {shown}, but {has}, so {count - most} of them take no part and fail"
             yield Fault(value.node, f"{message}; {advice}", is_error, fix, related, NODES_RULE)
@@ -199,10 +205,18 @@ def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
         yield from _check_meeting(run, pods, count, least)
 
 
+def _is_started_by_operator(pods: Pods) -> bool:
+    """Return True if the operator of TensorStack starts torchrun itself."""
+    spec = pods.container.pod.manifest.spec if pods.kind == "PyTorchTrainingJob" else {}
+    return any(value_of(get_path(spec, name, "enabled")) is True for name in ("torchrunConfig", "elastic"))
+
+
 def _advise(run: Torchrun, pods: Pods) -> tuple[str, tuple[FixStep, ...]]:
     given = run.options.values.get("nnodes")
     if pods.kind not in JOINED:
         return f"use {pods.count}", ()
+    if given is None and pods.kind == "PyTorchTrainingJob":
+        return "set `torchrunConfig.enabled`, or `--nnodes` and the address", ()
     if given is None:
         return f"leave `PET_NNODES` to the operator, which sets it to {pods.count}", ()
     whole = f"--nnodes={given.text}"
@@ -211,8 +225,6 @@ def _advise(run: Torchrun, pods: Pods) -> tuple[str, tuple[FixStep, ...]]:
 
 
 def _is_text(node: Node, text: str) -> bool:
-    from jobgen.model.data import value_of
-
     return value_of(node) == text
 
 
@@ -241,11 +253,32 @@ def _check_meeting(run: Torchrun, pods: Pods, count: int, least: int) -> Iterato
     host = place.text.rpartition(":")[0] if place is endpoint and ":" in place.text else place.text
     if host in _LOCAL or (backend.text != "static" and not place.text):
         shown = f"`{place.text}`" if place.text else "no endpoint"
-        advice = "use the address of the first pod"
-        if pods.kind in JOINED:
-            advice = "use `$(MASTER_ADDR)`" if pods.kind == "PyTorchJob" else "use `$(PET_MASTER_ADDR)`"
         message = f"the {count} pods meet at {shown}, which is each pod itself, so that {run.name} waits until it fails"
-        yield Fault(place.node, f"{message}; {advice}", True, (), related, NODES_RULE)
+        # The image can set a variable that the job does not.
+        is_written = place.node is not run.program.node
+        yield Fault(place.node, f"{message}; {_advise_address(pods)}", is_written, (), related, NODES_RULE)
+
+
+def _advise_address(pods: Pods) -> str:
+    manifest = pods.container.pod.manifest
+    if pods.kind == "PyTorchJob" and manifest.find_role("master") is None and pods.elastic is None:
+        return "add a master or an `elasticPolicy`, so that the operator sets the address"
+    names = {"PyTorchJob": "`$(MASTER_ADDR)`", "TrainJob": "`$(PET_MASTER_ADDR)`"}
+    return f"use {names.get(pods.kind, 'the address of the first pod')}"
+
+
+def check_field(manifest: Manifest) -> Iterator[Fault]:
+    """Compare the processes in a field of the job with the GPUs of its pods, if no launcher is seen that reads it."""
+    node = next((found for path in _FIELDS if (found := get_path(manifest.spec, *path)) is not None), None)
+    count = parse_digits(str(value_of(node))) if node is not None and manifest.kind_name in JOINED else None
+    # Another rule reports that no process is started.
+    for role in manifest.roles if count else ():
+        main = role.pod.main_container
+        if main is not None and main.gpus and main.gpus != count:
+            yield _compare(
+                Word(str(count), node), main.gpus, f"a pod has {pluralize(main.gpus, 'GPU')}", main, is_error=False
+            )
+            return
 
 
 def check_processes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
@@ -261,20 +294,24 @@ def check_processes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
         yield from compare_processes(Word(value.text, node), run.program, pods)
 
 
-def compare_processes(value: Word, program: Program, pods: Pods, noun: str = "process") -> Iterator[Fault]:
+def compare_processes(value: Word, program: Program, pods: Pods) -> Iterator[Fault]:
     """Compare a number of processes of each pod with the GPUs that they see."""
     gpus, count = count_visible(program, pods), value.number
     if not gpus or count is None or count == gpus or count < 1:
         return
-    related = ((pods.container.device_node, ""),)
     has = f"a pod has {pluralize(gpus, 'GPU')}" if gpus == pods.gpus else f"they see {pluralize(gpus, 'GPU')}"
-    shown = f"{count} {noun if count == 1 else noun + 'es'} per pod"
+    yield _compare(value, gpus, has, pods.container, is_error=_names_nccl(program))
+
+
+def _compare(value: Word, gpus: int, has: str, container: Container, *, is_error: bool) -> Fault:
+    count = value.number or 0
+    related = ((container.device_node, ""),)
+    shown = f"{count} process{'es' * (count != 1)} per pod"
     if count > gpus:
         message = f"{shown}, but {has}: `CUDA error: invalid device ordinal`; use {gpus}"
-        yield Fault(value.node, message, _names_nccl(program), (), related, PROCESSES_RULE)
-    else:
-        message = f"{shown} leave{'s' * (count == 1)} GPUs idle: {has}; use {gpus}"
-        yield Fault(value.node, message, False, (), related, PROCESSES_RULE)
+        return Fault(value.node, message, is_error, (), related, PROCESSES_RULE)
+    message = f"{shown} leave{'s' * (count == 1)} GPUs idle: {has}; use {gpus}"
+    return Fault(value.node, message, False, (), related, PROCESSES_RULE)
 
 
 def _names_nccl(program: Program) -> bool:
