@@ -15,6 +15,14 @@ TITAN = "-m torchtitan.train --module llama3 --config"
 CLM = "run_clm.py --output_dir /out --per_device_train_batch_size 4"
 H100 = "NVIDIA-H100-80GB-HBM3"
 RAY = "from ray.train import ScalingConfig\nconfig = ScalingConfig({})\n"
+SERVE = """applications:
+- name: llm
+  import_path: ray.serve.llm:build_openai_app
+  args:
+    llm_configs:
+    - model_loading_config: {model_id: llama, model_source: meta-llama/Llama-3.1-70B-Instruct}
+      engine_kwargs: {SIZES}
+"""
 JAX = "import jax\njax.distributed.initialize({})\n"
 
 # Two pods with 8 GPUs each, torchrun, a script, files, and a part of the message; nothing if nothing may be said.
@@ -174,6 +182,13 @@ SERVERS = [
     ),
     ("LeaderWorkerSet", "python -m sglang.launch_server --model-path m --tp 16", "needs 16 GPUs"),
 ]
+# The sizes of a model of a RayService with 2 x 8 GPUs.
+SERVICES = [
+    ("tensor_parallel_size: 8, pipeline_parallel_size: 2", ""),
+    ("tensor_parallel_size: 8, pipeline_parallel_size: 4", "needs 32 GPUs, and the Ray cluster has 16"),
+    ("tensor_parallel_size: 3", "attention heads (64)"),
+    ("tensor_parallel_size: ${TP}", ""),
+]
 # A GPU, a command on 8 GPUs, and the arithmetic.
 MODELS = [
     (H100, "vllm serve meta-llama/Llama-3.1-405B -tp 8", "405.85 billion parameters x 2 bytes / 8 GPUs = 101.5 GB"),
@@ -244,15 +259,13 @@ def make_job(kind, command, product=""):
     if kind == "Job":
         spec = {"completions": 2, "parallelism": 2, "completionMode": "Indexed"}
         return make("batch/v1", kind, {**spec, "template": pod(command, restartPolicy="Never")})
-    if kind == "RayJob":
+    if kind in ("RayJob", "RayService"):
         head = {"rayStartParams": {"num-cpus": "0"}, "template": pod("", 0)}
         worker = {"groupName": "gpu", "replicas": 2, "minReplicas": 2, "maxReplicas": 2, "rayStartParams": {}}
-        groups = [{**worker, "template": pod("")}]
-        return make(
-            "ray.io/v1",
-            kind,
-            {"entrypoint": command, "rayClusterSpec": {"headGroupSpec": head, "workerGroupSpecs": groups}},
-        )
+        cluster = {"headGroupSpec": head, "workerGroupSpecs": [{**worker, "template": pod("")}]}
+        if kind == "RayJob":
+            return make("ray.io/v1", kind, {"entrypoint": command, "rayClusterSpec": cluster})
+        return make("ray.io/v1", kind, {"serveConfigV2": command, "rayClusterConfig": cluster})
     if kind == "LeaderWorkerSet":
         return make(
             "leaderworkerset.x-k8s.io/v1", kind, {"leaderWorkerTemplate": {"size": 2, "workerTemplate": pod(command)}}
@@ -281,6 +294,8 @@ def list_cases():
         (f"{product}: {command}", make_job("Deployment", command, product), {}, part)
         for product, command, part in MODELS
     )
+    for sizes, part in SERVICES:
+        yield f"RayService: {sizes}", make_job("RayService", SERVE.replace("SIZES", sizes)), {}, part
 
 
 CASES = list(list_cases())

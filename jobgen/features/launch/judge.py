@@ -11,6 +11,7 @@ from jobgen.features.launch.launchers import accelerate, deepspeed, mpi, paddle,
 from jobgen.features.launch.launchers.ray import check_entrypoint
 from jobgen.features.launch.read_job import Launch, read_launches
 from jobgen.features.launch.scripts import check_script
+from jobgen.features.launch.scripts.serving import check_ray_service
 from jobgen.features.launch.settings import check_settings
 from jobgen.features.launch.values import Fault, Pods, Program, World
 from jobgen.k8s.objects import Manifest
@@ -64,6 +65,7 @@ def _judge_program(program: Program, pods: Pods) -> Stage:
     if judge is None:
         return Stage(program, World(), tuple(check_script(program, World(), pods)))
     faults, world, scripts = judge(program, pods)
+    world = world._replace(is_launched=True)
     if any(fault.is_error or fault.hides for fault in faults):
         # What the script makes of it is not known.
         return Stage(program, world, tuple(faults))
@@ -82,6 +84,8 @@ def find_faults(manifest: Manifest) -> Iterator[Fault]:
     names = {stage.program.name for judged in judged_roles for stage in judged.stages}
     if not names & _judges().keys():
         yield from torchrun.check_field(manifest)
+    if manifest.kind_name == "RayService":
+        yield from check_ray_service(manifest)
     for judged in judged_roles:
         for fault in (*_list_certain(judged), *check_settings(judged.launch)):
             node = (

@@ -1,4 +1,4 @@
-"""Hugging Face Trainer: arguments that exclude each other, and a DeepSpeed config that disagrees with them."""
+"""Hugging Face Trainer: arguments that cannot be combined, and a DeepSpeed config that disagrees with them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TABLE = (
     Invariant(
         "fp16 bf16",
         lambda fp16, bf16: not (fp16 and bf16),
-        "`--fp16` and `--bf16` exclude each other (Trainer: `At most one of fp16 and bf16 can be True, but not "
+        "`--fp16` and `--bf16` cannot be combined (Trainer: `At most one of fp16 and bf16 can be True, but not "
         "both`); remove one",
         "fp16",
     ),

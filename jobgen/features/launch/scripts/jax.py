@@ -33,7 +33,7 @@ def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
     address = call.get("coordinator_address", 0, "")
     count, process = call.get("num_processes", 1, None), call.get("process_id", 2, None)
     manifest = pods.container.pod.manifest
-    started = world.size if world.size is not None else pods.count
+    started = world.size if world.is_launched else pods.count
     # Pods of other jobs can take part, if the coordinator is not one of this job.
     is_own = isinstance(address, str) and (not address or address.startswith(manifest.name))
     numbers = {

@@ -206,14 +206,14 @@ _MODEL = (
     Invariant(
         "latent grouped",
         lambda latent, grouped: not (latent and grouped),
-        "`--multi-latent-attention` and `--group-query-attention` exclude each other (Megatron-LM: `Group query "
+        "`--multi-latent-attention` and `--group-query-attention` cannot be combined (Megatron-LM: `Group query "
         "attention is mutually exclusive with multi latent attention.`); remove one",
         "group_query_attention",
     ),
     Invariant(
         "half bf16",
         lambda half, bf16: not (half and bf16),
-        "`--fp16` and `--bf16` exclude each other; remove one",
+        "`--fp16` and `--bf16` cannot be combined; remove one",
         "fp16",
     ),
 )
