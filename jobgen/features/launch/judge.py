@@ -32,6 +32,12 @@ class Stage(NamedTuple):
     scripts: tuple[Stage, ...] = ()
 
 
+    @property
+    def trainers(self) -> tuple[Stage, ...]:
+        """The programs that train or serve: what the launcher starts, or the program itself."""
+        return self.scripts if self.world.is_launched else (self,)
+
+
 class Judged(NamedTuple):
     """What the containers of one role start."""
 

@@ -9,7 +9,7 @@ from jobgen.features.launch.arguments import Arguments, compared_values, read_ar
 from jobgen.features.launch.config_files import get_value
 from jobgen.features.launch.scripts import hf_trainer, megatron, serving
 from jobgen.features.launch.sizes import find_memory, find_model
-from jobgen.features.launch.values import Fault, Pods, Program, Word, World
+from jobgen.features.launch.values import Fault, Pods, Program, World
 from jobgen.model.data import Node
 
 # Options with which less is on the GPU than the bound says, or that load something else.
@@ -41,36 +41,41 @@ _LESS_MEGATRON = (
 ).split()
 
 
-class _Bound(NamedTuple):
-    """The least bytes on one GPU, and the arithmetic."""
+class Bound(NamedTuple):
+    """The least bytes on one GPU, the arithmetic, and where the model is named."""
 
     bytes: float
     text: str
+    node: Node
+
+
+def list_bounds(program: Program, world: World, pods: Pods) -> Iterator[Bound]:
+    """Yield the lower bound of a program whose model, precision and optimizer are known."""
+    for find in (_bound_serving, _bound_trainer, _bound_megatron):
+        found = find(program, world, pods)
+        if found is not None:
+            yield found
 
 
 def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
     """Yield a fault if the model cannot fit on the GPUs that the pods select."""
     memory = find_memory(pods.product) if pods.gpus else None
-    if memory is None:
-        return
-    for find in (_bound_serving, _bound_trainer, _bound_megatron):
-        found = find(program, world, pods)
-        if found is not None and found[1].bytes > memory:
-            word, bound = found
-            node: Node = word.node if word else program.node
+    for bound in list_bounds(program, world, pods) if memory else ():
+        if memory and bound.bytes > memory:
             yield Fault(
-                node,
-                f"the model cannot fit: {bound.text} = {_show(bound.bytes)} on each GPU, and a GPU of "
-                f"`{pods.product}` has at most {_show(memory)}; use more GPUs, or GPUs with more memory",
+                bound.node,
+                f"the model cannot fit: {bound.text} = {show_bytes(bound.bytes)} on each GPU, and a GPU of "
+                f"`{pods.product}` has at most {show_bytes(memory)}; use more GPUs, or GPUs with more memory",
                 related=compared_values(pods),
             )
 
 
-def _show(number: float) -> str:
+def show_bytes(number: float) -> str:
+    """Return a number of bytes as people write it."""
     return f"{number / 1e9:.1f} GB"
 
 
-def _bound_serving(program: Program, _world: World, pods: Pods) -> tuple[Word | None, _Bound] | None:
+def _bound_serving(program: Program, _world: World, pods: Pods) -> Bound | None:
     """Weights only: the bytes of the checkpoint over all GPUs of a replica."""
     server = serving.read_server(program)
     if server is None or not server.options.is_closed or any(name in server.options for name in _LESS_SERVING):
@@ -85,10 +90,10 @@ def _bound_serving(program: Program, _world: World, pods: Pods) -> tuple[Word | 
     text = f"{model.parameters / 1e9:.2f} billion parameters x {size} bytes / {ranks} GPUs"
     word = next((server.options.words[name] for name in ("model", "model_path") if name in server.options), None)
     word = word or next(iter(server.options.rest), None)
-    return word, _Bound(model.parameters * size / ranks, text)
+    return Bound(model.parameters * size / ranks, text, word.node if word else program.node)
 
 
-def _bound_trainer(program: Program, world: World, _pods: Pods) -> tuple[Word | None, _Bound] | None:
+def _bound_trainer(program: Program, world: World, _pods: Pods) -> Bound | None:
     """Weights, gradients and Adam's two states of a full fine-tuning by an example of transformers."""
     if program.name not in _FULL_TRAINING or not world.size:
         return None
@@ -103,8 +108,8 @@ def _bound_trainer(program: Program, world: World, _pods: Pods) -> tuple[Word | 
     if found is None:
         return None
     each, text = found
-    bound = _Bound(model.parameters * each, f"{model.parameters / 1e9:.2f} billion parameters x {text}")
-    return options.words["model_name_or_path"], bound
+    text = f"{model.parameters / 1e9:.2f} billion parameters x {text}"
+    return Bound(model.parameters * each, text, options.words["model_name_or_path"].node)
 
 
 def _count_trainer_bytes(program: Program, options: Arguments, size: int) -> tuple[float, str] | None:
@@ -131,7 +136,7 @@ def _count_trainer_bytes(program: Program, options: Arguments, size: int) -> tup
     return 6, "6 bytes (weights and Adam's states in 16 bits on every GPU)"
 
 
-def _bound_megatron(program: Program, world: World, _pods: Pods) -> tuple[Word | None, _Bound] | None:
+def _bound_megatron(program: Program, world: World, _pods: Pods) -> Bound | None:
     """Weights, gradients and optimizer states of one rank; embeddings and norms are left out."""
     if program.name != "pretrain_gpt.py" or not world.size:
         return None
@@ -163,4 +168,4 @@ def _bound_megatron(program: Program, world: World, _pods: Pods) -> tuple[Word |
     text = f"at least {dense / 1e9:.2f} billion parameters x {each:.4g} bytes / ({tp} x {pp})"
     if experts:
         text += f" + {sparse / 1e9:.2f} billion of experts x {each_expert:.4g} bytes / ({etp} x {ep} x {pp})"
-    return options.words.get("num_layers"), _Bound(total, text)
+    return Bound(total, text, options.words["num_layers"].node)

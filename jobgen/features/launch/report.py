@@ -23,7 +23,7 @@ def list_violations(manifest: Manifest, rule: str) -> Iterator[Violation]:
 def list_too_large(manifest: Manifest) -> Iterator[Violation]:
     """Yield the models of a job that cannot fit into the memory of its GPUs."""
     for judged in judge_manifest(manifest) if manifest.pods else ():
-        stages = [each for first in judged.stages for each in (first, *first.scripts)]
-        for stage in (stage for stage in stages if stage.program.is_certain):
+        stages = (each for stage in judged.stages if stage.program.is_certain for each in stage.trainers)
+        for stage in stages:
             for fault in memory.check(stage.program, stage.world, judged.launch.pods):
                 yield Violation(fault.node, fault.message, fault.related)

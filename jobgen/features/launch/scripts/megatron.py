@@ -29,7 +29,7 @@ FLAGS = frozenset(
     "skip_train normalization_rmsnorm distribute_saved_activations".split()
 )
 # The options that are numbers, with their defaults; None: not set.
-_NUMBERS: dict[str, tuple[str, int | None]] = {
+NUMBERS: dict[str, tuple[str, int | None]] = {
     "tp": ("tensor_model_parallel_size", 1),
     "pp": ("pipeline_model_parallel_size", 1),
     "cp": ("context_parallel_size", 1),
@@ -256,9 +256,9 @@ def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
 
 def read_sizes(options: Arguments, world: World) -> dict[str, Number]:
     """Return the numbers of the tables by name."""
-    sizes: dict[str, Number] = {short: options.number(name, default) for short, (name, default) in _NUMBERS.items()}
+    sizes: dict[str, Number] = {short: options.number(name, default) for short, (name, default) in NUMBERS.items()}
     sizes |= {short: options.has(name) for short, name in _SWITCHES.items()}
-    tp, pp, cp, ep = (options.number(_NUMBERS[name][0], 1) for name in ("tp", "pp", "cp", "ep"))
+    tp, pp, cp, ep = (options.number(NUMBERS[name][0], 1) for name in ("tp", "pp", "cp", "ep"))
     mbs, layers, experts = (options.number(name, 0) for name in ("micro_batch_size", "num_layers", "num_experts"))
     model = tp * pp * cp if tp and pp and cp else None
     dp = world.size // model if world.size and model and world.size % model == 0 else None

@@ -16,14 +16,14 @@ from jobgen.k8s.objects import Manifest
 _VLLM = ("vllm", "vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server", "vllm.entrypoints.cli.main")
 _SGLANG = ("sglang.launch_server", "sglang")
 # The names of the options, of which the first is the one that the program knows the value by.
-_SIZES = {
+SIZES = {
     "tp": "tensor_parallel_size tp tp_size",
     "pp": "pipeline_parallel_size pp pp_size",
     "dp": "data_parallel_size dp dp_size",
     "local_dp": "data_parallel_size_local dpl",
     "nodes": "nnodes",
 }
-_AT = " ".join(f"{_SIZES[name]}" for name in ("tp", "pp", "dp"))
+_AT = " ".join(f"{SIZES[name]}" for name in ("tp", "pp", "dp"))
 _FLAGS = frozenset(
     "enable_expert_parallel enable_dp_attention trust_remote_code enforce_eager enable_prefix_caching headless "
     "enable_chunked_prefill disable_log_requests enable_auto_tool_choice enable_lora skip_tokenizer_init "
@@ -111,7 +111,7 @@ def read_server(program: Program) -> Server | None:
     options = _with_config(program, read_arguments(words, _FLAGS))
     names = ("model_path", "model") if is_sglang else ("model", "model_tag")
     word = next((options.words[name] for name in names if name in options), next(iter(options.rest), None))
-    sizes = {short: _read_size(options, names, 1 if short != "local_dp" else None) for short, names in _SIZES.items()}
+    sizes = {short: _read_size(options, names, 1 if short != "local_dp" else None) for short, names in SIZES.items()}
     backend = options.text("distributed_executor_backend", "")
     is_ray = None if backend is None else backend == "ray"
     return Server(options, word.text if word else None, sizes, is_ray, is_sglang)
