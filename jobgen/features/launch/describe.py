@@ -11,9 +11,11 @@ from jobgen.features.launch.judge import Judged, Stage, judge_manifest
 from jobgen.features.launch.scripts import deepspeed_config, hf_trainer, megatron, serving, torchtitan
 from jobgen.features.launch.values import Pods, Program, Word
 from jobgen.k8s.objects import Manifest
+from jobgen.k8s.secrets import find_secrets, redact
 from jobgen.model.data import Node
 
 _UNKNOWN = "unknown"
+_SHORT = 3  # names of options such as `-tp`
 _PARALLEL = {"tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert", "dp": "data"}
 
 
@@ -23,9 +25,9 @@ class Row(NamedTuple):
     name: str
     value: str
     source: str
-    """What gives it, in words; empty if `node` says so."""
+    """What gives it: an option, a field, or how it is computed."""
     node: Node = None
-    """Where it was written."""
+    """Where it was written; None if it is computed."""
 
 
 class Described(NamedTuple):
@@ -41,6 +43,7 @@ class Described(NamedTuple):
 def describe_launches(manifest: Manifest) -> list[Described]:
     """Return what each role of a job launches."""
     found: dict[object, Described] = {}
+    secrets = find_secrets(manifest.object)
     for judged in judge_manifest(manifest) if manifest.pods else ():
         role = judged.launch.container.pod.role
         names = (role.replica_type,) if role else ()
@@ -48,7 +51,7 @@ def describe_launches(manifest: Manifest) -> list[Described]:
             rows = tuple(_list_rows(judged, stage))
             # Other programs of a script, such as `pip`, have no numbers.
             if any(row.name not in ("pods", "GPUs per pod") for row in rows):
-                command = show_command(stage.program)
+                command = redact(show_command(stage.program), secrets)
                 key = (command, tuple(row[:3] for row in rows))
                 known = found.get(key, Described((), command, rows))
                 found[key] = known._replace(roles=tuple(dict.fromkeys((*known.roles, *names))))
@@ -67,8 +70,8 @@ def _show_word(word: Word) -> str:
 
 def _list_rows(judged: Judged, stage: Stage) -> Iterator[Row]:
     pods = judged.launch.pods
-    yield Row("pods", _show(pods.count), "", next(iter(pods.counts), None))
-    yield Row("GPUs per pod", _show(pods.gpus), "", pods.container.device_node)
+    yield Row("pods", _show(pods.count), "replicas of the roles", next(iter(pods.counts), None))
+    yield Row("GPUs per pod", _show(pods.gpus), "resources", pods.container.device_node)
     world = stage.world
     if world.is_launched:
         each = f"{_show(world.nodes)} nodes x {_show(world.processes)} processes"
@@ -96,7 +99,8 @@ def _list_script_rows(stage: Stage, pods: Pods) -> Iterator[Row]:
         names = {short: f"parallelism.{torchtitan.DEGREES[short]}" for short in ("tp", "pp", "cp", "ep")}
         yield from _list_sizes(sizes, names, options.words)
         for short, label in (("replicate", "data parallel replicas"), ("shard", "data parallel shards")):
-            yield Row(label, _show(sizes[short]), "", _find(options.words, f"parallelism.{torchtitan.DEGREES[short]}"))
+            name = f"parallelism.{torchtitan.DEGREES[short]}"
+            yield Row(label, _show(sizes[short]), _name_source(options.words, name), _find(options.words, name))
     elif server := serving.read_server(program):
         yield from _list_sizes(
             server.sizes, {short: serving.SIZES[short] for short in ("tp", "pp", "dp")}, server.options.words
@@ -109,9 +113,9 @@ def _list_sizes(sizes: Mapping[str, Number], names: Mapping[str, str], words: Ma
     for short, label in _PARALLEL.items():
         if short in names or (short == "dp" and short in sizes):
             size = sizes.get(short)
-            node = next((words[name].node for name in names.get(short, "").split() if name in words), None)
+            name = next((name for name in names.get(short, "").split() if name in words), "")
             if size != 1:
-                yield Row(f"{label} parallel size", _show(size), "" if node is not None else "computed", node)
+                yield Row(f"{label} parallel size", _show(size), _name_source(words, name), _find(words, name))
 
 
 def _list_batches(stage: Stage) -> Iterator[Row]:
@@ -134,6 +138,12 @@ def _list_batches(stage: Stage) -> Iterator[Row]:
 
 def _texts(program: Program) -> Sequence[str]:
     return [(word.text or "").partition("=")[0] for word in program.words]
+
+
+def _name_source(words: Mapping[str, Word], name: str) -> str:
+    if name not in words:
+        return "computed"
+    return f"-{name}" if len(name) < _SHORT else f"--{name if '.' in name else name.replace('_', '-')}"
 
 
 def _find(words: Mapping[str, Word], name: str) -> Node:
