@@ -33,7 +33,6 @@ from jobgen.spec.overlay import Cluster
 from jobgen.spec.replicas import ReplicaLayout, RoleDescription, count_pods, find_restart_policy, find_template, get_at
 from jobgen.spec.teams import TeamScope
 
-
 ConfigSource = Callable[[str, str], Mapping[str, str] | None]
 """Returns the data of a ConfigMap by its namespace and name; None if no file has it."""
 

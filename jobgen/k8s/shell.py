@@ -93,6 +93,7 @@ class Shell(Variables):
         self.saved: list[dict[str, Value | None]] = []
 
     def copy(self) -> Shell:
+        """Return a shell with the same state, as a subshell has."""
         self.run.step()
         other = Shell(self.run, dict(self.variables), self.node, self.folder, self.depth + 1)
         if other.depth > MAX_DEPTH:
@@ -106,15 +107,18 @@ class Shell(Variables):
         return other
 
     def run_script(self, script: syntax.Script) -> int:
+        """Run commands, and return the status of the last one."""
         self.status = 0
         for and_or in script:
             self.status = self.run_and_or(and_or)
         return self.status
 
     def run_text(self, text: str) -> int:
+        """Run a script."""
         return self.run_script(parse_script(text))
 
     def run_and_or(self, and_or: syntax.AndOr) -> int:
+        """Run pipelines that `&&` and `||` connect."""
         status, was_last = 0, True
         last = len(and_or.pipelines) - 1
         for place, (operator, pipeline) in enumerate(and_or.pipelines):
@@ -143,6 +147,7 @@ class Shell(Variables):
         return STARTED if and_or.is_background else status
 
     def run_pipeline(self, pipeline: syntax.Pipeline) -> int:
+        """Run commands that `|` connects."""
         self.run.step()
         if len(pipeline.commands) == 1:
             if pipeline.negated:
@@ -171,6 +176,7 @@ class Shell(Variables):
         return STARTED if status == 0 else status
 
     def run_one(self, command: syntax.Command) -> int:
+        """Run one command."""
         self.run.step()
         if isinstance(command, syntax.Simple):
             return self.run_simple(command)
@@ -193,6 +199,7 @@ class Shell(Variables):
         return PERHAPS if value is None else int(value == 0)
 
     def run_group(self, group: syntax.Group) -> int:
+        """Run a group of commands."""
         shell = self.copy() if group.is_subshell else self
         outer = shell.input, shell.output
         shell.input, shell.output = self.redirect(group.redirections)
@@ -206,6 +213,7 @@ class Shell(Variables):
             shell.input, shell.output = outer
 
     def run_if(self, branches: tuple[tuple[syntax.Script | None, syntax.Script], ...]) -> int:
+        """Run the branch whose condition holds, or all that can be it."""
         if not branches:
             return 0
         condition, body = branches[0]
@@ -226,6 +234,7 @@ class Shell(Variables):
         return PERHAPS if status == STARTED else status
 
     def run_loop(self, loop: syntax.Loop) -> int:
+        """Run `while` or `until`; a condition that is not known holds once or never."""
         while True:
             status = self.decide(loop.condition)
             if status == PERHAPS:
@@ -253,6 +262,7 @@ class Shell(Variables):
         return 0
 
     def run_for(self, loop: syntax.For) -> int:
+        """Run `for`."""
         if loop.expressions:
             return self.run_counting(loop)
         fields = (
@@ -267,10 +277,12 @@ class Shell(Variables):
         return 0
 
     def run_with(self, loop: syntax.For, value: Field) -> int:
+        """Run the body of a loop with a value."""
         self.assign(loop.name, value[0], value[1])
         return self.run_in_loop(loop.body)
 
     def run_counting(self, loop: syntax.For) -> int:
+        """Run `for ((…))`."""
         first, condition, after = loop.expressions
         self.calculate(self.join(first))
         while True:
@@ -285,6 +297,7 @@ class Shell(Variables):
             self.calculate(self.join(after))
 
     def run_case(self, case: syntax.Case) -> int:
+        """Run the branch of `case` that matches, or all that can match."""
         subject = self.join(case.subject)
         possible: list[syntax.Script] = []
         for patterns, body, _ in case.branches:
@@ -326,6 +339,7 @@ class Shell(Variables):
         return statuses.pop() if len(statuses) == 1 else PERHAPS
 
     def merge(self, shells: Sequence[Shell]) -> None:
+        """Take over what several shells have in common."""
         first = shells[0]
         names = {name for shell in shells for name in shell.variables}
         merged: dict[str, Value] = {}
@@ -344,6 +358,7 @@ class Shell(Variables):
         self.options = set.intersection(*(shell.options for shell in shells))
 
     def run_simple(self, command: syntax.Simple) -> int:
+        """Run a command with its words."""
         if not command.words:
             status = 0
             for assignment in command.assignments:
@@ -365,6 +380,7 @@ class Shell(Variables):
         return status
 
     def expand_argument(self, word: syntax.Word | Assignment) -> list[Field]:
+        """Return the words that an argument becomes."""
         if not isinstance(word, Assignment):
             return self.expand(word)
         if isinstance(word.value, list):
@@ -374,6 +390,7 @@ class Shell(Variables):
         return [(f"{word.name}{'+' if word.appends else ''}={text}", node)]
 
     def restore(self, name: str, value: Value | None) -> None:
+        """Set a variable to an earlier value."""
         if value is None:
             self.variables.pop(name, None)
         else:
@@ -396,6 +413,7 @@ class Shell(Variables):
         return given, output
 
     def find_path(self, path: str) -> str:
+        """Return a path from the current folder."""
         return path if path.startswith("/") else posixpath.join(self.folder, path)
 
     def open_file(self, path: str, *, appends: bool) -> list[str]:
@@ -408,6 +426,7 @@ class Shell(Variables):
         self.is_open = True
 
     def read_file(self, path: str) -> str | None:
+        """Return the text of a file; None if it is not known."""
         full = posixpath.normpath(self.find_path(path))
         return self.run.read(full) if is_known(full) else None
 
@@ -440,6 +459,7 @@ class Shell(Variables):
         return STARTED
 
     def record(self, fields: list[Field]) -> None:
+        """Keep a call of a program."""
         env = {
             name: to_word(value.items[0] if value.items else "", value.node)
             for name, value in self.variables.items()
@@ -451,6 +471,7 @@ class Shell(Variables):
         self.run.calls.append(Call(words, env, self.is_certain, self.read_file))
 
     def call(self, function: syntax.Command, arguments: list[Field]) -> int:
+        """Call a function."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
             raise TooMuch
@@ -470,38 +491,26 @@ class Shell(Variables):
 
     def start_shell(self, fields: list[Field]) -> int:
         """Run the script of `bash -c`, or the file that a shell is started with."""
-        at, options = 1, set[str]()
-        while at < len(fields) and fields[at][0][:1] in ("-", "+") and fields[at][0] not in ("-", "--"):
-            text = fields[at][0]
-            at += 1
-            if not is_known(text):
-                return self.give_up(fields)
-            if text.startswith("--"):
-                at += text in ("--rcfile", "--init-file")
-                continue
-            options |= set(text[1:])
-            if text.endswith(("o", "O")):
-                at += 1
-        if at < len(fields) and fields[at][0] in ("-", "--"):
-            at += 1
+        at, options = _read_shell_options(fields)
+        if at < 0:
+            return self.give_up(fields)
         if "s" in options or at >= len(fields):
             if self.input is None or not is_known(self.input) or "c" in options:
                 return self.give_up(fields)
             return self.start_script(self.input, fields[at:], self.node, options)
+        first, node = fields[at]
         if "c" in options:
-            text, node = fields[at]
-            if is_known(text):
-                arguments = fields[at + 1 :]
-                return self.start_script(
-                    text, arguments[1:], node, options, (arguments or [(fields[0][0], None)])[0][0]
-                )
-            return self.give_up(fields)
-        text = self.read_file(fields[at][0]) if is_known(fields[at][0]) else None
+            if not is_known(first):
+                return self.give_up(fields)
+            name = fields[at + 1][0] if at + 1 < len(fields) else fields[0][0]
+            return self.start_script(first, fields[at + 2 :], node, options, name)
+        text = self.read_file(first) if is_known(first) else None
         if text is None:
             return self.give_up(fields[at:])
-        return self.start_script(text, fields[at + 1 :], fields[at][1], options, fields[at][0])
+        return self.start_script(text, fields[at + 1 :], node, options, first)
 
     def give_up(self, fields: list[Field]) -> int:
+        """Keep a call of a shell whose script is not known."""
         self.record(fields)
         self.write(UNKNOWN)
         return STARTED
@@ -509,6 +518,7 @@ class Shell(Variables):
     def start_script(
         self, text: str, arguments: list[Field], node: Node, options: Iterable[str] = (), name: str = UNKNOWN
     ) -> int:
+        """Run a script in a new shell, which gets the exported variables."""
         exported = {name: value for name, value in self.variables.items() if value.exported}
         shell = Shell(self.run, exported, self.node if node is None else node, self.folder, self.depth + 1)
         if shell.depth > MAX_DEPTH:
@@ -548,6 +558,7 @@ class Shell(Variables):
         return self.start(fields[at:])
 
     def start_with_env(self, fields: list[Field]) -> int:
+        """Run the command of `env`."""
         shell = self.copy()
         at = 0
         while at < len(fields):
@@ -579,6 +590,7 @@ class Shell(Variables):
             self.output.append(text)
 
     def capture(self, body: syntax.Script) -> str:
+        """Return the output of commands."""
         shell = self.copy()
         shell.output = []
         try:
@@ -586,6 +598,22 @@ class Shell(Variables):
         except (Exit, Leave):
             pass
         return self.limit("".join(shell.output or ()).rstrip("\n"))
+
+
+def _read_shell_options(fields: list[Field]) -> tuple[int, set[str]]:
+    """Return the position behind the options of a shell, and the options; -1 if they are not known."""
+    at, options = 1, set[str]()
+    while at < len(fields) and fields[at][0][:1] in ("-", "+") and fields[at][0] not in ("-", "--"):
+        text = fields[at][0]
+        at += 1
+        if not is_known(text):
+            return -1, options
+        if text.startswith("--"):
+            at += text in ("--rcfile", "--init-file")
+            continue
+        options |= set(text[1:])
+        at += text.endswith(("o", "O"))
+    return at + (at < len(fields) and fields[at][0] in ("-", "--")), options
 
 
 def _skip(_shell: Shell) -> int:

@@ -14,7 +14,7 @@ _MAX_TOKENS = 200
 _MAX_BITS = 64
 
 
-class _Failed(Exception):
+class _Failed(Exception):  # noqa: N818 -- it is not an error
     """An expression that a shell refuses, or whose value is not known."""
 
 

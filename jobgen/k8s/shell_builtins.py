@@ -97,6 +97,7 @@ class Condition:
         return value if self.at == len(self.tokens) else None
 
     def take(self, *wanted: str) -> bool:
+        """Skip one of several operators, if it is next."""
         if self.at < len(self.tokens) and self.operator(self.at) in wanted:
             self.at += 1
             return True
@@ -110,6 +111,7 @@ class Condition:
         return token[0].text if len(token) == 1 and isinstance(token[0], Literal) and not token[0].quoted else ""
 
     def read_or(self) -> bool | None:
+        """Read conditions that `||` connects."""
         value = self.read_and()
         while self.take("-o" if self.is_test else "||"):
             other = self.read_and()
@@ -117,6 +119,7 @@ class Condition:
         return value
 
     def read_and(self) -> bool | None:
+        """Read conditions that `&&` connects."""
         value = self.read_not()
         while self.take("-a" if self.is_test else "&&"):
             other = self.read_not()
@@ -124,6 +127,7 @@ class Condition:
         return value
 
     def read_not(self) -> bool | None:
+        """Read a condition, also one in parentheses."""
         if self.operator(self.at) == "!" and self.at + 1 < len(self.tokens):
             self.at += 1
             value = self.read_not()
@@ -134,10 +138,12 @@ class Condition:
         return self.read_primary()
 
     def text(self, at: int) -> str:
+        """Return the text of a token."""
         token = self.tokens[at]
         return token if isinstance(token, str) else self.shell.join(token)
 
     def read_primary(self) -> bool | None:
+        """Read a comparison, or a test of one word."""
         left = len(self.tokens) - self.at
         if left <= 0:
             return None
@@ -156,6 +162,7 @@ class Condition:
         return _has_text(text)
 
     def inspect(self, unary: str, text: str) -> bool | None:
+        """Decide a test of one word."""
         if unary in ("-n", "-z"):
             value = _has_text(text)
             return value if value is None or unary == "-n" else not value
@@ -165,6 +172,7 @@ class Condition:
         return _decide_file(self.shell, unary, text)
 
     def compare(self, left: str, operator: str, second: int) -> bool | None:
+        """Decide a comparison of two words."""
         if operator in ("=", "==", "!="):
             token = self.tokens[second]
             if self.is_test or isinstance(token, str):

@@ -26,7 +26,7 @@ _OPERATOR = lazy_pattern(r":[-=?+]|[-=?+]|%%|%|##|#|/[/#%]?|\^\^?|,,?|@[A-Za-z]|
 _NAME = lazy_pattern(r"[A-Za-z_]\w*")
 
 
-class UnsupportedSyntax(Exception):
+class UnsupportedSyntax(Exception):  # noqa: N818 -- it is not an error
     """A script has syntax that is not understood, or none that a shell understands."""
 
 
@@ -407,7 +407,7 @@ class _Parser:
                 break
             assignment = self.read_assignment() if not words or _declares(words[0]) else None
             if assignment is not None:
-                (words if words else assignments).append(assignment)  # type: ignore[arg-type]
+                (words or assignments).append(assignment)  # type: ignore[arg-type]
                 continue
             word = self.read_word()
             if not word:

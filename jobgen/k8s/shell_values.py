@@ -65,27 +65,29 @@ def to_word(text: str, node: Node) -> Word:
 
 
 def to_text(word: Word) -> str:
+    """Return the text of a word, with marks for what is not known."""
     if word.text is not None:
         return SENTINELS.sub(UNKNOWN, word.text)
     return word.prefix + (SPLIT if word.is_list else UNKNOWN)
 
 
 def is_known(text: str) -> bool:
+    """Return True if all of a text is known."""
     return UNKNOWN not in text and SPLIT not in text
 
 
-class TooMuch(Exception):
+class TooMuch(Exception):  # noqa: N818 -- it is not an error
     """A script that runs too long, or makes too much."""
 
 
-class Exit(Exception):
+class Exit(Exception):  # noqa: N818 -- it is not an error
     """The shell ends."""
 
     def __init__(self, status: int) -> None:
         self.status = status
 
 
-class Leave(Exception):
+class Leave(Exception):  # noqa: N818 -- it is not an error
     """A function returns, or a loop ends or goes on."""
 
     def __init__(self, word: str, status: int = 0, levels: int = 1) -> None:
@@ -101,6 +103,7 @@ class Value(NamedTuple):
 
     @property
     def items(self) -> tuple[str, ...]:
+        """The values; one for a variable that is no array."""
         return (self.text,) if isinstance(self.text, str) else self.text
 
 
@@ -117,11 +120,13 @@ class Run:
         self._files = files
 
     def step(self) -> None:
+        """Count a step; end a run with too many."""
         self.steps += 1
         if self.steps > MAX_STEPS or len(self.calls) > _MAX_CALLS:
             raise TooMuch
 
     def read(self, path: str) -> str | None:
+        """Return the text of a file that the script has written, or that the container has."""
         text = self.written.get(path)
         if text is None:
             return self._files(path)

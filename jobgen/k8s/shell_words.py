@@ -66,6 +66,7 @@ class Variables:
         return expression.fullmatch(subject) is not None
 
     def apply(self, assignment: Assignment, *, exported: bool = False) -> int:
+        """Apply an assignment, and return its status."""
         name = assignment.name
         self.run.step()
         if isinstance(assignment.value, list):
@@ -96,11 +97,13 @@ class Variables:
         return status
 
     def assign(self, name: str, text: str, node: Node, *, exported: bool = False) -> None:
+        """Set a variable, which stays exported."""
         old = self.variables.get(name)
         was_exported = old is not None and old.exported
         self.variables[name] = Value(text, node, exported or was_exported or "a" in self.options)
 
     def store(self, name: str, value: str | tuple[str, ...], node: Node) -> None:
+        """Set a variable to one or several values."""
         if not isinstance(value, str) and sum(map(len, value)) > MAX_TEXT:
             value = UNKNOWN
         self.variables[name] = Value(value, node)
@@ -128,9 +131,11 @@ class Variables:
         return None
 
     def limit(self, text: str) -> str:
+        """Return a text, or none of it if it is too long."""
         return text if len(text) <= MAX_TEXT else UNKNOWN
 
     def calculate(self, text: str) -> int | None:
+        """Return the value of an arithmetic expression; None if it is not known."""
         if not is_known(text):
             return None
 
@@ -149,6 +154,7 @@ class Variables:
         return _Splitter(self, word).list_all()
 
     def join(self, word: syntax.Word) -> str:
+        """Return a word as one text."""
         return self.join_with_node(word)[0]
 
     def join_with_node(self, word: syntax.Word) -> Field:
@@ -178,6 +184,7 @@ class Variables:
         return (part.text,), None
 
     def expand_parameter(self, part: Parameter) -> tuple[Sequence[str], Node]:
+        """Return the values of a parameter."""
         items, node = self.find_items(part)
         if part.prefix == "#":
             is_list = part.name in "@*" or (part.index is not None and self.join(part.index) in ("@", "*"))
@@ -194,6 +201,7 @@ class Variables:
         return items, node
 
     def find_items(self, part: Parameter) -> tuple[Sequence[str] | None, Node]:
+        """Return the values of a parameter before its operator is applied; None if it is not set."""
         if part.name in ("@", "*"):
             texts = [text for text, _ in self.parameters]
             nodes = [node for _, node in self.parameters if node is not None]
@@ -247,6 +255,7 @@ class Variables:
         return (UNKNOWN if changed is None else changed,), node
 
     def expand_default(self, part: Parameter) -> tuple[Sequence[str], Node]:
+        """Return the word behind the operator of a parameter."""
         default, origin = self.join_with_node(part.argument)
         return (default,), origin
 
@@ -276,6 +285,7 @@ class Variables:
         return next(found, text)
 
     def cut(self, text: str, argument: str) -> str | None:
+        """Return a part of a text."""
         offset, colon, length = argument.partition(":")
         start, count = self.calculate(offset), self.calculate(length) if colon else len(text)
         if start is None or count is None or count < 0:
@@ -284,6 +294,7 @@ class Variables:
         return text[start : start + count]
 
     def replace(self, text: str, operator: str, argument: syntax.Word) -> str | None:
+        """Replace what matches a pattern."""
         pattern: list[syntax.Part] = []
         rest: list[syntax.Part] = []
         is_found = False

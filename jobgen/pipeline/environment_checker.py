@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jobgen.k8s.devices import DeviceCatalog, build_catalog, concerns_devices, may_concern_devices
@@ -218,38 +218,55 @@ class EnvironmentChecker:
         self._has_read_others = True
         key = (folder, namespace, name)
         if key not in self._configs:
-            found = [(_measure_distance(folder, path), data) for path, data in self._list_configs(namespace, name)]
-            nearest = [data for distance, data in found if distance == min(found, key=lambda each: each[0])[0]]
+            found = list(self._list_configs(self._config_files.get(folder, ()), namespace, name))
+            if not found:
+                others = (file for at, files in self._config_files.items() if at != folder for file in files)
+                found = list(self._list_configs(others, namespace, name))
+            distances = [_measure_distance(folder, path) for path, _ in found]
+            nearest = [data for (_, data), each in zip(found, distances, strict=True) if each == min(distances)]
             self._configs[key] = nearest[0] if nearest and all(data == nearest[0] for data in nearest) else None
         return self._configs[key]
 
-    def _list_configs(self, namespace: str, name: str) -> Iterator[tuple[str, Mapping[str, str]]]:
+    @cached_property
+    def _config_files(self) -> Mapping[str, list[FileEntry]]:
+        """The files that can have ConfigMaps, by their folders."""
+        found: dict[str, list[FileEntry]] = {}
+        for entry in layout.find_jobs(self.runner.project.root) if self._entries is None else self._entries:
+            if entry.build is not None or any(sign in read_file(entry).content for sign in (b"ConfigMap", b"configs")):
+                found.setdefault(entry.path.rpartition("/")[0], []).append(entry)
+        return found
+
+    def _list_configs(
+        self, entries: Iterable[FileEntry], namespace: str, name: str
+    ) -> Iterator[tuple[str, Mapping[str, str]]]:
         """Yield the ConfigMaps with a name, each with its file; jobs write the hash of theirs into its name."""
         from jobgen.rendering.read_jobs import read_jobs
 
         runner, named = self.runner, list[FileEntry]()
-        start = name.rpartition("-")[0]
-        for entry in layout.find_jobs(runner.project.root) if self._entries is None else self._entries:
+        # The name of a job's own ConfigMap ends with its name in the job, and a hash.
+        own = name.rpartition("-")[0].rpartition("-")[2].encode()
+        for entry in entries:
             if entry.build is not None:
                 # What is in a name with a hash is the same in all builds.
                 objects = entry.build().objects if _HASHED.search(name) and entry.build.is_built else ()
-                yield from ((built.file, data) for built in objects if (data := _read_config(built.data, namespace, name)))
+                made = ((built.file, _read_config(built.data, namespace, name)) for built in objects)
+                yield from ((file, data) for file, data in made if data is not None)
             else:
                 content = read_file(entry).content
-                is_named = b"ConfigMap" in content and name.encode() in content
-                if is_named or (b"configs" in content and start and start.rpartition("-")[2].encode() in content):
+                if name.encode() in content or (own and b"configs" in content and own in content):
                     named.append(entry)
         for job in read_jobs(named, runner.project.frameworks, []):
             data = job.document.data
             is_concerned = as_text(data.get("kind")) == "ConfigMap" or "configs" in as_mapping(data.get("spec"))
             patches = runner.patches_for(job) if is_concerned else None
-            for made in runner.build_objects(job, patches, new_overlay_use()) if patches is not None else ():
-                if found := _read_config(made.object, namespace, name):
+            for one in runner.build_objects(job, patches, new_overlay_use()) if patches is not None else ():
+                if found := _read_config(one.object, namespace, name):
                     yield job.file.path, found
 
     def forget_shared(self) -> None:
         """Forget what other files define."""
         self._configs.clear()
+        self.__dict__.pop("_config_files", None)
         self._catalog = self._definitions = None
         self.clean.clear()
 

@@ -72,7 +72,7 @@ def _judge_program(program: Program, pods: Pods) -> Stage:
         return Stage(program, World(), tuple(check_script(program, World(), pods)))
     faults, world, scripts = judge(program, pods)
     world = world._replace(is_launched=True)
-    if any(fault.is_error or fault.hides for fault in faults):
+    if any(fault.is_error for fault in faults):
         # What the script makes of it is not known.
         return Stage(program, world, tuple(faults))
     stages = tuple(

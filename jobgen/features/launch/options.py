@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.features.launch.values import Word
@@ -70,68 +70,77 @@ class Options(NamedTuple):
 
 def read_options(words: Sequence[Word], syntax: Syntax) -> Options:
     """Read options. A word that is not known and stands where an option can stand makes the result uncertain."""
-    lists: dict[str, list[Word]] = {}
-    rest: list[Word] = []
-    unknown = lacking = None
-    is_certain, at = True, 0
-    while at < len(words):
-        word = words[at]
-        text = word.prefix if word.text is None else word.text
-        at += 1
-        if word.text is None and not text:
-            # It is an option or what follows the options; which, nobody knows.
-            is_certain = False
-            if syntax.stops and not word.is_list:
-                rest = list(words[at - 1 :])
+    return _Reader(words, syntax).read()
+
+
+class _Reader:
+    """Reads the words of a command line one by one."""
+
+    def __init__(self, words: Sequence[Word], syntax: Syntax) -> None:
+        self.words, self.syntax, self.at = words, syntax, 0
+        self.lists: dict[str, list[Word]] = {}
+        self.rest: list[Word] = []
+        self.is_certain = True
+        self.unknown: Word | None = None
+        self.lacking: Word | None = None
+
+    def read(self) -> Options:
+        while self.at < len(self.words):
+            word = self.words[self.at]
+            text = word.prefix if word.text is None else word.text
+            if word.text is None and not text:
+                # It is an option or what follows the options; which, nobody knows.
+                self.is_certain = False
+            if text == "--" and word.text is not None:
+                self.rest += self.words[self.at + 1 :]
                 break
-            rest.append(word)
-            continue
-        if text == "--" and word.text is not None:
-            rest += words[at:]
-            break
-        if not _is_option(text):
-            if syntax.stops:
-                rest = list(words[at - 1 :])
-                break
-            rest.append(word)
-            continue
+            if not _is_option(text):
+                if self.syntax.stops and not word.is_list:
+                    self.rest += self.words[self.at :]
+                    break
+                self.rest.append(word)
+                self.at += 1
+            else:
+                self.at += 1
+                self.read_option(word, text)
+        values = {name: found[-1] for name, found in self.lists.items() if found}
+        lists = {name: tuple(each) for name, each in self.lists.items()}
+        return Options(values, lists, tuple(self.rest), self.is_certain, self.unknown, self.lacking)
+
+    def read_option(self, word: Word, text: str) -> None:
         written, equals, value = text.partition("=")
-        name = _find_name(written, syntax)
+        name = _find_name(written, self.syntax)
         if name is None:
-            if word.text is None and not equals:
-                is_certain = False
-            unknown = unknown or word
+            self.is_certain = self.is_certain and (word.text is not None or bool(equals))
+            self.unknown = self.unknown or word
             # It is not known whether a value follows.
-            rest.append(word)
-            continue
-        count = syntax.counts[name]
-        found = lists.setdefault(name, [])
+            self.rest.append(word)
+            return
+        found = self.lists.setdefault(name, [])
+        count = self.syntax.counts[name]
         if equals:
             found.append(Word(None if word.text is None else value, word.node, "" if word.text else value))
         elif count == 0:
             found.append(Word("true", word.node))
         elif count > 0:
-            taken = words[at : at + count]
-            if len(taken) < count or (count == 1 and _is_next_option(taken[0], syntax)):
-                lacking = lacking or word
-            elif count == 1 and taken[0].is_list:
-                # It can be several words, of which the first is the value.
-                is_certain = False
-                found.append(taken[0])
-                at += 1
-            else:
-                found += taken
-                at += count
+            self.take(word, found, count)
         else:
-            taken = []
-            while at < len(words) and not _is_next_option(words[at], syntax) and not (count == -1 and taken):
-                taken.append(words[at])
-                at += 1
-            found += taken or [Word("true", word.node)]
-    values = {name: found[-1] for name, found in lists.items() if found}
-    return Options(
-        values, {name: tuple(each) for name, each in lists.items()}, tuple(rest), is_certain, unknown, lacking
-    )
+            start = self.at
+            while self.at < len(self.words) and not _is_next_option(self.words[self.at], self.syntax):
+                self.at += 1
+                if count == -1:
+                    break
+            found += self.words[start : self.at] or [Word("true", word.node)]
+
+    def take(self, word: Word, found: list[Word], count: int) -> None:
+        taken = self.words[self.at : self.at + count]
+        if len(taken) < count or (count == 1 and _is_next_option(taken[0], self.syntax)):
+            self.lacking = self.lacking or word
+            return
+        # It can be several words, of which the first is the value.
+        self.is_certain = self.is_certain and not (count == 1 and taken[0].is_list)
+        found += taken
+        self.at += count
 
 
 def _is_option(text: str) -> bool:
@@ -148,8 +157,3 @@ def _find_name(written: str, syntax: Syntax) -> str | None:
         return syntax.find(written.lstrip("-"))
     name = written[1:]
     return syntax.aliases.get(name, name) if name in syntax.counts or name in syntax.aliases else None
-
-
-def list_unknown(options: Options, names: str) -> Iterator[str]:
-    """Yield those of the options whose value is given and not known."""
-    return (name for name in names.split() if (word := options.values.get(name)) and word.text is None)

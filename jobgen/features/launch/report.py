@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, WARNING, Violation
+from jobgen.check.rules import ERROR, INFO, WARNING, Violation
 from jobgen.features.launch import memory
 from jobgen.features.launch.judge import find_faults, judge_manifest
+from jobgen.features.launch.values import Fault
 from jobgen.k8s.objects import Manifest
+from jobgen.model.data import Node, TracedScalar
 
 
 def list_violations(manifest: Manifest, rule: str) -> Iterator[Violation]:
@@ -16,8 +18,21 @@ def list_violations(manifest: Manifest, rule: str) -> Iterator[Violation]:
         return
     for fault in find_faults(manifest):
         if fault.rule == rule:
-            severity = ERROR if fault.is_error else WARNING
-            yield Violation(fault.node, fault.message, fault.related, severity, fault.fix, safe=False)
+            severity = ERROR if fault.is_error else INFO if fault.is_info else WARNING
+            related = (*fault.related, *_list_overrides(fault))
+            yield Violation(fault.node, fault.message, related, severity, fault.fix, safe=False)
+
+
+def _list_overrides(fault: Fault) -> Iterator[tuple[Node, str]]:
+    """Yield the compared values that an overlay has changed, each with what it changed."""
+    seen: set[object] = set()
+    for node, text in fault.related:
+        old = node.overridden if isinstance(node, TracedScalar) else None
+        if text or not isinstance(node, TracedScalar) or not isinstance(old, TracedScalar) or node.location in seen:
+            continue
+        seen.add(node.location)
+        if not old.layer.startswith("kind "):
+            yield node, f"{node.layer} overrides `{old.value}` of {old.layer} with `{node.value}`"
 
 
 def list_too_large(manifest: Manifest) -> Iterator[Violation]:
@@ -26,4 +41,4 @@ def list_too_large(manifest: Manifest) -> Iterator[Violation]:
         stages = (each for stage in judged.stages if stage.program.is_certain for each in stage.trainers)
         for stage in stages:
             for fault in memory.check(stage.program, stage.world, judged.launch.pods):
-                yield Violation(fault.node, fault.message, fault.related)
+                yield Violation(fault.node, fault.message, (*fault.related, *_list_overrides(fault)))

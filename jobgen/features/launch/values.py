@@ -87,5 +87,5 @@ class Fault(NamedTuple):
     """As in `Violation`: a node without a text is a value that the fault is compared with."""
     rule: str = ""
     """The rule that reports it; empty for the general one."""
-    hides: bool = False
-    """True if what the launcher starts is not known because of it."""
+    is_info: bool = False
+    """True if it is only slow."""

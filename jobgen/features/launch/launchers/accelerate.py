@@ -189,7 +189,7 @@ def _judge_settings(program: Program, settings: _Settings, pods: Pods) -> tuple[
 def _check_alone(program: Program, processes: Word, pods: Pods) -> Iterator[Fault]:
     """Check a launch of one process without torchrun."""
     if pods.kind in JOINED and pods.count is not None and pods.count > 1:
-        message = f"accelerate starts one process that does not know the others, and the job has {pods.count} pods: each trains alone"
+        message = f"accelerate starts one process in each of {pods.count} pods, which train alone"
         related = tuple((node, "") for node in pods.counts)
         yield Fault(
             processes.node,

@@ -17,8 +17,7 @@ def read_hostfile(program: Program, path: str | None, pods: Pods) -> Mapping[str
     if text is None:
         return None
     hosts: dict[str, int | None] = {}
-    for line in text.splitlines():
-        line = line.partition("#")[0].strip()
+    for line in (each.partition("#")[0].strip() for each in text.splitlines()):
         found = _SLOTS.match(line) if line else None
         if line and found is None:
             return None

@@ -40,8 +40,8 @@ SYNTAX = make_syntax(
     config_file tcp_flag binding_args elastic_timeout reset_limit cooldown_range blacklist_cooldown_range
     report_bindings_file pernode_dir stdin host_list_file""",
     """oversubscribe allow_run_as_root verbose|v quiet|q tag_output merge_stderr_to_stdout report_bindings bynode bycore
-    byslot nooversubscribe use_hwthread_cpus display_map display_allocation pernode gloo mpi jsrun tcp l genvall genvnone
-    disable_cache autotune do_not_launch enable_orterun nolocal novm debug_daemons leave_session_attached
+    byslot nooversubscribe use_hwthread_cpus display_map display_allocation pernode gloo mpi jsrun tcp l genvall
+    genvnone disable_cache autotune do_not_launch enable_orterun nolocal novm debug_daemons leave_session_attached
     prefix_output_with_timestamp mpich""",
     has_abbreviations=False,
     stops=True,
@@ -198,7 +198,8 @@ def _check_slots(program: Program, launch: _Launch, pods: Pods) -> tuple[list[Fa
     if per_node is not None and launch.hosts is not None:
         most = (per_node.number or 0) * len(launch.hosts)
         if wanted is not None and wanted > most and not launch.oversubscribes:
-            message = f"`{wanted}` processes, but {per_node.number} on each of {pluralize(len(launch.hosts), 'host')} are {most}"
+            hosts = pluralize(len(launch.hosts), "host")
+            message = f"`{wanted}` processes, but {per_node.number} on each of {hosts} are {most}"
             return [_refuse(program, node, f"{message}, so mpirun fails; use {most}", pods)], None
         wanted, node = (most, per_node.node) if wanted is None else (wanted, node)
     if slots is None:
@@ -292,7 +293,8 @@ def _check_gpus(
     word = launch.value("np") or _find_per_node(launch) or launch.value("host")
     related = tuple((node, "") for node in pods.counts)
     if count < total and (word is not None and count != slots * pods.count):
-        message = f"`{count}` processes for {pluralize(total, 'GPU')} of {pluralize(pods.count, 'worker')}, so some GPUs stay idle"
+        workers = pluralize(pods.count, "worker")
+        message = f"`{count}` processes for {pluralize(total, 'GPU')} of {workers}, so some GPUs stay idle"
         yield Fault(word.node, f"{message}; use {total}", False, (), related, SLOTS_RULE)
     elif (count < total or min(count, slots) > gpus) and slots != gpus:
         yield from compare_slots(pods)

@@ -75,7 +75,8 @@ def _check_devices(program: Program, options: Options, pods: Pods) -> tuple[list
     wrong = next((each for each in listed if not each.isdecimal() or int(each[:9]) >= pods.gpus), None)
     related = ((pods.container.device_node, ""),)
     if wrong is not None:
-        message = f"`--devices` names `{wrong}`, but a pod has {pluralize(pods.gpus, 'GPU')} (paddle: `'{wrong}' is not in list`)"
+        has = f"a pod has {pluralize(pods.gpus, 'GPU')}"
+        message = f"`--devices` names `{wrong}`, but {has} (paddle: `'{wrong}' is not in list`)"
         return [Fault(devices.node, f"{message}; use 0 to {pods.gpus - 1}", True, (), related, PROCESSES_RULE)], None
     count = processes.number if processes.text else len(listed)
     if count is not None and count > len(listed):

@@ -15,7 +15,7 @@ from jobgen.features.launch.read_job import start_words
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
 from jobgen.k8s.nodes import get_path
 from jobgen.k8s.objects import Container, Manifest
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep, pluralize
 from jobgen.model.quantity import parse_digits
 
@@ -129,37 +129,37 @@ def count_processes(value: Word, program: Program, pods: Pods) -> int | None:
 
 def check_values(run: Torchrun, pods: Pods) -> Iterator[Fault]:
     """Find values that torchrun refuses."""
-    nodes = run.find("nnodes", "1:1")
-    if nodes.text is not None:
-        least, most = run.least, run.most
-        if nodes.text.count(":") > 1:
-            error = f'nnodes={nodes.text} is not in "MIN:MAX" format'
-            yield Fault(
-                nodes.node, f"`{nodes.text}` is not a number of nodes (torchrun: `{error}`); write `{pods.count or 2}`"
-            )
-        elif least is None or most is None:
-            yield Fault(nodes.node, _describe_bad_number("nnodes", nodes.text))
-        elif not 0 < least <= most:
-            error = f"min_nodes must be > 0 and <= max_nodes, got min_nodes={least}, max_nodes={most}"
-            yield Fault(nodes.node, f"`{nodes.text}` is not a number of nodes (torchrun: `{error}`)")
-    processes = run.find("nproc_per_node", "1")
-    if processes.text == pods.processes and "nproc_per_node" not in run.options.values and processes.text != "gpu":
+    yield from _check_bounds(run, pods)
+    value = run.find("nproc_per_node", "1")
+    is_field = value.text == pods.processes and "nproc_per_node" not in run.options.values
+    if value.text is None or value.text in _WORDS - {"gpu"} or (is_field and value.text != "gpu"):
         # `unknown-nproc-per-node` reports the field.
         return
-    if processes.text is None or processes.text in _WORDS - {"gpu"}:
-        return
-    if processes.text == "gpu":
+    if value.text == "gpu":
         if pods.gpus == 0:
             message = "`gpu` processes for each pod, but a pod has no GPU (torchrun: `Cuda is not available.`)"
-            yield Fault(processes.node, f"{message}; request GPUs, or write a number", rule=PROCESSES_RULE)
-    elif processes.number is None:
-        error = f"Unsupported nproc_per_node value: {processes.text}"
-        if processes.text.strip() and "$" not in processes.text:
-            yield Fault(
-                processes.node, f"`{processes.text}` is not a number of processes (torchrun: `{error}`); write `gpu`"
-            )
-        else:
-            yield Fault(processes.node, _describe_bad_number("nproc-per-node", processes.text))
+            yield Fault(value.node, f"{message}; request GPUs, or write a number", rule=PROCESSES_RULE)
+    elif value.number is None and value.text.strip() and "$" not in value.text:
+        error = f"Unsupported nproc_per_node value: {value.text}"
+        yield Fault(value.node, f"`{value.text}` is not a number of processes (torchrun: `{error}`); write `gpu`")
+    elif value.number is None:
+        yield Fault(value.node, _describe_bad_number("nproc-per-node", value.text))
+
+
+def _check_bounds(run: Torchrun, pods: Pods) -> Iterator[Fault]:
+    value, least, most = run.find("nnodes", "1:1"), run.least, run.most
+    if value.text is None:
+        return
+    if value.text.count(":") > 1:
+        error = f'nnodes={value.text} is not in "MIN:MAX" format'
+        message = f"`{value.text}` is not a number of nodes (torchrun: `{error}`)"
+        yield Fault(value.node, f"{message}; write `{pods.count or 2}`")
+    elif least is None or most is None:
+        yield Fault(value.node, _describe_bad_number("nnodes", value.text))
+    elif not 0 < least <= most:
+        error = f"min_nodes must be > 0 and <= max_nodes, got min_nodes={least}, max_nodes={most}"
+        message = f"`{value.text}` is not a number of nodes (torchrun: `{error}`)"
+        yield Fault(value.node, f"{message}; write the least number first")
 
 
 def _describe_bad_number(option: str, text: str) -> str:
@@ -194,7 +194,7 @@ def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
     elif most < count and (pods.kind in JOINED or most > 1):
         if most == 1:
             source = "" if given else " by default"
-            message = f"{run.name} forms a job of {shown.replace('1:1', '1').replace('nodes', 'node')}{source}, but {has}: each pod trains alone, or waits"
+            message = f"{run.name} forms a job of 1 node{source}, but {has}: each pod trains alone, or waits"
             is_default = given is None and run.program.variable("PET_NNODES") is None
             rule = ALONE_RULE if is_default and pods.kind == "PyTorchTrainingJob" else NODES_RULE
             yield Fault(value.node, f"{message}; {advice}", False, fix, related, rule)
@@ -219,17 +219,21 @@ def _advise(run: Torchrun, pods: Pods) -> tuple[str, tuple[FixStep, ...]]:
         return "set `torchrunConfig.enabled`, or `--nnodes` and the address", ()
     if given is None:
         return f"leave `PET_NNODES` to the operator, which sets it to {pods.count}", ()
-    whole = f"--nnodes={given.text}"
-    steps = (FixStep("set", given.node, f"--nnodes={pods.count}"),) if _is_text(given.node, whole) else ()
-    return f"remove `{run.option}`, because the operator sets `PET_NNODES`", steps
+    return f"remove `{run.option}`, because the operator sets `PET_NNODES`", fix_value(given, "$(PET_NNODES)")
 
 
-def _is_text(node: Node, text: str) -> bool:
-    return value_of(node) == text
+def fix_value(given: Word, value: str) -> tuple[FixStep, ...]:
+    """Return the steps that set the value of an option, if it is an argument of its own, or has one."""
+    text = str(value_of(given.node))
+    name, equals, old = text.partition("=")
+    if text == given.text:
+        return (FixStep("set", given.node, value),)
+    is_option = equals and old == given.text and name.startswith("--") and " " not in name
+    return (FixStep("set", given.node, f"{name}={value}"),) if is_option else ()
 
 
 def _check_meeting(run: Torchrun, pods: Pods, count: int, least: int) -> Iterator[Fault]:
-    if count < 2 or pods.kind not in JOINED and least < 2:
+    if count < 2 or (pods.kind not in JOINED and least < 2):
         return
     standalone = run.options.values.get("standalone")
     variable = run.program.variable("PET_STANDALONE") if standalone is None else None
@@ -300,18 +304,20 @@ def compare_processes(value: Word, program: Program, pods: Pods) -> Iterator[Fau
     if not gpus or count is None or count == gpus or count < 1:
         return
     has = f"a pod has {pluralize(gpus, 'GPU')}" if gpus == pods.gpus else f"they see {pluralize(gpus, 'GPU')}"
-    yield _compare(value, gpus, has, pods.container, is_error=_names_nccl(program))
+    yield _compare(value, gpus, has, pods.container, is_error=_names_nccl(program), is_torchrun=program.name in NAMES)
 
 
-def _compare(value: Word, gpus: int, has: str, container: Container, *, is_error: bool) -> Fault:
+def _compare(
+    value: Word, gpus: int, has: str, container: Container, *, is_error: bool, is_torchrun: bool = False
+) -> Fault:
     count = value.number or 0
-    related = ((container.device_node, ""),)
+    related, fix = ((container.device_node, ""),), fix_value(value, "gpu") if is_torchrun else ()
     shown = f"{count} process{'es' * (count != 1)} per pod"
     if count > gpus:
         message = f"{shown}, but {has}: `CUDA error: invalid device ordinal`; use {gpus}"
-        return Fault(value.node, message, is_error, (), related, PROCESSES_RULE)
+        return Fault(value.node, message, is_error, fix, related, PROCESSES_RULE)
     message = f"{shown} leave{'s' * (count == 1)} GPUs idle: {has}; use {gpus}"
-    return Fault(value.node, message, False, (), related, PROCESSES_RULE)
+    return Fault(value.node, message, False, fix, related, PROCESSES_RULE)
 
 
 def _names_nccl(program: Program) -> bool:
