@@ -5,6 +5,10 @@ import json
 import pytest
 
 from jobgen import lint
+from jobgen.features.launch.describe import describe_launches
+from jobgen.k8s.objects import Manifest
+from jobgen.rendering import config
+from jobgen.spec.overlay import Cluster
 
 MEGATRON = (
     "pretrain_gpt.py --num-layers 48 --hidden-size 6144 --num-attention-heads 48 --seq-length 4096 --bf16 "
@@ -196,6 +200,7 @@ MODELS = [
     (H100, "vllm serve meta-llama/Llama-3.1-405B -tp 8 --quantization fp8", ""),
     (H100, "vllm serve meta-llama/Llama-3.1-70B -tp 8", ""),
     ("", "vllm serve meta-llama/Llama-3.1-405B -tp 8", ""),
+    ("p5.48xlarge,p5e.48xlarge", "vllm serve meta-llama/Llama-3.1-405B -tp 8", ""),
     (
         "p4d.24xlarge",
         f"torchrun --nproc-per-node=8 {CLM} --model_name_or_path meta-llama/Llama-3.1-8B --do_train",
@@ -246,11 +251,13 @@ def make(api, kind, spec):
 
 
 def make_job(kind, command, product=""):
-    selector = (
-        {"nodeSelector": {"nvidia.com/gpu.product" if "-" in product else "node.kubernetes.io/instance-type": product}}
-        if product
-        else {}
-    )
+    if product.startswith("NVIDIA"):
+        selector = {"nodeSelector": {"nvidia.com/gpu.product": product}}
+    else:
+        types = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": product.split(",")}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [types]}]}
+        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+        selector = {"affinity": affinity} if product else {}
     if kind == "PyTorchJob":
         template = pod(command)
         template["spec"]["containers"][0]["name"] = "pytorch"
@@ -330,3 +337,40 @@ def test_reports_what_the_framework_refuses(number, findings):
     messages = set(findings.get(number, []))
 
     assert [part in message for message in messages] == ([True] if part else [])
+
+
+DESCRIBED = [
+    (
+        f"{MEGATRON} --tensor-model-parallel-size 4 --global-batch-size 128",
+        {
+            "pods": "2",
+            "GPUs per pod": "8",
+            "world size": "16",
+            "tensor parallel size": "4",
+            "data parallel size": "4",
+            "global batch size": "128",
+            "memory per GPU": "at least 48.9 GB",
+        },
+    ),
+    (
+        f"{TITAN} llama3_8b --parallelism.tensor_parallel_degree 8",
+        {"tensor parallel size": "8", "data parallel shards": "2"},
+    ),
+    (f"{CLM} --gradient_accumulation_steps 2", {"batch size": "128"}),
+    ("train.py --lr $LR", {"world size": "16"}),
+]
+
+
+@pytest.mark.parametrize(("script", "numbers"), DESCRIBED, ids=[script for script, _ in DESCRIBED])
+def test_describes_the_numbers_of_a_launch(script, numbers, tmp_path):
+    kind = next(kind for kind in config.load(tmp_path).kinds if kind.name == "PyTorchJob")
+    job = make_job("PyTorchJob", f"torchrun --nproc-per-node=8 {script} --token=$HF_TOKEN")
+    secret = "hf_" + "abcdefghij" * 3 + "abcd"
+    for role in job["spec"]["pytorchReplicaSpecs"].values():
+        role["template"]["spec"]["containers"][0]["env"] = [{"name": "HF_TOKEN", "value": secret}]
+    [launch] = describe_launches(Manifest(job, kind, Cluster()))
+
+    assert launch.roles == ("Master", "Worker")
+    assert numbers.items() <= {row.name: row.value for row in launch.rows}.items()
+    assert secret not in launch.command
+    assert launch.command.startswith("torchrun --nproc-per-node=8 ")

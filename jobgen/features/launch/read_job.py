@@ -307,7 +307,6 @@ def _describe_pods(container: Container, reader: _Reader, launching: set[str]) -
         count = None
     plain: Fields = reader.data if container is reader.container else untraced(container.data)
     limits = {**as_fields(get_fields_of(plain, "requests")), **as_fields(get_fields_of(plain, "limits"))}
-    selector = as_mapping(pod.spec.get("nodeSelector"))
     counts = tuple(node for each in manifest.roles for node, _ in each.compared_count)
     return Pods(
         container,
@@ -319,10 +318,24 @@ def _describe_pods(container: Container, reader: _Reader, launching: set[str]) -
         _read_elastic(manifest),
         _read_slots(manifest, kind),
         reader.pod.processes if reader.pod is not None else "",
-        next((as_text(selector[label]) for label in _PRODUCTS if label in selector), ""),
+        _find_product(pod),
         counts,
         kind not in ("Deployment", "StatefulSet", "Pod", "ReplicaSet", "DaemonSet", "CronJob"),
     )
+
+
+def _find_product(pod: Pod) -> str:
+    """Return the GPU product, or the instance type, that a pod selects; empty if it can be one of several."""
+    selector = as_mapping(pod.spec.get("nodeSelector"))
+    required = get_path(pod.spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    terms = as_list(as_mapping(required).get("nodeSelectorTerms"))
+    # A node need only match one of several terms.
+    for expression in as_list(as_mapping(terms[0]).get("matchExpressions")) if len(terms) == 1 else ():
+        wanted = as_mapping(expression)
+        values = as_list(wanted.get("values"))
+        if as_text(wanted.get("operator")) == "In" and len(values) == 1:
+            selector = {as_text(wanted.get("key")): values[0], **selector}
+    return next((as_text(selector[label]) for label in _PRODUCTS if label in selector), "")
 
 
 def get_fields_of(container: Fields, field: str) -> Any:
