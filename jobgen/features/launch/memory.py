@@ -78,7 +78,7 @@ def show_bytes(number: float) -> str:
 def _bound_serving(program: Program, _world: World, pods: Pods) -> Bound | None:
     """Weights only: the bytes of the checkpoint over all GPUs of a replica."""
     server = serving.read_server(program)
-    if server is None or not server.options.is_closed or any(name in server.options for name in _LESS_SERVING):
+    if server is None or not server.options.is_closed or any(name in server.options.words for name in _LESS_SERVING):
         return None
     model = find_model(server.model or "")
     tp, pp, dp = (server.sizes[name] for name in ("tp", "pp", "dp"))
@@ -88,7 +88,7 @@ def _bound_serving(program: Program, _world: World, pods: Pods) -> Bound | None:
     ranks = tp * pp * dp
     size = 4 if server.options.text("dtype", "auto") in ("float32", "float") and model.bytes == 2 else model.bytes
     text = f"{model.parameters / 1e9:.2f} billion parameters x {size} bytes / {ranks} GPUs"
-    word = next((server.options.words[name] for name in ("model", "model_path") if name in server.options), None)
+    word = next((server.options.words[name] for name in ("model", "model_path") if name in server.options.words), None)
     word = word or next(iter(server.options.rest), None)
     return Bound(model.parameters * size / ranks, text, word.node if word else program.node)
 
@@ -114,7 +114,7 @@ def _bound_trainer(program: Program, world: World, _pods: Pods) -> Bound | None:
 
 def _count_trainer_bytes(program: Program, options: Arguments, size: int) -> tuple[float, str] | None:
     """Return the bytes of a parameter on one GPU, at least, and how they are computed."""
-    if "deepspeed" in options:
+    if "deepspeed" in options.words:
         config = hf_trainer.read_deepspeed(program, options)
         stage = get_value(config, "zero_optimization.stage") or 0
         zero = get_value(config, "zero_optimization") or {}
@@ -130,7 +130,7 @@ def _count_trainer_bytes(program: Program, options: Arguments, size: int) -> tup
         if stage == 3:
             return 16 / size, f"16 bytes / {size} GPUs (ZeRO-3)"
         return (2 + 12 / size, f"(2 + 12 / {size}) bytes (ZeRO-{stage})") if stage else (16, "16 bytes (ZeRO-0)")
-    if "fsdp" in options:
+    if "fsdp" in options.words:
         # Whatever is sharded, all GPUs together hold one copy.
         return 6 / size, f"6 bytes / {size} GPUs (FSDP)"
     return 6, "6 bytes (weights and Adam's states in 16 bits on every GPU)"
@@ -142,7 +142,7 @@ def _bound_megatron(program: Program, world: World, _pods: Pods) -> Bound | None
         return None
     options = read_arguments(program.words, megatron.FLAGS)
     others = (*megatron.ELSEWHERE, *_LESS_MEGATRON)
-    if not options.is_closed or any(name in options for name in others) or not options.has("bf16"):
+    if not options.is_closed or any(name in options.words for name in others) or not options.has("bf16"):
         return None
     sizes = megatron.read_sizes(options, world)
     tp, pp, dp, cp, layers, hidden, heads = (

@@ -91,7 +91,7 @@ def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
 
 def read_own(program: Program, options: Arguments) -> Mapping[str, Any] | None:
     """Return the configuration that `--deepspeed_config` names; None if it is not known."""
-    return read_config(program, options.text("deepspeed_config")) if "deepspeed_config" in options else None
+    return read_config(program, options.text("deepspeed_config")) if "deepspeed_config" in options.words else None
 
 
 def read_numbers(config: Mapping[str, Any], size: int | None) -> dict[str, Number]:

@@ -58,10 +58,10 @@ _MATCHES: tuple[tuple[str, str, float], ...] = (
 
 def is_trainer(program: Program, options: Arguments) -> bool:
     """Return True if a script certainly parses the arguments of the Trainer."""
-    if "output_dir" not in options or "no_trainer" in program.name:
+    if "output_dir" not in options.words or "no_trainer" in program.name:
         return False
     is_example = program.name.startswith("run_") and program.name.endswith(".py")
-    return is_example or ("per_device_train_batch_size" in options and "deepspeed_config" not in options)
+    return is_example or ("per_device_train_batch_size" in options.words and "deepspeed_config" not in options.words)
 
 
 def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:

@@ -243,12 +243,12 @@ def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
     if program.name not in NAMES:
         return
     options = read_arguments(program.words, FLAGS)
-    if any(name in options for name in ELSEWHERE):
+    if any(name in options.words for name in ELSEWHERE):
         return
     numbers = read_sizes(options, world)
     if any((numbers[name] or 1) < 1 for name in ("tp", "pp", "cp", "ep", "heads", "groups", "etp")):
         return
-    if options.is_closed and "micro_batch_size" not in options:
+    if options.is_closed and "micro_batch_size" not in options.words:
         yield Fault(program.node, "`--micro-batch-size` is missing, which Megatron-LM requires; write it")
     yield from find_faults((*_WORLD, *_MODEL, *_FSDP), numbers, options.words, program, pods)
     yield from _check_connections(options, numbers, program, pods)
@@ -263,9 +263,9 @@ def read_sizes(options: Arguments, world: World) -> dict[str, Number]:
     model = tp * pp * cp if tp and pp and cp else None
     dp = world.size // model if world.size and model and world.size % model == 0 else None
     etp = options.number("expert_tensor_parallel_size", tp)
-    virtual = [name for name in _VIRTUAL if name in options]
+    virtual = [name for name in _VIRTUAL if name in options.words]
     counted = None
-    if layers and options.is_closed and not any(name in options for name in _UNEVEN):
+    if layers and options.is_closed and not any(name in options.words for name in _UNEVEN):
         counted = layers + sum(
             bool(options.has(f"account_for_{part}_in_pipeline_split")) for part in ("embedding", "loss")
         )
@@ -284,7 +284,7 @@ def read_sizes(options: Arguments, world: World) -> dict[str, Number]:
         "is_dense": None if experts is None else experts == 0,
         "expert_model": etp * ep * pp if etp and ep and pp else None,
         "groups": options.number("num_query_groups", 1) if sizes["grouped"] else None,
-        "no_channels": ("kv_channels" not in options) if options.is_closed else None,
+        "no_channels": ("kv_channels" not in options.words) if options.is_closed else None,
         "shards": shards if options.text("optimizer", "adam") == "adam" else None,
         "virtual_options": len(virtual),
         "even_layers": None if virtual else counted,

@@ -25,7 +25,7 @@ _MOST = 10**6  # more GPUs or CPUs than a worker can ask for
 class RayNode(NamedTuple):
     """Nodes of a Ray cluster that are alike."""
 
-    count: int
+    number: int
     gpus: int
     cpus: float | None
 
@@ -131,7 +131,7 @@ def _read_numbers(call: Call, nodes: Sequence[RayNode]) -> dict[str, Any]:
     numbers = {"has_gpus": bool(given.get("GPU")), "uses_gpus": uses_gpus, "line": call.line}
     if each.gpus is None:
         return numbers
-    places = [(node.count, each.count_on(node)) for node in nodes if node.count]
+    places = [(node.number, each.count_on(node)) for node in nodes if node.number]
     return numbers | {
         "workers": workers,
         "each": each.describe(),
@@ -140,9 +140,9 @@ def _read_numbers(call: Call, nodes: Sequence[RayNode]) -> dict[str, Any]:
         "hosts": sum(count for count, number in places if number),
         "packed": workers if strategy == "STRICT_PACK" else None,
         "spread": workers if strategy == "STRICT_SPREAD" else None,
-        "beside": max((each.count_on(node, extra=1) for node in nodes if node.count), default=0),
+        "beside": max((each.count_on(node, extra=1) for node in nodes if node.number), default=0),
         "used": workers * each.gpus,
-        "total": sum(node.count * node.gpus for node in nodes),
+        "total": sum(node.number * node.gpus for node in nodes),
     }
 
 

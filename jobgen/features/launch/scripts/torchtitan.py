@@ -91,7 +91,7 @@ def read_degrees(program: Program, options: Arguments, world: World) -> dict[str
     config = read_config(program, options.text("job.config_file"))
     known = _DEFAULTS if config is not None else None
     name = options.text("config")
-    if name in _CONFIGS:
+    if name is not None and name in _CONFIGS:
         known = {**_DEFAULTS, **_CONFIGS[name]}
     degrees: dict[str, int | None] = {}
     for short, long in DEGREES.items():
