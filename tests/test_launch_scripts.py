@@ -123,6 +123,9 @@ SCRIPTS = [
     (f"{CLM} --fsdp 'full_shard auto_wrap'", {}, ""),
     (f"{CLM} --fsdp full", {}, "`full` is not an option of `--fsdp`"),
     (f"{CLM} --load_best_model_at_end --eval_strategy steps --eval_steps 200", {}, "`--save_steps 500`"),
+    (f"{CLM} --lr_scheduler_type reduce_lr_on_plateau", {}, "requires an eval strategy"),
+    (f"{CLM} --dataloader_prefetch_factor 2", {}, "`--dataloader_num_workers`"),
+    (f"{CLM} --dataloader_prefetch_factor 2 --dataloader_num_workers 4", {}, ""),
     ("train.py --fp16 --bf16", {}, ""),
     ("main.py fit --trainer.devices 8 --trainer.num_nodes 2", {}, ""),
     (

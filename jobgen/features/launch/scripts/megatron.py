@@ -298,11 +298,17 @@ def _check_connections(
     options: Arguments, sizes: Mapping[str, Number], program: Program, pods: Pods
 ) -> Iterator[Fault]:
     """Check CUDA_DEVICE_MAX_CONNECTIONS, which tensor and context parallelism need on GPUs before Blackwell."""
+    word = program.variable("CUDA_DEVICE_MAX_CONNECTIONS")
+    if options.has("use_torch_fsdp2") and word is not None and word.text == "1":
+        yield Fault(
+            word.node,
+            "`CUDA_DEVICE_MAX_CONNECTIONS` is `1` with `--use-torch-fsdp2` (Megatron-LM: `FSDP always requires "
+            "CUDA_DEVICE_MAX_CONNECTIONS value large than one`); remove the variable",
+        )
     is_split = max(sizes["tp"] or 1, sizes["cp"] or 1) > 1
     others = ("use_torch_fsdp2", "use_megatron_fsdp", "overlap_moe_expert_parallel_comm")
     if not is_split or not is_before_blackwell(pods.product) or any(options.has(name) is not False for name in others):
         return
-    word = program.variable("CUDA_DEVICE_MAX_CONNECTIONS")
     if word is None or (word.text is not None and word.text != "1"):
         found = "is not set" if word is None else f"is `{word.text}`"
         # The image can set it, too.
