@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
@@ -19,8 +18,6 @@ from jobgen.model.data import location_of
 
 LAUNCHERS = (torchrun, accelerate, deepspeed, mpi, paddle)
 Judge = Callable[[Program, Pods], tuple[list[Fault], World, tuple[Program, ...]]]
-# Programs and options that scripts are known by, if no launcher starts them.
-_SCRIPT_SIGNS = r"vllm|sglang|--trainer\.|\bray\b|jax|entrypoint|NCCL_|GLOO_|CUDA_VISIBLE|DMLC_|OMP_NUM"
 
 
 class Stage(NamedTuple):
@@ -30,7 +27,6 @@ class Stage(NamedTuple):
     world: World
     faults: tuple[Fault, ...]
     scripts: tuple[Stage, ...] = ()
-
 
     @property
     def trainers(self) -> tuple[Stage, ...]:
@@ -46,11 +42,6 @@ class Judged(NamedTuple):
 
 
 @cache
-def _signs() -> re.Pattern[str]:
-    return re.compile("|".join((*(module.SIGNS for module in LAUNCHERS), _SCRIPT_SIGNS)))
-
-
-@cache
 def _judges() -> dict[str, Judge]:
     return {name: module.judge for module in LAUNCHERS for name in module.NAMES}
 
@@ -60,7 +51,7 @@ def judge_manifest(manifest: Manifest) -> tuple[Judged, ...]:
     """Return what each role of a job starts, with everything that is wrong with it."""
     return tuple(
         Judged(launch, tuple(_judge_program(program, launch.pods) for program in launch.programs))
-        for launch in read_launches(manifest, _signs())
+        for launch in read_launches(manifest)
     )
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from jobgen.features.convert.operators.create import create_all
 from jobgen.features.convert.operators.created import Created, CreatedPod, Fields, as_fields, as_items, as_string
+from jobgen.features.launch.signs import find_trainers
 from jobgen.features.launch.values import Pods, Program, Word
 from jobgen.k8s.devices import is_device, is_device_share
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
@@ -46,13 +47,9 @@ class Launch(NamedTuple):
     """The container that starts them."""
 
 
-def read_launches(manifest: Manifest, signs: Any) -> Iterator[Launch]:
+def read_launches(manifest: Manifest) -> Iterator[Launch]:
     """Yield what each role of a job starts, if its command has a sign of a launcher, or is a script in a ConfigMap."""
-    found = [(pod, container) for pod in manifest.pods for container in _list_trainers(pod, signs)]
-    if manifest.group == "ray.io" and as_text(manifest.spec.get("entrypoint")):
-        # Ray runs it on the head.
-        heads = [pod for pod in manifest.pods if pod.role is not None and pod.role.name == "head"]
-        found = [(pod, pod.main_container) for pod in heads if pod.main_container is not None]
+    found = find_trainers(manifest)
     if not found:
         return
     created = create_all(manifest.object, (), manifest.cluster)
@@ -80,21 +77,6 @@ def _start_same(programs: Sequence[Program], reader: _Reader) -> bool:
         if [each.name for each in others] != names:
             return False
     return True
-
-
-def _list_trainers(pod: Pod, signs: Any) -> Iterator[Container]:
-    containers = pod.containers if pod.manifest.kind is None else [pod.main_container]
-    for container in containers:
-        if container is not None and (signs.search(container.search_text) or _runs_file(pod, container)):
-            yield container
-
-
-def _runs_file(pod: Pod, container: Container) -> bool:
-    """Return True if a container mounts a ConfigMap and names a file in it in its command."""
-    names = {as_text(each.get("name")) for each in pod.volumes if "configMap" in each or "projected" in each}
-    mounts = [as_mapping(each) for each in as_list(container.data.get("volumeMounts"))] if names else []
-    paths = [as_text(each.get("mountPath")) for each in mounts if as_text(each.get("name")) in names]
-    return any(path in as_text(word) for path in paths if path for word in container.command_line)
 
 
 def _find_created(created: Created, pod: Pod) -> CreatedPod | None:
