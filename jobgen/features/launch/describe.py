@@ -70,7 +70,8 @@ def _show_word(word: Word) -> str:
 
 def _list_rows(judged: Judged, stage: Stage) -> Iterator[Row]:
     pods = judged.launch.pods
-    yield Row("pods", _show(pods.count), "replicas of the roles", next(iter(pods.counts), None))
+    only = pods.counts[0] if len(pods.counts) == 1 else None
+    yield Row("pods", _show(pods.count), "replicas of all roles" if only is None else "replicas", only)
     yield Row("GPUs per pod", _show(pods.gpus), "resources", pods.container.device_node)
     world = stage.world
     if world.is_launched:
