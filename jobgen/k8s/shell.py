@@ -40,7 +40,7 @@ from jobgen.model.lazy_re import lazy_pattern
 
 _REFERENCE = lazy_pattern(r"\$\$|\$\(([^()\s]*)\)")
 _SHELLS = frozenset(("sh", "bash", "ash", "dash", "ksh", "zsh"))
-_SHEBANG = lazy_pattern(r"#!\s*\S*?(?:/env\s+(?:-S\s+)?|/)(\w+)")
+_SHEBANG = lazy_pattern(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(?:\S*/)?(\w+)")
 
 
 def run_command(words: Sequence[Word], env: Mapping[str, Word], files: Files, folder: str = "") -> tuple[Call, ...]:
@@ -366,18 +366,17 @@ class Shell(Variables):
             self.redirect(command.redirections)
             return status
         outer = self.input, self.output
+        fields = [field for word in command.words for field in self.expand_argument(word)]
         before = {each.name: self.variables.get(each.name) for each in command.assignments}
         for assignment in command.assignments:
             self.apply(assignment, exported=True)
         try:
-            fields = [field for word in command.words for field in self.expand_argument(word)]
             self.input, self.output = self.redirect(command.redirections)
-            status = self.start(fields)
+            return self.start(fields)
         finally:
             self.input, self.output = outer
             for name, value in before.items():
                 self.restore(name, value)
-        return status
 
     def expand_argument(self, word: syntax.Word | Assignment) -> list[Field]:
         """Return the words that an argument becomes."""

@@ -594,7 +594,9 @@ class _Parser:
             if sign is None:
                 raise UnsupportedSyntax
             self.at = sign.end()
-            operator, argument = sign[0], self.read_argument(quoted=quoted)
+            # Patterns are patterns also in double quotes.
+            operator = sign[0]
+            argument = self.read_argument(quoted=quoted and operator[0] not in "%#/^,")
         if self.peek() != "}":
             raise UnsupportedSyntax
         self.at += 1

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from jobgen.k8s import shell_syntax as syntax
 from jobgen.k8s.shell_arithmetic import evaluate
-from jobgen.k8s.shell_syntax import Assignment, Literal, Parameter
+from jobgen.k8s.shell_syntax import Assignment, Literal, Parameter, UnsupportedSyntax
 from jobgen.k8s.shell_values import (
     MAX_TEXT,
     PERHAPS,
@@ -139,15 +139,23 @@ class Variables:
         if not is_known(text):
             return None
 
+        unknown = False
+
         def read(name: str) -> str | None:
+            nonlocal unknown
             value = self.look_up(name)
             text = "" if value is None or not value.items else value.items[0]
+            unknown = unknown or not is_known(text)
             return text if is_known(text) else None
 
         def write(name: str, value: str | None) -> None:
             self.assign(name, UNKNOWN if value is None else value, None)
 
-        return evaluate(text, read, write)
+        found = evaluate(text, read, write)
+        if found is None and not unknown:
+            # A shell ends here, or has numbers that are larger than ours.
+            raise UnsupportedSyntax
+        return found
 
     def expand(self, word: syntax.Word) -> list[Field]:
         """Return the words that a word becomes."""
