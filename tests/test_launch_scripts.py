@@ -5,15 +5,28 @@ import json
 import pytest
 
 from jobgen import lint
+from jobgen.features.launch.describe import describe_launches
+from jobgen.k8s.objects import Manifest
+from jobgen.rendering import config
+from jobgen.spec.overlay import Cluster
 
 MEGATRON = (
     "pretrain_gpt.py --num-layers 48 --hidden-size 6144 --num-attention-heads 48 --seq-length 4096 --bf16 "
     "--max-position-embeddings 4096 --micro-batch-size 1 --use-distributed-optimizer"
 )
+STAGES = "--pipeline-model-parallel-size 4"
 TITAN = "-m torchtitan.train --module llama3 --config"
 CLM = "run_clm.py --output_dir /out --per_device_train_batch_size 4"
 H100 = "NVIDIA-H100-80GB-HBM3"
 RAY = "from ray.train import ScalingConfig\nconfig = ScalingConfig({})\n"
+SERVE = """applications:
+- name: llm
+  import_path: ray.serve.llm:build_openai_app
+  args:
+    llm_configs:
+    - model_loading_config: {model_id: llama, model_source: meta-llama/Llama-3.1-70B-Instruct}
+      engine_kwargs: {SIZES}
+"""
 JAX = "import jax\njax.distributed.initialize({})\n"
 
 # Two pods with 8 GPUs each, torchrun, a script, files, and a part of the message; nothing if nothing may be said.
@@ -110,6 +123,9 @@ SCRIPTS = [
     (f"{CLM} --fsdp 'full_shard auto_wrap'", {}, ""),
     (f"{CLM} --fsdp full", {}, "`full` is not an option of `--fsdp`"),
     (f"{CLM} --load_best_model_at_end --eval_strategy steps --eval_steps 200", {}, "`--save_steps 500`"),
+    (f"{CLM} --lr_scheduler_type reduce_lr_on_plateau", {}, "requires an eval strategy"),
+    (f"{CLM} --dataloader_prefetch_factor 2", {}, "`--dataloader_num_workers`"),
+    (f"{CLM} --dataloader_prefetch_factor 2 --dataloader_num_workers 4", {}, ""),
     ("train.py --fp16 --bf16", {}, ""),
     ("main.py fit --trainer.devices 8 --trainer.num_nodes 2", {}, ""),
     (
@@ -173,6 +189,13 @@ SERVERS = [
     ),
     ("LeaderWorkerSet", "python -m sglang.launch_server --model-path m --tp 16", "needs 16 GPUs"),
 ]
+# The sizes of a model of a RayService with 2 x 8 GPUs.
+SERVICES = [
+    ("tensor_parallel_size: 8, pipeline_parallel_size: 2", ""),
+    ("tensor_parallel_size: 8, pipeline_parallel_size: 4", "needs 32 GPUs, and the Ray cluster has 16"),
+    ("tensor_parallel_size: 3", "attention heads (64)"),
+    ("tensor_parallel_size: ${TP}", ""),
+]
 # A GPU, a command on 8 GPUs, and the arithmetic.
 MODELS = [
     (H100, "vllm serve meta-llama/Llama-3.1-405B -tp 8", "405.85 billion parameters x 2 bytes / 8 GPUs = 101.5 GB"),
@@ -180,6 +203,7 @@ MODELS = [
     (H100, "vllm serve meta-llama/Llama-3.1-405B -tp 8 --quantization fp8", ""),
     (H100, "vllm serve meta-llama/Llama-3.1-70B -tp 8", ""),
     ("", "vllm serve meta-llama/Llama-3.1-405B -tp 8", ""),
+    ("p5.48xlarge,p5e.48xlarge", "vllm serve meta-llama/Llama-3.1-405B -tp 8", ""),
     (
         "p4d.24xlarge",
         f"torchrun --nproc-per-node=8 {CLM} --model_name_or_path meta-llama/Llama-3.1-8B --do_train",
@@ -202,10 +226,10 @@ MODELS = [
     ),
     (
         H100,
-        f"torchrun --nproc-per-node=8 {MEGATRON.replace(' --use-distributed-optimizer', '')}",
-        "x 18 bytes / (1 x 1) = 116.0 GB",
+        f"torchrun --nproc-per-node=8 {MEGATRON.replace('--use-distributed-optimizer', '')} {STAGES}",
+        "x 18 bytes / (1 x 4) = 97.8 GB",
     ),
-    (H100, f"torchrun --nproc-per-node=8 {MEGATRON}", ""),
+    (H100, f"torchrun --nproc-per-node=8 {MEGATRON} {STAGES}", ""),
 ]
 
 
@@ -230,11 +254,13 @@ def make(api, kind, spec):
 
 
 def make_job(kind, command, product=""):
-    selector = (
-        {"nodeSelector": {"nvidia.com/gpu.product" if "-" in product else "node.kubernetes.io/instance-type": product}}
-        if product
-        else {}
-    )
+    if product.startswith("NVIDIA"):
+        selector = {"nodeSelector": {"nvidia.com/gpu.product": product}}
+    else:
+        types = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": product.split(",")}
+        terms = {"nodeSelectorTerms": [{"matchExpressions": [types]}]}
+        affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+        selector = {"affinity": affinity} if product else {}
     if kind == "PyTorchJob":
         template = pod(command)
         template["spec"]["containers"][0]["name"] = "pytorch"
@@ -243,15 +269,13 @@ def make_job(kind, command, product=""):
     if kind == "Job":
         spec = {"completions": 2, "parallelism": 2, "completionMode": "Indexed"}
         return make("batch/v1", kind, {**spec, "template": pod(command, restartPolicy="Never")})
-    if kind == "RayJob":
+    if kind in ("RayJob", "RayService"):
         head = {"rayStartParams": {"num-cpus": "0"}, "template": pod("", 0)}
         worker = {"groupName": "gpu", "replicas": 2, "minReplicas": 2, "maxReplicas": 2, "rayStartParams": {}}
-        groups = [{**worker, "template": pod("")}]
-        return make(
-            "ray.io/v1",
-            kind,
-            {"entrypoint": command, "rayClusterSpec": {"headGroupSpec": head, "workerGroupSpecs": groups}},
-        )
+        cluster = {"headGroupSpec": head, "workerGroupSpecs": [{**worker, "template": pod("")}]}
+        if kind == "RayJob":
+            return make("ray.io/v1", kind, {"entrypoint": command, "rayClusterSpec": cluster})
+        return make("ray.io/v1", kind, {"serveConfigV2": command, "rayClusterConfig": cluster})
     if kind == "LeaderWorkerSet":
         return make(
             "leaderworkerset.x-k8s.io/v1", kind, {"leaderWorkerTemplate": {"size": 2, "workerTemplate": pod(command)}}
@@ -280,6 +304,8 @@ def list_cases():
         (f"{product}: {command}", make_job("Deployment", command, product), {}, part)
         for product, command, part in MODELS
     )
+    for sizes, part in SERVICES:
+        yield f"RayService: {sizes}", make_job("RayService", SERVE.replace("SIZES", sizes)), {}, part
 
 
 CASES = list(list_cases())
@@ -314,3 +340,40 @@ def test_reports_what_the_framework_refuses(number, findings):
     messages = set(findings.get(number, []))
 
     assert [part in message for message in messages] == ([True] if part else [])
+
+
+DESCRIBED = [
+    (
+        f"{MEGATRON} --tensor-model-parallel-size 4 --global-batch-size 128",
+        {
+            "pods": "2",
+            "GPUs per pod": "8",
+            "world size": "16",
+            "tensor parallel size": "4",
+            "data parallel size": "4",
+            "global batch size": "128",
+            "memory per GPU": "at least 48.9 GB",
+        },
+    ),
+    (
+        f"{TITAN} llama3_8b --parallelism.tensor_parallel_degree 8",
+        {"tensor parallel size": "8", "data parallel shards": "2"},
+    ),
+    (f"{CLM} --gradient_accumulation_steps 2", {"batch size": "128"}),
+    ("train.py --lr $LR", {"world size": "16"}),
+]
+
+
+@pytest.mark.parametrize(("script", "numbers"), DESCRIBED, ids=[script for script, _ in DESCRIBED])
+def test_describes_the_numbers_of_a_launch(script, numbers, tmp_path):
+    kind = next(kind for kind in config.load(tmp_path).kinds if kind.name == "PyTorchJob")
+    job = make_job("PyTorchJob", f"torchrun --nproc-per-node=8 {script} --token=$HF_TOKEN")
+    secret = "hf_" + "abcdefghij" * 3 + "abcd"
+    for role in job["spec"]["pytorchReplicaSpecs"].values():
+        role["template"]["spec"]["containers"][0]["env"] = [{"name": "HF_TOKEN", "value": secret}]
+    [launch] = describe_launches(Manifest(job, kind, Cluster()))
+
+    assert launch.roles == ("Master", "Worker")
+    assert numbers.items() <= {row.name: row.value for row in launch.rows}.items()
+    assert secret not in launch.command
+    assert launch.command.startswith("torchrun --nproc-per-node=8 ")

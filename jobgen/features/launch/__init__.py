@@ -2,4 +2,4 @@
 
 from jobgen.model.features import Feature
 
-FEATURE = Feature(needs=("convert",))
+FEATURE = Feature(parts={"job.launch": "describe:describe_launches"}, needs=("convert",))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobgen.features.launch.values import Fault, Pods, Program, Word
+from jobgen.model.data import Node
 
 Number = int | float | None
 
@@ -19,9 +20,6 @@ class Arguments(NamedTuple):
     """The words that are neither options nor their values."""
     is_closed: bool
     """False if a word that is not known can be one or several other options."""
-
-    def __contains__(self, name: str) -> bool:
-        return name in self.words
 
     def text(self, name: str, default: str | None = None) -> str | None:
         """Return the value of an option, or its default; None if it is not known."""
@@ -91,7 +89,7 @@ class Invariant(NamedTuple):
 
 
 def find_faults(
-    table: Iterable[Invariant], numbers: Mapping[str, Number], options: Mapping[str, Word], program: Program, pods: Pods
+    table: Iterable[Invariant], numbers: Mapping[str, Any], options: Mapping[str, Word], program: Program, pods: Pods
 ) -> Iterator[Fault]:
     """Yield a fault for each invariant that does not hold. `world` is the number that the pods give."""
     for needs, holds, text, at, is_error in table:
@@ -104,6 +102,6 @@ def find_faults(
         yield Fault(word.node if word else program.node, text.format(**numbers), is_error, related=related)
 
 
-def compared_values(pods: Pods) -> tuple[tuple[object, str], ...]:
+def compared_values(pods: Pods) -> tuple[tuple[Node, str], ...]:
     """Return the numbers of pods and GPUs as they are written, for `Fault.related`."""
     return tuple((node, "") for node in (*pods.counts, pods.container.device_node) if node is not None)

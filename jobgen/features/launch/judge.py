@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
@@ -11,6 +10,7 @@ from jobgen.features.launch.launchers import accelerate, deepspeed, mpi, paddle,
 from jobgen.features.launch.launchers.ray import check_entrypoint
 from jobgen.features.launch.read_job import Launch, read_launches
 from jobgen.features.launch.scripts import check_script
+from jobgen.features.launch.scripts.serving import check_ray_service
 from jobgen.features.launch.settings import check_settings
 from jobgen.features.launch.values import Fault, Pods, Program, World
 from jobgen.k8s.objects import Manifest
@@ -18,8 +18,6 @@ from jobgen.model.data import location_of
 
 LAUNCHERS = (torchrun, accelerate, deepspeed, mpi, paddle)
 Judge = Callable[[Program, Pods], tuple[list[Fault], World, tuple[Program, ...]]]
-# Programs and options that scripts are known by, if no launcher starts them.
-_SCRIPT_SIGNS = r"vllm|sglang|--trainer\.|\bray\b|jax|entrypoint|NCCL_|GLOO_|CUDA_VISIBLE|DMLC_|OMP_NUM"
 
 
 class Stage(NamedTuple):
@@ -30,17 +28,17 @@ class Stage(NamedTuple):
     faults: tuple[Fault, ...]
     scripts: tuple[Stage, ...] = ()
 
+    @property
+    def trainers(self) -> tuple[Stage, ...]:
+        """The programs that train or serve: what the launcher starts, or the program itself."""
+        return self.scripts if self.world.is_launched else (self,)
+
 
 class Judged(NamedTuple):
     """What the containers of one role start."""
 
     launch: Launch
     stages: tuple[Stage, ...]
-
-
-@cache
-def _signs() -> re.Pattern[str]:
-    return re.compile("|".join((*(module.SIGNS for module in LAUNCHERS), _SCRIPT_SIGNS)))
 
 
 @cache
@@ -53,7 +51,7 @@ def judge_manifest(manifest: Manifest) -> tuple[Judged, ...]:
     """Return what each role of a job starts, with everything that is wrong with it."""
     return tuple(
         Judged(launch, tuple(_judge_program(program, launch.pods) for program in launch.programs))
-        for launch in read_launches(manifest, _signs())
+        for launch in read_launches(manifest)
     )
 
 
@@ -64,6 +62,7 @@ def _judge_program(program: Program, pods: Pods) -> Stage:
     if judge is None:
         return Stage(program, World(), tuple(check_script(program, World(), pods)))
     faults, world, scripts = judge(program, pods)
+    world = world._replace(is_launched=True)
     if any(fault.is_error for fault in faults):
         # What the script makes of it is not known.
         return Stage(program, world, tuple(faults))
@@ -82,6 +81,8 @@ def find_faults(manifest: Manifest) -> Iterator[Fault]:
     names = {stage.program.name for judged in judged_roles for stage in judged.stages}
     if not names & _judges().keys():
         yield from torchrun.check_field(manifest)
+    if manifest.kind_name == "RayService":
+        yield from check_ray_service(manifest)
     for judged in judged_roles:
         for fault in (*_list_certain(judged), *check_settings(judged.launch)):
             node = (

@@ -9,7 +9,7 @@ from jobgen.features.launch.arguments import Arguments, compared_values, read_ar
 from jobgen.features.launch.config_files import get_value
 from jobgen.features.launch.scripts import hf_trainer, megatron, serving
 from jobgen.features.launch.sizes import find_memory, find_model
-from jobgen.features.launch.values import Fault, Pods, Program, Word, World
+from jobgen.features.launch.values import Fault, Pods, Program, World
 from jobgen.model.data import Node
 
 # Options with which less is on the GPU than the bound says, or that load something else.
@@ -41,39 +41,44 @@ _LESS_MEGATRON = (
 ).split()
 
 
-class _Bound(NamedTuple):
-    """The least bytes on one GPU, and the arithmetic."""
+class Bound(NamedTuple):
+    """The least bytes on one GPU, the arithmetic, and where the model is named."""
 
     bytes: float
     text: str
+    node: Node
+
+
+def list_bounds(program: Program, world: World, pods: Pods) -> Iterator[Bound]:
+    """Yield the lower bound of a program whose model, precision and optimizer are known."""
+    for find in (_bound_serving, _bound_trainer, _bound_megatron):
+        found = find(program, world, pods)
+        if found is not None:
+            yield found
 
 
 def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
     """Yield a fault if the model cannot fit on the GPUs that the pods select."""
     memory = find_memory(pods.product) if pods.gpus else None
-    if memory is None:
-        return
-    for find in (_bound_serving, _bound_trainer, _bound_megatron):
-        found = find(program, world, pods)
-        if found is not None and found[1].bytes > memory:
-            word, bound = found
-            node: Node = word.node if word else program.node
+    for bound in list_bounds(program, world, pods) if memory else ():
+        if memory and bound.bytes > memory:
             yield Fault(
-                node,
-                f"the model cannot fit: {bound.text} = {_show(bound.bytes)} on each GPU, and a GPU of "
-                f"`{pods.product}` has at most {_show(memory)}; use more GPUs, or GPUs with more memory",
+                bound.node,
+                f"the model cannot fit: {bound.text} = {show_bytes(bound.bytes)} on each GPU, and a GPU of "
+                f"`{pods.product}` has at most {show_bytes(memory)}; use more GPUs, or GPUs with more memory",
                 related=compared_values(pods),
             )
 
 
-def _show(number: float) -> str:
+def show_bytes(number: float) -> str:
+    """Return a number of bytes as people write it."""
     return f"{number / 1e9:.1f} GB"
 
 
-def _bound_serving(program: Program, _world: World, pods: Pods) -> tuple[Word | None, _Bound] | None:
+def _bound_serving(program: Program, _world: World, pods: Pods) -> Bound | None:
     """Weights only: the bytes of the checkpoint over all GPUs of a replica."""
     server = serving.read_server(program)
-    if server is None or not server.options.is_closed or any(name in server.options for name in _LESS_SERVING):
+    if server is None or not server.options.is_closed or any(name in server.options.words for name in _LESS_SERVING):
         return None
     model = find_model(server.model or "")
     tp, pp, dp = (server.sizes[name] for name in ("tp", "pp", "dp"))
@@ -83,12 +88,12 @@ def _bound_serving(program: Program, _world: World, pods: Pods) -> tuple[Word | 
     ranks = tp * pp * dp
     size = 4 if server.options.text("dtype", "auto") in ("float32", "float") and model.bytes == 2 else model.bytes
     text = f"{model.parameters / 1e9:.2f} billion parameters x {size} bytes / {ranks} GPUs"
-    word = next((server.options.words[name] for name in ("model", "model_path") if name in server.options), None)
+    word = next((server.options.words[name] for name in ("model", "model_path") if name in server.options.words), None)
     word = word or next(iter(server.options.rest), None)
-    return word, _Bound(model.parameters * size / ranks, text)
+    return Bound(model.parameters * size / ranks, text, word.node if word else program.node)
 
 
-def _bound_trainer(program: Program, world: World, _pods: Pods) -> tuple[Word | None, _Bound] | None:
+def _bound_trainer(program: Program, world: World, _pods: Pods) -> Bound | None:
     """Weights, gradients and Adam's two states of a full fine-tuning by an example of transformers."""
     if program.name not in _FULL_TRAINING or not world.size:
         return None
@@ -103,13 +108,13 @@ def _bound_trainer(program: Program, world: World, _pods: Pods) -> tuple[Word | 
     if found is None:
         return None
     each, text = found
-    bound = _Bound(model.parameters * each, f"{model.parameters / 1e9:.2f} billion parameters x {text}")
-    return options.words["model_name_or_path"], bound
+    text = f"{model.parameters / 1e9:.2f} billion parameters x {text}"
+    return Bound(model.parameters * each, text, options.words["model_name_or_path"].node)
 
 
 def _count_trainer_bytes(program: Program, options: Arguments, size: int) -> tuple[float, str] | None:
     """Return the bytes of a parameter on one GPU, at least, and how they are computed."""
-    if "deepspeed" in options:
+    if "deepspeed" in options.words:
         config = hf_trainer.read_deepspeed(program, options)
         stage = get_value(config, "zero_optimization.stage") or 0
         zero = get_value(config, "zero_optimization") or {}
@@ -125,19 +130,19 @@ def _count_trainer_bytes(program: Program, options: Arguments, size: int) -> tup
         if stage == 3:
             return 16 / size, f"16 bytes / {size} GPUs (ZeRO-3)"
         return (2 + 12 / size, f"(2 + 12 / {size}) bytes (ZeRO-{stage})") if stage else (16, "16 bytes (ZeRO-0)")
-    if "fsdp" in options:
+    if "fsdp" in options.words:
         # Whatever is sharded, all GPUs together hold one copy.
         return 6 / size, f"6 bytes / {size} GPUs (FSDP)"
     return 6, "6 bytes (weights and Adam's states in 16 bits on every GPU)"
 
 
-def _bound_megatron(program: Program, world: World, _pods: Pods) -> tuple[Word | None, _Bound] | None:
+def _bound_megatron(program: Program, world: World, _pods: Pods) -> Bound | None:
     """Weights, gradients and optimizer states of one rank; embeddings and norms are left out."""
     if program.name != "pretrain_gpt.py" or not world.size:
         return None
     options = read_arguments(program.words, megatron.FLAGS)
     others = (*megatron.ELSEWHERE, *_LESS_MEGATRON)
-    if not options.is_closed or any(name in options for name in others) or not options.has("bf16"):
+    if not options.is_closed or any(name in options.words for name in others) or not options.has("bf16"):
         return None
     sizes = megatron.read_sizes(options, world)
     tp, pp, dp, cp, layers, hidden, heads = (
@@ -163,4 +168,4 @@ def _bound_megatron(program: Program, world: World, _pods: Pods) -> tuple[Word |
     text = f"at least {dense / 1e9:.2f} billion parameters x {each:.4g} bytes / ({tp} x {pp})"
     if experts:
         text += f" + {sparse / 1e9:.2f} billion of experts x {each_expert:.4g} bytes / ({etp} x {ep} x {pp})"
-    return options.words.get("num_layers"), _Bound(total, text)
+    return Bound(total, text, options.words["num_layers"].node)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from jobgen.features.convert.operators.create import create_all
 from jobgen.features.convert.operators.created import Created, CreatedPod, Fields, as_fields, as_items, as_string
+from jobgen.features.launch.signs import find_trainers
 from jobgen.features.launch.values import Pods, Program, Word
 from jobgen.k8s.devices import is_device, is_device_share
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
@@ -46,13 +47,9 @@ class Launch(NamedTuple):
     """The container that starts them."""
 
 
-def read_launches(manifest: Manifest, signs: Any) -> Iterator[Launch]:
+def read_launches(manifest: Manifest) -> Iterator[Launch]:
     """Yield what each role of a job starts, if its command has a sign of a launcher, or is a script in a ConfigMap."""
-    found = [(pod, container) for pod in manifest.pods for container in _list_trainers(pod, signs)]
-    if manifest.group == "ray.io" and as_text(manifest.spec.get("entrypoint")):
-        # Ray runs it on the head.
-        heads = [pod for pod in manifest.pods if pod.role is not None and pod.role.name == "head"]
-        found = [(pod, pod.main_container) for pod in heads if pod.main_container is not None]
+    found = find_trainers(manifest)
     if not found:
         return
     created = create_all(manifest.object, (), manifest.cluster)
@@ -80,21 +77,6 @@ def _start_same(programs: Sequence[Program], reader: _Reader) -> bool:
         if [each.name for each in others] != names:
             return False
     return True
-
-
-def _list_trainers(pod: Pod, signs: Any) -> Iterator[Container]:
-    containers = pod.containers if pod.manifest.kind is None else [pod.main_container]
-    for container in containers:
-        if container is not None and (signs.search(container.search_text) or _runs_file(pod, container)):
-            yield container
-
-
-def _runs_file(pod: Pod, container: Container) -> bool:
-    """Return True if a container mounts a ConfigMap and names a file in it in its command."""
-    names = {as_text(each.get("name")) for each in pod.volumes if "configMap" in each or "projected" in each}
-    mounts = [as_mapping(each) for each in as_list(container.data.get("volumeMounts"))] if names else []
-    paths = [as_text(each.get("mountPath")) for each in mounts if as_text(each.get("name")) in names]
-    return any(path in as_text(word) for path in paths if path for word in container.command_line)
 
 
 def _find_created(created: Created, pod: Pod) -> CreatedPod | None:
@@ -310,7 +292,6 @@ def _describe_pods(container: Container, reader: _Reader, launching: set[str]) -
         count = None
     plain: Fields = reader.data if container is reader.container else untraced(container.data)
     limits = {**as_fields(get_fields_of(plain, "requests")), **as_fields(get_fields_of(plain, "limits"))}
-    selector = as_mapping(pod.spec.get("nodeSelector"))
     counts = tuple(node for each in manifest.roles for node, _ in each.compared_count)
     return Pods(
         container,
@@ -322,10 +303,24 @@ def _describe_pods(container: Container, reader: _Reader, launching: set[str]) -
         _read_elastic(manifest),
         _read_slots(manifest, kind),
         reader.pod.processes if reader.pod is not None else "",
-        next((as_text(selector[label]) for label in _PRODUCTS if label in selector), ""),
+        _find_product(pod),
         counts,
         kind not in ("Deployment", "StatefulSet", "Pod", "ReplicaSet", "DaemonSet", "CronJob"),
     )
+
+
+def _find_product(pod: Pod) -> str:
+    """Return the GPU product, or the instance type, that a pod selects; empty if it can be one of several."""
+    selector = as_mapping(pod.spec.get("nodeSelector"))
+    required = get_path(pod.spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    terms = as_list(as_mapping(required).get("nodeSelectorTerms"))
+    # A node need only match one of several terms.
+    for expression in as_list(as_mapping(terms[0]).get("matchExpressions")) if len(terms) == 1 else ():
+        wanted = as_mapping(expression)
+        values = as_list(wanted.get("values"))
+        if as_text(wanted.get("operator")) == "In" and len(values) == 1:
+            selector = {as_text(wanted.get("key")): values[0], **selector}
+    return next((as_text(selector[label]) for label in _PRODUCTS if label in selector), "")
 
 
 def get_fields_of(container: Fields, field: str) -> Any:

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from jobgen.check.rules import ERROR, INFO, WARNING, Violation
-from jobgen.features.launch import memory
-from jobgen.features.launch.judge import find_faults, judge_manifest
-from jobgen.features.launch.values import Fault
+from jobgen.features.launch.signs import has_launch
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, TracedScalar
+
+if TYPE_CHECKING:
+    from jobgen.features.launch.values import Fault
 
 
 def list_violations(manifest: Manifest, rule: str) -> Iterator[Violation]:
     """Yield the faults of a job that a rule reports."""
-    if not manifest.pods:
+    if not has_launch(manifest):
         return
+    # Most manifests launch nothing.
+    from jobgen.features.launch.judge import find_faults
+
     for fault in find_faults(manifest):
         if fault.rule == rule:
             severity = ERROR if fault.is_error else INFO if fault.is_info else WARNING
@@ -37,7 +42,13 @@ def _list_overrides(fault: Fault) -> Iterator[tuple[Node, str]]:
 
 def list_too_large(manifest: Manifest) -> Iterator[Violation]:
     """Yield the models of a job that cannot fit into the memory of its GPUs."""
-    for judged in judge_manifest(manifest) if manifest.pods else ():
-        for stage in (each for first in judged.stages for each in (first, *first.scripts)):
+    if not has_launch(manifest):
+        return
+    from jobgen.features.launch import memory
+    from jobgen.features.launch.judge import judge_manifest
+
+    for judged in judge_manifest(manifest):
+        stages = (each for stage in judged.stages if stage.program.is_certain for each in stage.trainers)
+        for stage in stages:
             for fault in memory.check(stage.program, stage.world, judged.launch.pods):
-                yield Violation(fault.node, fault.message, fault.related)
+                yield Violation(fault.node, fault.message, (*fault.related, *_list_overrides(fault)))

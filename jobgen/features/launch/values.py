@@ -71,6 +71,8 @@ class World(NamedTuple):
     processes: int | None = None
     """The processes of each node."""
     size: int | None = None
+    is_launched: bool = False
+    """True if a launcher starts the processes, also if their number is not known."""
 
 
 class Fault(NamedTuple):

@@ -18,7 +18,6 @@ from jobgen.features.launch.values import Fault, Pods, Program, Word, World
 from jobgen.model.finding import pluralize
 
 NAMES = frozenset(("accelerate", "accelerate-launch", "accelerate.commands.launch"))
-SIGNS = "accelerate"
 _SYNTAX = make_syntax(
     """config_file mixed_precision num_processes num_machines num_cpu_threads_per_process dynamo_backend dynamo_mode
     gpu_ids machine_rank main_process_ip main_process_port tee|t log_dir role rdzv_backend rdzv_conf max_restarts

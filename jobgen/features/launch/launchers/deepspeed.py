@@ -14,7 +14,6 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.finding import pluralize
 
 NAMES = frozenset(("deepspeed", "deepspeed.launcher.runner", "ds"))
-SIGNS = "deepspeed"
 _SYNTAX = make_syntax(
     """hostfile|H include|i exclude|e num_nodes num_gpus|num_accelerators master_port master_addr node_rank launcher
     launcher_args enable_each_rank_log autotuning elastic_training min_elastic_nodes max_elastic_nodes bind_core_list

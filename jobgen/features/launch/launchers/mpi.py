@@ -30,7 +30,6 @@ NAMES = frozenset(
         "horovodrun",
     )
 )
-SIGNS = r"mpirun|mpiexec|orterun|prterun|horovodrun"
 SYNTAX = make_syntax(
     """np|n|c|num_proc host|H|hosts hostfile|machinefile|f|default_hostfile npernode|N|ppn|perhost npersocket map_by
     bind_to rank_by x wdir|wd prefix timeout iface output tune path rankfile|rf display launcher rmk ssh_port|p app

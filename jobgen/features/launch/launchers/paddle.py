@@ -14,7 +14,6 @@ from jobgen.features.launch.values import Fault, Pods, Program, Word, World
 from jobgen.model.finding import pluralize
 
 NAMES = frozenset(("paddle.distributed.launch", "fleetrun"))
-SIGNS = r"paddle|fleetrun"
 _SYNTAX = make_syntax(
     """master legacy rank log_level nnodes nproc_per_node log_dir run_mode job_id devices|gpus|xpus|npus host ips
     start_port auto_parallel_config servers trainers trainer_num server_num gloo_port with_gloo max_restart

@@ -20,7 +20,6 @@ from jobgen.model.finding import FixStep, pluralize
 from jobgen.model.quantity import parse_digits
 
 NAMES = frozenset(("torchrun", "torch.distributed.run", "torch.distributed.launch", "torchrun-hpu"))
-SIGNS = r"torchrun|torch\.distributed"
 SYNTAX = make_syntax(
     """nnodes nproc_per_node rdzv_backend rdzv_endpoint rdzv_id rdzv_conf max_restarts monitor_interval start_method
     event_log_handler role log_dir redirects|r tee|t local_ranks_filter logs_specs node_rank master_addr master_port

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobgen.features.launch.arguments import Invariant, Number, find_faults, read_arguments
+from jobgen.features.launch.arguments import Arguments, Invariant, Number, find_faults, read_arguments
 from jobgen.features.launch.config_files import as_number, get_value, read_config
 from jobgen.features.launch.values import Fault, Pods, Program, World
 
@@ -79,16 +79,19 @@ _BATCHES = (
 
 def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
     """Check the configuration that a script gets with `--deepspeed_config`, as DeepSpeed itself reads it."""
-    if not any((word.text or "").startswith(("--deepspeed_config", "--deepspeed-config")) for word in program.words):
-        return
     options = read_arguments(program.words, ("deepspeed",))
-    config = read_config(program, options.text("deepspeed_config"))
+    config = read_own(program, options)
     if config is None:
         return
     # With `mpu`, a script divides the processes otherwise.
     divides = any("parallel" in name for name in options.words)
     size = None if divides else world.size
     yield from find_faults((*STAGES, *_BATCHES), read_numbers(config, size), options.words, program, pods)
+
+
+def read_own(program: Program, options: Arguments) -> Mapping[str, Any] | None:
+    """Return the configuration that `--deepspeed_config` names; None if it is not known."""
+    return read_config(program, options.text("deepspeed_config")) if "deepspeed_config" in options.words else None
 
 
 def read_numbers(config: Mapping[str, Any], size: int | None) -> dict[str, Number]:

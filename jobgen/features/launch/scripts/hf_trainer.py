@@ -1,4 +1,4 @@
-"""Hugging Face Trainer: arguments that exclude each other, and a DeepSpeed config that disagrees with them."""
+"""Hugging Face Trainer: arguments that cannot be combined, and a DeepSpeed config that disagrees with them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TABLE = (
     Invariant(
         "fp16 bf16",
         lambda fp16, bf16: not (fp16 and bf16),
-        "`--fp16` and `--bf16` exclude each other (Trainer: `At most one of fp16 and bf16 can be True, but not "
+        "`--fp16` and `--bf16` cannot be combined (Trainer: `At most one of fp16 and bf16 can be True, but not "
         "both`); remove one",
         "fp16",
     ),
@@ -43,7 +43,22 @@ _TABLE = (
         "multiple",
         "save_steps",
     ),
+    Invariant(
+        "needs_eval evaluates",
+        lambda needs_eval, evaluates: evaluates or not needs_eval,
+        "this `--lr_scheduler_type` needs evaluations (Trainer: `lr_scheduler_type reduce_lr_on_plateau requires an "
+        "eval strategy`); write `--eval_strategy`",
+        "lr_scheduler_type",
+    ),
+    Invariant(
+        "workers prefetch",
+        lambda workers, _prefetch: workers > 0,
+        "`--dataloader_prefetch_factor` needs `--dataloader_num_workers` (Trainer: `--dataloader_prefetch_factor can "
+        "only be set when data is loaded in a different process`); write both",
+        "dataloader_prefetch_factor",
+    ),
 )
+_EVALUATED = ("reduce_lr_on_plateau", "greedy")  # schedules that need evaluations
 # Values of the DeepSpeed config that must be those of an argument, with the argument's default.
 _MATCHES: tuple[tuple[str, str, float], ...] = (
     ("train_micro_batch_size_per_gpu", "per_device_train_batch_size", 8),
@@ -58,10 +73,10 @@ _MATCHES: tuple[tuple[str, str, float], ...] = (
 
 def is_trainer(program: Program, options: Arguments) -> bool:
     """Return True if a script certainly parses the arguments of the Trainer."""
-    if "output_dir" not in options or "no_trainer" in program.name:
+    if "output_dir" not in options.words or "no_trainer" in program.name:
         return False
     is_example = program.name.startswith("run_") and program.name.endswith(".py")
-    return is_example or ("per_device_train_batch_size" in options and "deepspeed_config" not in options)
+    return is_example or ("per_device_train_batch_size" in options.words and "deepspeed_config" not in options.words)
 
 
 def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
@@ -78,6 +93,10 @@ def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
         "bf16": options.has("bf16"),
         "best": options.has("load_best_model_at_end"),
         "save_is_eval": None if None in (evaluation, save) else save in (evaluation, "best"),
+        "needs_eval": options.text("lr_scheduler_type", "linear") in _EVALUATED,
+        "evaluates": None if evaluation is None else evaluation != "no",
+        "workers": options.number("dataloader_num_workers", 0),
+        "prefetch": options.number("dataloader_prefetch_factor"),
         "by_steps": save == "steps" and evaluation == "steps",
         "save_steps": options.number("save_steps", 500),
         "eval_steps": options.number("eval_steps", options.number("logging_steps", 500)),

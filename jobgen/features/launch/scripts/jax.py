@@ -12,15 +12,15 @@ _TABLE = (
     Invariant(
         "id count",
         lambda process, count: 0 <= process < count,
-        "`jax.distributed.initialize` in line {line} has `process_id={id}` and `num_processes={count}` (JAX: "
-        "`process_id and num_processes must be nonnegative, with process_id < num_processes. Got process_id={id}, "
-        "num_processes={count}.`); pass the number of pods and the index of this one",
+        "`jax.distributed.initialize` in line {line} of `{path}` has `process_id={id}` and `num_processes={count}` "
+        "(JAX: `process_id and num_processes must be nonnegative, with process_id < num_processes. Got "
+        "process_id={id}, num_processes={count}.`); pass the number of pods and the index of this one",
     ),
     Invariant(
         "count world",
         lambda count, world: count <= world,
-        "`num_processes={count}` in line {line}, but the job starts {world} processes, so that JAX waits for "
-        "processes that do not come; pass {world}",
+        "`num_processes={count}` in line {line} of `{path}`, but the job starts {world} processes, so that JAX waits "
+        "for processes that do not come; pass {world}",
     ),
 )
 
@@ -33,7 +33,7 @@ def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
     address = call.get("coordinator_address", 0, "")
     count, process = call.get("num_processes", 1, None), call.get("process_id", 2, None)
     manifest = pods.container.pod.manifest
-    started = world.size if world.size is not None else pods.count
+    started = world.size if world.is_launched else pods.count
     # Pods of other jobs can take part, if the coordinator is not one of this job.
     is_own = isinstance(address, str) and (not address or address.startswith(manifest.name))
     numbers = {
@@ -41,6 +41,7 @@ def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
         "count": count if isinstance(count, int) else None,
         "world": started if is_own else None,
         "line": call.line,
+        "path": program.path,
     }
     faults = find_faults(_TABLE, numbers, {}, program, pods)
     # Numbers that JAX refuses are not compared with the pods.

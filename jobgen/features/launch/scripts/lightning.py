@@ -56,9 +56,9 @@ def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
         "nodes": _to_int(nodes),
         "gpus": pods.gpus,
         "count": pods.count,
-        "world": world.size if world.processes is not None else None,
+        "world": world.size,
         # Without a launcher, Lightning starts the processes of a pod itself.
-        "alone": True if world.processes is None and world.size is None else None,
+        "alone": None if world.is_launched else True,
     }
     for fault in find_faults(_TABLE, numbers, words, program, pods):
         yield fault._replace(related=compared_values(pods))

@@ -29,7 +29,7 @@ FLAGS = frozenset(
     "skip_train normalization_rmsnorm distribute_saved_activations".split()
 )
 # The options that are numbers, with their defaults; None: not set.
-_NUMBERS: dict[str, tuple[str, int | None]] = {
+NUMBERS: dict[str, tuple[str, int | None]] = {
     "tp": ("tensor_model_parallel_size", 1),
     "pp": ("pipeline_model_parallel_size", 1),
     "cp": ("context_parallel_size", 1),
@@ -206,14 +206,14 @@ _MODEL = (
     Invariant(
         "latent grouped",
         lambda latent, grouped: not (latent and grouped),
-        "`--multi-latent-attention` and `--group-query-attention` exclude each other (Megatron-LM: `Group query "
+        "`--multi-latent-attention` and `--group-query-attention` cannot be combined (Megatron-LM: `Group query "
         "attention is mutually exclusive with multi latent attention.`); remove one",
         "group_query_attention",
     ),
     Invariant(
         "half bf16",
         lambda half, bf16: not (half and bf16),
-        "`--fp16` and `--bf16` exclude each other; remove one",
+        "`--fp16` and `--bf16` cannot be combined; remove one",
         "fp16",
     ),
 )
@@ -243,12 +243,12 @@ def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
     if program.name not in NAMES:
         return
     options = read_arguments(program.words, FLAGS)
-    if any(name in options for name in ELSEWHERE):
+    if any(name in options.words for name in ELSEWHERE):
         return
     numbers = read_sizes(options, world)
     if any((numbers[name] or 1) < 1 for name in ("tp", "pp", "cp", "ep", "heads", "groups", "etp")):
         return
-    if options.is_closed and "micro_batch_size" not in options:
+    if options.is_closed and "micro_batch_size" not in options.words:
         yield Fault(program.node, "`--micro-batch-size` is missing, which Megatron-LM requires; write it")
     yield from find_faults((*_WORLD, *_MODEL, *_FSDP), numbers, options.words, program, pods)
     yield from _check_connections(options, numbers, program, pods)
@@ -256,16 +256,16 @@ def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
 
 def read_sizes(options: Arguments, world: World) -> dict[str, Number]:
     """Return the numbers of the tables by name."""
-    sizes: dict[str, Number] = {short: options.number(name, default) for short, (name, default) in _NUMBERS.items()}
+    sizes: dict[str, Number] = {short: options.number(name, default) for short, (name, default) in NUMBERS.items()}
     sizes |= {short: options.has(name) for short, name in _SWITCHES.items()}
-    tp, pp, cp, ep = (options.number(_NUMBERS[name][0], 1) for name in ("tp", "pp", "cp", "ep"))
+    tp, pp, cp, ep = (options.number(NUMBERS[name][0], 1) for name in ("tp", "pp", "cp", "ep"))
     mbs, layers, experts = (options.number(name, 0) for name in ("micro_batch_size", "num_layers", "num_experts"))
     model = tp * pp * cp if tp and pp and cp else None
     dp = world.size // model if world.size and model and world.size % model == 0 else None
     etp = options.number("expert_tensor_parallel_size", tp)
-    virtual = [name for name in _VIRTUAL if name in options]
+    virtual = [name for name in _VIRTUAL if name in options.words]
     counted = None
-    if layers and options.is_closed and not any(name in options for name in _UNEVEN):
+    if layers and options.is_closed and not any(name in options.words for name in _UNEVEN):
         counted = layers + sum(
             bool(options.has(f"account_for_{part}_in_pipeline_split")) for part in ("embedding", "loss")
         )
@@ -284,7 +284,7 @@ def read_sizes(options: Arguments, world: World) -> dict[str, Number]:
         "is_dense": None if experts is None else experts == 0,
         "expert_model": etp * ep * pp if etp and ep and pp else None,
         "groups": options.number("num_query_groups", 1) if sizes["grouped"] else None,
-        "no_channels": ("kv_channels" not in options) if options.is_closed else None,
+        "no_channels": ("kv_channels" not in options.words) if options.is_closed else None,
         "shards": shards if options.text("optimizer", "adam") == "adam" else None,
         "virtual_options": len(virtual),
         "even_layers": None if virtual else counted,
@@ -298,11 +298,17 @@ def _check_connections(
     options: Arguments, sizes: Mapping[str, Number], program: Program, pods: Pods
 ) -> Iterator[Fault]:
     """Check CUDA_DEVICE_MAX_CONNECTIONS, which tensor and context parallelism need on GPUs before Blackwell."""
+    word = program.variable("CUDA_DEVICE_MAX_CONNECTIONS")
+    if options.has("use_torch_fsdp2") and word is not None and word.text == "1":
+        yield Fault(
+            word.node,
+            "`CUDA_DEVICE_MAX_CONNECTIONS` is `1` with `--use-torch-fsdp2` (Megatron-LM: `FSDP always requires "
+            "CUDA_DEVICE_MAX_CONNECTIONS value large than one`); remove the variable",
+        )
     is_split = max(sizes["tp"] or 1, sizes["cp"] or 1) > 1
     others = ("use_torch_fsdp2", "use_megatron_fsdp", "overlap_moe_expert_parallel_comm")
     if not is_split or not is_before_blackwell(pods.product) or any(options.has(name) is not False for name in others):
         return
-    word = program.variable("CUDA_DEVICE_MAX_CONNECTIONS")
     if word is None or (word.text is not None and word.text != "1"):
         found = "is not set" if word is None else f"is `{word.text}`"
         # The image can set it, too.

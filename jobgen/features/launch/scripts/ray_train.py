@@ -25,7 +25,7 @@ _MOST = 10**6  # more GPUs or CPUs than a worker can ask for
 class RayNode(NamedTuple):
     """Nodes of a Ray cluster that are alike."""
 
-    count: int
+    number: int
     gpus: int
     cpus: float | None
 
@@ -58,7 +58,7 @@ def list_ray_nodes(manifest: Manifest) -> list[RayNode] | None:
     return nodes
 
 
-_WHERE = "the `ScalingConfig` in line {line}"
+_WHERE = "the `ScalingConfig` in line {line} of `{path}`"
 _TABLE = (
     Invariant(
         "has_gpus uses_gpus",
@@ -113,7 +113,7 @@ def check(program: Program, _world: World, pods: Pods) -> Iterator[Fault]:
     if call is None or nodes is None:
         return
     text = program.files(program.path) or ""
-    numbers = _read_numbers(call, nodes)
+    numbers = _read_numbers(call, nodes) | {"path": program.path}
     if any(word in text for word in _OTHER_USES):
         numbers["total"] = None
     # What does not fit at all need not be packed.
@@ -131,7 +131,7 @@ def _read_numbers(call: Call, nodes: Sequence[RayNode]) -> dict[str, Any]:
     numbers = {"has_gpus": bool(given.get("GPU")), "uses_gpus": uses_gpus, "line": call.line}
     if each.gpus is None:
         return numbers
-    places = [(node.count, each.count_on(node)) for node in nodes if node.count]
+    places = [(node.number, each.count_on(node)) for node in nodes if node.number]
     return numbers | {
         "workers": workers,
         "each": each.describe(),
@@ -140,9 +140,9 @@ def _read_numbers(call: Call, nodes: Sequence[RayNode]) -> dict[str, Any]:
         "hosts": sum(count for count, number in places if number),
         "packed": workers if strategy == "STRICT_PACK" else None,
         "spread": workers if strategy == "STRICT_SPREAD" else None,
-        "beside": max((each.count_on(node, extra=1) for node in nodes if node.count), default=0),
+        "beside": max((each.count_on(node, extra=1) for node in nodes if node.number), default=0),
         "used": workers * each.gpus,
-        "total": sum(node.count * node.gpus for node in nodes),
+        "total": sum(node.number * node.gpus for node in nodes),
     }
 
 

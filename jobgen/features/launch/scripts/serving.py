@@ -16,14 +16,14 @@ from jobgen.k8s.objects import Manifest
 _VLLM = ("vllm", "vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server", "vllm.entrypoints.cli.main")
 _SGLANG = ("sglang.launch_server", "sglang")
 # The names of the options, of which the first is the one that the program knows the value by.
-_SIZES = {
+SIZES = {
     "tp": "tensor_parallel_size tp tp_size",
     "pp": "pipeline_parallel_size pp pp_size",
     "dp": "data_parallel_size dp dp_size",
     "local_dp": "data_parallel_size_local dpl",
     "nodes": "nnodes",
 }
-_AT = " ".join(f"{_SIZES[name]}" for name in ("tp", "pp", "dp"))
+_AT = " ".join(f"{SIZES[name]}" for name in ("tp", "pp", "dp"))
 _FLAGS = frozenset(
     "enable_expert_parallel enable_dp_attention trust_remote_code enforce_eager enable_prefix_caching headless "
     "enable_chunked_prefill disable_log_requests enable_auto_tool_choice enable_lora skip_tokenizer_init "
@@ -110,8 +110,8 @@ def read_server(program: Program) -> Server | None:
         return None
     options = _with_config(program, read_arguments(words, _FLAGS))
     names = ("model_path", "model") if is_sglang else ("model", "model_tag")
-    word = next((options.words[name] for name in names if name in options), next(iter(options.rest), None))
-    sizes = {short: _read_size(options, names, 1 if short != "local_dp" else None) for short, names in _SIZES.items()}
+    word = next((options.words[name] for name in names if name in options.words), next(iter(options.rest), None))
+    sizes = {short: _read_size(options, names, 1 if short != "local_dp" else None) for short, names in SIZES.items()}
     backend = options.text("distributed_executor_backend", "")
     is_ray = None if backend is None else backend == "ray"
     return Server(options, word.text if word else None, sizes, is_ray, is_sglang)
@@ -119,7 +119,7 @@ def read_server(program: Program) -> Server | None:
 
 def _with_config(program: Program, options: Arguments) -> Arguments:
     """Add the values of `--config`, over which those of the command line win."""
-    if "config" not in options:
+    if "config" not in options.words:
         return options
     config = read_config(program, options.text("config"))
     if config is None:
@@ -134,7 +134,7 @@ def _with_config(program: Program, options: Arguments) -> Arguments:
 
 
 def _read_size(options: Arguments, names: str, default: int | None) -> int | None:
-    found = next((name for name in names.split() if name in options), "")
+    found = next((name for name in names.split() if name in options.words), "")
     return options.number(found, default)
 
 
@@ -153,7 +153,7 @@ def count_gpus(server: Server, program: Program, pods: Pods) -> tuple[int | None
     own = pods.gpus or None
     nodes = list_ray_nodes(manifest)
     if nodes is not None:
-        return (sum(node.count * node.gpus for node in nodes) or None) if server.is_ray else None, None, own
+        return (sum(node.number * node.gpus for node in nodes) or None) if server.is_ray else None, None, own
     if manifest.kind_name == "LeaderWorkerSet":
         total = _count_group(manifest, pods)
         if server.is_ray or (server.sizes["nodes"] or 1) > 1:
@@ -194,7 +194,7 @@ def _check_server(server: Server, program: Program, pods: Pods) -> Iterator[Faul
     if dp is not None and dp > 1:
         # With expert parallelism or several nodes, ranks of data parallelism are elsewhere or share GPUs.
         is_shared = server.is_sglang and options.has("enable_dp_attention") is not False
-        local = sizes["local_dp"] if "data_parallel_size_local" in options else dp if count in (None, 1) else None
+        local = sizes["local_dp"] if "data_parallel_size_local" in options.words else dp if count in (None, 1) else None
         dp = 1 if is_shared else local
     model = find_model(server.model) if server.model else None
     limits = program.variable("CUDA_VISIBLE_DEVICES") is not None
@@ -227,7 +227,7 @@ def check_ray_service(manifest: Manifest) -> Iterator[Fault]:
     config = parse_config(as_text(node), "serveConfigV2.yaml") if as_text(node) else None
     if config is None or nodes is None:
         return
-    gpus = sum(each.count * each.gpus for each in nodes)
+    gpus = sum(each.number * each.gpus for each in nodes)
     for application in as_list(config.get("applications")):
         for item in as_list(as_mapping(as_mapping(application).get("args")).get("llm_configs")):
             yield from _check_llm(as_mapping(item), gpus, node)

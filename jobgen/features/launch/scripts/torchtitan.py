@@ -9,7 +9,7 @@ from jobgen.features.launch.arguments import Arguments, Invariant, Number, find_
 from jobgen.features.launch.config_files import as_number, get_value, read_config
 from jobgen.features.launch.values import Fault, Pods, Program, World
 
-_DEGREES = {
+DEGREES = {
     "replicate": "data_parallel_replicate_degree",
     "shard": "data_parallel_shard_degree",
     "cp": "context_parallel_degree",
@@ -35,7 +35,7 @@ _CONFIGS: Mapping[str, Mapping[str, int]] = {
     "qwen3_30b_a3b": {},
     "qwen3_32b": {},
 }
-_AT = " ".join(f"parallelism.{name}" for name in _DEGREES.values())
+_AT = " ".join(f"parallelism.{name}" for name in DEGREES.values())
 _NAMES = "dp_replicate({replicate}) * dp_shard({shard}) * cp({cp}) * tp({tp}) * pp({pp})"
 _TABLE = (
     Invariant(
@@ -72,25 +72,29 @@ _TABLE = (
 
 def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
     """Check the degrees of torchtitan's command line and its TOML file with the processes of the launcher."""
-    is_titan = program.name.startswith("torchtitan.") or any(
-        (word.text or "").startswith("--parallelism.") for word in program.words
-    )
-    if not is_titan:
+    if not is_titan(program):
         return
     options = read_arguments(program.words)
-    numbers = _read_degrees(program, options, world)
+    numbers = read_degrees(program, options, world)
     yield from find_faults(_TABLE, numbers, options.words, program, pods)
 
 
-def _read_degrees(program: Program, options: Arguments, world: World) -> dict[str, Number]:
+def is_titan(program: Program) -> bool:
+    """Return True if a program is torchtitan's, by its module or by its options."""
+    return program.name.startswith("torchtitan.") or any(
+        (word.text or "").startswith("--parallelism.") for word in program.words
+    )
+
+
+def read_degrees(program: Program, options: Arguments, world: World) -> dict[str, Number]:
     """Return the degrees; of those that nobody gives, the defaults of the config if it is known."""
     config = read_config(program, options.text("job.config_file"))
     known = _DEFAULTS if config is not None else None
     name = options.text("config")
-    if name in _CONFIGS:
+    if name is not None and name in _CONFIGS:
         known = {**_DEFAULTS, **_CONFIGS[name]}
     degrees: dict[str, int | None] = {}
-    for short, long in _DEGREES.items():
+    for short, long in DEGREES.items():
         written = get_value(config, f"parallelism.{long}")
         default = known[short] if known and written is None else as_number(written)
         degrees[short] = options.number(f"parallelism.{long}", default)
