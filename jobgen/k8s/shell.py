@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jobgen.k8s import shell_syntax as syntax
-from jobgen.k8s.shell_builtins import BUILTINS, WRAPPERS, Condition, to_status
+from jobgen.k8s.shell_builtins import BUILTINS, WRAPPERS, Condition, Shell, to_status
 from jobgen.k8s.shell_syntax import Assignment, UnsupportedSyntax, parse_script
 from jobgen.k8s.shell_values import (
     MAX_DEPTH,
@@ -34,7 +34,6 @@ from jobgen.k8s.shell_values import (
     to_text,
     to_word,
 )
-from jobgen.k8s.shell_words import Variables
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -49,7 +48,7 @@ def run_command(words: Sequence[Word], env: Mapping[str, Word], files: Files, fo
     The words are those that Kubernetes hands over. `folder` is where it starts; empty if that is not known.
     """
     run = Run(files)
-    shell = Shell(run, {}, None, folder or UNKNOWN)
+    shell = Interpreter(run, {}, None, folder or UNKNOWN)
     for name, value in env.items():
         if name == "*":
             shell.is_open = True
@@ -77,25 +76,20 @@ def expand_references(text: str, env: Mapping[str, Word]) -> str:
     return _REFERENCE.sub(replace, SENTINELS.sub(UNKNOWN, text)) if "$" in text else text
 
 
-class Shell(Variables):
+class Interpreter(Shell):
     """A shell: its variables, parameters and functions."""
 
     def __init__(self, run: Run, variables: dict[str, Value], node: Node, folder: str, depth: int = 0) -> None:
-        super().__init__(run, variables)
+        super().__init__(run, variables, folder)
         self.node = node
-        self.folder = folder
         self.depth = depth
-        self.functions: dict[str, syntax.Command] = {}
         self.is_certain = True
-        self.output: list[str] | None = None
-        self.input: str | None = None
         self.in_condition = False
-        self.saved: list[dict[str, Value | None]] = []
 
-    def copy(self) -> Shell:
+    def copy(self) -> Interpreter:
         """Return a shell with the same state, as a subshell has."""
         self.run.step()
-        other = Shell(self.run, dict(self.variables), self.node, self.folder, self.depth + 1)
+        other = Interpreter(self.run, dict(self.variables), self.node, self.folder, self.depth + 1)
         if other.depth > MAX_DEPTH:
             raise TooMuch
         other.parameters, other.name = list(self.parameters), self.name
@@ -315,10 +309,10 @@ class Shell(Variables):
             return self.run_script(possible[0])
         return self.branch(*(lambda shell, each=body: shell.run_script(each) for body in possible))
 
-    def branch(self, *runs: Callable[[Shell], int]) -> int:
+    def branch(self, *runs: Callable[[Interpreter], int]) -> int:
         """Run alternatives of which one happens, and go on with what they have in common."""
         ended: list[Exit | Leave] = []
-        left: list[Shell] = []
+        left: list[Interpreter] = []
         statuses: set[int] = set()
         for run in runs:
             shell = self.copy()
@@ -338,7 +332,7 @@ class Shell(Variables):
         self.merge(left)
         return statuses.pop() if len(statuses) == 1 else PERHAPS
 
-    def merge(self, shells: Sequence[Shell]) -> None:
+    def merge(self, shells: Sequence[Interpreter]) -> None:
         """Take over what several shells have in common."""
         first = shells[0]
         names = {name for shell in shells for name in shell.variables}
@@ -411,23 +405,9 @@ class Shell(Variables):
                 output = []
         return given, output
 
-    def find_path(self, path: str) -> str:
-        """Return a path from the current folder."""
-        return path if path.startswith("/") else posixpath.join(self.folder, path)
-
     def open_file(self, path: str, *, appends: bool) -> list[str]:
         """Return the output that goes to a file."""
         return _File(self.run, posixpath.normpath(self.find_path(path)), appends=appends)
-
-    def forget(self) -> None:
-        """Forget all variables: something that is not known can have set them."""
-        self.variables = {name: value._replace(text=UNKNOWN) for name, value in self.variables.items()}
-        self.is_open = True
-
-    def read_file(self, path: str) -> str | None:
-        """Return the text of a file; None if it is not known."""
-        full = posixpath.normpath(self.find_path(path))
-        return self.run.read(full) if is_known(full) else None
 
     def start(self, fields: list[Field]) -> int:
         """Run a function, a built-in command or a program."""
@@ -519,7 +499,7 @@ class Shell(Variables):
     ) -> int:
         """Run a script in a new shell, which gets the exported variables."""
         exported = {name: value for name, value in self.variables.items() if value.exported}
-        shell = Shell(self.run, exported, self.node if node is None else node, self.folder, self.depth + 1)
+        shell = Interpreter(self.run, exported, self.node if node is None else node, self.folder, self.depth + 1)
         if shell.depth > MAX_DEPTH:
             raise TooMuch
         shell.parameters, shell.options, shell.name = list(arguments), set(options) & {"e", "u"}, name
@@ -583,11 +563,6 @@ class Shell(Variables):
             return 0
         return shell.start(fields[at:])
 
-    def write(self, text: str) -> None:
-        """Write to where the output is kept."""
-        if self.output is not None:
-            self.output.append(text)
-
     def capture(self, body: syntax.Script) -> str:
         """Return the output of commands."""
         shell = self.copy()
@@ -615,7 +590,7 @@ def _read_shell_options(fields: list[Field]) -> tuple[int, set[str]]:
     return at + (at < len(fields) and fields[at][0] in ("-", "--")), options
 
 
-def _skip(_shell: Shell) -> int:
+def _skip(_shell: Interpreter) -> int:
     return 0
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from jobgen.k8s import shell_syntax as syntax
 from jobgen.k8s.shell_syntax import Literal
-from jobgen.k8s.shell_values import PERHAPS, STARTED, UNKNOWN, Exit, Field, Leave, Value, is_known
+from jobgen.k8s.shell_values import PERHAPS, STARTED, UNKNOWN, Exit, Field, Leave, Run, Value, is_known
+from jobgen.k8s.shell_words import Variables
 from jobgen.model.lazy_re import lazy_pattern
-
-if TYPE_CHECKING:
-    from jobgen.k8s.shell import Shell
 
 _FORMAT = lazy_pattern(r"%[sd%]|\\[nt\\]|[^%\\]+")
 _MAX_SEQUENCE = 1000
@@ -56,6 +55,50 @@ WRAPPERS: Mapping[str, Wrapper] = {
     "uv": _wrap("--with --extra --group --python -p --project --directory --env-file --package", 0, "run"),
     **dict.fromkeys(("poetry", "pipenv", "pixi", "rye", "pdm", "hatch"), _wrap("-e --environment -C", 0, "run")),
 }
+
+
+class Shell(Variables):
+    """What built-in commands need of a shell."""
+
+    def __init__(self, run: Run, variables: dict[str, Value], folder: str) -> None:
+        super().__init__(run, variables)
+        self.folder = folder
+        self.functions: dict[str, syntax.Command] = {}
+        self.input: str | None = None
+        self.output: list[str] | None = None
+        self.saved: list[dict[str, Value | None]] = []
+        """The values of local variables before the functions that are running."""
+
+    def start(self, fields: list[Field]) -> int:
+        """Run a function, a built-in command or a program."""
+        raise NotImplementedError
+
+    def run_text(self, text: str) -> int:
+        """Run a script."""
+        raise NotImplementedError
+
+    def open_file(self, path: str, *, appends: bool) -> list[str]:
+        """Return the output that goes to a file."""
+        raise NotImplementedError
+
+    def write(self, text: str) -> None:
+        """Write to where the output is kept."""
+        if self.output is not None:
+            self.output.append(text)
+
+    def find_path(self, path: str) -> str:
+        """Return a path from the current folder."""
+        return path if path.startswith("/") else posixpath.join(self.folder, path)
+
+    def read_file(self, path: str) -> str | None:
+        """Return the text of a file; None if it is not known."""
+        full = posixpath.normpath(self.find_path(path))
+        return self.run.read(full) if is_known(full) else None
+
+    def forget(self) -> None:
+        """Forget all variables: something that is not known can have set them."""
+        self.variables = {name: value._replace(text=UNKNOWN) for name, value in self.variables.items()}
+        self.is_open = True
 
 
 def to_status(decision: bool | None) -> int:

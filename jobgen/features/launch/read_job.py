@@ -279,6 +279,9 @@ def _describe_pods(container: Container, reader: _Reader, launching: set[str]) -
     if kind not in _COUNTED and kind != "MPIJob":
         ranked = [each for each in ranked if not launching or each.role.lower() in launching or not each.role]
     count: int | None = sum(each.count for each in ranked) if ranked else None
+    if kind in _COUNTED and any(each.role.lower() not in launching for each in ranked if len(launching) and role):
+        # Some roles do something else.
+        count = None
     if kind == "LeaderWorkerSet":
         size = as_integer(get_path(manifest.spec, "leaderWorkerTemplate", "size"))
         count = 1 if size is None else size

@@ -211,7 +211,8 @@ def _check_slots(program: Program, launch: _Launch, pods: Pods) -> tuple[list[Fa
             effect = "but the job has no workers, so all of them run in the launcher; set `replicas` of the workers"
             return [Fault(node, f"`{wanted}` processes, {effect}", False, rule=SLOTS_RULE)], None
         return [], None
-    if wanted > slots and not launch.oversubscribes:
+    others = as_text(pods.container.pod.manifest.spec.get("mpiImplementation")) in ("Intel", "MPICH")
+    if wanted > slots and not launch.oversubscribes and not others:
         return [
             _refuse(program, node, _describe(wanted, slots, launch, f"so {_name(program)} fails", program), pods)
         ], None
@@ -269,7 +270,9 @@ def _refuse(program: Program, node: object, message: str, pods: Pods) -> Fault:
 def _uses_open_mpi(program: Program, pods: Pods) -> bool:
     """Return True if the processes are certainly started with Open MPI."""
     manifest = pods.container.pod.manifest
-    if program.name in ("mpiexec.hydra", "mpirun_rsh") or any(name.startswith("I_MPI_") for name in program.env):
+    if program.name in ("mpiexec.hydra", "mpirun_rsh") or any(
+        name.startswith("I_MPI_") for name, word in program.env.items() if word.node is not None
+    ):
         return False
     options = read_options(_split(program.words)[0], SYNTAX)
     if program.name.endswith((".openmpi", "erun")) or _OPEN_MPI & options.values.keys():
