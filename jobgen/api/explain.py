@@ -24,6 +24,7 @@ from jobgen.explanation.explain import (
 )
 from jobgen.k8s.objects import Manifest
 from jobgen.model.builtin_rules import canonical_rule_name, former_rule_names
+from jobgen.model.data import untraced
 from jobgen.model.features import find_part
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.path import InvalidPathError, parse_path
@@ -195,7 +196,7 @@ def _explain_launch(
             layers = list(list_assignments(node))
             # A number in a command is a part of the value that is written.
             is_whole = not layers or str(layers[0].value) == value
-            shown = [(each.value, each) for each in layers] if is_whole else [(value, layers[0])]
+            shown = [(untraced(each.value), each) for each in layers] if is_whole else [(value, layers[0])]
             sources = [ValueSource(part, f"{each.layer}, {source}", each.location) for part, each in shown]
             given = tuple(sources) or (ValueSource(value, source, None),)
             yield ExplainedField(trace.env, f"{title}: {name}", given[0].value, given)

@@ -85,7 +85,7 @@ def _check_flags(program: Program, options: Options) -> Iterator[Fault]:
     if len(given) > 1:
         shown = " and ".join(f"`--{name}`" for name in given)
         error = "You can only use one of `--cpu`, `--multi_gpu`, `--tpu`, `--use_deepspeed`, `--use_fsdp` at a time."
-        yield Fault(options.values[given[1]].node, f"{shown} exclude each other (accelerate: {error}); remove one")
+        yield Fault(options.values[given[1]].node, f"{shown} cannot be combined (accelerate: {error}); remove one")
     for name in ("num_processes", "num_machines", "machine_rank"):
         word = options.values.get(name)
         if word is not None and word.text is not None and word.number is None:

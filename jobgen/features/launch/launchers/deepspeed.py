@@ -94,10 +94,10 @@ def _check_filters(options: Options) -> Iterator[Fault]:
     chosen = include or exclude
     if numbers and chosen:
         error = "Cannot specify num_nodes/gpus with include/exclude"
-        yield Fault(numbers[0].node, f"numbers and filters exclude each other (deepspeed: `{error}`); remove one")
+        yield Fault(numbers[0].node, f"numbers and filters cannot be combined (deepspeed: `{error}`); remove one")
     elif include and exclude:
         error = "include_str and exclude_str are mutually exclusive."
-        yield Fault(exclude.node, f"`--include` and `--exclude` exclude each other (deepspeed: `{error}`); remove one")
+        yield Fault(exclude.node, f"`--include` and `--exclude` cannot be combined (deepspeed: `{error}`); remove one")
 
 
 def _check_pool(

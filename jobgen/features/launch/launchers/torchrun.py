@@ -86,7 +86,8 @@ def read(program: Program, pods: Pods) -> Torchrun:
     if _is_started_by_operator(pods) and pods.processes:
         options = options._replace(values={"nproc_per_node": Word(pods.processes, program.node), **options.values})
     processes = count_processes(find_setting(program, options, "nproc_per_node", "1"), program, pods)
-    return Torchrun(program, options, *(nodes or (None, None)), processes)
+    least, most = nodes or (None, None)
+    return Torchrun(program, options, least, most, processes)
 
 
 def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Program, ...]]:
