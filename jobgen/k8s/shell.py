@@ -126,10 +126,10 @@ class Interpreter(Shell):
                     if status in (0, STARTED):
                         status = self.run_pipeline(pipeline)
                     elif status == PERHAPS:
-                        status = self.branch(lambda shell, each=pipeline: shell.run_pipeline(each), _skip)
+                        status = self.branch(_run_later(pipeline), _skip)
                 elif status in (STARTED, PERHAPS):
                     before = status
-                    self.branch(lambda shell, each=pipeline: shell.run_pipeline(each), _skip)
+                    self.branch(_run_later(pipeline), _skip)
                     status = before
                 else:
                     was_last = status > 0
@@ -265,7 +265,7 @@ class Interpreter(Shell):
         for text, node in fields:
             self.run.step()
             if SPLIT in text:
-                self.branch(lambda shell, at=node: shell.run_with(loop, (UNKNOWN, at)), _skip)
+                self.branch(_run_with_unknown(loop, node), _skip)
             elif self.run_with(loop, (text, node)):
                 break
         return 0
@@ -588,6 +588,14 @@ def _read_shell_options(fields: list[Field]) -> tuple[int, set[str]]:
         options |= set(text[1:])
         at += text.endswith(("o", "O"))
     return at + (at < len(fields) and fields[at][0] in ("-", "--")), options
+
+
+def _run_later(pipeline: syntax.Pipeline) -> Callable[[Interpreter], int]:
+    return lambda shell: shell.run_pipeline(pipeline)
+
+
+def _run_with_unknown(loop: syntax.For, node: Node) -> Callable[[Interpreter], int]:
+    return lambda shell: shell.run_with(loop, (UNKNOWN, node))
 
 
 def _skip(_shell: Interpreter) -> int:

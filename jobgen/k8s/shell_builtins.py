@@ -207,8 +207,8 @@ class Condition:
     def inspect(self, unary: str, text: str) -> bool | None:
         """Decide a test of one word."""
         if unary in ("-n", "-z"):
-            value = _has_text(text)
-            return value if value is None or unary == "-n" else not value
+            has_text = _has_text(text)
+            return has_text if has_text is None or unary == "-n" else not has_text
         if unary == "-v":
             value = self.shell.look_up(text)
             return None if value is not None and value.text == UNKNOWN else value is not None

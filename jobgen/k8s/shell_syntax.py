@@ -407,7 +407,7 @@ class _Parser:
                 break
             assignment = self.read_assignment() if not words or _declares(words[0]) else None
             if assignment is not None:
-                (words or assignments).append(assignment)  # type: ignore[arg-type]
+                (words or assignments).append(assignment)
                 continue
             word = self.read_word()
             if not word:
@@ -588,7 +588,8 @@ class _Parser:
             raise UnsupportedSyntax
         self.at = found.end()
         index = None if found[2] is None else _Parser(found[2], self.depth).read_quoted("")
-        operator, argument = "", ()
+        operator = ""
+        argument: Word = ()
         if self.peek() != "}":
             sign = _OPERATOR.match(self.text, self.at)
             if sign is None:

@@ -81,12 +81,12 @@ class Variables:
         old = self.variables.get(name)
         if assignment.index is not None:
             at = self.calculate(assignment.index) if assignment.index.isdigit() else None
-            items = list(old.items) if old else []
-            if at is None or not 0 <= at <= len(items):
+            known = list(old.items) if old else []
+            if at is None or not 0 <= at <= len(known):
                 self.store(name, UNKNOWN, node)
                 return status
-            items[at : at + 1] = [text]
-            self.store(name, tuple(items), node)
+            known[at : at + 1] = [text]
+            self.store(name, tuple(known), node)
             return status
         if assignment.appends and old is not None:
             if not isinstance(old.text, str):
