@@ -19,6 +19,7 @@ FEATURES = {
     "editor": ("convert", "kueue", "page"),  # migrations that it offers, decisions about jobs, what jobs request
     "gitops": (),
     "kueue": (),
+    "launch": ("convert",),  # the pods that operators create, with their variables
     "live": (),
     "model_context": (),
     "page": ("kueue",),  # the capacity of queues

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent / "jobgen"
 MODULES = [path for path in ROOT.rglob("*.py") if path.parent.parent != ROOT / "rules"]
 NAME = re.compile(r"[a-z]+(-[a-z]+)+")
 CATEGORIES = set(
-    "yaml schema pod operator policy gitops resources image security scheduling spec fleet team meta".split()
+    "yaml schema pod operator policy gitops resources image security scheduling spec fleet team meta launch".split()
 )
 
 

@@ -43,7 +43,7 @@ CONSEQUENCES = {
     "never-starts": """command-in-one-string gang-beyond-queue gpu-share-range inadmissible-job malformed-image
         memory-too-small min-available-too-high never-starts pod-name-collision queue-quota-exceeded unknown-queue""",
     "never-ends": "never-completes",
-    "fails": "elastic-bounds nnodes-mismatch unknown-nproc-per-node",
+    "fails": "elastic-bounds launch-refused model-too-large nnodes-mismatch unknown-nproc-per-node",
     "loses-work": "ttl-reruns-job",
     "forbidden": """foreign-namespace foreign-priority-class foreign-queue foreign-service-account
         foreign-team-label foreign-volume kind-not-allowed platform-not-allowed sweep-too-large team-budget-exceeded
@@ -54,8 +54,8 @@ CONSEQUENCES = {
         ineffective-quota kueue-label-as-annotation misread-annotation overwritten-env overwritten-restart-policy
         pod-security-label-typo queue-label-typo runtime-patch-time topology-on-job unexpanded-variable
         unknown-cohort""",
-    "wastes": """cluster-outlives-job idle-command idle-gpus launcher-on-one-pod overlapping-runs ray-gpu-mismatch
-        uncounted-claim unmounted-volume unreachable-quota wave-without-health""",
+    "wastes": """cluster-outlives-job idle-command idle-gpus launch-variables launcher-on-one-pod overlapping-runs
+        ray-gpu-mismatch uncounted-claim unmounted-volume unreachable-quota wave-without-health""",
     "exposes": "dangerous-capability host-namespaces host-path privileged-container runtime-socket",
     "risk": """exposed-devices gpu-image-without-gpus finalizer-in-git gpu-budget-exceeded lost-checkpoints lost-logs
         hook-without-health
@@ -243,11 +243,12 @@ CASES = [
     ("nnodes-mismatch", pytorch_job("torchrun, --nnodes=2, a.py", replicas=4), "error"),
     ("nnodes-mismatch", pytorch_job("python, -m, torch.distributed.run, --nnodes, '3', a.py"), "error"),
     ("nnodes-mismatch", pytorch_job("torchrun, --nnodes=1, a.py"), "warning"),
-    ("nnodes-mismatch", pytorch_job("torchrun, a.py, --nnodes=3"), "warning"),
-    ("nnodes-mismatch", pytorch_job("python, a.py, --nnodes=3"), "warning"),
-    ("nnodes-mismatch", pytorch_job("torchrun, --standalone, --nnodes=3, a.py"), "warning"),
+    ("nnodes-mismatch", pytorch_job("torchrun, a.py, --nnodes=9", master="torchrun, a.py"), ""),
+    ("nnodes-mismatch", pytorch_job("torchrun, a.py"), "warning"),
+    ("nnodes-mismatch", pytorch_job("python, a.py, --nnodes=3"), ""),
+    ("nnodes-mismatch", pytorch_job("torchrun, --standalone, a.py"), "warning"),
     ("nnodes-mismatch", pytorch_job("sh, -c, 'if [ -e a ]; then torchrun --nnodes=3 a.py; fi'"), "warning"),
-    ("nnodes-mismatch", pytorch_job("torchrun, --nnodes=2, a.py", master="python, server.py"), "warning"),
+    ("nnodes-mismatch", pytorch_job("torchrun, --nnodes=2, a.py", master="python, server.py"), ""),
     ("nproc-gpu-mismatch", pytorch_job("torchrun, --nproc-per-node=8, a.py, --backend=nccl", gpus=4), "error"),
     ("nproc-gpu-mismatch", pytorch_job("torchrun, --nproc-per-node=8, a.py, --backend, nccl", gpus=4), "error"),
     ("nproc-gpu-mismatch", pytorch_job("torchrun, --nproc-per-node=8, a.py", gpus=4), "warning"),
@@ -289,8 +290,7 @@ def test_roles_with_one_number_of_processes_have_one_finding(tmp_path):
     (tmp_path / "jobs/a.yaml").write_text(job)
     [message] = [each["message"] for each in lint(tmp_path) if each["rule"] == "nproc-gpu-mismatch"]
 
-    assert "`Master` has 4 GPUs" in message
-    assert "`Worker` has 4 GPUs" in message
+    assert "8 processes per pod, but a pod has 4 GPUs" in message
 
 
 def severities_of(rule: str, folder: Path, text: str, settings: str = "") -> list[str]:

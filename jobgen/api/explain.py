@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_date, check_names
 from jobgen.api.project import Project, ProjectPath, load, select_environments
@@ -12,6 +12,8 @@ from jobgen.explanation.explain import (
     ClusterChange,
     ExplainedField,
     FoundJob,
+    TracedJob,
+    ValueSource,
     explain_fields,
     explain_inactive,
     explain_missing,
@@ -20,11 +22,15 @@ from jobgen.explanation.explain import (
     list_cluster_changes,
     list_field_paths,
 )
+from jobgen.k8s.objects import Manifest
 from jobgen.model.builtin_rules import canonical_rule_name, former_rule_names
+from jobgen.model.data import untraced
+from jobgen.model.features import find_part
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.path import InvalidPathError, parse_path
 from jobgen.model.suggest import did_you_mean, list_alternatives
 from jobgen.pipeline.policies import ClusterMutations
+from jobgen.rendering.provenance import list_assignments
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.trace import Tracer
 from jobgen.repo import layout
@@ -34,6 +40,8 @@ from jobgen.reports import name_rule_page
 from jobgen.reports.entries import pluralize
 
 _MAX_LISTED = 5
+LAUNCH = "launch"
+"""The name of a field that no job has: what it launches."""
 
 
 class RuleExplanation(NamedTuple):
@@ -85,7 +93,8 @@ def explain(
         name: The name of a job, of a run, of a rule or of a policy.
         field: A dotted path or a JSON pointer into the rendered object, or into the spec of the job, such as `image` or
             `roles.worker.replicas`; by default all fields of the object. A path that starts with `apiVersion`, `kind`,
-            `metadata` or `spec` is one of the object.
+            `metadata` or `spec` is one of the object. `launch` is what the job launches: the command of each role as it
+            runs, processes, parallel sizes and batch sizes.
         environments: Names of environments; by default those of the project.
         today: The date by which jobs expire, as `YYYY-MM-DD`; by default that of the commit.
 
@@ -161,6 +170,11 @@ def _explain_job(project: Project, name: str, field: str, environments: Sequence
     if all(trace.traced.object is None for trace in found.traces):
         reasons = "; ".join(explain_inactive(project.config, selected, name))
         raise NotFoundError(reasons or f"`{name}` is not rendered", found.findings)
+    if field == LAUNCH and (describe := find_part("job.launch")) is not None:
+        launched = tuple(each for trace in found.traces for each in _explain_launch(project, trace, describe))
+        if not launched:
+            raise NotFoundError(f"`{name}` starts no launcher, script or server that jobgen can read", found.findings)
+        return Explanation(launched, None, tuple(found.findings), tuple(trace.env for trace in found.traces))
     mutations = ClusterMutations(project.config)
     traces = [trace.mutate(mutations.mutate) for trace in found.traces]
     fields = explain_fields(traces, path, tracer)
@@ -169,6 +183,29 @@ def _explain_job(project: Project, name: str, field: str, environments: Sequence
         raise NotFoundError(explain_missing(rendered[-1], path, field, tracer), found.findings)
     changes = [change for trace in rendered for change in list_cluster_changes(trace.env, trace.mutated)]
     return Explanation(tuple(fields), None, tuple(found.findings), tuple(trace.env for trace in traces), tuple(changes))
+
+
+def _explain_launch(
+    project: Project, trace: TracedJob, describe: Callable[[Manifest], Any]
+) -> Iterator[ExplainedField]:
+    """Explain the command of each role as it runs, and its numbers, with the layers that set them."""
+    # Imported late: most explanations are about fields.
+    from jobgen.pipeline.environment_checker import EnvironmentChecker
+    from jobgen.rendering.environment import EnvironmentRunner
+
+    if trace.traced.object is None:
+        return
+    checker = EnvironmentChecker(EnvironmentRunner(project.config, trace.env)).find_checker(trace.job.file.path)
+    for launch in describe(checker.manifest(trace.traced.object)):
+        title = f"{LAUNCH} of {', '.join(launch.roles)}" if launch.roles else LAUNCH
+        for name, value, source, node in (("command", launch.command, "as it runs", None), *launch.rows):
+            layers = list(list_assignments(node))
+            # A number in a command is a part of the value that is written.
+            is_whole = not layers or str(layers[0].value) == value
+            shown = [(untraced(each.value), each) for each in layers] if is_whole else [(value, layers[0])]
+            sources = [ValueSource(part, f"{each.layer}, {source}", each.location) for part, each in shown]
+            given = tuple(sources) or (ValueSource(value, source, None),)
+            yield ExplainedField(trace.env, f"{title}: {name}", given[0].value, given)
 
 
 def _explain_unknown(project: Project, found: FoundJob, environments: Sequence[str], name: str) -> str:

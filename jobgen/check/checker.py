@@ -25,7 +25,7 @@ from jobgen.k8s.kinds import BUILTIN_GROUPS, DefinitionSource, Release, no_defin
 from jobgen.k8s.kueue import creates_wrapped_objects
 from jobgen.k8s.nodes import as_text, find_nodes
 from jobgen.k8s.object_paths import ObjectPath, is_app_wrapper, list_wrapped_objects
-from jobgen.k8s.objects import Manifest, Pod, Role
+from jobgen.k8s.objects import Manifest, Pod, Role, no_configs
 from jobgen.k8s.operators import name_last_pod
 from jobgen.k8s.secrets import without_ciphertext
 from jobgen.k8s.workloads import list_claim_paths
@@ -105,6 +105,7 @@ class Checker:
         evaluator: PolicyEvaluator | None = None,
         read_catalog: CatalogSource = no_catalog,
         find_definitions: DefinitionSource = no_definitions,
+        find_config: Callable[[str, str, str], Mapping[str, str] | None] | None = None,
     ) -> None:
         self.root = root
         self.kinds = {
@@ -118,6 +119,7 @@ class Checker:
         """The folder of the objects' files: of definitions that differ, the nearest one counts."""
         self._read_catalog = read_catalog
         self._find_definitions = find_definitions
+        self._find_config = find_config
         self._tree_kinds: dict[tuple[str, str], TreeKind | None] = {}
         self._rule_runner = RuleRunner(rules)
         self._release = parse_release(cluster.kubernetes)
@@ -231,7 +233,8 @@ class Checker:
         """The object with its kind and cluster, as rules read it; without values that SOPS encrypted."""
         obj = without_ciphertext(obj)
         api_version, name = str(value_of(obj.get("apiVersion"))), str(value_of(obj.get("kind")))
-        return Manifest(obj, self.kinds.get((api_version, name)), self.cluster, self._read_catalog, self.team)
+        find = no_configs if self._find_config is None else partial(self._find_config, self.folder)
+        return Manifest(obj, self.kinds.get((api_version, name)), self.cluster, self._read_catalog, self.team, find)
 
     def read_schema(self, api_version: str, kind: str) -> dict[str, Any] | None:
         """The schema that the cluster has for a kind; None if it is not known, or the repository's own is broken."""

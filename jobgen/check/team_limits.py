@@ -204,7 +204,7 @@ def _start(manifest: Manifest) -> Manifest:
         obj = _set_at(obj, (*clusters, "workerGroupSpecs"), value=groups)
     if obj is manifest.object:
         return manifest
-    return Manifest(obj, manifest.kind, manifest.cluster, manifest.read_catalog, manifest.team)
+    return Manifest(obj, manifest.kind, manifest.cluster, manifest.read_catalog, manifest.team, manifest.find_config)
 
 
 def _set_at(node: Mapping[str, Node], path: Sequence[str], *, value: Node) -> dict[str, Node]:

@@ -5,7 +5,7 @@ A field that is missing or has the wrong type reads as empty: the schema check r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
@@ -32,6 +32,13 @@ from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.replicas import ReplicaLayout, RoleDescription, count_pods, find_restart_policy, find_template, get_at
 from jobgen.spec.teams import TeamScope
+
+ConfigSource = Callable[[str, str], Mapping[str, str] | None]
+"""Returns the data of a ConfigMap by its namespace and name; None if no file has it."""
+
+
+def no_configs(_namespace: str, _name: str) -> None:
+    """Find no ConfigMap."""
 
 
 def count_role_pods(replica_spec: Mapping[str, Node], definition: RoleDescription | None, kind: Kind | None) -> int:
@@ -272,6 +279,7 @@ class Manifest:
         cluster: Cluster,
         read_catalog: CatalogSource = no_catalog,
         team: TeamScope | None = None,
+        find_config: ConfigSource = no_configs,
     ) -> None:
         self.object = obj
         self.kind = kind
@@ -280,6 +288,8 @@ class Manifest:
         """Reads what is known of the cluster's devices."""
         self.team = team
         """What the team that owns its file may use; None if no team does."""
+        self.find_config = find_config
+        """Reads the ConfigMaps of the repository."""
         self.kind_name = as_text(obj.get("kind"))
         """The value of `kind`, also for kinds that jobgen does not know."""
         self.group = as_text(obj.get("apiVersion")).rpartition("/")[0]

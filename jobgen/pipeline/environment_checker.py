@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jobgen.k8s.devices import DeviceCatalog, build_catalog, concerns_devices, may_concern_devices
 from jobgen.k8s.kinds import Definition, may_define_kinds, read_definition
-from jobgen.k8s.nodes import as_mapping
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.lazy_re import lazy_pattern
@@ -144,6 +144,7 @@ class EnvironmentChecker:
         self._folder_checkers: dict[str, Checker] = {}
         self._catalog: DeviceCatalog | None = None
         self._definitions: Callable[[str], tuple[Definition, ...]] | None = None
+        self._configs: dict[tuple[str, str, str], Mapping[str, str] | None] = {}
         self._has_read_others = False
         self.clean: set[bytes] = set()
         """Digests of built objects that have been checked, and with which nothing is wrong."""
@@ -159,7 +160,7 @@ class EnvironmentChecker:
             project, cluster = self.runner.project, self.runner.expander.environment.cluster
             off = project.severities.off
             rules = [rule for rule in (*all_rules(), *self.defects) if rule.name not in off]
-            sources = self._read_catalog, self._find_definitions
+            sources = self._read_catalog, self._find_definitions, self._find_config
             self._checker = Checker(project.root, project.kinds, cluster, rules, self._policy_evaluator(), *sources)
         return self._checker
 
@@ -223,8 +224,60 @@ class EnvironmentChecker:
         self._catalog = complete_catalog(objects, runner.project, runner.expander.environment.cluster)
         return self._catalog
 
+    def _find_config(self, folder: str, namespace: str, name: str) -> Mapping[str, str] | None:
+        """The data of the nearest ConfigMap with a name; None if there is none, or there are several."""
+        self._has_read_others = True
+        key = (folder, namespace, name)
+        if key not in self._configs:
+            found = list(self._list_configs(self._config_files.get(folder, ()), namespace, name))
+            if not found:
+                others = (file for at, files in self._config_files.items() if at != folder for file in files)
+                found = list(self._list_configs(others, namespace, name))
+            distances = [_measure_distance(folder, path) for path, _ in found]
+            nearest = [data for (_, data), each in zip(found, distances, strict=True) if each == min(distances)]
+            self._configs[key] = nearest[0] if nearest and all(data == nearest[0] for data in nearest) else None
+        return self._configs[key]
+
+    @cached_property
+    def _config_files(self) -> Mapping[str, list[FileEntry]]:
+        """The files that can have ConfigMaps, by their folders."""
+        found: dict[str, list[FileEntry]] = {}
+        for entry in layout.find_jobs(self.runner.project.root) if self._entries is None else self._entries:
+            if entry.build is not None or any(sign in read_file(entry).content for sign in (b"ConfigMap", b"configs")):
+                found.setdefault(entry.path.rpartition("/")[0], []).append(entry)
+        return found
+
+    def _list_configs(
+        self, entries: Iterable[FileEntry], namespace: str, name: str
+    ) -> Iterator[tuple[str, Mapping[str, str]]]:
+        """Yield the ConfigMaps with a name, each with its file; jobs write the hash of theirs into its name."""
+        from jobgen.rendering.read_jobs import read_jobs
+
+        runner, named = self.runner, list[FileEntry]()
+        # The name of a job's own ConfigMap ends with its name in the job, and a hash.
+        own = name.rpartition("-")[0].rpartition("-")[2].encode()
+        for entry in entries:
+            if entry.build is not None:
+                # What is in a name with a hash is the same in all builds.
+                objects = entry.build().objects if _HASHED.search(name) and entry.build.is_built else ()
+                made = ((built.file, _read_config(built.data, namespace, name)) for built in objects)
+                yield from ((file, data) for file, data in made if data is not None)
+            else:
+                content = read_file(entry).content
+                if name.encode() in content or (own and b"configs" in content and own in content):
+                    named.append(entry)
+        for job in read_jobs(named, runner.project.frameworks, []):
+            data = job.document.data
+            is_concerned = as_text(data.get("kind")) == "ConfigMap" or "configs" in as_mapping(data.get("spec"))
+            patches = runner.patches_for(job) if is_concerned else None
+            for one in runner.build_objects(job, patches, new_overlay_use()) if patches is not None else ():
+                if found := _read_config(one.object, namespace, name):
+                    yield job.file.path, found
+
     def forget_shared(self) -> None:
         """Forget what other files define."""
+        self._configs.clear()
+        self.__dict__.pop("_config_files", None)
         self._catalog = self._definitions = None
         self.clean.clear()
 
@@ -248,6 +301,26 @@ class EnvironmentChecker:
         kept = tuple(pair for pair in policies.policies if pair[0].name not in off)
         mutating = tuple(pair for pair in policies.mutating if pair[0].policy.name not in off)
         return PolicyEvaluator(policies._replace(policies=kept, mutating=mutating), facts)
+
+
+_HASHED = lazy_pattern(r"-[a-z0-9]{10}\Z")
+
+
+def _read_config(obj: Mapping[str, Node], namespace: str, name: str) -> Mapping[str, str] | None:
+    """Return the texts of a ConfigMap if it has a name."""
+    metadata = as_mapping(obj.get("metadata"))
+    spaces = {namespace, as_text(metadata.get("namespace"))} - {""}
+    if as_text(obj.get("kind")) != "ConfigMap" or as_text(metadata.get("name")) != name or len(spaces) > 1:
+        return None
+    return {str(key): as_text(value) for key, value in as_mapping(obj.get("data")).items()}
+
+
+def _measure_distance(folder: str, path: str) -> int:
+    """Return how many folders lie between a folder and a file."""
+    first, second = folder.split("/") if folder else [], path.split("/")[:-1]
+    shared = next((at for at, (one, other) in enumerate(zip(first, second, strict=False)) if one != other), None)
+    shared = min(len(first), len(second)) if shared is None else shared
+    return len(first) + len(second) - 2 * shared
 
 
 def complete_catalog(objects: Iterable[Mapping[str, Node]], project: ProjectConfig, cluster: Cluster) -> DeviceCatalog:

@@ -24,6 +24,7 @@ from jobgen.model.path import NamedItem, Step, format_dotted
 from jobgen.model.suggest import did_you_mean, find_closest
 from jobgen.rendering.expand import JobSpec, RoleSpec
 from jobgen.rendering.kinds.main_container import set_path
+from jobgen.rendering.launch_line import write_launch_lines
 from jobgen.rendering.pod import add_init_containers, build_pod_template
 from jobgen.spec.kinds import FieldMapping, Kind
 from jobgen.spec.merge import Deletion, merge
@@ -237,6 +238,7 @@ def render_spec(job: JobSpec, problems: list[Problem], deletions: list[Deletion]
         layout = kind.replicas._replace(item=merge(kind.replicas.item, shared["item"], deletions))
         job = job._replace(kind=kind.with_parts(replicas=layout))
     _declare_total(job, resource, problems)
+    templates = write_launch_lines(job, templates, problems)
     # Without templates, no role of the job exists in the kind, which is a problem.
     if templates and kind.shape == "one":
         render_nodes(job, templates, resource, problems)

@@ -60,6 +60,11 @@ class Build:
         """Return True if findings in a file are reported."""
         return self._only is None or file in self._only
 
+    @property
+    def is_built(self) -> bool:
+        """Return True if the objects have been built."""
+        return self._built is not None
+
     def __call__(self) -> Built:
         """Build the objects; the second time, return the same."""
         if self._built is None:

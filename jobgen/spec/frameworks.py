@@ -38,6 +38,8 @@ class FrameworkBlock(NamedTuple):
     is_platform: bool = False
 
 
+LAUNCHER_BLOCKS = frozenset(("accelerate",))
+"""Blocks of launchers: programs that start the command of a job of some framework."""
 Frameworks = tuple[FrameworkBlock, ...]
 """The frameworks of a catalog, by name."""
 
@@ -54,6 +56,7 @@ def collect_frameworks(kinds: Sequence[Kind]) -> Frameworks:
                 example, default = _to_json(mapping.example), _to_json(find_default(kind, path))
                 _add_field(fields, FrameworkField(path, mapping.types, mapping.description, example, default))
     used = {kind.platform for kind in kinds if any(path.startswith(f"{kind.platform}.") for path in kind.fields)}
+    used |= {name for name in LAUNCHER_BLOCKS if any(path.startswith(f"{name}.") for path in fields)}
     blocks = _build_blocks(roles, fields, used - roles.keys())
     return tuple(block._replace(roles=tuple(roles.get(block.name, ()))) for block in blocks)
 
@@ -139,10 +142,13 @@ def add_frameworks(schemas: Mapping[str, Any], frameworks: Frameworks) -> dict[s
     return completed
 
 
+_NOUNS = dict.fromkeys(LAUNCHER_BLOCKS, "launcher ")
+
+
 def _block_schema(block: FrameworkBlock) -> dict[str, Any]:
     shown = next((field for field in block.fields if field.example), None)
     return {
-        "description": f"Settings of {'platform ' if block.is_platform else ''}{block.name} only.",
+        "description": f"Settings of {_NOUNS.get(block.name, 'platform ' * block.is_platform)}{block.name} only.",
         "type": ["object", "null"],
         "title": f"`{block.name}`",
         "properties": {field.name: _field_schema(field) for field in block.fields},

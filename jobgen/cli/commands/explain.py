@@ -16,7 +16,7 @@ from shutil import get_terminal_size
 import click
 
 from jobgen.api.errors import JobgenError
-from jobgen.api.explain import Explanation, RuleExplanation, explain, list_fields
+from jobgen.api.explain import LAUNCH, Explanation, RuleExplanation, explain, list_fields
 from jobgen.api.project import ProjectPath
 from jobgen.cli.complete import complete_jobs_and_rules
 from jobgen.cli.options import env_option, today_option
@@ -55,7 +55,7 @@ def command(
 
     For JOB, it shows the file, line and layer of each value, with the winning layer first. FIELD is a dotted path or a
     JSON pointer into the rendered object, or a field of the job such as `image`. The default is all fields of the
-    object.
+    object. `launch` shows the command of each role as it runs, with processes, parallel sizes and batch sizes.
 
     For RULE, or the name of a policy, it shows what the rule finds and why, with a bad and a good example. A job of the
     same name takes precedence.
@@ -82,7 +82,8 @@ def explain_name(
     blocks: list[str] = []
     for env, fields in groupby(found.fields, key=lambda field: field.environment):
         heading = f"# {env}\n" if len(found.environments) > 1 else ""
-        blocks.append(heading + "".join(line for field in fields for line in _format_field(field)))
+        format_fields = _format_launch if field == LAUNCH else _format_fields
+        blocks.append(heading + "".join(format_fields(list(fields))))
     changes = ""
     for change in found.changes:
         where = f" in {change.environment}" if change.environment else ""
@@ -90,6 +91,25 @@ def explain_name(
         action = f"{change.action} {change.field}".rstrip()
         changes += visible(f"in the cluster{where}, policy {change.policy}{written} {action}") + "\n"
     return Result(ExitCode.OK, "\n".join([*blocks, changes] if changes else blocks), findings)
+
+
+def _format_fields(fields: Sequence[ExplainedField]) -> Iterator[str]:
+    return (line for field in fields for line in _format_field(field))
+
+
+def _format_launch(fields: Sequence[ExplainedField]) -> Iterator[str]:
+    """Yield what roles launch: each number in a line, with the layers that set it."""
+    names = [field.field.partition(": ") for field in fields]
+    width = max(len(name) for _, _, name in names)
+    for (title, _, name), field in zip(names, fields, strict=True):
+        first, *others = field.sources
+        if name == "command":
+            yield visible(title) + "\n"
+            yield visible(f"  {name:<{width}}  {first.value}") + "\n"
+            continue
+        value = " → ".join(str(source.value) for source in (*reversed(others), first))
+        where = f" ({first.location})" if first.location else ""
+        yield visible(f"  {name:<{width}}  {value}: {first.layer}{where}") + "\n"
 
 
 def _format_field(field: ExplainedField) -> Iterator[str]:

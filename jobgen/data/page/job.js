@@ -30,6 +30,7 @@ function showJob(model, place, route) {
       { class: "page job" },
       makeJobHead(model, job),
       make("div", { class: "job-top" }, makeSpec(model, job, page), makeJobFindings(model, job)),
+      makeLaunches(model, job),
       environments.length ? makeCompareSection(model, job, environments, compare, route) : makeNoManifest(model),
       blame.element,
     ),
@@ -136,6 +137,52 @@ function makeDecisions(model, cell) {
       row.change ? ["; ", makeMessage(row.change)] : null,
     );
   });
+}
+
+/* What the job launches: each command as it runs, and its numbers in each environment. */
+function makeLaunches(model, job) {
+  const commands = new Map();
+  for (const cell of job.cells.filter(Boolean)) {
+    for (const row of cell.launches) {
+      const key = `${row.roles}\n${row.command}`;
+      if (!commands.has(key)) commands.set(key, { roles: row.roles, command: row.command, envs: [], rows: new Map() });
+      const { envs, rows } = commands.get(key);
+      if (!envs.includes(cell.env)) envs.push(cell.env);
+      if (!rows.has(row.name)) rows.set(row.name, new Map());
+      rows.get(row.name).set(cell.env, row);
+    }
+  }
+  if (!commands.size) return null;
+  return make(
+    "section",
+    { class: "panel launch", "aria-label": "Launch" },
+    make("h2", {}, "Launch"),
+    [...commands.values()].map((launch) => makeLaunch(model, launch)),
+  );
+}
+
+function makeLaunch(model, { roles, command, envs, rows }) {
+  const head = make(
+    "tr",
+    {},
+    make("th", { scope: "col" }, "Number"),
+    envs.map((env) => make("th", { scope: "col", class: "is-text" }, model.environments[env])),
+  );
+  const body = [...rows].map(([name, cells]) =>
+    make(
+      "tr",
+      {},
+      make("th", { scope: "row" }, name),
+      envs.map((env) => {
+        const row = cells.get(env);
+        return make("td", { class: "is-text" }, row ? [row.value, make("span", { class: "cell-more" }, ` ${row.source}`)] : "");
+      }),
+    ),
+  );
+  return [
+    make("p", {}, roles ? `${roles}: ` : "", make("code", {}, command)),
+    make("div", { class: "scroll" }, make("table", { class: "numbers" }, make("thead", {}, head), make("tbody", {}, body))),
+  ];
 }
 
 /* List a finding that several environments share once, with the environments in the order of the page. */

@@ -55,11 +55,12 @@ function joinFleet(model, data, files) {
   model.cells = data.table("cells");
   for (const cell of model.cells) {
     const job = model.jobs[cell.job];
-    Object.assign(cell, { job, env: cell.environment, findings: [] });
+    Object.assign(cell, { job, env: cell.environment, findings: [], launches: [] });
     job.cells[cell.env] = cell;
     job.team = job.team || cell.team;
     job.owner = job.owner || cell.owner;
   }
+  for (const row of data.table("launches")) model.cells[row.cell].launches.push(row);
   model.findings = data.table("findings").map((row) => joinFinding(model, files, row));
   for (const finding of model.findings) {
     if (!finding.job) continue;

@@ -17,6 +17,7 @@ from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals, add_totals, list_counted_pods
 from jobgen.model.data import Node
+from jobgen.model.features import find_part
 from jobgen.model.finding import Finding, Identity
 from jobgen.pipeline.object_summary import get_queue_name, sum_object
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
@@ -64,6 +65,8 @@ class FleetCell(NamedTuple):
     resources: ResourceTotals = ResourceTotals()
     objects: tuple[Rendered, ...] = ()
     """Its object, and the companions of it."""
+    launches: tuple[tuple[str, str, str, str, str], ...] = ()
+    """The numbers of what it launches: the roles, the command, the name, the value and where it comes from."""
 
 
 class Fleet(NamedTuple):
@@ -135,7 +138,16 @@ def describe_rendered(number: int, objects: Sequence[Measured]) -> FleetCell:
         pods=sum(each.pods for each in objects),
         resources=reduce(add_totals, (each.resources for each in objects)),
         objects=tuple(each.rendered for each in objects),
+        launches=tuple(_list_launches(objects)),
     )
+
+
+def _list_launches(objects: Sequence[Measured]) -> Iterator[tuple[str, str, str, str, str]]:
+    describe = find_part("job.launch")
+    for each in objects if describe else ():
+        for launch in describe(each.manifest):
+            roles = ", ".join(launch.roles)
+            yield from ((roles, launch.command, row.name, row.value, row.source) for row in launch.rows)
 
 
 def _read_owner(*metadata: Mapping[str, Node]) -> str:

@@ -24,6 +24,7 @@ WORKLOAD = (
     *("decision:text", "reason:text", "change:text", "behind:text", "evictedBy:text", "obstacle:text"),
 )
 _LIMIT = (*(_ENVIRONMENT, "kind:text", "owner:text", "name:text", "resource:text", "used:text", "limit:text", "share"),)
+_LAUNCH = ("cell:cells", "roles:text", "command:text", "name:text", "value:text", "source:text")
 _COST = (_ENVIRONMENT, "by:text", "name:text", "jobs", "bounded", "priced", "scheduled", "gpuSeconds", "cost")
 
 
@@ -105,6 +106,7 @@ def list_tables(data: FleetData) -> list[Table]:
         Table("errors", ERROR, list_errors(data.errors, environments)),
         Table("rules", ("name:text", "category:text", "severity:text", "summary:text"), rules),
         *list_capacity(data.capacity, fleet),
+        Table("launches", _LAUNCH, [(at, *row) for at, cell in enumerate(fleet.cells) for row in cell.launches]),
         Table("omitted", ("what:text", "shown", "total"), data.pages.omitted),
         Table("specs", ("file:files",), [(file,) for file in data.pages.specs], list(data.pages.specs.values())),
         Table(

@@ -1,0 +1,5 @@
+"""What launchers make of the pods of a job: commands as they run, processes, GPUs, and where they disagree."""
+
+from jobgen.model.features import Feature
+
+FEATURE = Feature(parts={"job.launch": "describe:describe_launches"}, needs=("convert",))

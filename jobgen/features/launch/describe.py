@@ -1,0 +1,155 @@
+"""Describe what a job launches: the command of each role as it runs, its numbers, and where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from jobgen.features.launch import memory
+from jobgen.features.launch.arguments import Number, read_arguments
+from jobgen.features.launch.judge import Judged, Stage, judge_manifest
+from jobgen.features.launch.scripts import deepspeed_config, hf_trainer, megatron, serving, torchtitan
+from jobgen.features.launch.values import Pods, Program, Word
+from jobgen.k8s.objects import Manifest
+from jobgen.k8s.secrets import find_secrets, redact
+from jobgen.model.data import Node
+
+_UNKNOWN = "unknown"
+_SHORT = 3  # names of options such as `-tp`
+_PARALLEL = {"tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert", "dp": "data"}
+
+
+class Row(NamedTuple):
+    """A number of a launch."""
+
+    name: str
+    value: str
+    source: str
+    """What gives it: an option, a field, or how it is computed."""
+    node: Node = None
+    """Where it was written; None if it is computed."""
+
+
+class Described(NamedTuple):
+    """What one role launches, or several with the same command and the same numbers."""
+
+    roles: tuple[str, ...]
+    """Empty for a kind with one role."""
+    command: str
+    """The command that runs, with `…` for what is not known."""
+    rows: tuple[Row, ...]
+
+
+def describe_launches(manifest: Manifest) -> list[Described]:
+    """Return what each role of a job launches."""
+    found: dict[object, Described] = {}
+    secrets = find_secrets(manifest.object)
+    for judged in judge_manifest(manifest) if manifest.pods else ():
+        role = judged.launch.container.pod.role
+        names = (role.replica_type,) if role else ()
+        for stage in judged.stages:
+            rows = tuple(_list_rows(judged, stage))
+            # Other programs of a script, such as `pip`, have no numbers.
+            if any(row.name not in ("pods", "GPUs per pod") for row in rows):
+                command = redact(show_command(stage.program), secrets)
+                key = (command, tuple(row[:3] for row in rows))
+                known = found.get(key, Described((), command, rows))
+                found[key] = known._replace(roles=tuple(dict.fromkeys((*known.roles, *names))))
+    return list(found.values())
+
+
+def show_command(program: Program) -> str:
+    """Return a command with its values; `…` stands for what is not known."""
+    return " ".join((program.path or program.name, *(_show_word(word) for word in program.words)))
+
+
+def _show_word(word: Word) -> str:
+    text = f"{word.prefix}…" if word.text is None else word.text
+    return f"'{text}'" if not text or any(sign in text for sign in " \t\n\"'$&|;<>()") else text
+
+
+def _list_rows(judged: Judged, stage: Stage) -> Iterator[Row]:
+    pods = judged.launch.pods
+    only = pods.counts[0] if len(pods.counts) == 1 else None
+    yield Row("pods", _show(pods.count), "replicas of all roles" if only is None else "replicas", only)
+    yield Row("GPUs per pod", _show(pods.gpus), "resources", pods.container.device_node)
+    world = stage.world
+    if world.is_launched:
+        each = f"{_show(world.nodes)} nodes x {_show(world.processes)} processes"
+        yield Row("world size", _show(world.size), each)
+    for part in stage.trainers:
+        yield from _list_script_rows(part, pods)
+        for bound in memory.list_bounds(part.program, part.world, pods):
+            yield Row("memory per GPU", f"at least {memory.show_bytes(bound.bytes)}", bound.text)
+
+
+def _list_script_rows(stage: Stage, pods: Pods) -> Iterator[Row]:
+    """Yield the sizes of parallelism, and the batch sizes, of a script or server."""
+    program, world = stage.program, stage.world
+    if program.name in megatron.NAMES:
+        options = read_arguments(program.words, megatron.FLAGS)
+        sizes = megatron.read_sizes(options, world)
+        names = {short: megatron.NUMBERS[short][0] for short in ("tp", "pp", "cp", "ep")}
+        yield from _list_sizes(sizes, names, options.words)
+        if sizes["mbs"] and sizes["gbs"] and sizes["dp"]:
+            steps = f"{sizes['mbs']} x {sizes['dp']} ranks x {int(sizes['gbs']) // int(sizes['mbs_dp'] or 1)} steps"
+            yield Row("global batch size", _show(sizes["gbs"]), steps, options.words["global_batch_size"].node)
+    elif torchtitan.is_titan(program):
+        options = read_arguments(program.words)
+        sizes = torchtitan.read_degrees(program, options, world)
+        names = {short: f"parallelism.{torchtitan.DEGREES[short]}" for short in ("tp", "pp", "cp", "ep")}
+        yield from _list_sizes(sizes, names, options.words)
+        for short, label in (("replicate", "data parallel replicas"), ("shard", "data parallel shards")):
+            name = f"parallelism.{torchtitan.DEGREES[short]}"
+            yield Row(label, _show(sizes[short]), _name_source(options.words, name), _find(options.words, name))
+    elif server := serving.read_server(program):
+        yield from _list_sizes(
+            server.sizes, {short: serving.SIZES[short] for short in ("tp", "pp", "dp")}, server.options.words
+        )
+    else:
+        yield from _list_batches(stage)
+
+
+def _list_sizes(sizes: Mapping[str, Number], names: Mapping[str, str], words: Mapping[str, Word]) -> Iterator[Row]:
+    for short, label in _PARALLEL.items():
+        if short in names or (short == "dp" and short in sizes):
+            size = sizes.get(short)
+            name = next((name for name in names.get(short, "").split() if name in words), "")
+            if size != 1:
+                yield Row(f"{label} parallel size", _show(size), _name_source(words, name), _find(words, name))
+
+
+def _list_batches(stage: Stage) -> Iterator[Row]:
+    program, size = stage.program, stage.world.size
+    options = read_arguments(program.words, ("deepspeed",) if "--deepspeed_config" in _texts(program) else ())
+    config = deepspeed_config.read_own(program, options)
+    if config is not None:
+        numbers = deepspeed_config.read_numbers(config, size)
+        shown = f"{_show(numbers['micro'])} x {_show(numbers['steps'])} steps x {_show(size)} processes"
+        yield Row("batch size", _show(numbers["train"]), shown, _find(options.words, "deepspeed_config"))
+    elif hf_trainer.is_trainer(program, options):
+        batch, steps = (
+            options.number("per_device_train_batch_size", 8),
+            options.number("gradient_accumulation_steps", 1),
+        )
+        total = batch * steps * size if batch and steps and size else None
+        shown = f"{_show(batch)} x {_show(steps)} steps x {_show(size)} processes"
+        yield Row("batch size", _show(total), shown, _find(options.words, "per_device_train_batch_size"))
+
+
+def _texts(program: Program) -> Sequence[str]:
+    return [(word.text or "").partition("=")[0] for word in program.words]
+
+
+def _name_source(words: Mapping[str, Word], name: str) -> str:
+    if name not in words:
+        return "computed"
+    return f"-{name}" if len(name) < _SHORT else f"--{name if '.' in name else name.replace('_', '-')}"
+
+
+def _find(words: Mapping[str, Word], name: str) -> Node:
+    return words[name].node if name in words else None
+
+
+def _show(number: Number) -> str:
+    return _UNKNOWN if number is None else f"{number:g}" if isinstance(number, float) else str(number)

@@ -1,0 +1,159 @@
+"""Read the options of a command line as `argparse` and similar parsers do, with words that are not known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from jobgen.features.launch.values import Word
+
+
+class Syntax(NamedTuple):
+    """The options of a program: how many words follow each, by its name with `_` for `-` and without the first `-`."""
+
+    counts: Mapping[str, int]
+    """0: a flag. -1: one word that can be missing (`?`). -2: all words up to the next option (`*` and `+`)."""
+    aliases: Mapping[str, str] = {}
+    """Other names of options: the name that values are found by."""
+    has_abbreviations: bool = True
+    """True if the start of a long name is enough, as `argparse` has it."""
+    stops: bool = False
+    """True if the first word that is no option ends the options, as the script of a launcher does."""
+    has_single: bool = False
+    """True if a long name can have one `-` in front, as those of `mpirun`."""
+
+    def find(self, name: str) -> str | None:
+        """Return the name of an option as values are found by it; None if there is none, or there are several."""
+        name = name.replace("-", "_")
+        if name in self.counts or name in self.aliases:
+            return self.aliases.get(name, name)
+        if not self.has_abbreviations or len(name) < 2:
+            return None
+        found = {self.aliases.get(each, each) for each in (*self.counts, *self.aliases) if each.startswith(name)}
+        return found.pop() if len(found) == 1 else None
+
+
+def make_syntax(values: str, flags: str = "", **others: object) -> Syntax:
+    """Return a syntax; in the texts, `a|b` are names of the same option, and `=2` the number of its values."""
+    counts: dict[str, int] = {}
+    aliases: dict[str, str] = {}
+    for text, default in ((values, 1), (flags, 0)):
+        for item in text.split():
+            names, _, count = item.replace("-", "_").partition("=")
+            first, *rest = names.split("|")
+            counts[first] = int(count.replace("_", "-")) if count else default
+            aliases.update(dict.fromkeys(rest, first))
+    return Syntax(counts, aliases, **others)  # type: ignore[arg-type]
+
+
+class Options(NamedTuple):
+    """The options of a command line."""
+
+    values: Mapping[str, Word]
+    """The last value of each option; that of a flag is `true`."""
+    lists: Mapping[str, tuple[Word, ...]]
+    """All values of each option, in their order."""
+    rest: tuple[Word, ...]
+    """The other words; with `stops`, the first of them and everything after it."""
+    is_certain: bool = True
+    """False if words that are not known can be other options."""
+    unknown: Word | None = None
+    """The first option that is not in the syntax."""
+    lacking: Word | None = None
+    """The first option whose value is missing."""
+
+    def number(self, name: str) -> int | None:
+        """Return the value of an option if it is an integer."""
+        word = self.values.get(name)
+        return word.number if word else None
+
+
+def read_options(words: Sequence[Word], syntax: Syntax) -> Options:
+    """Read options. A word that is not known and stands where an option can stand makes the result uncertain."""
+    return _Reader(words, syntax).read()
+
+
+class _Reader:
+    """Reads the words of a command line one by one."""
+
+    def __init__(self, words: Sequence[Word], syntax: Syntax) -> None:
+        self.words, self.syntax, self.at = words, syntax, 0
+        self.lists: dict[str, list[Word]] = {}
+        self.rest: list[Word] = []
+        self.is_certain = True
+        self.unknown: Word | None = None
+        self.lacking: Word | None = None
+
+    def read(self) -> Options:
+        while self.at < len(self.words):
+            word = self.words[self.at]
+            text = word.prefix if word.text is None else word.text
+            if word.text is None and not text:
+                # It is an option or what follows the options; which, nobody knows.
+                self.is_certain = False
+            if text == "--" and word.text is not None:
+                self.rest += self.words[self.at + 1 :]
+                break
+            if not _is_option(text):
+                if self.syntax.stops and not word.is_list:
+                    self.rest += self.words[self.at :]
+                    break
+                self.rest.append(word)
+                self.at += 1
+            else:
+                self.at += 1
+                self.read_option(word, text)
+        values = {name: found[-1] for name, found in self.lists.items() if found}
+        lists = {name: tuple(each) for name, each in self.lists.items()}
+        return Options(values, lists, tuple(self.rest), self.is_certain, self.unknown, self.lacking)
+
+    def read_option(self, word: Word, text: str) -> None:
+        written, equals, value = text.partition("=")
+        name = _find_name(written, self.syntax)
+        if name is None:
+            self.is_certain = self.is_certain and (word.text is not None or bool(equals))
+            self.unknown = self.unknown or word
+            # It is not known whether a value follows.
+            self.rest.append(word)
+            return
+        found = self.lists.setdefault(name, [])
+        count = self.syntax.counts[name]
+        if equals:
+            found.append(Word(None if word.text is None else value, word.node, "" if word.text else value))
+        elif count == 0:
+            found.append(Word("true", word.node))
+        elif count > 0:
+            self.take(word, found, count)
+        else:
+            start = self.at
+            while self.at < len(self.words) and not _is_next_option(self.words[self.at], self.syntax):
+                self.at += 1
+                if count == -1:
+                    break
+            found += self.words[start : self.at] or [Word("true", word.node)]
+
+    def take(self, word: Word, found: list[Word], count: int) -> None:
+        taken = self.words[self.at : self.at + count]
+        if len(taken) < count or (count == 1 and _is_next_option(taken[0], self.syntax)):
+            self.lacking = self.lacking or word
+            return
+        # It can be several words, of which the first is the value.
+        self.is_certain = self.is_certain and not (count == 1 and taken[0].is_list)
+        found += taken
+        self.at += count
+
+
+def _is_option(text: str) -> bool:
+    return len(text) > 1 and text[0] == "-" and not text[1:2].isdigit() and " " not in text.partition("=")[0]
+
+
+def _is_next_option(word: Word, syntax: Syntax) -> bool:
+    text = word.prefix if word.text is None else word.text
+    return _is_option(text) and (not syntax.has_single or _find_name(text.partition("=")[0], syntax) is not None)
+
+
+def _find_name(written: str, syntax: Syntax) -> str | None:
+    if written.startswith("--") or syntax.has_single:
+        return syntax.find(written.lstrip("-"))
+    name = written[1:]
+    return syntax.aliases.get(name, name) if name in syntax.counts or name in syntax.aliases else None

@@ -1,0 +1,369 @@
+"""Read the programs that the containers of a job start, with the variables that its operator sets, and its pods."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from jobgen.features.convert.operators.create import create_all
+from jobgen.features.convert.operators.created import Created, CreatedPod, Fields, as_fields, as_items, as_string
+from jobgen.features.launch.signs import find_trainers
+from jobgen.features.launch.values import Pods, Program, Word
+from jobgen.k8s.devices import is_device, is_device_share
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Container, Manifest, Pod
+from jobgen.k8s.shell import expand_references, run_command
+from jobgen.k8s.shell_values import Call, to_word
+from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.quantity import to_milli
+
+_PYTHON = lazy_pattern(r"(?:python|pypy)[\d.]*\Z")
+_OPTIONS_OF_PYTHON = frozenset(("-W", "-X", "--check-hash-based-pycs"))
+# Resources of a GPU that several containers share, or of a part of one.
+_PARTS = lazy_pattern(r"nvidia\.com/(?:gpu\.shared|vgpu|mig-.*)|.*/(?:vgpu|sgpu)")
+# Kinds whose operator counts all pods as nodes.
+_COUNTED = frozenset(("PyTorchJob", "PyTorchTrainingJob", "TrainJob", "PaddleJob", "JAXJob", "XGBoostJob", "TFJob"))
+# Labels with the product of a GPU, or the type of a node.
+_PRODUCTS = (
+    "nvidia.com/gpu.product",
+    "cloud.google.com/gke-accelerator",
+    "node.kubernetes.io/instance-type",
+    "beta.kubernetes.io/instance-type",
+)
+_LAUNCHER = "launcher"
+# Variables that differ between the pods of a role, in a script with conditions.
+_CONDITION = lazy_pattern(r"\bif\b|\bcase\b|&&|\|\|")
+_RANKED = lazy_pattern(r"RANK|INDEX|HOSTNAME|hostname|PROCESS_ID")
+
+
+class Launch(NamedTuple):
+    """The programs that the containers of a role start, and the pods that they start on."""
+
+    programs: tuple[Program, ...]
+    pods: Pods
+    container: Container
+    """The container that starts them."""
+
+
+def read_launches(manifest: Manifest) -> Iterator[Launch]:
+    """Yield what each role of a job starts, if its command has a sign of a launcher, or is a script in a ConfigMap."""
+    found = find_trainers(manifest)
+    if not found:
+        return
+    created = create_all(manifest.object, (), manifest.cluster)
+    for pod, container in found:
+        if pod.role is not None and not pod.role.count:
+            continue
+        first = _find_created(created, pod)
+        reader = _Reader(manifest, container, first, created)
+        launched = _find_workers(manifest, pod) or container
+        names = {each.role.replica_type.lower() for each, _ in found if each.role is not None}
+        programs, pods = reader.list_programs(), _describe_pods(launched, reader, names)
+        text = container.search_text
+        if _CONDITION.search(text) and _RANKED.search(text) and not _start_same(programs, reader):
+            # Only some of the pods launch.
+            pods = pods._replace(count=None)
+        yield Launch(programs, pods, container)
+
+
+def _start_same(programs: Sequence[Program], reader: _Reader) -> bool:
+    """Return True if the first, the second and the last pod start the same programs."""
+    ranked = [pod for pod in reader.created.pods if pod.rank is not None]
+    names = [each.name for each in programs]
+    for pod in (*ranked[:2], *ranked[-1:]):
+        others = _Reader(reader.manifest, reader.container, pod, reader.created).list_programs()
+        if [each.name for each in others] != names:
+            return False
+    return True
+
+
+def _find_created(created: Created, pod: Pod) -> CreatedPod | None:
+    """Return the first pod of a role that the operator creates."""
+    if pod.role is None:
+        return None
+    name = pod.role.replica_type.lower()
+    pods = [each for each in created.pods if each.role.lower() == name] or [
+        each for each in created.pods if each.rank == 0
+    ]
+    return next(iter(pods), None)
+
+
+def _find_workers(manifest: Manifest, pod: Pod) -> Container | None:
+    """Return the container that a launcher on this pod starts processes in; None if it is its own."""
+    worker = manifest.find_role("worker")
+    is_launcher = pod.role is not None and pod.role.name == _LAUNCHER
+    return worker.pod.main_container if is_launcher and worker else None
+
+
+class _Reader:
+    """Reads the command of a container."""
+
+    def __init__(self, manifest: Manifest, container: Container, pod: CreatedPod | None, created: Created) -> None:
+        self.manifest = manifest
+        self.container = container
+        self.pod = pod
+        self.created = created
+        plain: Mapping[str, Any] = untraced(container.pod.spec)
+        self.spec: Fields = plain if pod is None else pod.spec
+        containers = [as_fields(each) for each in as_items(self.spec.get("containers"))]
+        named = [each for each in containers if each.get("name") == container.name]
+        self.data: Fields = next(iter(named or containers), {})
+
+    def list_programs(self) -> tuple[Program, ...]:
+        """Return the programs that it starts."""
+        env = self.read_env()
+        words = [
+            to_word(expand_references(as_string(text), env), node)
+            for field in ("command", "args")
+            for text, node in self.list_words(field)
+        ]
+        folder = as_string(self.data.get("workingDir"))
+        entrypoint = self.manifest.spec.get("entrypoint") if self.manifest.group == "ray.io" else None
+        if entrypoint is not None:
+            words = [Word("bash", None), Word("-c", None), Word(as_text(entrypoint), entrypoint)]
+        elif not as_items(self.data.get("command")) and words and not _is_program(words[0]):
+            # They are arguments of the image's own entry point.
+            return ()
+        return tuple(filter(None, map(to_program, run_command(words, env, self.read_file, folder))))
+
+    def list_words(self, field: str) -> Iterator[tuple[Any, Node]]:
+        """Yield the words of a field, each with where it was written."""
+        texts, nodes = as_items(self.data.get(field)), as_list(self.container.data.get(field))
+        same = len(texts) == len(nodes)
+        yield from ((text, nodes[at] if same else None) for at, text in enumerate(texts))
+
+    def read_env(self) -> dict[str, Word]:
+        """Return the variables of the container, in the order in which later ones win."""
+        env: dict[str, Word] = {}
+        nodes = {name: entry.get("value") for name, entry in self.container.env}
+        for source in map(as_fields, as_items(self.data.get("envFrom"))):
+            self.add_all(env, source)
+        for entry in map(as_fields, as_items(self.data.get("env"))):
+            name, value = as_string(entry.get("name")), entry.get("value")
+            if "valueFrom" in entry:
+                env[name] = Word(self.read_reference(as_fields(entry["valueFrom"])), None)
+                continue
+            text = "" if value is None else str(value)
+            node = nodes.get(name)
+            expanded = to_word(expand_references(text, env), node if value_of(node) == value else None)
+            env[name] = expanded
+        self.add_unseen(env)
+        if self.pod is not None and self.pod.hostname:
+            env.setdefault("HOSTNAME", Word(self.pod.hostname, None))
+        return env
+
+    def add_unseen(self, env: dict[str, Word]) -> None:
+        """Add what operators set that the pods of `create_all` do not have."""
+        manifest = self.manifest
+        if manifest.kind_name == "LeaderWorkerSet":
+            size = as_integer(get_path(manifest.spec, "leaderWorkerTemplate", "size"))
+            namespace = manifest.namespace or "default"
+            env["LWS_LEADER_ADDRESS"] = Word(f"{manifest.name}-0.{manifest.name}.{namespace}", None)
+            env["LWS_GROUP_SIZE"] = Word(str(1 if size is None else size), None)
+            env["LWS_WORKER_INDEX"] = Word("0", None)
+        elif manifest.group == "batch.volcano.sh" and "pytorch" in as_mapping(manifest.spec.get("plugins")):
+            # Without a task for the master, it depends on the version what the plugin sets.
+            for name in ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"):
+                env.setdefault(name, Word(None, None))
+        elif self.pod is None and self.container.pod.role is not None:
+            # The operator is not known, or the runtime of a TrainJob is not.
+            env["*"] = Word(None, None)
+
+    def add_all(self, env: dict[str, Word], source: Fields) -> None:
+        name = as_string(as_fields(source.get("configMapRef")).get("name"))
+        data = self.find_config(name) if name else None
+        if data is None:
+            env["*"] = Word(None, None)
+            return
+        prefix = as_string(source.get("prefix"))
+        env.update((f"{prefix}{key}", Word(text, None)) for key, text in data.items())
+
+    def read_reference(self, source: Fields) -> str | None:
+        reference = as_fields(source.get("configMapKeyRef"))
+        data = self.find_config(as_string(reference.get("name"))) if reference else None
+        if data is not None:
+            return data.get(as_string(reference.get("key")))
+        path = as_string(as_fields(source.get("fieldRef")).get("fieldPath"))
+        found = path.removeprefix("metadata.annotations['").removeprefix("metadata.labels['").removesuffix("']")
+        if self.pod is None or found == path:
+            return None
+        value = self.pod.annotations.get(found, self.pod.labels.get(found))
+        return value if isinstance(value, str) and "<" not in value else None
+
+    def find_config(self, name: str) -> Mapping[str, str] | None:
+        """Return the data of a ConfigMap that the operator creates, or that the repository has."""
+        for each in self.created.objects:
+            if each.kind == "ConfigMap" and each.name == name:
+                return each.data
+        return self.manifest.find_config(self.manifest.namespace, name)
+
+    def read_file(self, path: str) -> str | None:
+        """Return the text of a file in a mounted ConfigMap."""
+        path = posixpath.normpath(path)
+        nearest, found = "", None
+        for mount in map(as_fields, as_items(self.data.get("volumeMounts"))):
+            folder = posixpath.normpath(as_string(mount.get("mountPath"), "-"))
+            if len(folder) > len(nearest) and (path == folder or path.startswith(f"{folder.rstrip('/')}/")):
+                nearest, found = folder, mount
+        if found is None or "subPathExpr" in found:
+            return None
+        inner = posixpath.join(as_string(found.get("subPath")), path[len(nearest) :].strip("/")).rstrip("/")
+        for volume in map(as_fields, as_items(self.spec.get("volumes"))):
+            if volume.get("name") == found.get("name"):
+                return self.read_from_volume(volume, inner)
+        return None
+
+    def read_from_volume(self, volume: Fields, path: str) -> str | None:
+        sources = [as_fields(each) for each in as_items(as_fields(volume.get("projected")).get("sources"))]
+        for source in sources or [volume]:
+            config = as_fields(source.get("configMap"))
+            items = {
+                as_string(item.get("path")): as_string(item.get("key"))
+                for item in map(as_fields, as_items(config.get("items")))
+            }
+            name = as_string(config.get("name"))
+            data = self.find_config(name) if name and (not items or path in items) else None
+            text = (data or {}).get(items.get(path, path))
+            if text is not None:
+                return text
+        return None
+
+
+def _is_program(word: Word) -> bool:
+    """Return True if the first of the arguments starts a program by itself, as after an entry point that runs them."""
+    return bool(word.text) and not str(word.text).startswith("-")
+
+
+def to_program(call: Call) -> Program | None:
+    """Return the program of a call: the script or module, if it is Python."""
+    words = call.words
+    path = words[0].text
+    if path is None:
+        return None
+    name = posixpath.basename(path)
+    if not _PYTHON.match(name):
+        return Program(name, words[1:], call.env, call.files, words[0].node, call.is_certain, path)
+    at = 1
+    while at < len(words) and (text := words[at].text) is not None and text.startswith("-") and text != "-":
+        if text in ("-m", "-c") or (text[:2] in ("-m", "-c") and len(text) > 2):
+            break
+        at += 2 if text in _OPTIONS_OF_PYTHON else 1
+    if at >= len(words) or words[at].text is None:
+        return Program("python", words[1:], call.env, call.files, words[0].node, call.is_certain, path)
+    text = str(words[at].text)
+    if text == "-m" and at + 1 < len(words) and words[at + 1].text is not None:
+        at += 1
+        text = str(words[at].text)
+        return Program(text, words[at + 1 :], call.env, call.files, words[at].node, call.is_certain, text)
+    if text.startswith("-"):
+        return Program("python", words[1:], call.env, call.files, words[0].node, call.is_certain, path)
+    name = posixpath.basename(text)
+    return Program(name, words[at + 1 :], call.env, call.files, words[at].node, call.is_certain, text)
+
+
+def start_words(program: Program, words: Sequence[Word]) -> tuple[Program, ...]:
+    """Return the programs that a launcher starts with the rest of its words."""
+    calls = run_command(words, program.env, program.files)
+    found = filter(None, map(to_program, calls))
+    return tuple(each._replace(is_certain=each.is_certain and program.is_certain) for each in found)
+
+
+def _describe_pods(container: Container, reader: _Reader, launching: set[str]) -> Pods:
+    manifest, pod = reader.manifest, container.pod
+    role = pod.role
+    kind = "VolcanoJob" if manifest.group == "batch.volcano.sh" else manifest.kind_name
+    created = reader.created.pods
+    ranked = [each for each in created if each.rank is not None]
+    if kind not in _COUNTED and kind != "MPIJob":
+        ranked = [each for each in ranked if not launching or each.role.lower() in launching or not each.role]
+    count: int | None = sum(each.count for each in ranked) if ranked else None
+    if kind in _COUNTED and any(each.role.lower() not in launching for each in ranked if len(launching) and role):
+        # Some roles do something else.
+        count = None
+    if kind == "LeaderWorkerSet":
+        size = as_integer(get_path(manifest.spec, "leaderWorkerTemplate", "size"))
+        count = 1 if size is None else size
+    elif not created and role is None:
+        count = 1
+    elif kind == "TrainJob" and role is not None and "numNodes" not in role.replica_spec:
+        # The runtime decides.
+        count = None
+    plain: Fields = reader.data if container is reader.container else untraced(container.data)
+    limits = {**as_fields(get_fields_of(plain, "requests")), **as_fields(get_fields_of(plain, "limits"))}
+    counts = tuple(node for each in manifest.roles for node, _ in each.compared_count)
+    return Pods(
+        container,
+        count,
+        _count_gpus(container, limits),
+        _count_cpus(limits),
+        kind,
+        role.replica_type if role else "",
+        _read_elastic(manifest),
+        _read_slots(manifest, kind),
+        reader.pod.processes if reader.pod is not None else "",
+        _find_product(pod),
+        counts,
+        kind not in ("Deployment", "StatefulSet", "Pod", "ReplicaSet", "DaemonSet", "CronJob"),
+    )
+
+
+def _find_product(pod: Pod) -> str:
+    """Return the GPU product, or the instance type, that a pod selects; empty if it can be one of several."""
+    selector = as_mapping(pod.spec.get("nodeSelector"))
+    required = get_path(pod.spec, "affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution")
+    terms = as_list(as_mapping(required).get("nodeSelectorTerms"))
+    # A node need only match one of several terms.
+    for expression in as_list(as_mapping(terms[0]).get("matchExpressions")) if len(terms) == 1 else ():
+        wanted = as_mapping(expression)
+        values = as_list(wanted.get("values"))
+        if as_text(wanted.get("operator")) == "In" and len(values) == 1:
+            selector = {as_text(wanted.get("key")): values[0], **selector}
+    return next((as_text(selector[label]) for label in _PRODUCTS if label in selector), "")
+
+
+def get_fields_of(container: Fields, field: str) -> Any:
+    """Return the requests or limits of a container."""
+    return as_fields(container.get("resources")).get(field)
+
+
+def _count_gpus(container: Container, limits: Fields) -> int | None:
+    if any(_PARTS.match(str(name)) or is_device_share(str(name)) for name in limits):
+        return None
+    if as_list(as_mapping(container.data.get("resources")).get("claims")):
+        claims = container.pod.claims.values()
+        if any(each.definition is None or each.definition.uncounted or each.is_shared for each in claims):
+            return None
+        return container.gpus or None
+    manifest = container.pod.manifest
+    devices = {
+        str(name): value
+        for name, value in limits.items()
+        if is_device(str(name)) or name == manifest.cluster.gpu_resource
+    }
+    count = manifest.count_gpus(devices)
+    # Other accelerators are counted in other ways.
+    return None if devices and not count else count
+
+
+def _count_cpus(limits: Fields) -> float | None:
+    amount = to_milli(limits.get("cpu"))
+    return None if amount is None else amount / 1000
+
+
+def _read_elastic(manifest: Manifest) -> tuple[int, int] | None:
+    policy = manifest.spec.get("elasticPolicy")
+    worker = manifest.find_role("worker")
+    if not isinstance(policy, dict) or manifest.kind_name != "PyTorchJob":
+        return None
+    default = worker.count if worker else 0
+    least, most = (as_integer(policy.get(field)) for field in ("minReplicas", "maxReplicas"))
+    return (least or most or default, most or least or default)
+
+
+def _read_slots(manifest: Manifest, kind: str) -> int | None:
+    if kind != "MPIJob" or manifest.group == "batch.tensorstack.dev":
+        return None
+    written = as_integer(manifest.spec.get("slotsPerWorker"))
+    return 1 if written is None else written

@@ -1,0 +1,54 @@
+"""Report the faults of a launch as violations of the rules."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jobgen.check.rules import ERROR, INFO, WARNING, Violation
+from jobgen.features.launch.signs import has_launch
+from jobgen.k8s.objects import Manifest
+from jobgen.model.data import Node, TracedScalar
+
+if TYPE_CHECKING:
+    from jobgen.features.launch.values import Fault
+
+
+def list_violations(manifest: Manifest, rule: str) -> Iterator[Violation]:
+    """Yield the faults of a job that a rule reports."""
+    if not has_launch(manifest):
+        return
+    # Most manifests launch nothing.
+    from jobgen.features.launch.judge import find_faults
+
+    for fault in find_faults(manifest):
+        if fault.rule == rule:
+            severity = ERROR if fault.is_error else INFO if fault.is_info else WARNING
+            related = (*fault.related, *_list_overrides(fault))
+            yield Violation(fault.node, fault.message, related, severity, fault.fix, safe=False)
+
+
+def _list_overrides(fault: Fault) -> Iterator[tuple[Node, str]]:
+    """Yield the compared values that an overlay has changed, each with what it changed."""
+    seen: set[object] = set()
+    for node, text in fault.related:
+        old = node.overridden if isinstance(node, TracedScalar) else None
+        if text or not isinstance(node, TracedScalar) or not isinstance(old, TracedScalar) or node.location in seen:
+            continue
+        seen.add(node.location)
+        if not old.layer.startswith("kind "):
+            yield node, f"{node.layer} overrides `{old.value}` of {old.layer} with `{node.value}`"
+
+
+def list_too_large(manifest: Manifest) -> Iterator[Violation]:
+    """Yield the models of a job that cannot fit into the memory of its GPUs."""
+    if not has_launch(manifest):
+        return
+    from jobgen.features.launch import memory
+    from jobgen.features.launch.judge import judge_manifest
+
+    for judged in judge_manifest(manifest):
+        stages = (each for stage in judged.stages if stage.program.is_certain for each in stage.trainers)
+        for stage in stages:
+            for fault in memory.check(stage.program, stage.world, judged.launch.pods):
+                yield Violation(fault.node, fault.message, (*fault.related, *_list_overrides(fault)))

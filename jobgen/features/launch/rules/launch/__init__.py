@@ -1,0 +1,1 @@
+"""Rules about launchers: their processes against the pods and GPUs of the job."""

@@ -1,0 +1,1 @@
+"""Rules about what launched programs need of their resources."""

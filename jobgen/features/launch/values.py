@@ -1,0 +1,91 @@
+"""The values that launchers and scripts are checked with: programs, pods, the world of processes, and faults."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from jobgen.k8s.objects import Container
+from jobgen.k8s.shell_values import Word
+from jobgen.model.data import Node
+from jobgen.model.finding import FixStep
+
+__all__ = ["Fault", "Pods", "Program", "Word", "World"]
+
+
+class Program(NamedTuple):
+    """One program that a container starts."""
+
+    name: str
+    """The base name; that of `python -m X` is X, that of `python X.py` is X.py."""
+    words: tuple[Word, ...]
+    """Its arguments, without the interpreter and its own name."""
+    env: Mapping[str, Word]
+    """The environment that it sees. The key `*` says that it also has variables that are not known."""
+    files: Callable[[str], str | None]
+    """Returns the text of a file at a path in the container; None if it is not known."""
+    node: Node = None
+    """Where its name was written."""
+    is_certain: bool = True
+    """False if a condition that is not known decides whether it starts."""
+    path: str = ""
+    """The program, script or module as it was written."""
+
+    def variable(self, name: str) -> Word | None:
+        """Return the value of a variable; None if it is certainly not set."""
+        return self.env.get(name, self.env.get("*"))
+
+
+class Pods(NamedTuple):
+    """The pods that run the launcher, or that it starts processes on."""
+
+    container: Container
+    """The container whose GPUs the processes use: that of the workers for an MPIJob."""
+    count: int | None  # type: ignore[assignment]  # the name that users know; nobody counts the fields
+    """The number of pods; None if it is not known."""
+    gpus: int | None
+    """The GPUs of one pod; None if they cannot be counted, as shares and claims that are not in the repository."""
+    cpus: float | None = None
+    """The CPUs of one pod."""
+    kind: str = ""
+    """The kind of the job; that of Volcano is `VolcanoJob`."""
+    role: str = ""
+    elastic: tuple[int, int] | None = None
+    """The least and the greatest number of pods of an elastic job."""
+    slots: int | None = None
+    """The slots of a worker in the hostfile that the operator writes; None without such a hostfile."""
+    processes: str = ""
+    """The processes per pod that the operator tells the launcher: a number or a word such as `auto`."""
+    product: str = ""
+    """The GPU product, or instance type, that the pods select; empty if none."""
+    counts: tuple[Node, ...] = ()
+    """The numbers of pods as they are written, to compare with."""
+    ranks: bool = True
+    """True if all pods run the same command as one job; False if each may be meant to work alone."""
+
+
+class World(NamedTuple):
+    """What the launcher makes of the pods for the script. None: not known."""
+
+    nodes: int | None = None
+    processes: int | None = None
+    """The processes of each node."""
+    size: int | None = None
+    is_launched: bool = False
+    """True if a launcher starts the processes, also if their number is not known."""
+
+
+class Fault(NamedTuple):
+    """Something that fails, or wastes GPUs, and where."""
+
+    node: Node
+    message: str
+    is_error: bool = True
+    """False for waste and for what only probably fails."""
+    fix: tuple[FixStep, ...] = ()
+    related: tuple[tuple[Node, str], ...] = ()
+    """As in `Violation`: a node without a text is a value that the fault is compared with."""
+    rule: str = ""
+    """The rule that reports it; empty for the general one."""
+    is_info: bool = False
+    """True if it is only slow."""

@@ -1,0 +1,809 @@
+"""Parse shell scripts: the part of the language of `sh` and `bash` that manifests use, as a tree of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TypeAlias
+
+from jobgen.model.lazy_re import lazy_pattern
+
+MAX_SCRIPT = 100_000
+"""The length of scripts that are parsed."""
+_MAX_DEPTH = 40
+_BLANK = " \t"
+_META = frozenset(" \t\n;&|()<>")
+_RESERVED = lazy_pattern(
+    r"(?:if|then|elif|else|fi|for|while|until|do|done|case|esac|select|coproc|function|\{|\}|!|\[\[|time)(?=[\s;&|()<>]|\Z)"
+)
+_FUNCTION = lazy_pattern(r"([A-Za-z_][\w.:-]*)[ \t]*\([ \t]*\)")
+_ASSIGNMENT = lazy_pattern(r"([A-Za-z_]\w*)(?:\[([^\]\s]*)\])?(\+?)=")
+_REDIRECTION = lazy_pattern(r"(\d*|&|\{\w+\})(<<<|<<-|<<|<>|<&|>&|>>|>\||<|>)")
+_PARAMETER = lazy_pattern(r"[A-Za-z_]\w*|\d|[@*#?$!-]")
+_BRACED = lazy_pattern(r"(\d+|[A-Za-z_]\w*|[@*#?$!-])(?:\[([^\]]*)\])?")
+_OPERATOR = lazy_pattern(r":[-=?+]|[-=?+]|%%|%|##|#|/[/#%]?|\^\^?|,,?|@[A-Za-z]|:")
+_NAME = lazy_pattern(r"[A-Za-z_]\w*")
+
+
+class UnsupportedSyntax(Exception):  # noqa: N818 -- it is not an error
+    """A script has syntax that is not understood, or none that a shell understands."""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    """Text as it stands."""
+
+    text: str
+    quoted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """`$NAME` or `${NAME…}`."""
+
+    name: str
+    quoted: bool
+    operator: str = ""
+    argument: Word = ()
+    index: Word | None = None
+    """The index of an array, or `@` or `*`."""
+    prefix: str = ""
+    """`#` for the length, `!` for the variable that the value names."""
+
+
+@dataclass(frozen=True, slots=True)
+class Substitution:
+    """The output of commands; that of `<(…)` is the name of a file."""
+
+    body: Script
+    quoted: bool
+    is_file: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic:
+    """`$((…))`."""
+
+    expression: Word
+    quoted: bool
+
+
+Part: TypeAlias = Literal | Parameter | Substitution | Arithmetic
+Word: TypeAlias = "tuple[Part, ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """`NAME=value`, `NAME[index]=value`, `NAME+=value` or `NAME=(values)`."""
+
+    name: str
+    value: Word | list[Word]
+    appends: bool = False
+    index: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Redirection:
+    """A file, or a text, that a command reads or writes."""
+
+    operator: str
+    target: Word
+    descriptor: str = ""
+    body: list[Word] = field(default_factory=list)
+    """The text of a here-document, which follows later in the script."""
+
+
+@dataclass(frozen=True, slots=True)
+class Simple:
+    """A program, function or built-in command with its words."""
+
+    assignments: tuple[Assignment, ...]
+    words: tuple[Word | Assignment, ...]
+    redirections: tuple[Redirection, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """`{ …; }`, or `( … )`, which has a state of its own."""
+
+    body: Script
+    is_subshell: bool
+    redirections: tuple[Redirection, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class If:
+    """Conditions with what follows each; the last one of `else` is None."""
+
+    branches: tuple[tuple[Script | None, Script], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """`while` and `until`."""
+
+    condition: Script
+    body: Script
+    until: bool
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    """`for NAME in words`, or with three expressions."""
+
+    name: str
+    words: tuple[Word, ...] | None
+    body: Script
+    expressions: tuple[Word, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """`case` with its patterns."""
+
+    subject: Word
+    branches: tuple[tuple[tuple[Word, ...], Script, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Function:
+    """The definition of a function."""
+
+    name: str
+    body: Command
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """`[[ … ]]`: words, and operators as texts."""
+
+    tokens: tuple[Word | str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Calculation:
+    """`((…))`."""
+
+    expression: Word
+
+
+Command: TypeAlias = Simple | Group | If | Loop | For | Case | Function | Test | Calculation
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Commands that `|` connects."""
+
+    commands: tuple[Command, ...]
+    negated: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AndOr:
+    """Pipelines, each with the operator before it: empty, `&&` or `||`."""
+
+    pipelines: tuple[tuple[str, Pipeline], ...]
+    is_background: bool = False
+
+
+Script: TypeAlias = "tuple[AndOr, ...]"
+
+
+@lru_cache(maxsize=512)
+def parse_script(text: str) -> Script:
+    """Return the commands of a script; raise `UnsupportedSyntax` if it is not understood."""
+    if len(text) > MAX_SCRIPT:
+        raise UnsupportedSyntax
+    parser = _Parser(text)
+    script = parser.read_list(())
+    if parser.at < len(text):
+        raise UnsupportedSyntax
+    return script
+
+
+def parse_text(text: str) -> Word:
+    """Return the parts of a text that is expanded as in double quotes."""
+    return _Parser(text).read_quoted("")
+
+
+class _Parser:
+    """Reads a script from a position on."""
+
+    def __init__(self, text: str, depth: int = 0) -> None:
+        self.text = text
+        self.at = 0
+        self.depth = depth
+        self.pending: list[tuple[Redirection, str, bool, bool]] = []
+
+    def peek(self, length: int = 1) -> str:
+        return self.text[self.at : self.at + length]
+
+    def skip_blanks(self) -> None:
+        """Go to the next word or operator of the line; comments are blank."""
+        text = self.text
+        while self.at < len(text):
+            if text[self.at] in _BLANK:
+                self.at += 1
+            elif text.startswith("\\\n", self.at):
+                self.at += 2
+            elif text[self.at] == "#" and (not self.at or text[self.at - 1] in _META):
+                end = text.find("\n", self.at)
+                self.at = len(text) if end < 0 else end
+            else:
+                return
+
+    def skip_lines(self) -> None:
+        """Go to the next word or operator, also on later lines."""
+        self.skip_blanks()
+        while self.peek() == "\n":
+            self.read_newline()
+            self.skip_blanks()
+
+    def read_newline(self) -> None:
+        """Read a newline, and the here-documents that start behind it."""
+        self.at += 1
+        pending, self.pending = self.pending, []
+        for redirection, end, strips, is_quoted in pending:
+            lines: list[str] = []
+            while True:
+                if self.at >= len(self.text):
+                    break
+                stop = self.text.find("\n", self.at)
+                stop = len(self.text) if stop < 0 else stop
+                line = self.text[self.at : stop]
+                self.at = min(stop + 1, len(self.text))
+                line = line.lstrip("\t") if strips else line
+                if line == end:
+                    break
+                lines.append(line)
+            body = "".join(f"{line}\n" for line in lines)
+            redirection.body.append(
+                (Literal(body, quoted=True),) if is_quoted else _Parser(body, self.depth + 1).read_quoted("")
+            )
+
+    def peek_reserved(self) -> str:
+        found = _RESERVED.match(self.text, self.at)
+        return found[0] if found else ""
+
+    def expect(self, word: str) -> None:
+        self.skip_lines()
+        if self.peek_reserved() != word:
+            raise UnsupportedSyntax
+        self.at += len(word)
+
+    def nest(self) -> None:
+        self.depth += 1
+        if self.depth > _MAX_DEPTH:
+            raise UnsupportedSyntax
+
+    def read_list(self, ends: tuple[str, ...], *, closing: str = "") -> Script:
+        """Read commands up to one of the reserved words, or a sign, that ends them."""
+        self.nest()
+        found: list[AndOr] = []
+        while True:
+            self.skip_lines()
+            if self.at >= len(self.text):
+                if ends or closing:
+                    raise UnsupportedSyntax
+                break
+            if (closing and self.peek() == closing) or self.peek_reserved() in ends or self.peek(2) in (";;", ";&"):
+                break
+            and_or = self.read_and_or()
+            self.skip_blanks()
+            sign, pair = self.peek(), self.peek(2)
+            if pair not in (";;", ";&") and sign in (";", "&"):
+                self.at += 1
+                and_or = AndOr(and_or.pipelines, sign == "&")
+            elif sign not in ("", "\n") and sign != closing and pair not in (";;", ";&"):
+                raise UnsupportedSyntax
+            found.append(and_or)
+        self.depth -= 1
+        return tuple(found)
+
+    def read_and_or(self) -> AndOr:
+        pipelines = [("", self.read_pipeline())]
+        while True:
+            self.skip_blanks()
+            operator = self.peek(2)
+            if operator not in ("&&", "||"):
+                return AndOr(tuple(pipelines))
+            self.at += 2
+            self.skip_lines()
+            pipelines.append((operator, self.read_pipeline()))
+
+    def read_pipeline(self) -> Pipeline:
+        negated = False
+        while (word := self.peek_reserved()) in ("!", "time"):
+            negated ^= word == "!"
+            self.at += len(word)
+            self.skip_blanks()
+            if word == "time" and self.peek(3) in ("-p ", "-p\t"):
+                self.at += 3
+                self.skip_blanks()
+        commands = [self.read_command()]
+        while True:
+            self.skip_blanks()
+            if self.peek() != "|" or self.peek(2) == "||":
+                return Pipeline(tuple(commands), negated)
+            self.at += 2 if self.peek(2) == "|&" else 1
+            self.skip_lines()
+            commands.append(self.read_command())
+
+    def read_command(self) -> Command:
+        word = self.peek_reserved()
+        reader = _COMPOUND.get(word)
+        if reader is not None:
+            self.nest()
+            self.at += len(word)
+            command = reader(self)
+            self.depth -= 1
+            redirections = self.read_redirections()
+            return Group((_wrap(command),), is_subshell=False, redirections=redirections) if redirections else command
+        if word or not self.peek():
+            raise UnsupportedSyntax
+        if self.peek(2) == "((":
+            end = self.find_double_parenthesis(self.at + 2)
+            if end >= 0:
+                expression = self.read_slice(self.at + 2, end)
+                self.at = end + 2
+                return Calculation(expression)
+        if self.peek() == "(":
+            self.at += 1
+            body = self.read_list((), closing=")")
+            self.at += 1
+            return Group(body, is_subshell=True, redirections=self.read_redirections())
+        found = _FUNCTION.match(self.text, self.at)
+        if found:
+            self.at = found.end()
+            return self.read_function(found[1])
+        return self.read_simple()
+
+    def read_function(self, name: str) -> Function:
+        self.skip_lines()
+        return Function(name, self.read_command())
+
+    def read_slice(self, start: int, end: int) -> Word:
+        return _Parser(self.text[start:end], self.depth + 1).read_quoted("")
+
+    def read_redirections(self) -> tuple[Redirection, ...]:
+        found: list[Redirection] = []
+        self.skip_blanks()
+        while redirection := self.read_redirection():
+            found.append(redirection)
+            self.skip_blanks()
+        return tuple(found)
+
+    def read_redirection(self) -> Redirection | None:
+        match = _REDIRECTION.match(self.text, self.at)
+        if match is None or (self.peek(2) in ("<(", ">(") and not match[1]):
+            return None
+        self.at = match.end()
+        self.skip_blanks()
+        start = self.at
+        target = self.read_word()
+        if not target:
+            raise UnsupportedSyntax
+        redirection = Redirection(match[2], target, match[1])
+        if match[2] in ("<<", "<<-"):
+            written = self.text[start : self.at]
+            end = "".join(part.text for part in target if isinstance(part, Literal))
+            is_quoted = any(sign in written for sign in "'\"\\")
+            self.pending.append((redirection, end, match[2] == "<<-", is_quoted))
+        return redirection
+
+    def read_simple(self) -> Simple:
+        assignments: list[Assignment] = []
+        words: list[Word | Assignment] = []
+        redirections: list[Redirection] = []
+        while True:
+            self.skip_blanks()
+            redirection = self.read_redirection()
+            if redirection:
+                redirections.append(redirection)
+                continue
+            sign = self.peek()
+            if not sign or (sign in "\n;&|)" and self.peek(2) not in ("<(", ">(")):
+                break
+            assignment = self.read_assignment() if not words or _declares(words[0]) else None
+            if assignment is not None:
+                (words or assignments).append(assignment)
+                continue
+            word = self.read_word()
+            if not word:
+                raise UnsupportedSyntax
+            words.append(word)
+        if not assignments and not words and not redirections:
+            raise UnsupportedSyntax
+        return Simple(tuple(assignments), tuple(words), tuple(redirections))
+
+    def read_assignment(self) -> Assignment | None:
+        match = _ASSIGNMENT.match(self.text, self.at)
+        if match is None:
+            return None
+        self.at = match.end()
+        if self.peek() != "(":
+            return Assignment(match[1], self.read_word(), bool(match[3]), match[2])
+        self.at += 1
+        items: list[Word] = []
+        while True:
+            self.skip_lines()
+            if self.peek() == ")":
+                self.at += 1
+                return Assignment(match[1], items, bool(match[3]))
+            word = self.read_word()
+            if not word:
+                raise UnsupportedSyntax
+            items.append(word)
+
+    def read_word(self) -> Word:
+        """Read a word; an empty one if there is none here."""
+        parts: list[Part] = []
+        start, text = self.at, self.text
+        while self.at < len(text):
+            sign = text[self.at]
+            if sign in "<>" and self.peek(2) in ("<(", ">(") and self.at == start:
+                self.at += 2
+                parts.append(Substitution(self.read_list((), closing=")"), quoted=True, is_file=True))
+                self.at += 1
+            elif sign in _META:
+                break
+            elif sign == "\\":
+                if self.at + 1 < len(text) and text[self.at + 1] != "\n":
+                    parts.append(Literal(text[self.at + 1], quoted=True))
+                self.at += 2
+            elif sign == "'":
+                end = text.find("'", self.at + 1)
+                if end < 0:
+                    raise UnsupportedSyntax
+                parts.append(Literal(text[self.at + 1 : end], quoted=True))
+                self.at = end + 1
+            elif sign == '"':
+                parts += self.read_string()
+            elif sign in "$`":
+                parts.append(self.read_expansion(quoted=False))
+            else:
+                parts.append(Literal(self.read_plain()))
+        return tuple(parts)
+
+    def read_plain(self) -> str:
+        start, text = self.at, self.text
+        while self.at < len(text) and text[self.at] not in _META and text[self.at] not in "\\'\"$`":
+            self.at += 1
+        return text[start : self.at]
+
+    def read_string(self) -> Word:
+        self.at += 1
+        parts = self.read_quoted('"')
+        if self.peek() != '"':
+            raise UnsupportedSyntax
+        self.at += 1
+        return parts or (Literal("", quoted=True),)
+
+    def read_quoted(self, end: str) -> Word:
+        """Read a text up to a sign as in double quotes, where only `$`, backquotes and some backslashes count."""
+        parts: list[Part] = []
+        chars: list[str] = []
+        text = self.text
+
+        def finish() -> None:
+            if chars:
+                parts.append(Literal("".join(chars), quoted=True))
+                chars.clear()
+
+        while self.at < len(text) and (not end or text[self.at] != end):
+            sign = text[self.at]
+            if sign == "\\" and self.at + 1 < len(text):
+                after = text[self.at + 1]
+                if after in '$`\\"' + end:
+                    chars.append(after if end or after != '"' else '\\"')
+                elif after != "\n":
+                    chars.append(sign + after)
+                self.at += 2
+            elif sign in "$`":
+                finish()
+                parts.append(self.read_expansion(quoted=True))
+            else:
+                stop = self.at + 1
+                while stop < len(text) and text[stop] not in "\\$`" and text[stop] != end:
+                    stop += 1
+                chars.append(text[self.at : stop])
+                self.at = stop
+        finish()
+        return tuple(parts)
+
+    def read_expansion(self, *, quoted: bool) -> Part:
+        """Read what `$` or a backquote starts."""
+        text = self.text
+        if text[self.at] == "`":
+            return self.read_backquotes(quoted=quoted)
+        self.at += 1
+        if self.peek(2) == "((":
+            end = self.find_double_parenthesis(self.at + 2)
+            if end >= 0:
+                expression = self.read_slice(self.at + 2, end)
+                self.at = end + 2
+                return Arithmetic(expression, quoted)
+        sign = self.peek()
+        if sign == "(":
+            self.at += 1
+            self.nest()
+            body = self.read_list((), closing=")")
+            self.depth -= 1
+            self.at += 1
+            return Substitution(body, quoted)
+        if sign == "{":
+            return self.read_braced(quoted=quoted)
+        if sign == "'" and not quoted:
+            return self.read_escapes()
+        if sign == '"' and not quoted:
+            return Literal("")
+        found = _PARAMETER.match(text, self.at)
+        if found is None:
+            return Literal("$", quoted)
+        self.at = found.end()
+        return Parameter(found[0], quoted)
+
+    def read_escapes(self) -> Literal:
+        """Read `$'…'`."""
+        end = self.at + 1
+        while end < len(self.text) and self.text[end] != "'":
+            end += 2 if self.text[end] == "\\" else 1
+        if end >= len(self.text):
+            raise UnsupportedSyntax
+        written = self.text[self.at + 1 : end]
+        self.at = end + 1
+        for escape, sign in (("\\n", "\n"), ("\\t", "\t"), ("\\'", "'")):
+            written = written.replace(escape, sign)
+        if "\\" in written:
+            raise UnsupportedSyntax
+        return Literal(written, quoted=True)
+
+    def read_backquotes(self, *, quoted: bool) -> Substitution:
+        end = self.at + 1
+        while end < len(self.text) and self.text[end] != "`":
+            end += 2 if self.text[end] == "\\" else 1
+        if end >= len(self.text) or self.depth > _MAX_DEPTH:
+            raise UnsupportedSyntax
+        inner = self.text[self.at + 1 : end]
+        for escape in ("\\`", "\\$", "\\\\"):
+            inner = inner.replace(escape, escape[1])
+        self.at = end + 1
+        parser = _Parser(inner, self.depth + 1)
+        body = parser.read_list(())
+        if parser.at < len(inner):
+            raise UnsupportedSyntax
+        return Substitution(body, quoted)
+
+    def read_braced(self, *, quoted: bool) -> Parameter:
+        """Read `${…}`."""
+        self.at += 1
+        self.nest()
+        prefix = ""
+        if self.peek() in ("#", "!") and self.peek(2)[1:] not in ("", "}", ":", "-", "+", "=", "?", "#", "%", "/"):
+            prefix = self.peek()
+            self.at += 1
+        found = _BRACED.match(self.text, self.at)
+        if found is None:
+            raise UnsupportedSyntax
+        self.at = found.end()
+        index = None if found[2] is None else _Parser(found[2], self.depth).read_quoted("")
+        operator = ""
+        argument: Word = ()
+        if self.peek() != "}":
+            sign = _OPERATOR.match(self.text, self.at)
+            if sign is None:
+                raise UnsupportedSyntax
+            self.at = sign.end()
+            # Patterns are patterns also in double quotes.
+            operator = sign[0]
+            argument = self.read_argument(quoted=quoted and operator[0] not in "%#/^,")
+        if self.peek() != "}":
+            raise UnsupportedSyntax
+        self.at += 1
+        self.depth -= 1
+        return Parameter(found[1], quoted, operator, argument, index, prefix)
+
+    def read_argument(self, *, quoted: bool) -> Word:
+        """Read what stands behind the operator of `${…}`."""
+        parts: list[Part] = []
+        text = self.text
+        while self.at < len(text) and text[self.at] != "}":
+            sign = text[self.at]
+            if sign == "\\":
+                parts.append(Literal(text[self.at + 1 : self.at + 2], quoted=True))
+                self.at += 2
+            elif sign == '"':
+                parts += self.read_string()
+            elif sign == "'" and not quoted:
+                end = text.find("'", self.at + 1)
+                if end < 0:
+                    raise UnsupportedSyntax
+                parts.append(Literal(text[self.at + 1 : end], quoted=True))
+                self.at = end + 1
+            elif sign in "$`":
+                parts.append(self.read_expansion(quoted=quoted))
+            else:
+                stop = self.at + 1
+                while stop < len(text) and text[stop] not in "}\\\"'$`":
+                    stop += 1
+                parts.append(Literal(text[self.at : stop], quoted))
+                self.at = stop
+        return tuple(parts)
+
+    def find_double_parenthesis(self, at: int) -> int:
+        """Return where the `))` stands that closes a `((`; -1 if other parentheses close it."""
+        depth = 0
+        while at < len(self.text):
+            sign = self.text[at]
+            if sign == "(":
+                depth += 1
+            elif sign == ")":
+                if depth == 0:
+                    return at if self.text.startswith("))", at) else -1
+                depth -= 1
+            elif sign in "'\"`":
+                return -1
+            at += 1
+        return -1
+
+    def read_if(self) -> If:
+        branches: list[tuple[Script | None, Script]] = []
+        condition: Script | None = self.read_list(("then",))
+        while True:
+            if condition is not None:
+                self.expect("then")
+            body = self.read_list(("elif", "else", "fi"))
+            branches.append((condition, body))
+            word = self.peek_reserved()
+            self.at += len(word)
+            if word == "fi":
+                return If(tuple(branches))
+            if condition is None:
+                raise UnsupportedSyntax
+            condition = self.read_list(("then",)) if word == "elif" else None
+
+    def read_loop(self, *, until: bool) -> Loop:
+        condition = self.read_list(("do",))
+        return Loop(condition, self.read_body(), until)
+
+    def read_body(self) -> Script:
+        self.expect("do")
+        body = self.read_list(("done",))
+        self.expect("done")
+        return body
+
+    def read_for(self) -> For:
+        self.skip_blanks()
+        if self.peek(2) == "((":
+            end = self.find_double_parenthesis(self.at + 2)
+            pieces = self.text[self.at + 2 : end].split(";") if end >= 0 else []
+            if len(pieces) != 3:
+                raise UnsupportedSyntax
+            self.at = end + 2
+            self.skip_lines()
+            if self.peek() == ";":
+                self.at += 1
+            expressions = tuple(_Parser(piece, self.depth + 1).read_quoted("") for piece in pieces)
+            return For("", None, self.read_body(), expressions)
+        found = _NAME.match(self.text, self.at)
+        if found is None:
+            raise UnsupportedSyntax
+        self.at = found.end()
+        self.skip_lines()
+        words: list[Word] | None = None
+        if self.text.startswith("in", self.at) and self.text[self.at + 2 : self.at + 3] in (*_META, ""):
+            self.at += 2
+            words = []
+            self.skip_blanks()
+            while word := self.read_word():
+                words.append(word)
+                self.skip_blanks()
+        self.skip_blanks()
+        if self.peek() == ";":
+            self.at += 1
+        return For(found[0], None if words is None else tuple(words), self.read_body())
+
+    def read_case(self) -> Case:
+        self.skip_blanks()
+        subject = self.read_word()
+        self.skip_lines()
+        if not subject or not self.text.startswith("in", self.at):
+            raise UnsupportedSyntax
+        self.at += 2
+        branches: list[tuple[tuple[Word, ...], Script, str]] = []
+        while True:
+            self.skip_lines()
+            if self.peek_reserved() == "esac":
+                self.at += 4
+                return Case(subject, tuple(branches))
+            if self.peek() == "(":
+                self.at += 1
+            patterns: list[Word] = []
+            while True:
+                self.skip_blanks()
+                patterns.append(self.read_word())
+                self.skip_blanks()
+                sign = self.peek()
+                self.at += 1
+                if sign == ")" and all(patterns):
+                    break
+                if sign != "|":
+                    raise UnsupportedSyntax
+            body = self.read_list(("esac",))
+            end = self.peek(2) if self.peek() == ";" else ""
+            if end == ";&" or self.peek(3) == ";;&":
+                raise UnsupportedSyntax
+            self.at += len(end)
+            branches.append((tuple(patterns), body, end))
+
+    def read_group(self) -> Group:
+        body = self.read_list(("}",))
+        self.at += 1
+        return Group(body, is_subshell=False)
+
+    def read_named_function(self) -> Function:
+        self.skip_blanks()
+        found = _FUNCTION.match(self.text, self.at)
+        if found:
+            self.at = found.end()
+            return self.read_function(found[1])
+        start = self.at
+        self.read_plain()
+        return self.read_function(self.text[start : self.at])
+
+    def read_test(self) -> Test:
+        tokens: list[Word | str] = []
+        while True:
+            self.skip_lines()
+            if not self.peek():
+                raise UnsupportedSyntax
+            if self.peek(2) == "]]":
+                self.at += 2
+                return Test(tuple(tokens))
+            if self.peek(2) in ("&&", "||"):
+                tokens.append(self.peek(2))
+                self.at += 2
+            elif self.peek() in ("(", ")", "<", ">"):
+                tokens.append(self.peek())
+                self.at += 1
+            else:
+                is_pattern = bool(tokens) and tokens[-1] == (Literal("=~"),)
+                word = self.read_regular_expression() if is_pattern else self.read_word()
+                if not word:
+                    raise UnsupportedSyntax
+                tokens.append(word)
+
+    def read_regular_expression(self) -> Word:
+        """Read a pattern, which is not understood."""
+        start = self.at
+        while self.at < len(self.text) and not self.text[self.at].isspace():
+            self.at += 1
+        return (Literal(self.text[start : self.at]),)
+
+
+def _wrap(command: Command) -> AndOr:
+    return AndOr((("", Pipeline((command,))),))
+
+
+def _declares(word: Word | Assignment) -> bool:
+    """Return True if a command takes assignments as its words."""
+    return word in (
+        (Literal("export"),),
+        (Literal("local"),),
+        (Literal("declare"),),
+        (Literal("typeset"),),
+        (Literal("readonly"),),
+    )
+
+
+_COMPOUND: dict[str, Callable[[_Parser], Command]] = {
+    "if": _Parser.read_if,
+    "while": lambda parser: parser.read_loop(until=False),
+    "until": lambda parser: parser.read_loop(until=True),
+    "for": _Parser.read_for,
+    "case": _Parser.read_case,
+    "{": _Parser.read_group,
+    "function": _Parser.read_named_function,
+    "[[": _Parser.read_test,
+}

@@ -1,0 +1,133 @@
+"""Values of scripts that are interpreted: words, calls of programs, variables, and what is not known of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple, TypeAlias
+
+from jobgen.model.data import Node
+from jobgen.model.lazy_re import lazy_pattern
+
+UNKNOWN, SPLIT = "\ue000", "\ue001"
+"""What stands in a text for something that is not known; the second one can also be none or several words."""
+SENTINELS = lazy_pattern("[\ue000\ue001]")
+STARTED, PERHAPS = -2, -1
+"""The status of a program, which is taken to succeed, and that of a condition that is not known."""
+MAX_STEPS = 4000
+MAX_TEXT = 16_000
+MAX_DEPTH = 30
+_MAX_CALLS = 200
+_MAX_DIGITS = 18
+
+
+class Word(NamedTuple):
+    """One argument as the program gets it, or the value of a variable."""
+
+    text: str | None
+    """None if it is not known."""
+    node: Node
+    """Where it was written."""
+    prefix: str = ""
+    """Of an unknown word, what is known of its start: `--rdzv-id=`."""
+    is_list: bool = False
+    """True if an unknown word can also be none or several, as `$ARGS` without quotes."""
+
+    @property
+    def number(self) -> int | None:
+        """The integer that it is, as `int()` of Python reads it; None if it is not known or not an integer."""
+        try:
+            return None if self.text is None or len(self.text) > _MAX_DIGITS else int(self.text)
+        except ValueError:
+            return None
+
+
+Files: TypeAlias = "Callable[[str], str | None]"
+"""Returns the text of a file at a path in the container; None if it is not known."""
+
+
+class Call(NamedTuple):
+    """A program that a container starts."""
+
+    words: tuple[Word, ...]
+    """The program and its arguments."""
+    env: Mapping[str, Word]
+    """The environment that it sees. The key `*` says that it also has variables that are not known."""
+    is_certain: bool
+    files: Files
+
+
+def to_word(text: str, node: Node) -> Word:
+    """Return a word with a text that can have parts that are not known."""
+    found = SENTINELS.search(text)
+    if found is None:
+        return Word(text, node)
+    return Word(None, node, text[: found.start()], text.startswith(SPLIT))
+
+
+def to_text(word: Word) -> str:
+    """Return the text of a word, with marks for what is not known."""
+    if word.text is not None:
+        return SENTINELS.sub(UNKNOWN, word.text)
+    return word.prefix + (SPLIT if word.is_list else UNKNOWN)
+
+
+def is_known(text: str) -> bool:
+    """Return True if all of a text is known."""
+    return UNKNOWN not in text and SPLIT not in text
+
+
+class TooMuch(Exception):  # noqa: N818 -- it is not an error
+    """A script that runs too long, or makes too much."""
+
+
+class Exit(Exception):  # noqa: N818 -- it is not an error
+    """The shell ends."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+
+
+class Leave(Exception):  # noqa: N818 -- it is not an error
+    """A function returns, or a loop ends or goes on."""
+
+    def __init__(self, word: str, status: int = 0, levels: int = 1) -> None:
+        self.word, self.status, self.levels = word, status, levels
+
+
+class Value(NamedTuple):
+    """The value of a variable, or the values of an array."""
+
+    text: str | tuple[str, ...]
+    node: Node = None
+    exported: bool = False
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """The values; one for a variable that is no array."""
+        return (self.text,) if isinstance(self.text, str) else self.text
+
+
+Field: TypeAlias = "tuple[str, Node]"
+
+
+class Run:
+    """What all shells of a container share."""
+
+    def __init__(self, files: Files) -> None:
+        self.calls: list[Call] = []
+        self.steps = 0
+        self.written: dict[str, str] = {}
+        self._files = files
+
+    def step(self) -> None:
+        """Count a step; end a run with too many."""
+        self.steps += 1
+        if self.steps > MAX_STEPS or len(self.calls) > _MAX_CALLS:
+            raise TooMuch
+
+    def read(self, path: str) -> str | None:
+        """Return the text of a file that the script has written, or that the container has."""
+        text = self.written.get(path)
+        if text is None:
+            return self._files(path)
+        return text if is_known(text) else None
