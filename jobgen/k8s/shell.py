@@ -22,6 +22,7 @@ from jobgen.k8s.shell_values import (
     STARTED,
     UNKNOWN,
     Call,
+    Environment,
     Exit,
     Field,
     Files,
@@ -47,6 +48,8 @@ def run_command(words: Sequence[Word], env: Mapping[str, Word], files: Files, fo
 
     The words are those that Kubernetes hands over. `folder` is where it starts; empty if that is not known.
     """
+    if words and _is_direct(words[0].text, files):
+        return (Call(tuple(words), env, True, files),)
     run = Run(files)
     shell = Interpreter(run, {}, None, folder or UNKNOWN)
     for name, value in env.items():
@@ -63,6 +66,16 @@ def run_command(words: Sequence[Word], env: Mapping[str, Word], files: Files, fo
     return tuple(run.calls)
 
 
+def _is_direct(program: str | None, files: Files) -> bool:
+    """Return True if a program is certainly no shell, no script for one, and starts no other command."""
+    if program is None:
+        return False
+    name = program.rpartition("/")[2]
+    is_known = name in _SHELLS or name in BUILTINS or name in WRAPPERS or name == "env"
+    is_file = "/" in program and (not program.startswith("/") or files(program) is not None)
+    return not is_known and not is_file
+
+
 def expand_references(text: str, env: Mapping[str, Word]) -> str:
     """Replace `$(NAME)` as Kubernetes does; a variable whose value is not known leaves a part that is not known."""
 
@@ -73,7 +86,8 @@ def expand_references(text: str, env: Mapping[str, Word]) -> str:
         value = env.get(name, env.get("*"))
         return f"$({name})" if value is None else to_text(value)
 
-    return _REFERENCE.sub(replace, SENTINELS.sub(UNKNOWN, text)) if "$" in text else text
+    text = text if is_known(text) else SENTINELS.sub(UNKNOWN, text)
+    return _REFERENCE.sub(replace, text) if "$" in text else text
 
 
 class Interpreter(Shell):
@@ -439,13 +453,7 @@ class Interpreter(Shell):
 
     def record(self, fields: list[Field]) -> None:
         """Keep a call of a program."""
-        env = {
-            name: to_word(value.items[0] if value.items else "", value.node)
-            for name, value in self.variables.items()
-            if value.exported
-        }
-        if self.is_open:
-            env["*"] = Word(None, None)
+        env = Environment(dict(self.variables), is_open=self.is_open)
         words = tuple(to_word(text, self.node if node is None else node) for text, node in fields)
         self.run.calls.append(Call(words, env, self.is_certain, self.read_file))
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -30,30 +29,27 @@ class UnsupportedSyntax(Exception):  # noqa: N818 -- it is not an error
     """A script has syntax that is not understood, or none that a shell understands."""
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
+class Literal(NamedTuple):
     """Text as it stands."""
 
     text: str
     quoted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Parameter:
+class Parameter(NamedTuple):
     """`$NAME` or `${NAME…}`."""
 
     name: str
     quoted: bool
     operator: str = ""
     argument: Word = ()
-    index: Word | None = None
+    item: Word | None = None
     """The index of an array, or `@` or `*`."""
     prefix: str = ""
     """`#` for the length, `!` for the variable that the value names."""
 
 
-@dataclass(frozen=True, slots=True)
-class Substitution:
+class Substitution(NamedTuple):
     """The output of commands; that of `<(…)` is the name of a file."""
 
     body: Script
@@ -61,8 +57,7 @@ class Substitution:
     is_file: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Arithmetic(NamedTuple):
     """`$((…))`."""
 
     expression: Word
@@ -73,29 +68,26 @@ Part: TypeAlias = Literal | Parameter | Substitution | Arithmetic
 Word: TypeAlias = "tuple[Part, ...]"
 
 
-@dataclass(frozen=True, slots=True)
-class Assignment:
+class Assignment(NamedTuple):
     """`NAME=value`, `NAME[index]=value`, `NAME+=value` or `NAME=(values)`."""
 
     name: str
     value: Word | list[Word]
     appends: bool = False
-    index: str | None = None
+    item: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Redirection:
+class Redirection(NamedTuple):
     """A file, or a text, that a command reads or writes."""
 
     operator: str
     target: Word
-    descriptor: str = ""
-    body: list[Word] = field(default_factory=list)
+    descriptor: str
+    body: list[Word]
     """The text of a here-document, which follows later in the script."""
 
 
-@dataclass(frozen=True, slots=True)
-class Simple:
+class Simple(NamedTuple):
     """A program, function or built-in command with its words."""
 
     assignments: tuple[Assignment, ...]
@@ -103,8 +95,7 @@ class Simple:
     redirections: tuple[Redirection, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """`{ …; }`, or `( … )`, which has a state of its own."""
 
     body: Script
@@ -112,15 +103,13 @@ class Group:
     redirections: tuple[Redirection, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class If:
+class If(NamedTuple):
     """Conditions with what follows each; the last one of `else` is None."""
 
     branches: tuple[tuple[Script | None, Script], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Loop:
+class Loop(NamedTuple):
     """`while` and `until`."""
 
     condition: Script
@@ -128,8 +117,7 @@ class Loop:
     until: bool
 
 
-@dataclass(frozen=True, slots=True)
-class For:
+class For(NamedTuple):
     """`for NAME in words`, or with three expressions."""
 
     name: str
@@ -138,31 +126,27 @@ class For:
     expressions: tuple[Word, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Case:
+class Case(NamedTuple):
     """`case` with its patterns."""
 
     subject: Word
     branches: tuple[tuple[tuple[Word, ...], Script, str], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Function:
+class Function(NamedTuple):
     """The definition of a function."""
 
     name: str
     body: Command
 
 
-@dataclass(frozen=True, slots=True)
-class Test:
+class Test(NamedTuple):
     """`[[ … ]]`: words, and operators as texts."""
 
     tokens: tuple[Word | str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Calculation:
+class Calculation(NamedTuple):
     """`((…))`."""
 
     expression: Word
@@ -171,16 +155,14 @@ class Calculation:
 Command: TypeAlias = Simple | Group | If | Loop | For | Case | Function | Test | Calculation
 
 
-@dataclass(frozen=True, slots=True)
-class Pipeline:
+class Pipeline(NamedTuple):
     """Commands that `|` connects."""
 
     commands: tuple[Command, ...]
     negated: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AndOr:
+class AndOr(NamedTuple):
     """Pipelines, each with the operator before it: empty, `&&` or `||`."""
 
     pipelines: tuple[tuple[str, Pipeline], ...]
@@ -384,7 +366,7 @@ class _Parser:
         target = self.read_word()
         if not target:
             raise UnsupportedSyntax
-        redirection = Redirection(match[2], target, match[1])
+        redirection = Redirection(match[2], target, match[1], [])
         if match[2] in ("<<", "<<-"):
             written = self.text[start : self.at]
             end = "".join(part.text for part in target if isinstance(part, Literal))

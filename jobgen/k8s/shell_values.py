@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 from jobgen.model.data import Node
@@ -45,6 +45,30 @@ Files: TypeAlias = "Callable[[str], str | None]"
 """Returns the text of a file at a path in the container; None if it is not known."""
 
 
+class Environment(Mapping[str, Word]):
+    """The exported variables of a shell; values become words when they are read."""
+
+    def __init__(self, variables: Mapping[str, Value], *, is_open: bool) -> None:
+        self._variables = variables
+        self._is_open = is_open
+
+    def __getitem__(self, name: str) -> Word:
+        value = self._variables.get(name)
+        if value is None or not value.exported:
+            if name == "*" and self._is_open:
+                return Word(None, None)
+            raise KeyError(name)
+        return to_word(value.items[0] if value.items else "", value.node)
+
+    def __iter__(self) -> Iterator[str]:
+        yield from (name for name, value in self._variables.items() if value.exported)
+        if self._is_open:
+            yield "*"
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 class Call(NamedTuple):
     """A program that a container starts."""
 
@@ -58,16 +82,17 @@ class Call(NamedTuple):
 
 def to_word(text: str, node: Node) -> Word:
     """Return a word with a text that can have parts that are not known."""
-    found = SENTINELS.search(text)
-    if found is None:
+    if UNKNOWN not in text and SPLIT not in text:
         return Word(text, node)
+    found = SENTINELS.search(text)
+    assert found is not None
     return Word(None, node, text[: found.start()], text.startswith(SPLIT))
 
 
 def to_text(word: Word) -> str:
     """Return the text of a word, with marks for what is not known."""
     if word.text is not None:
-        return SENTINELS.sub(UNKNOWN, word.text)
+        return word.text if is_known(word.text) else SENTINELS.sub(UNKNOWN, word.text)
     return word.prefix + (SPLIT if word.is_list else UNKNOWN)
 
 

@@ -79,8 +79,8 @@ class Variables:
         status = STARTED if any(isinstance(part, syntax.Substitution) for part in assignment.value) else 0
         text, node = self.join_with_node(assignment.value)
         old = self.variables.get(name)
-        if assignment.index is not None:
-            at = self.calculate(assignment.index) if assignment.index.isdigit() else None
+        if assignment.item is not None:
+            at = self.calculate(assignment.item) if assignment.item.isdigit() else None
             known = list(old.items) if old else []
             if at is None or not 0 <= at <= len(known):
                 self.store(name, UNKNOWN, node)
@@ -195,7 +195,7 @@ class Variables:
         """Return the values of a parameter."""
         items, node = self.find_items(part)
         if part.prefix == "#":
-            is_list = part.name in "@*" or (part.index is not None and self.join(part.index) in ("@", "*"))
+            is_list = part.name in "@*" or (part.item is not None and self.join(part.item) in ("@", "*"))
             if any(SPLIT in item for item in items or ()) or (items == (UNKNOWN,) and is_list):
                 return (UNKNOWN,), None
             text = "".join(items or ())
@@ -218,12 +218,12 @@ class Variables:
         value = self.look_up(part.name)
         if part.prefix == "!" and value is not None:
             name = value.items[0] if value.items else ""
-            if part.index is not None or not name.isidentifier():
+            if part.item is not None or not name.isidentifier():
                 return (UNKNOWN,), None
             value = self.look_up(name)
         if value is None:
             return None, None
-        index = "" if part.index is None else self.join(part.index)
+        index = "" if part.item is None else self.join(part.item)
         if index in ("@", "*"):
             items = [SPLIT] if value.text == UNKNOWN else list(value.items)
             return ([" ".join(items)] if index == "*" and part.quoted else items), value.node

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +15,9 @@ def read_config(program: Program, path: str | None) -> Mapping[str, Any] | None:
     if text is None or path is None:
         return None
     if path.endswith(".toml"):
+        # Imported late: most files are YAML or JSON.
+        import tomllib
+
         try:
             return tomllib.loads(text)
         except (ValueError, RecursionError):

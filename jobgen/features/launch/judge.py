@@ -74,8 +74,13 @@ def _judge_program(program: Program, pods: Pods) -> Stage:
     return Stage(program, world, tuple(faults), stages)
 
 
-def find_faults(manifest: Manifest) -> Iterator[Fault]:
-    """Yield the faults of a job, each once."""
+@lru_cache(maxsize=2)
+def find_faults(manifest: Manifest) -> tuple[Fault, ...]:
+    """Return the faults of a job, each once."""
+    return tuple(_find_faults(manifest))
+
+
+def _find_faults(manifest: Manifest) -> Iterator[Fault]:
     seen: set[object] = set()
     judged_roles = judge_manifest(manifest)
     names = {stage.program.name for judged in judged_roles for stage in judged.stages}

@@ -7,7 +7,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.features.convert.operators.create import create_all
-from jobgen.features.convert.operators.created import Created, CreatedPod, Fields, as_fields, as_items, as_string
+from jobgen.features.convert.operators.created import (
+    Created,
+    CreatedPod,
+    Fields,
+    as_fields,
+    as_items,
+    as_string,
+    limit_pods,
+)
 from jobgen.features.launch.signs import find_trainers
 from jobgen.features.launch.values import Pods, Program, Word
 from jobgen.k8s.devices import is_device, is_device_share
@@ -15,7 +23,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.k8s.shell import expand_references, run_command
 from jobgen.k8s.shell_values import Call, to_word
-from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.data import Node, TracedKey, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import to_milli
 
@@ -52,20 +60,32 @@ def read_launches(manifest: Manifest) -> Iterator[Launch]:
     found = find_trainers(manifest)
     if not found:
         return
-    created = create_all(manifest.object, (), manifest.cluster)
+    is_ranked = any(_is_ranked(container) for _, container in found)
+    with limit_pods(2 if is_ranked else 1):
+        created = create_all(manifest.object, (), manifest.cluster)
+    is_plain = type(next(iter(manifest.object), "")) is not TracedKey
+    seen: list[Container] = []
     for pod, container in found:
         if pod.role is not None and not pod.role.count:
             continue
+        if is_plain and any(container.data == each.data for each in seen):
+            # A role with the same container has the same faults; only their locations differ.
+            continue
+        seen.append(container)
         first = _find_created(created, pod)
         reader = _Reader(manifest, container, first, created)
         launched = _find_workers(manifest, pod) or container
         names = {each.role.replica_type.lower() for each, _ in found if each.role is not None}
         programs, pods = reader.list_programs(), _describe_pods(launched, reader, names)
-        text = container.search_text
-        if _CONDITION.search(text) and _RANKED.search(text) and not _start_same(programs, reader):
+        if is_ranked and _is_ranked(container) and not _start_same(programs, reader):
             # Only some of the pods launch.
             pods = pods._replace(count=None)
         yield Launch(programs, pods, container)
+
+
+def _is_ranked(container: Container) -> bool:
+    text = container.search_text
+    return _CONDITION.search(text) is not None and _RANKED.search(text) is not None
 
 
 def _start_same(programs: Sequence[Program], reader: _Reader) -> bool:
@@ -105,8 +125,7 @@ class _Reader:
         self.container = container
         self.pod = pod
         self.created = created
-        plain: Mapping[str, Any] = untraced(container.pod.spec)
-        self.spec: Fields = plain if pod is None else pod.spec
+        self.spec: Fields = untraced(container.pod.spec) if pod is None else pod.spec
         containers = [as_fields(each) for each in as_items(self.spec.get("containers"))]
         named = [each for each in containers if each.get("name") == container.name]
         self.data: Fields = next(iter(named or containers), {})
@@ -290,8 +309,9 @@ def _describe_pods(container: Container, reader: _Reader, launching: set[str]) -
     elif kind == "TrainJob" and role is not None and "numNodes" not in role.replica_spec:
         # The runtime decides.
         count = None
-    plain: Fields = reader.data if container is reader.container else untraced(container.data)
-    limits = {**as_fields(get_fields_of(plain, "requests")), **as_fields(get_fields_of(plain, "limits"))}
+    own = container is reader.container
+    plain = as_fields(reader.data.get("resources") if own else untraced(container.data.get("resources")))
+    limits = {**as_fields(plain.get("requests")), **as_fields(plain.get("limits"))}
     counts = tuple(node for each in manifest.roles for node, _ in each.compared_count)
     return Pods(
         container,
@@ -321,11 +341,6 @@ def _find_product(pod: Pod) -> str:
         if as_text(wanted.get("operator")) == "In" and len(values) == 1:
             selector = {as_text(wanted.get("key")): values[0], **selector}
     return next((as_text(selector[label]) for label in _PRODUCTS if label in selector), "")
-
-
-def get_fields_of(container: Fields, field: str) -> Any:
-    """Return the requests or limits of a container."""
-    return as_fields(container.get("resources")).get(field)
 
 
 def _count_gpus(container: Container, limits: Fields) -> int | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from jobgen.features.launch.devices import count_visible
 from jobgen.features.launch.read_job import Launch
+from jobgen.features.launch.signs import VARIABLES
 from jobgen.features.launch.values import Fault, Program, Word
 from jobgen.k8s.devices import is_device
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
@@ -15,6 +16,7 @@ from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern
 
 RULE = "launch-variables"
+_CHECKED = lazy_pattern(VARIABLES)
 _RDMA = lazy_pattern(r"rdma/|.*(?:rdma|roce|infiniband|mlnx|mellanox|hostdev|sriov|efa|\bib\b|\bhca\b|nic|tcpx|dxs)")
 # Kinds whose pods exchange data.
 _JOINED = frozenset(("PyTorchJob", "PyTorchTrainingJob", "TrainJob", "MPIJob", "JobSet", "LeaderWorkerSet"))
@@ -23,7 +25,7 @@ _SERVERS = {"DMLC_NUM_WORKER": "worker", "DMLC_NUM_SERVER": "server"}
 
 def check_settings(launch: Launch) -> Iterator[Fault]:
     """Yield what is wrong with the variables of the programs that a container starts."""
-    if launch.programs:
+    if launch.programs and _CHECKED.search(launch.container.search_text):
         # They usually share their variables; the last program is the one that trains.
         program = launch.programs[-1]
         yield from _check_devices(launch, program)

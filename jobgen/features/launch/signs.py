@@ -8,10 +8,16 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.model.lazy_re import lazy_pattern
 
+VARIABLES = r"NCCL_SOCKET|NCCL_IB|GLOO_SOCKET|CUDA_VISIBLE|DMLC_NUM|OMP_NUM"
+"""The start of the variables that are checked."""
 # Names of launchers, of servers and of options that scripts are known by, and variables that are checked.
 _SIGNS = lazy_pattern(
     r"torchrun|torch\.distributed|accelerate|deepspeed|mpirun|mpiexec|orterun|prterun|horovodrun|paddle|fleetrun|"
-    r"vllm|sglang|--trainer\.|\bray\b|jax|entrypoint|NCCL_|GLOO_|CUDA_VISIBLE|DMLC_|OMP_NUM"
+    r"vllm|sglang|--trainer\.|\bray\b|jax|entrypoint|" + VARIABLES
+)
+# What a script can be known by, or what can change the numbers of torchrun.
+_UNUSUAL = lazy_pattern(
+    r"\$|PET_|parallel|deepspeed|output|trainer|pretrain|titan|config|model|run_|fsdp|batch_size|" + VARIABLES
 )
 # Fields of a job with, or around, the number of processes in a pod.
 _FIELDS = ("nprocPerNode", "elasticPolicy", "torchrunConfig", "trainer")
@@ -21,7 +27,22 @@ _FIELDS = ("nprocPerNode", "elasticPolicy", "torchrunConfig", "trainer")
 def has_launch(manifest: Manifest) -> bool:
     """Return True if a job can have faults of a launch."""
     has_field = any(field in manifest.spec for field in _FIELDS)
-    return bool(manifest.pods) and (has_field or manifest.group == "ray.io" or bool(find_trainers(manifest)))
+    if not manifest.pods:
+        return False
+    return has_field or manifest.group == "ray.io" or any(not _is_usual(*each) for each in find_trainers(manifest))
+
+
+def _is_usual(pod: Pod, container: Container) -> bool:
+    """Return True if a container of a PyTorchJob starts `torchrun train.py`, and leaves all numbers to the operator."""
+    manifest, words = pod.manifest, container.command_line
+    if manifest.kind_name != "PyTorchJob" or not words or as_text(words[0]) != "torchrun":
+        return False
+    if manifest.find_role("master") is None and manifest.pod_count > 1:
+        return False
+    name, _, count = as_text(words[1]).partition("=") if len(words) > 1 else ("", "", "")
+    is_number = name in ("--nproc-per-node", "--nproc_per_node") and count in ("auto", str(container.gpus or "auto"))
+    script = words[2 if is_number else 1 :][:1]
+    return bool(script) and as_text(script[0]).endswith(".py") and not _UNUSUAL.search(container.search_text)
 
 
 def find_trainers(manifest: Manifest) -> list[tuple[Pod, Container]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -85,10 +87,24 @@ Creator = Callable[[Fields, Sequence[Fields], Cluster], Created]
 """Computes what an operator creates from an object, with the objects that it may refer to."""
 
 
+_most: ContextVar[int] = ContextVar("most", default=MAX_PODS)
+
+
+@contextmanager
+def limit_pods(most: int) -> Iterator[None]:
+    """Compute fewer pods of each role one by one."""
+    token = _most.set(most)
+    try:
+        yield
+    finally:
+        _most.reset(token)
+
+
 def list_indexes(count: int) -> Iterator[tuple[int, int]]:
     """Yield the indexes of the pods of a role, each with the number of pods that it stands for."""
-    for index in range(min(count, MAX_PODS)):
-        yield index, count - MAX_PODS + 1 if index == MAX_PODS - 1 else 1
+    most = _most.get()
+    for index in range(min(count, most)):
+        yield index, count - most + 1 if index == most - 1 else 1
 
 
 def as_fields(node: Any) -> Fields:

@@ -11,10 +11,11 @@ from typing import NamedTuple
 
 from jobgen.features.launch.devices import count_visible
 from jobgen.features.launch.options import Options, make_syntax, read_options
-from jobgen.features.launch.read_job import start_words
+from jobgen.features.launch.read_job import start_words, to_program
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
 from jobgen.k8s.nodes import get_path
 from jobgen.k8s.objects import Container, Manifest
+from jobgen.k8s.shell_values import Call
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep, pluralize
 from jobgen.model.quantity import parse_digits
@@ -109,7 +110,8 @@ def list_scripts(run: Torchrun) -> tuple[Program, ...]:
     if "no_python" in flags:
         return start_words(run.program, words)
     start = (Word("python", words[0].node), *((Word("-m", None),) if "module" in flags else ()))
-    return start_words(run.program, (*start, *words))
+    started = to_program(Call((*start, *words), run.program.env, run.program.is_certain, run.program.files))
+    return () if started is None else (started,)
 
 
 def parse_nodes(text: str | None) -> tuple[int, int] | None:
