@@ -73,6 +73,7 @@ docs: .venv/ready
 	$(BIN)/python docs/build_defects.py
 	$(BIN)/python docs/build_jobs.py
 	$(BIN)/python docs/build_fields.py
+	$(BIN)/python docs/build_incidents.py
 	$(BIN)/python docs/build_commands.py
 	$(BIN)/python docs/build_api.py
 	$(BIN)/python docs/build_zh.py

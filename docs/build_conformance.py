@@ -110,10 +110,14 @@ def _import_suite(name: str) -> ModuleType:
 
 
 def _read_cases(folder: Path, name: str) -> Any:
-    """Return the content of a suite: one JSON document, one for each line, or one for each table."""
+    """Return the content of a suite: one JSON document, or one for each line, table or folder."""
     path = folder / "suites" / name / "cases.json"
     if path.is_file():
         return json.loads(path.read_text("utf-8"))
+    cases = sorted((folder / name).glob("cases/*/case.json"))
+    if cases:
+        listed = [json.loads(case.read_text("utf-8")) for case in cases]
+        return {"cases": listed, "folder": folder / name / "cases"}
     tables = sorted((folder / name).glob("*.json"))
     if tables:
         return {table.stem: json.loads(table.read_text("utf-8")) for table in tables}

@@ -136,7 +136,7 @@ def test_tables_of_framework_fields_are_up_to_date(capsys, monkeypatch):
     assert (builder["main"](), capsys.readouterr().err) == (0, "")
 
 
-@pytest.mark.parametrize("name", ["build_api.py", "build_commands.py", "build_fields.py"])
+@pytest.mark.parametrize("name", ["build_api.py", "build_commands.py", "build_fields.py", "build_incidents.py"])
 def test_generated_pages_are_up_to_date(name, capsys, monkeypatch):
     monkeypatch.syspath_prepend(str(ROOT / "docs"))
     builder = runpy.run_path(str(ROOT / "docs" / name))

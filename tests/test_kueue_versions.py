@@ -14,7 +14,6 @@ from jobgen.features.kueue.cluster_objects import (
     has_gate,
     parse_configuration,
     parse_gates,
-    parse_version,
 )
 from jobgen.features.kueue.job_workloads import collect_jobs
 from jobgen.features.kueue.pod_sets import ALL_GATES
@@ -22,6 +21,7 @@ from jobgen.features.kueue.pod_sets import parse_gates as parse_pod_set_gates
 from jobgen.features.kueue.preemption import Rules
 from jobgen.features.kueue.queue_state import QueueState
 from jobgen.features.kueue.topology.tree import TopologyGates, read_gates
+from jobgen.k8s.kueue_integrations import parse_release
 from jobgen.spec.overlay import parse_cluster
 
 KUEUE = "kueue.x-k8s.io/v1beta2"
@@ -324,8 +324,8 @@ def test_the_newest_version_has_the_gates_that_the_simulation_has_by_default():
     ],
 )
 def test_defaults_of_gates_follow_the_releases(gate, on, off):
-    assert [each for each in on.split() if not gates_at(parse_version(each), {})[gate]] == []
-    assert [each for each in off.split() if gates_at(parse_version(each), {})[gate]] == []
+    assert [each for each in on.split() if not gates_at(parse_release(each), {})[gate]] == []
+    assert [each for each in off.split() if gates_at(parse_release(each), {})[gate]] == []
 
 
 def test_no_gate_is_on_before_it_exists_unless_kueue_did_so_without_it():

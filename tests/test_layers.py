@@ -19,11 +19,13 @@ FEATURES = {
     "editor": ("convert", "kueue", "page"),  # migrations that it offers, decisions about jobs, what jobs request
     "gitops": (),
     "kueue": (),
+    "live": (),
     "model_context": (),
     "page": ("kueue",),  # the capacity of queues
     "second_opinion": (),
     "teams": (),
     "testing": (),
+    "upgrade": ("convert", "kueue"),  # the pods of operators, decisions about jobs
 }
 PACKAGES = [*CORE, "features"]
 

@@ -5,7 +5,7 @@ import pytest
 from jobgen.api.explain import explain
 from jobgen.check.checker import Checker
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator, compile_policies
-from jobgen.check.policy.mutate import PatchError, apply_json_patch, merge_configuration
+from jobgen.check.policy.mutate import PatchError, apply_json_patch, check_atomics, merge_configuration
 from jobgen.cli.commands.explain import explain_name
 from jobgen.rendering import config
 
@@ -241,7 +241,7 @@ HOSTILE = [
     ('[JSONPatch{op: "replace", path: "", value: "x"}]', "the result is not an object"),
     ('[JSONPatch{op: "replace", path: "/kind", value: "Secret"}]', "`kind` cannot be changed"),
     ('[JSONPatch{op: "add", path: "/data", value: {"x": double("NaN")}}]', "cannot be written as JSON"),
-    ('[JSONPatch{op: "add", path: "/data/x/y", value: 1}]', "there is no `/data/x`"),
+    ('[JSONPatch{op: "add", path: "/data/x/y", value: 1}]', "there is no `/data/x/y`"),
     ('[JSONPatch{op: "add", path: "data", value: 1}]', "`data` is not a JSON pointer"),
     ("Object{dat: Object.dat{x: '1'}}", "there is no field `dat`"),
     ("Object{immutable: 'yes'}", "`immutable` must be of type `boolean`"),
@@ -333,6 +333,14 @@ PATCHES = [
     ({"a": {"b": 1}}, [{"op": "copy", "from": "/a", "path": "/c"}], {"a": {"b": 1}, "c": {"b": 1}}),
     ({"a": 1}, [{"op": "test", "path": "/a", "value": 1}, {"op": "remove", "path": "/a"}], {}),
     ({"a": 1}, [{"op": "remove", "path": "/a"}, {"op": "test", "path": "/b", "value": 1}], {"a": 1}),
+    # What the API server's library does beyond the standard.
+    ({"a": 1}, [{"op": "replace", "path": "/b", "value": 2}], {"a": 1, "b": 2}),
+    ({"a": 1}, [{"op": "copy", "from": "/none", "path": "/b"}], {"a": 1, "b": None}),
+    ({"a": [1, 2]}, [{"op": "remove", "path": "/a/-1"}], {"a": [1]}),
+    ({"a": [1, 2]}, [{"op": "add", "path": "/a/-1", "value": 3}], {"a": [1, 2, 3]}),
+    ({"a": [1, 2]}, [{"op": "replace", "path": "/a/+1", "value": 3}], {"a": [1, 3]}),
+    ({"a": 1}, [{"op": "add", "path": "x/b", "value": 2}], {"a": 1, "b": 2}),
+    ({"a": 1}, [{"op": "test", "path": "", "value": {"a": 1}}, {"op": "remove", "path": "/a"}], {}),
     (
         {"a": 1},
         [{"op": "test", "path": "/b", "value": None}, {"op": "add", "path": "/b", "value": 2}],
@@ -351,7 +359,10 @@ def test_json_patches(obj, patch, expected):
     [
         {"op": "test", "path": "/b/c", "value": 2},
         {"op": "move", "from": "/a", "path": "/a/b"},
-        {"op": "replace", "path": "/b", "value": 1},
+        {"op": "move", "from": "/b", "path": "/c"},
+        {"op": "remove", "path": "/b"},
+        {"op": "replace", "path": "/l/1", "value": 1},
+        {"op": "add", "path": "/l/-3", "value": 1},
         {"op": "add", "path": "b", "value": 1},
         {"op": "grow", "path": "/a"},
         {"op": "add", "path": "/a/b", "value": 1},
@@ -359,15 +370,45 @@ def test_json_patches(obj, patch, expected):
 )
 def test_json_patches_that_fail(operation):
     with pytest.raises(PatchError):
-        apply_json_patch({"a": 1}, [operation])
+        apply_json_patch({"a": 1, "l": [1]}, [operation])
 
 
 def test_atomic_lists_cannot_be_merged():
-    schema = {"properties": {"a": {"type": "array"}, "s": {"type": "array", "x-kubernetes-list-type": "set"}}}
+    a_list = {"type": "array", "items": {}}
+    schema = {"properties": {"a": a_list, "s": {**a_list, "x-kubernetes-list-type": "set"}}}
 
     assert merge_configuration({"s": [1]}, {"s": [1, 2]}, schema, {}) == {"s": [1, 2]}
+    check_atomics({"s": [2]}, schema, {})
     with pytest.raises(PatchError):
-        merge_configuration({"a": [1]}, {"a": [2]}, schema, {})
+        check_atomics({"a": [2]}, schema, {})
+    # The API server does not look into mappings with any keys.
+    check_atomics({"m": {"x": {"a": [2]}}}, {"properties": {"m": {"additionalProperties": schema}}}, {})
+
+
+APPLIED = [
+    ("Object{spec: Object.spec{nodeSelector: {'a': 'b'}}}", "`spec.nodeSelector` is an atomic mapping"),
+    ("Object{metadata: {'labels': {'a': 'b'}}}", "a literal in another one cannot be applied"),
+    ("Object{metadata: Object.metadata{labels: {'a': 1}}}", "`metadata.labels.a` must be of type `string`"),
+    ("Object{metadata: Object.metadata{typo: 'a'}}", "there is no field `metadata.typo`"),
+    ("Object{metadata: Object.metadata{finalizers: ['a/b', 'a/b']}}", "`metadata.finalizers` has an item twice"),
+    ("Object{metadata: null}", "`metadata` cannot be null"),
+    (
+        "Object{spec: Object.spec{volumes: [Object.spec.volumes{name: 'a'}, Object.spec.volumes{name: 'a'}]}}",
+        "the same `name`",
+    ),
+    ("has(object.metadata.uid) ? Object{nothing: 1} : Object{}", ""),
+    ("Object{spec: Object.spec{priority: 1.0}}", ""),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), APPLIED)
+def test_apply_configurations_that_the_server_refuses(text, reason, tmp_path):
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": []}}
+
+    messages, _ = evaluate(mutating("m", text), pod, tmp_path)
+
+    assert len(messages) == bool(reason)
+    assert all(reason in message for message in messages)
 
 
 def test_explain_shows_what_policies_change(tmp_path):

@@ -586,7 +586,8 @@ VOLCANO_JOBS = [
     ),
     Row("Job", {"spec.queue": "root"}, "rejected-by-operator: no job can be submitted to the queue `root`"),
     Row("Job", {"spec.queue": "root"}, operators={"volcano": "1.10.0"}),
-    Row("Job", {f"{TASK}.dependsOn": {"name": ["master"]}}),
+    Row("Job", {f"{TASK}.dependsOn": {"name": ["master"]}, "spec.minAvailable": 1}),
+    Row("Job", {f"{TASK}.dependsOn": {"name": ["master"]}}, "never-starts: task `worker` waits for the tasks that it"),
     Row("Job", {f"{TASK}.dependsOn": {"name": ["mastr"]}}, "rejected-by-operator: there is no task `mastr`; did you"),
     Row(
         "Job", {f"{TASK}.dependsOn": {"name": ["worker"]}}, "rejected-by-operator: tasks depend on each other in a cyc"
@@ -872,7 +873,7 @@ QUEUED_JOBS = [
     Row(
         "RayCluster",
         {**QUEUED, "spec.workerGroupSpecs": GROUPS},
-        "rejected-by-operator: `workerGroupSpecs` has 8 groups, but a Kueue workload can have at most 7",
+        "rejected-by-operator: `workerGroupSpecs` has 8 groups, but a Kueue workload can have at most 8 pod sets, with",
         operators={"kueue": "0.17.0"},
     ),
 ]

@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sampling import laws, sample
 
+from jobgen.check.checker import Checker
 from jobgen.check.policy import ClusterFacts, Policies, PolicyEvaluator, compile_policies
 from jobgen.check.policy.eval_context import remove_parts
 from jobgen.check.policy.locate import Trials, find_failing_parts, find_first_failing_part, node_at
@@ -25,6 +26,7 @@ from jobgen.cli.commands.policy import list_policies, run_cases
 from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Severity
 from jobgen.pipeline.policies import load_policies
+from jobgen.rendering import config
 from jobgen.repo import layout
 from jobgen.yamlio.read import read
 
@@ -506,3 +508,52 @@ def test_variables_have_the_same_values_inside_and_outside_of_the_engine(number)
 
     assert judged((passing + THING).encode(), traced=False) == []
     assert [problem.rule for problem in judged((failing + THING).encode(), traced=False)] == ["p"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "object_", "denied"),
+    [
+        # An annotation that cannot be evaluated denies, whatever the action of the binding is.
+        ({"auditAnnotations": [{"key": "k", "valueExpression": "string(object.none)"}]}, {}, 1),
+        (
+            {"auditAnnotations": [{"key": "k", "valueExpression": "string(object.none)"}], "failurePolicy": "Ignore"},
+            {},
+            0,
+        ),
+        ({"auditAnnotations": [{"key": "k", "valueExpression": "string(object.kind)"}]}, {}, 0),
+        # Conditions are checked before the namespace is known.
+        ({"matchConditions": [{"name": "a", "expression": "has(namespaceObject.metadata)"}]}, {}, 0),
+        # What Go leaves out, and what it fills in before policies are asked.
+        ({"validations": [{"expression": "!has(object.spec.hostNetwork)"}]}, {"hostNetwork": False}, 0),
+        ({"validations": [{"expression": "has(object.metadata.managedFields)"}]}, {}, 0),
+        # A variable of another type than those of data is dynamic where it is read.
+        (
+            {
+                "variables": [{"name": "a", "expression": "authorizer.group('').resource('pods')"}],
+                "validations": [{"expression": "variables.a.check('create').allowed()"}],
+            },
+            {},
+            0,
+        ),
+    ],
+)
+def test_what_the_server_does_beyond_validations(spec, object_, denied, tmp_path):
+    rules = [{"apiGroups": [""], "apiVersions": ["v1"], "operations": ["CREATE"], "resources": ["pods"]}]
+    head = {"apiVersion": "admissionregistration.k8s.io/v1", "metadata": {"name": "p"}}
+    policy = {"matchConstraints": {"resourceRules": rules}, "validations": [{"expression": "true"}], **spec}
+    binding = {"policyName": "p", "validationActions": ["Warn"]}
+    documents = [
+        {**head, "kind": "ValidatingAdmissionPolicy", "spec": policy},
+        {**head, "kind": "ValidatingAdmissionPolicyBinding", "spec": binding},
+    ]
+    policies, problems = compile_policies(documents)
+    (tmp_path / "jobgen.yaml").write_text("{}\n")
+    project = config.load(tmp_path)
+    cluster = project.environment("", []).cluster
+    checker = Checker(tmp_path, project.kinds, cluster, (), PolicyEvaluator(policies, ClusterFacts()))
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}, "spec": {"containers": [], **object_}}
+
+    found = [each.severity.value for each in checker.evaluate_policies(pod)]
+
+    assert problems == []
+    assert found == ["error"] * denied

@@ -65,6 +65,7 @@ UNSHOWN = {
     "stale-baseline": "a baseline is JSON: tests/test_baseline.py",
     "too-many-errors": "a hundred faults are no example: tests/test_hostile.py",
     "too-many-files": "50,000 files are no example: tests/test_silently_green.py",
+    "too-many-steps": "it takes a minute: tests/attacks/test_stalls.py",
     "too-many-nodes": "a million nodes are no example: tests/test_hostile.py",
     "unknown-current-date": "examples have their day: tests/test_runs.py",
     "unused-runtime": "only a folder has runtimes: tests/test_runtime_files.py",

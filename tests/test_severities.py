@@ -36,11 +36,11 @@ CONSEQUENCES = {
         chief-and-master cohort-cycle elastic-job-unsupported elastic-without-worker env-in-runtime-patch
         exceeds-limit-range exceeds-quota field-newer-than-operator generated-name invalid-replica-count
         kind-not-served long-job-name missing-main-container missing-replicas missing-role mixed-mpi-versions
-        nproc-per-node-twice number-out-of-bounds pod-security-violation rejected-by-operator rejected-child
-        reserved-runtime-env role-without-template service-port-clash unfilled-placeholder unknown-enum-value
-        unknown-reference unknown-role unsupported-restart-policy""",
-    "never-starts": """command-in-one-string gpu-share-range inadmissible-job malformed-image memory-too-small
-        min-available-too-high never-starts pod-name-collision queue-quota-exceeded unknown-queue""",
+        nproc-per-node-twice number-out-of-bounds pod-security-violation priority-differs-from-class
+        rejected-by-operator rejected-child reserved-runtime-env role-without-template service-port-clash
+        unfilled-placeholder unknown-enum-value unknown-reference unknown-role unsupported-restart-policy""",
+    "never-starts": """command-in-one-string gang-beyond-queue gpu-share-range inadmissible-job malformed-image
+        memory-too-small min-available-too-high never-starts pod-name-collision queue-quota-exceeded unknown-queue""",
     "never-ends": "never-completes",
     "fails": "elastic-bounds nnodes-mismatch unknown-nproc-per-node",
     "loses-work": "ttl-reruns-job",
@@ -50,13 +50,14 @@ CONSEQUENCES = {
     "leaks": "plain-secret",
     "ignored": """argocd-typo arguments-after-script backoff-without-restarts bad-sync-wave
         deprecated-nproc-per-node gang-without-volcano ignored-device-claims ineffective-queue-label
-        ineffective-quota kueue-label-as-annotation overwritten-env overwritten-restart-policy
+        ineffective-quota kueue-label-as-annotation misread-annotation overwritten-env overwritten-restart-policy
         pod-security-label-typo queue-label-typo runtime-patch-time topology-on-job unexpanded-variable
         unknown-cohort""",
-    "wastes": """cluster-outlives-job idle-command idle-gpus launcher-on-one-pod ray-gpu-mismatch
-        unmounted-volume unreachable-quota wave-without-health""",
+    "wastes": """cluster-outlives-job idle-command idle-gpus launcher-on-one-pod overlapping-runs ray-gpu-mismatch
+        uncounted-claim unmounted-volume unreachable-quota wave-without-health""",
     "exposes": "dangerous-capability host-namespaces host-path privileged-container runtime-socket",
-    "risk": """gpu-image-without-gpus finalizer-in-git gpu-budget-exceeded hook-without-health
+    "risk": """exposed-devices gpu-image-without-gpus finalizer-in-git gpu-budget-exceeded lost-checkpoints lost-logs
+        hook-without-health
         install-at-start instance-label-on-pods lost-exit-code kueue-and-volcano-queues min-available-too-low
         missing-memory missing-namespace missing-queue missing-requests missing-resources mixed-image-versions
         mixed-schedulers mutable-image-tag queue-label-on-pods queue-support-ending queued-tolerations
@@ -68,9 +69,14 @@ CONSEQUENCES = {
 # Rules that report what would be refused, never start or fail, and what is not known about it.
 UNCERTAIN = {
     "admits-nothing": "a queue can be closed on purpose; a job in it is an error of its own, `inadmissible-job`",
+    "child-name-collision": "the objects can be meant for different clusters",
+    "command-split-by-shell": "the submitter may have what the rest of the entrypoint needs",
     "cpu-image-on-gpus": "the name of an image does not prove what is in it",
     "cpu-too-large": "there are machines with more CPUs",
+    "dropped-field": "the gate may be on",
     "duplicate-role": "only the operator's documents are public",
+    "endless-sidecar": "the image or a script can end the program in another way",
+    "endless-sync": "Kueue or a person can resume the Job, and newer releases of Argo CD wait for its result",
     "feature-gate-off": "the gate may be on; if the environment declares its gates, it is an error",
     "fixed-node": "the node may have room",
     "flavor-without-nodes": "an autoscaler may add nodes",
@@ -79,6 +85,7 @@ UNCERTAIN = {
     "git-repo-volume": "the gate may be on before 1.36; with 1.36 declared, it is an error",
     "gpu-typo": "a device plugin can offer any name",
     "host-network-dns": "the DNS of a node may know the cluster",
+    "injected-proxy": "the mesh can be configured to start its proxy first, and to stop it last",
     "larger-than-nodes": "an autoscaler may add nodes",
     "launcher-command-on-workers": "a program may listen for the launcher; a worker that calls `mpirun` is an error",
     "master-worker-gpu-mismatch": "a program may train without NCCL",
@@ -88,19 +95,30 @@ UNCERTAIN = {
     "misspelled-kind": "the cluster may have such a kind",
     "mixed-gpu-resources": "a node may offer both resources",
     "mpi-slots-mismatch": "other MPI implementations share slots; with Open MPI, it is an error",
+    "needs-later-object": "the object can exist in the cluster from before",
     "nproc-gpu-mismatch": "a program may train on the CPU; with NCCL, it is an error",
     "object-too-large": "server-side apply has no such limit; above the limit of etcd, it is an error",
+    "overlapping-selectors": "newer releases of Kubernetes also look at the owner of a pod",
     "owner-references-in-git": "the owner may exist in this cluster",
+    "policy-without-effect": "a kubelet can evict the pod, which then fails",
     "priority-without-class": "the default class may have this value; above all values of users, it is an error",
     "reapply-refused": "the first apply succeeds, and the job runs",
+    "retry-hangs": "the pod with index 0 has to fail first",
+    "runtime-mismatch": "a program may need no GPUs; what the webhook rejects is an error",
+    "runtime-without-trainer": "a runtime may need nothing of its jobs",
+    "scheduling-gate": "a controller may remove the gate",
     "server-managed-field": "the API server drops most of these fields, and refuses some in some requests only",
+    "shared-device-claim": "a device of the network can be used from several nodes",
     "shared-single-node-claim": "all pods may run on one node; `ReadWriteOncePod` is an error",
     "shell-syntax-without-shell": "some images have a program `cd`, and a program may read `&&`",
     "shm-over-memory": "the volume may never be full",
     "slots-gpu-mismatch": "processes may share a GPU",
+    "stuck-after-admission": "the pods may get nodes that they tolerate",
     "ttl-in-runtime": "the version of Trainer decides",
     "unknown-runtime": "the runtime may exist in the cluster only",
     "unknown-storage-scheme": "an initializer of one's own may read it",
+    "unreachable-rendezvous": "a program can read its address from another place",
+    "workers-outlive-job": "somebody can delete the job",
 }
 
 _TABLE = {name: what for what, names in CONSEQUENCES.items() for name in names.split()}

@@ -30,16 +30,12 @@ from jobgen.check.cel.together import (  # noqa: E402
     link,
     list_groups,
 )
-from jobgen.check.cel.tree import fields, written  # noqa: E402
 from jobgen.check.defects import list_shipped  # noqa: E402
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator  # noqa: E402
 from jobgen.pipeline.policies import load_policies  # noqa: E402
 from jobgen.rendering import config  # noqa: E402
 from jobgen.repo import layout, ready  # noqa: E402
 from jobgen.yamlio.read import read  # noqa: E402
-
-# Where a checked expression has mappings: references and types by node; positions and macros in the source.
-_MAPS: dict[int, Any] = {2: {0: (2, 3), 5: {0: (4, 5)}}}
 
 
 def build() -> dict[str, str]:
@@ -88,21 +84,8 @@ def _list_expressions() -> Iterator[tuple[str, str]]:
     for names, (text, returns) in listed:
         checked = check_expression(text, names, returns)
         # One that the engine cannot run is rare, and none is shipped.
-        if isinstance(checked, bytes) and b":interpreted:" not in checked[:40]:
-            size, _, tree = checked.partition(b":")
-            ordered = b"%b:%b" % (size, _order_entries(tree, _MAPS))
-            yield ready.make_digest(describe_expression(text, names, returns)), b64encode(ordered).decode()
-
-
-def _order_entries(message: bytes, inside: dict[int, Any]) -> bytes:
-    """A message with its fields in order: the engine writes the entries of a mapping in any order."""
-    found = []
-    for number, value in fields(message):
-        assert isinstance(value, bytes), "the outer messages have no numbers"
-        found.append((number, _order_entries(value, inside[number]) if number in inside else value))
-    # Other fields than the entries of mappings keep their order, because the sort is stable.
-    found.sort(key=lambda field: (field[0], field[1] if field[0] in inside.get(0, ()) else b""))
-    return b"".join(written(number, value) for number, value in found)
+        if isinstance(checked, bytes) and b":interpreted:" not in checked[:80]:
+            yield ready.make_digest(describe_expression(text, names, returns)), b64encode(checked).decode()
 
 
 def write(folder: Path) -> None:

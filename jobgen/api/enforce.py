@@ -6,15 +6,18 @@ from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
 from jobgen.api.lint import finish_findings
-from jobgen.model.builtin_rules import UNCHECKED_RULES
+from jobgen.model.builtin_rules import LIMIT_RULES, UNCHECKED_RULES
 from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline.lint_checks import LintChecks
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.run import Run
 from jobgen.rendering.run_state import discard_object
+from jobgen.repo import layout
 from jobgen.reports.severities import list_expiring
 
 _BUDGET = "team-budget-exceeded"
+_USES = LIMIT_RULES - {"unqueued-accelerators"}
+"""Limits of what an object names or requests. A mutating policy of the platform may add a queue, but allows nothing."""
 
 
 def find_refused(project: ProjectConfig, environments: Sequence[str], files: Collection[str]) -> tuple[Finding, ...]:
@@ -26,9 +29,16 @@ def find_refused(project: ProjectConfig, environments: Sequence[str], files: Col
     if not project.date and next(list_expiring(project.settings), None):
         # Argo CD sends no commit, and an exception without a date would never expire.
         project = project._replace(date=datetime.now(UTC).date().isoformat())
-    run = Run(project, environments, finish=discard_object, checks=LintChecks())
+    several = (LintChecks(), LintChecks(mutates=False))
+    run, rendered = (Run(project, environments, finish=discard_object, checks=checks) for checks in several)
     for _ in run:
         pass
+    found = list(run.findings)
+    if any(b"Mutating" in file.content for file in layout.read_own_policies(project.root)):
+        # What is printed is what was rendered. A mutating policy beside the jobs may not be in the cluster.
+        for _ in rendered:
+            pass
+        found += (each for each in rendered.findings if each.rule in _USES and each not in found)
     # What could not be checked is not allowed.
     enforced = project.mandatory.union(UNCHECKED_RULES, run.policies)
     teams = set(map(project.teams.find_name, files))
@@ -43,7 +53,7 @@ def find_refused(project: ProjectConfig, environments: Sequence[str], files: Col
 
     refused = [
         finding
-        for finding in run.findings
+        for finding in found
         if finding.severity is Severity.ERROR
         and (finding.rule in enforced or finding.location.file.startswith("policies/"))
         and is_about_files(finding)

@@ -52,6 +52,8 @@ class RuleExplanation(NamedTuple):
     """Names of earlier versions, which still work in settings and suppressions."""
     page: str = ""
     """The address of the same text; empty for a policy that does not come with jobgen."""
+    incidents: tuple[str, ...] = ()
+    """Public incidents that it finds, each with its source, versions and consequence."""
 
 
 class Explanation(NamedTuple):
@@ -122,7 +124,7 @@ def list_fields(path: ProjectPath, name: str, environments: Sequence[str] = ()) 
 def explain_rule(root: Path | None, name: str) -> RuleExplanation:
     """Explain a rule or a policy, or raise a NotFoundError."""
     # Imported late: most explanations are about jobs.
-    from jobgen.check.rule_docs import all_docs, defect_example, policy_example, rule_example
+    from jobgen.check.rule_docs import all_docs, all_incidents, defect_example, policy_example, rule_example
 
     docs = all_docs(root)
     current = canonical_rule_name(name)
@@ -132,7 +134,11 @@ def explain_rule(root: Path | None, name: str) -> RuleExplanation:
     doc = docs[current]
     bad, good = rule_example(current) or policy_example(root, current) or defect_example(root, current) or ("", "")
     former, page = tuple(former_rule_names(current)), name_rule_page(current)
-    return RuleExplanation(doc.name, doc.category, doc.severity, doc.summary, doc.text, bad, good, former, page)
+    known = all_incidents().get(current, ())
+    incidents = tuple(f"{each.source} ({each.versions}): {each.consequence}" for each in known)
+    return RuleExplanation(
+        doc.name, doc.category, doc.severity, doc.summary, doc.text, bad, good, former, page, incidents
+    )
 
 
 def _explain_job(project: Project, name: str, field: str, environments: Sequence[str]) -> Explanation:

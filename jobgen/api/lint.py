@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # Modules that a lint of unchanged files does not need are imported in functions: it takes a few milliseconds.
 
 # With one of these, something could not be checked at all.
-_UNCHECKED = frozenset(("broken-schema", "internal-error", "invalid-policy", "policy-not-evaluated"))
+_UNCHECKED = frozenset(("broken-schema", "internal-error", "invalid-policy", "policy-not-evaluated", "too-many-steps"))
 
 
 class LintResult(NamedTuple):
@@ -61,6 +61,8 @@ class LintResult(NamedTuple):
     """How much other tools checked, for `kubeconform` and `second_opinion`."""
     weaker: tuple[str, ...] = ()
     """What the settings check less than jobgen does without them."""
+    captures: tuple[str, ...] = ()
+    """Of which day the captured state of each environment is."""
 
     @property
     def failed(self) -> bool:
@@ -110,6 +112,7 @@ class LintResult(NamedTuple):
             shard=self.shard._replace(show_suppressed=show_suppressed) if self.shard else None,
             prefix=prefix,
             weaker=self.weaker,
+            captures=self.captures,
         )
 
     def to_text(self, format: str = "text", *, show_suppressed: bool = False) -> str:  # noqa: A002 -- the option
@@ -202,6 +205,10 @@ def lint_request(
         linted = findings_since(request, since, _lint_all(request, store, is_compared=True), store).new
     else:
         linted = _lint_all(request, store, is_compared=False)
+        if request.judge and not request.shard:
+            from jobgen.api.since import add_governance
+
+            linted = add_governance(request, linted, store)
     store.save()
     findings, known, pruned = linted.findings, list[Suppressed](), 0
     if baseline:
@@ -274,6 +281,7 @@ def _to_result(request: LintRequest, linted: LintRun, known: Sequence[Suppressed
         merged,
         opinions=tuple(linted.opinions),
         weaker=tuple(linted.weaker),
+        captures=tuple(linted.captures),
     )
 
 

@@ -139,6 +139,8 @@ class LintRun(NamedTuple):
     """The runs over the repository and over other files, unless the store has answered."""
     weaker: Sequence[str] = ()
     """What the settings check less than jobgen does without them."""
+    captures: Sequence[str] = ()
+    """Of which day the captured state of each environment is."""
 
 
 def resolve_files(request: LintRequest) -> LintFiles:
@@ -206,10 +208,12 @@ def _find_standalone(
 def open_judge(request: LintRequest, revision: str) -> Iterator[LintRequest]:
     """Read what decides from a revision; raise a UsageError if there is none. `.` is the folder itself.
 
-    Files outside a jobs repository are judged by settings as well, if these are above them.
+    Files outside a jobs repository are judged by settings as well, if these are above them. Before the first commit,
+    nothing can judge it.
     """
     root = find_root(request.directory.resolve())
-    if revision in ("", ".") or root is None:
+    is_first = revision == "HEAD" and git.find_work_tree(request.directory) and not git.has_commit(request.directory)
+    if revision in ("", ".") or root is None or is_first:
         yield request
         return
     try:

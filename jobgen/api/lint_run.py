@@ -21,6 +21,7 @@ from jobgen.model.data import Location, untraced, value_of
 from jobgen.model.features import find_part
 from jobgen.model.finding import Finding, Problem, Severity, pluralize
 from jobgen.pipeline.lint_checks import LintChecks
+from jobgen.pipeline.run_steps import TOO_MANY_STEPS
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.locate import locate
@@ -29,6 +30,7 @@ from jobgen.rendering.read_jobs import collect_suppressions
 from jobgen.rendering.run import Run
 from jobgen.rendering.run_state import discard_object, keep_object, load_project
 from jobgen.repo import git, layout
+from jobgen.repo.captures import read_capture_day
 from jobgen.repo.commit import CommitPath, describe_path
 from jobgen.repo.files import File
 from jobgen.repo.known_rules import list_defect_names
@@ -126,7 +128,15 @@ def find_findings(
         runs=runs,
         opinions=opinions,
         weaker=_list_weaker(runs[0].project),
+        captures=_list_captures(runs[0].project),
     )
+
+
+def _list_captures(project: ProjectConfig) -> list[str]:
+    """Return of which day the captured state of each environment is."""
+    states = {env: project.environment(env, []).cluster.state for env in project.environments()}
+    days = ((env, read_capture_day(project.root, state)) for env, state in states.items() if state)
+    return [f"state of {env or 'the cluster'} captured on {day}" for env, day in days if day]
 
 
 _STRENGTH = ("off", *(severity.value for severity in reversed(Severity)))
@@ -238,6 +248,8 @@ def finish_file(
 ) -> list[Finding]:
     """Return what a lint reports about one file by itself, with severities, comments and placeholders applied."""
     text = file.content.decode("utf-8", "replace")
+    # What an object takes of the steps of a run only counts in a run.
+    findings = [finding for finding in findings if finding.rule != TOO_MANY_STEPS]
     found = sorted(
         dict.fromkeys(project.apply_severities(findings, file.path)),
         key=lambda each: (each.location, each.rule, each.message, each.env),

@@ -244,9 +244,22 @@ def findings_since(
             new = find_new(Side(now.findings, (now.root, request.directory)), Side(known, (root, old)))
     except git.GitError as error:
         raise UsageError(str(error)) from error
-    kept, suppressed, _ = apply_suppressions(changes, now.comments, now.mandatory, now.today or today)
-    findings = sorted([*new, *kept], key=lambda found: (found.location, found.rule, found.message, found.env))
-    return Compared(now._replace(findings=findings, suppressed=[*now.suppressed, *suppressed]), gone)
+    return Compared(_add_findings(now._replace(findings=new), changes, today), gone)
+
+
+def add_governance(request: LintRequest, now: LintRun, store: Store) -> LintRun:
+    """Return a lint that another revision judges, with what the folder changes about the rules."""
+    root = find_root(request.directory.resolve())
+    judge = layout.find_judge(root) if root else None
+    return _add_findings(now, _check_governance(request, judge, now, store), "") if judge else now
+
+
+def _add_findings(linted: LintRun, added: Sequence[Finding], today: str) -> LintRun:
+    kept, suppressed, _ = apply_suppressions(added, linted.comments, linted.mandatory, linted.today or today)
+    findings = sorted(
+        [*linted.findings, *kept], key=lambda found: (found.location, found.rule, found.message, found.env)
+    )
+    return linted._replace(findings=findings, suppressed=[*linted.suppressed, *suppressed])
 
 
 def _list_old_paths(request: LintRequest, old: CommitPath) -> list[str]:

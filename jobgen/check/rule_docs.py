@@ -20,6 +20,7 @@ from jobgen.repo.commit import Folder
 from jobgen.repo.files import read_file
 from jobgen.repo.known_rules import MUTATING, VALIDATING, name_policy, read_policy_file, read_policy_files
 from jobgen.repo.shipped import find_shipped
+from jobgen.yamlio.read import read
 
 EXPECTATION = lazy_pattern(r" *# expect: .*$", re.MULTILINE)
 """The comment on a line of a case that names the findings expected there."""
@@ -207,6 +208,24 @@ def policy_docs(root: Folder | None) -> dict[str, RuleDoc]:
     kinds = (MUTATING, VALIDATING)
     found = [_document_policy(each, bindings) for kind in kinds for each in documents if each.get("kind") == kind]
     return {doc.name: doc for doc in sorted(found, key=lambda doc: doc.name)}
+
+
+class Incident(NamedTuple):
+    """A public incident that a rule finds in the manifest."""
+
+    source: str
+    """The issue or pull request."""
+    versions: str
+    """The component and its version, if the incident depends on it."""
+    consequence: str
+
+
+@cache
+def all_incidents() -> dict[str, tuple[Incident, ...]]:
+    """The public incidents behind rules, by rule."""
+    path = find_shipped("examples").parent / "incidents.yaml"
+    [document] = read(path.read_bytes(), path.name).documents
+    return {rule: tuple(Incident(**each) for each in listed) for rule, listed in document.data.items()}
 
 
 def rule_example(name: str) -> tuple[str, str] | None:

@@ -90,8 +90,58 @@ def list_accelerated_pods(manifest: Manifest) -> list[Pod]:
             if found.total
         ]
     else:
-        pods = [pod for pod, count in list_counted_pods(_start(manifest)) if count]
+        pods = [pod for pod, count in _list_pods(_start(manifest)) if count]
     return [pod for pod in pods if any(pod.devices.values())]
+
+
+def _list_pods(manifest: Manifest) -> list[tuple[Pod, int]]:
+    """Return the pods of an object, and how many there are of each."""
+    return [*list_counted_pods(manifest), *_list_hidden_pods(manifest)]
+
+
+_CREATES_NOTHING = lazy_pattern(
+    r".*(?:Template|Runtime|Policy|Profile|Class|Quota)\Z|(?:Application|ApplicationSet|HelmRelease|Workload)\Z"
+)
+"""Kinds that have containers for the objects of others, or values for text that jobgen does not render."""
+
+
+def _list_hidden_pods(manifest: Manifest) -> list[tuple[Pod, int]]:
+    """Return the pods with accelerators that no description of a kind names, such as those of a Workflow or Notebook.
+
+    What requests devices in `resources` is a container, wherever it is; `replicas` above it say how many there are.
+    """
+    if manifest.team is None or _CREATES_NOTHING.match(manifest.kind_name) or is_app_wrapper(manifest.object):
+        return []
+    known = [each for pod in manifest.pods for each in (*pod.containers, *pod.init_containers)]
+    seen = {id(each.data.get("resources")) for each in known}
+    labels = as_mapping(get_path(manifest.spec, "podMetadata", "labels"))
+    if (manifest.group, manifest.kind_name) in _COPIES_LABELS:
+        labels = {**manifest.labels, **labels}
+    found: list[tuple[Pod, int]] = []
+    below: list[tuple[Node, Mapping[str, Node], Mapping[str, Node], int]] = [(manifest.spec, {}, labels, 1)]
+    while below:
+        node, spec, labels, count = below.pop()
+        if isinstance(node, list):
+            below += ((item, spec, labels, count) for item in reversed(node))
+        if not isinstance(node, dict):
+            continue
+        labels = {**labels, **as_mapping(get_path(node, "metadata", "labels"))}
+        amounts = [as_integer(node.get(name)) for name in ("replicas", "minReplicas")]
+        count *= max((max(each, 0) for each in amounts if each is not None), default=1)
+        spec = node if "containers" in node or "nodeSelector" in node else spec
+        resources = as_mapping(node.get("resources"))
+        if id(resources) not in seen and "resources" in node:
+            claims = spec.get("resourceClaims") if "claims" in resources else None
+            alone = {**spec, "containers": [node], "initContainers": [], "resourceClaims": claims}
+            pod = Pod({"metadata": {"labels": labels}, "spec": alone}, manifest)
+            if any(pod.devices.values()):
+                found.append((pod, count))
+        below += ((child, spec, labels, count) for key, child in reversed(node.items()) if key != "resources")
+    return found
+
+
+_COPIES_LABELS = frozenset((("kubeflow.org", "Notebook"), ("serving.kserve.io", "InferenceService")))
+"""Kinds without a description whose controller gives their labels to their pods."""
 
 
 BudgetUse = tuple[str, int, int, tuple[tuple[object, ...], ...]]
@@ -122,15 +172,17 @@ def measure_use(manifest: Manifest, budget: Budget) -> Iterator[BudgetUse]:
     if stays_suspended(manifest):
         return
     manifest = _start(manifest)
-    pods = list_counted_pods(manifest)
+    pods = _list_pods(manifest)
     if not pods:
         return
+    hidden = _list_hidden_pods(manifest)
     for line in list_lines(budget):
         if line.device is not None:
-            yield line.name, line.limit, _count_devices(manifest, line.device), ()
+            yield line.name, line.limit, _count_devices(manifest, line.device, hidden), ()
         elif line.name == "gpus":
             shared = tuple(tuple(each) for each in find_shared_devices(manifest))
-            yield line.name, line.limit, count_gpus(manifest), shared
+            amount = count_gpus(manifest) + sum(count * pod.gpus for pod, count in hidden)
+            yield line.name, line.limit, amount, shared
         else:
             count = 1 if line.name == "jobs" else sum(count for _, count in pods)
             yield line.name, line.limit, count, ()
@@ -160,10 +212,13 @@ def _set_at(node: Mapping[str, Node], path: Sequence[str], *, value: Node) -> di
     return {**node, path[0]: below}
 
 
-def _count_devices(manifest: Manifest, limit: DeviceLimit) -> int:
+def _count_devices(manifest: Manifest, limit: DeviceLimit, hidden: Sequence[tuple[Pod, int]]) -> int:
     wanted = dict(limit.labels)
     amounts = (each for each in list_amounts(manifest) if each.resource == limit.resource)
-    return int(sum(each.amount for each in amounts if _selects(each.pod.spec, wanted)))
+    found = int(sum(each.amount for each in amounts if _selects(each.pod.spec, wanted)))
+    return found + sum(
+        count * pod.devices.get(limit.resource, 0) for pod, count in hidden if _selects(pod.spec, wanted)
+    )
 
 
 def _selects(spec: Mapping[str, Node], wanted: Mapping[str, str]) -> bool:

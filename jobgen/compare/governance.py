@@ -7,12 +7,15 @@ A change that allows more or checks less is *weaker*.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from jobgen.model.builtin_rules import canonical_rule_name
 from jobgen.model.data import Location, location_of, untraced
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.path import format_dotted
+from jobgen.rendering import config
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import File
@@ -108,6 +111,7 @@ def find_changes(old: Folder, new: Folder) -> list[Change]:
     before, after = _read_entries(old), _read_entries(new)
     found = [change for path in before.keys() | after.keys() for change in _compare(path, before, after)]
     found += _compare_files(old, new)
+    found += _compare_environments(old, new, {change.path for change in found})
     return sorted(found, key=lambda each: (not each.is_weaker, each.location, each.path, each.describe()))
 
 
@@ -124,15 +128,43 @@ def to_findings(changes: Sequence[Change], *, is_judged: bool) -> list[Finding]:
     return found
 
 
+def _compare_environments(old: Folder, new: Folder, known: Collection[str]) -> Iterator[Change]:
+    """Compare what overlays amount to: the environments that are checked, and their locks and versions.
+
+    An overlay may extend another one than before. What its own entries change is known already.
+    """
+    before, after = sides = [config.load(root) for root in (old, new)]
+    dropped = set() if "environments" in known else {*before.environments()} - {*after.environments()}
+    for name in sorted(before.overlays.keys() & after.overlays.keys()):
+        change = partial(Change, f"overlays/{name}", location=Location(f"overlays/{name}/overlay.yaml", 1, 1))
+        if name in dropped:
+            effect = "fewer environments are checked, because another one extends it"
+            yield change("", name, name, is_weaker=True, effect=effect)
+        was, now = (side.environment(name, []) for side in sides)
+        kept = {lock.path for lock in now.locks}
+        for path in sorted({format_dotted(lock.path) for lock in was.locks if lock.path not in kept}):
+            if "locked" not in known:
+                yield change("locked", path, None, is_weaker=True, effect=f"no longer: {_CHECKS['locked']}")
+        versions = [{"kubernetes": each.cluster.kubernetes, **each.cluster.operators} for each in (was, now)]
+        for component in sorted(versions[0].keys() | versions[1].keys()):
+            first, second = (each.get(component) or None for each in versions)
+            if first != second and not any(path.startswith("cluster.") for path in known):
+                yield change(f"cluster.{component}", first, second, is_weaker=False, effect="other versions decide")
+
+
 _Path = tuple[str, ...]
+_TEAMS = "teams"
 
 
 def _read_entries(root: Folder) -> dict[_Path, Entry]:
-    """Return the entries of settings, teams and overlays, by file and path."""
+    """Return the entries of settings, teams and overlays, by file and path; those of teams by their names."""
     settings = layout.read_settings(root)
     found: dict[_Path, Entry] = {}
-    for file in (*([settings] if settings else ()), *layout.read_teams(root)):
-        found |= _read_file(file)
+    for path, entry in _read_file(settings).items() if settings else ():
+        found[path[1:] if path[1:2] == (_TEAMS,) and len(path) > 2 else path] = entry
+    for file in layout.read_teams(root):
+        name = file.path.rpartition("/")[2].rpartition(".")[0]
+        found |= {(_TEAMS, name, *path[1:]): entry for path, entry in _read_file(file).items()}
     for _, file in layout.read_overlays(root):
         found |= {path: entry for path, entry in _read_file(file).items() if path[1:2] in (("cluster",), ("locked",))}
     return found
@@ -161,10 +193,14 @@ def _compare(path: _Path, before: Mapping[_Path, Entry], after: Mapping[_Path, E
     entries = before.get(path), after.get(path)
     old, new = (entry.value if entry else None for entry in entries)
     file, *names = path
+    if file == _TEAMS:
+        # A team may move to another file.
+        file = next(entry for entry in reversed(entries) if entry).location.file
+        names = names[1:] if file.startswith(f"{_TEAMS}/") else [_TEAMS, *names]
     if old == new or not names:
         # A document that is not a mapping has errors of its own.
         return
-    name, place = ".".join(names), entries[1].location if entries[1] else _find_block(path, after)
+    name, place = ".".join(names), entries[1].location if entries[1] else _find_block(path, after, file)
     area = next((each for each in reversed(names) if each in _EFFECTS), "")
     if not area:
         is_weaker, effect = _judge(names, old, new)
@@ -261,13 +297,13 @@ def _compare_items(old: Entry | None, new: Entry | None, place: Location) -> Ite
     yield from (_Item(False, item, place) for name, (item, _) in sides[0].items() if name not in sides[1])
 
 
-def _find_block(path: _Path, entries: Mapping[_Path, Entry]) -> Location:
+def _find_block(path: _Path, entries: Mapping[_Path, Entry], file: str) -> Location:
     """Return where an entry was that is gone: at what is left of its block, or at the top of its file."""
     for length in range(len(path) - 1, 1, -1):
         below = [entry.location for known, entry in entries.items() if known[:length] == path[:length]]
         if below:
             return min(below)
-    return Location(path[0], 1, 1)
+    return Location(file, 1, 1)
 
 
 def _replaces_schema(path: str) -> bool:

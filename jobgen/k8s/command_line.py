@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from posixpath import normpath
 from typing import NamedTuple
@@ -130,6 +130,7 @@ _ALTERNATIVES = "|".join(name.replace("_", "[-_]") for name in _OPTION_NAMES)
 _FLAG = lazy_pattern(rf"--({_ALTERNATIVES})(?:=|\s+|$)[\"']?([^\s\"';|&]*)")
 _VARIABLES = frozenset(name.upper() for name in _OPTION_NAMES if name not in ("save", "logdir"))
 _URI = lazy_pattern(r"(?:s3a?|gs|gcs|oss|abfss?|wasbs?|hdfs|cos|obs|swift|nfs)://[^/]+/.+")
+_LOGS = lazy_pattern(r"(?i)\blogs?\b|tensorboard|\btb\b")
 _UNRESOLVED = lazy_pattern(r"[$`*{<]")
 
 OutputTarget = tuple[str, ...]
@@ -170,21 +171,35 @@ def _find_values(container: Container) -> Iterator[tuple[str, str, tuple[str | i
             yield as_text(get_path(entry, "value")), "env", (index, "value")
 
 
-def _resolve_target(text: str, container: Container) -> OutputTarget | None:
-    """Return what a folder is for every pod of the cluster; None if it is inside the pod."""
-    if _URI.match(text):
-        return ("uri", text.rstrip("/"))
-    if not text.startswith("/"):
+def find_written_volumes(container: Container) -> Iterator[tuple[str, str]]:
+    """Yield the names of the volumes that the container writes checkpoints or results to, with the path there."""
+    wording = container.search_text
+    if "DIR=" not in wording and "_PATH=" not in wording and not _FLAG.search(wording):
+        return
+    for text, _, _ in _find_values(container):
+        mount = _find_mount(text, container)
+        if mount is not None and not _LOGS.search(text):
+            yield as_text(mount.get("name")), text
+
+
+def _find_mount(text: str, container: Container) -> Mapping[str, Node] | None:
+    """Return the mount that a path is in."""
+    if not text.startswith("/") or _UNRESOLVED.search(text):
         return None
     path = normpath(text)
     mounts = [mount for mount in as_list(container.data.get("volumeMounts")) if isinstance(mount, dict)]
     parents = [mount for mount in mounts if f"{path}/".startswith(f"{normpath(as_text(mount.get('mountPath')))}/")]
-    if not parents:
+    return max(parents, key=lambda mount: len(as_text(mount.get("mountPath"))), default=None)
+
+
+def _resolve_target(text: str, container: Container) -> OutputTarget | None:
+    """Return what a folder is for every pod of the cluster; None if it is inside the pod."""
+    if _URI.match(text):
+        return ("uri", text.rstrip("/"))
+    nearest = _find_mount(text, container)
+    if nearest is None or "subPathExpr" in nearest:
         return None
-    nearest = max(parents, key=lambda mount: len(as_text(mount.get("mountPath"))))
-    if "subPathExpr" in nearest:
-        return None
-    rest = path[len(normpath(as_text(nearest.get("mountPath")))) :].strip("/")
+    rest = normpath(text)[len(normpath(as_text(nearest.get("mountPath")))) :].strip("/")
     inside = normpath("/".join(("", as_text(nearest.get("subPath")).strip("/"), rest)))
     for volume in container.pod.volumes:
         if as_text(volume.get("name")) != as_text(nearest.get("name")):

@@ -14,6 +14,10 @@ _DIGEST = lazy_pattern(r"sha256:[a-f0-9]{64}|sha384:[a-f0-9]{96}|sha512:[a-f0-9]
 _MAX_LENGTH = 255
 _SEPARATORS = lazy_pattern(r"[-_.+]")
 
+_FOR_GPUS = lazy_pattern(r"gpu|cuda[0-9]*|cu1[0-9]{2}|cudnn[0-9]*|rocm[0-9]*")
+# The frameworks that NVIDIA publishes for its GPUs.
+_NVIDIA = frozenset(f"nvidia/{name}" for name in "jax mxnet nemo paddlepaddle pyg pytorch tensorflow".split())
+
 MUTABLE_TAGS = frozenset(("latest", "nightly", "dev", "main", "master", "edge"))
 
 
@@ -47,6 +51,15 @@ def parse_image_name(image: str) -> ImageName:
     domain, path = (first, path) if is_domain else ("", rest)
     repository, colon, tag = path.partition(":")
     return ImageName(domain, repository, tag, digest or at, bool(colon))
+
+
+@cache
+def find_gpu_word(image: str) -> str:
+    """Return the part of an image name that says that the image is built for GPUs; empty if none does."""
+    name = parse_image_name(image)
+    if name.domain == "nvcr.io" and name.repository in _NVIDIA:
+        return f"nvcr.io/{name.repository}"
+    return next(filter(_FOR_GPUS.fullmatch, sorted(name.name_tokens)), "")
 
 
 @cache

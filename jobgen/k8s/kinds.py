@@ -103,6 +103,17 @@ def find_removal(api_version: str, kind: str) -> tuple[str, str] | None:
     return _REMOVALS[api_version], f"{group}/{'v2' if group == 'autoscaling' else 'v1'}"
 
 
+# Since 1.24, Kubernetes serves no new beta version by default (KEP-3136). This one is older: `instance.go` in
+# pkg/controlplane of 1.30 and 1.31 lists it in `legacyBetaEnabledByDefaultResources`, and 1.32 removed it.
+_SERVED_BETAS = frozenset(("flowcontrol.apiserver.k8s.io/v1beta3",))
+
+
+def is_served_by_default(api_version: str) -> bool:
+    """Return True if a server serves a version of Kubernetes' own kinds, if it has it, without being told to."""
+    version = api_version.rpartition("/")[2]
+    return not ("alpha" in version or "beta" in version) or api_version in _SERVED_BETAS
+
+
 # The releases of Kubernetes that jobgen knows.
 
 Release = tuple[int, int]

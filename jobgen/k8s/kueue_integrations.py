@@ -8,11 +8,23 @@ from typing import Final, NamedTuple
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 
+_NEVER: Final = (10**6,)
 STARTS: Final = "so it starts at once, without quota"
 """What becomes of a job with a queue that Kueue does not manage."""
+SELECTOR_SINCE: Final = "0.14.2"
+"""The first version of Kueue that accepts a RayJob with a queue that uses an existing RayCluster, and ignores it."""
 Version = tuple[int, ...]
 
-_NEVER: Final = (10**6,)
+
+def parse_release(text: str) -> Version:
+    """Return the numbers of a version, with the patch if it has one; empty if it has none."""
+    parts = text.removeprefix("v").split("-")[0].split("+")[0].split(".")[:3]
+    return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else ()
+
+
+def is_release_since(version: Version, since: str) -> bool:
+    """Return True if a version is `since` or later. Without a patch, it is its last release; empty, the newest."""
+    return not version or (version + _NEVER * 3)[:3] >= parse_version(since)
 
 
 class Integration(NamedTuple):

@@ -395,7 +395,9 @@ def _build_single_role(manifest: Manifest, kind: Kind) -> Role:
 
 def _find_other_pods(manifest: Manifest, kind: Kind) -> Iterator[Pod]:
     seen = {id(role.pod.template) for role in manifest.roles}
-    for template in (found for path in kind.pods for found in find_nodes(manifest.object, path)):
+    # A description of a repository cannot hide the pods of a kind that jobgen knows.
+    paths = (*kind.pods, *list_template_paths(manifest.group, manifest.kind_name))
+    for template in (found for path in paths for found in find_nodes(manifest.object, path)):
         if isinstance(template, dict) and id(template) not in seen:
             seen.add(id(template))
             yield Pod(template, manifest, part="base" if kind.completed_by else "whole")

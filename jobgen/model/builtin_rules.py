@@ -117,6 +117,7 @@ _ERRORS = {
     "policy": {
         "binding-without-policy": "A binding of a policy that does not exist.",
         "invalid-policy": "A policy or binding that the API server rejects.",
+        "too-many-steps": "An object for which policies or rules were not evaluated, because all took too many steps.",
         "not-a-policy": "A document in `policies/` that is not evaluated, because it is of another kind.",
     },
 }
@@ -195,7 +196,7 @@ UNREADABLE_RULES = UNREAD_RULES | frozenset(
     not-a-mapping template-text too-many-errors too-many-nodes unknown-anchor yaml-syntax""".split()
 )
 """Rules about text of which nothing, or not all, could be read; no comment suppresses them."""
-UNCHECKED_RULES = UNREADABLE_RULES | frozenset(("broken-schema", "internal-error", "invalid-policy"))
+UNCHECKED_RULES = UNREADABLE_RULES | frozenset(("broken-schema", "internal-error", "invalid-policy", "too-many-steps"))
 """Rules that say that something was not checked, so that an exception would accept what is not known."""
 ENTRY_RULES = frozenset(("expired-exception", "mandatory-suppressed", "unknown-current-date", "unused-exception"))
 """Rules about exceptions and other entries of the settings themselves."""

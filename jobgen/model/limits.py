@@ -36,6 +36,10 @@ MAX_OBJECT_STEPS = 2_000_000
 """The steps that all policies, or all rules of a CRD, may take together on one object: a few seconds."""
 MAX_DEFECTS, MAX_DEFECT_ITEMS = 500, 500
 """The defects of a repository, and the parts of one object for which the condition of a defect is evaluated."""
+FREE_STEPS = 50_000
+"""The steps on one object that do not count for a run: a few times what all shipped packs take."""
+MAX_RUN_STEPS = 10_000_000
+"""The steps that policies and rules may take in a run beyond those: about half a minute."""
 MAX_PARAMS = 200
 """The params for which a binding evaluates its policy on one object."""
 MAX_VARIABLE_SIZE = 200_000

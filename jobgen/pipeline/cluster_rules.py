@@ -1,7 +1,7 @@
 """Findings from the state of a cluster: rules that compare an object with namespaces, quotas and other objects.
 
 The state is known only after all objects have been rendered, so objects that it concerns are rendered again. Without
-namespaces that restrict their objects, exported state or `cluster.complete`, there is nothing to do.
+namespaces that restrict their objects, runtimes, queues, exported state or `cluster.complete`, there is nothing to do.
 What was found in files is kept as answers: `cluster_answers.py`.
 """
 
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from jobgen.check.cluster.state import (
     CLUSTER_KINDS,
+    RUNTIME_KINDS,
     SECRET_KINDS,
     ClusterState,
     Name,
@@ -182,7 +183,9 @@ _TRACED: Query[Objects] = Query("traced")
 _STATE: Query[KnownState] = Query("state")
 _CLUSTER: Query[Checked] = Query("cluster")
 
-_DECIDING_KINDS = frozenset(("Namespace", "LimitRange", "ResourceQuota")) | SECRET_KINDS
+_DECIDING_KINDS = (
+    frozenset(("LimitRange", "Namespace", "PriorityClass", "Queue", "ResourceQuota", *RUNTIME_KINDS)) | SECRET_KINDS
+)
 _QUOTA_RULE = "exceeds-quota"
 _REFERENCE_RULE = "unknown-reference"
 _SHARE = 500
@@ -289,8 +292,11 @@ class _ClusterCheck:
             message += f" {most} amounts in them; this one and the rest are not applied; remove some"
             problem = Problem("unread-file", message, obj.get("kind"), category="meta")
             yield locate(problem, SETTINGS)._replace(env=self._runner.name)
-        is_total, namespaces = bool(state.parts or state.cluster.complete), state.namespaces
-        concerned = (member for member in members if is_total or _namespace_of(member) in namespaces)
+        is_total = bool(state.parts or state.priorities or state.cluster.complete)
+        namespaces, kinds = state.namespaces, state.decided_kinds
+        concerned = (
+            member for member in members if is_total or _namespace_of(member) in namespaces or _kind_of(member) in kinds
+        )
         checked = self._check_files(list(_group_by_file(concerned).values()), known, progress)
         for each in checked:
             yield from each.findings

@@ -9,10 +9,11 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from jobgen.check.cel import RUN_STEPS
 from jobgen.check.checker import NO_CHECKS, Checker
 from jobgen.check.rules import all_rules
 from jobgen.engine.store import Query, keep
-from jobgen.k8s.kinds import BUILTIN_GROUPS
+from jobgen.k8s.kinds import BUILTIN_GROUPS, Release, parse_release
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, location_of, value_of
 from jobgen.model.finding import (
@@ -25,10 +26,12 @@ from jobgen.model.finding import (
     is_failed_evaluation,
     quoted_values,
 )
+from jobgen.model.mutated import Mutated
 from jobgen.model.suggest import find_closest
 from jobgen.pipeline.decoded_results import decode_result
 from jobgen.pipeline.encoded_results import decode_findings, encode_findings, encode_result
 from jobgen.pipeline.environment_checker import EnvironmentChecker, PolicySource
+from jobgen.pipeline.run_steps import limit_run, note_excesses
 from jobgen.pipeline.severities import apply_severities
 from jobgen.rendering import config
 from jobgen.rendering.build import is_spec, split_list
@@ -62,8 +65,9 @@ class LintChecks:
 
     across = ACROSS
 
-    def __init__(self, *, keeps_objects: bool = False) -> None:
-        """Start a lint. Results with objects are not kept on disk."""
+    def __init__(self, *, keeps_objects: bool = False, mutates: bool = True) -> None:
+        """Start a lint. Results with objects are not kept on disk; `mutates` is False for objects as rendered."""
+        self._mutates = mutates
         self.query = _CHECKED_WHOLE if keeps_objects else CHECKED
         self.environments: Mapping[str, EnvironmentChecker] = {}
         self.policy_files: PolicyFiles | None = None
@@ -80,13 +84,15 @@ class LintChecks:
         files = tuple(layout.read_shipped_policies(run.project.root)), tuple(layout.read_own_policies(run.project.root))
         kinds = [kind for kind in run.project.kinds if kind.plural]
         resources = tuple((*str(value_of(kind.api_version)).split("/", 1), kind.plural) for kind in kinds)
+        releases = _list_releases(run.project)
 
         @functools.cache
         def compile_all() -> PolicyFiles:
             # Imported late: a lint of stored results does not need CEL.
             from jobgen.pipeline.policies import compile_policy_files
 
-            return compile_policy_files(*files, resources)
+            found = compile_policy_files(*files, resources, releases)
+            return found if self._mutates else found._replace(policies=found.policies._replace(mutating=()))
 
         def name_valid() -> bytes | None:
             """Return the names of policies with which nothing is wrong, so that they need not be compiled."""
@@ -98,7 +104,7 @@ class LintChecks:
             part for several in files for file in several for part in (file.path, repr(file.finding), file.content)
         ]
         run.findings += _find_wrong_defects(run)
-        names = keep("policies", (*parts, repr(resources)), name_valid)
+        names = keep("policies", (*parts, repr(resources), repr(releases)), name_valid)
         self._policies = lambda: compile_all().policies
         if names is not None:
             run.policies = tuple(names.decode().split("\n"))
@@ -126,6 +132,7 @@ class LintChecks:
 
     def forget_shared(self) -> None:
         """Forget what other files define; they may have changed since the last run."""
+        RUN_STEPS.reset()
         for environment in self.environments.values():
             environment.forget_shared()
 
@@ -170,7 +177,7 @@ class LintChecks:
         """
         environment = self.environments[env]
         checkers = [environment.find_checker(job.file.path) for job, _, _ in made]
-        mutated = [checker.mutate(rendered.object) for checker, (_, _, rendered) in zip(checkers, made, strict=True)]
+        mutated = [_mutate(checker, env, *each) for checker, each in zip(checkers, made, strict=True)]
         manifests = [checker.manifest(each.object) for checker, each in zip(checkers, mutated, strict=True)]
         alone = zip(checkers, manifests, mutated, made, strict=True) if not run.is_outline else ()
         for checker, manifest, each, (job, part, rendered) in alone:
@@ -184,7 +191,8 @@ class LintChecks:
                 check = functools.partial(checker, reporting=reporting)
                 found = tracer.findings(job, env, check, rendered.companion, checker.mutate)
                 part.findings.extend(drop_repeated(job, part, found))
-            elif key:
+            is_excessive = note_excesses(env, job, part, rendered)
+            if key and not (is_excessive or each.failures or reporting.is_any):
                 environment.clean.add(key)
             if environment.take_shared_use():
                 part.dependent.append(job.document.name)
@@ -248,6 +256,7 @@ class LintChecks:
                 run.findings[:] = report_broken_definitions(run.findings)
         if run.project.findings:
             _name_broken_kinds(run.findings, run.project)
+        limit_run(run)
         _name_failed_policies(run)
         is_part = run.shard is not None and run.shard.is_part
         covers_all = run.complete and not is_part and set(run.environments) >= set(run.project.environments())
@@ -263,6 +272,12 @@ def _find_wrong_defects(run: RunState) -> tuple[Finding, ...]:
     from jobgen.check.defects import read_own
 
     return read_own(files, run.project.kinds)[1]
+
+
+def _mutate(checker: Checker, env: str, job: Job, part: FileResult, rendered: Rendered) -> Mutated:
+    mutated = checker.mutate(rendered.object)
+    note_excesses(env, job, part, rendered)
+    return mutated
 
 
 def _name_failed_policies(run: RunState) -> None:
@@ -325,3 +340,9 @@ def _suggest_own_definitions(findings: list[Finding], jobs: AllJobs) -> None:
         if path:
             advice = f"{UNCHECKED}; run `jobgen schema import {path}`"
             findings[number] = findings[number]._replace(message=message.partition(UNCHECKED)[0] + advice)
+
+
+def _list_releases(project: ProjectConfig) -> tuple[Release, ...]:
+    """The releases of Kubernetes that the environments of a repository declare."""
+    clusters = (project.environment(name, []).cluster for name in project.environments())
+    return tuple(sorted({parse_release(each.kubernetes) for each in clusters if each.kubernetes}))

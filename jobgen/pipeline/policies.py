@@ -10,6 +10,7 @@ from jobgen.check.policy import Policies, compile_policies
 from jobgen.check.policy.match import MatchResources, pluralize_kind
 from jobgen.check.policy.parse import MUTATING, POLICY, is_mutating, is_policy
 from jobgen.check.policy.unused import NamedResource, find_unevaluated, find_unmatched
+from jobgen.k8s.kinds import Release
 from jobgen.model.data import Location, Node, ValidFields, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Identity
 from jobgen.model.mutated import Mutated
@@ -56,11 +57,15 @@ def load_policies(root: Folder, *, all_packs: bool = False) -> PolicyFiles:
 
 @lru_cache(maxsize=16)
 def compile_policy_files(
-    shipped: tuple[File, ...], own: tuple[File, ...], resources: tuple[NamedResource, ...] = ()
+    shipped: tuple[File, ...],
+    own: tuple[File, ...],
+    resources: tuple[NamedResource, ...] = (),
+    releases: tuple[Release, ...] = (),
 ) -> PolicyFiles:
     """Compile the policies of files: those shipped with jobgen, and those of a repository.
 
-    With the resources of the known kinds, report policies that match none of them.
+    With the resources of the known kinds, report policies that match none of them. Functions of CEL are those of the
+    releases of the environments.
     """
     findings: list[Finding] = []
     documents = _read_files(own, findings)
@@ -75,11 +80,12 @@ def compile_policy_files(
     shipped_documents = [
         (path, data) for path, data in _read_files(shipped, findings) if is_policy(data) or _identify(data) not in known
     ]
-    policies, problems = compile_policies((data for _, data in documents), (data for _, data in shipped_documents))
+    trusted = [data for _, data in shipped_documents]
+    policies, problems = compile_policies((data for _, data in documents), trusted, releases)
     # What a file that cannot be read holds is unknown: it may be the binding, or the policy.
     unpaired = _UNPAIRED if findings else frozenset()
     if any(problem.rule not in unpaired for problem in problems):
-        _, problems = compile_policies(read_policy_documents(own), (data for _, data in shipped_documents))
+        _, problems = compile_policies(read_policy_documents(own), trusted, releases)
         findings += [locate(problem, "policies") for problem in problems if problem.rule not in unpaired]
     every = (*shipped_documents, *documents)
     named = {

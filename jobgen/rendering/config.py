@@ -37,7 +37,15 @@ from jobgen.schema import ambiguous
 from jobgen.schema.own_formats import Check, compile_schema
 from jobgen.spec.frameworks import Frameworks, add_frameworks, collect_frameworks, declared_frameworks
 from jobgen.spec.kinds import Kind, find_kind_errors, parse_kinds
-from jobgen.spec.overlay import Environment, Overlay, add_teams, compose_environment, find_choices, find_overlay_errors
+from jobgen.spec.overlay import (
+    Environment,
+    Overlay,
+    add_teams,
+    compose_environment,
+    find_choices,
+    find_leaves,
+    find_overlay_errors,
+)
 from jobgen.spec.teams import Teams, find_team_errors, parse_team
 from jobgen.yamlio.read import Source, YamlDocument, read, read_shared
 
@@ -67,6 +75,10 @@ class ProjectConfig(NamedTuple):
     """True if a mended overlay lacks something in both ways."""
     has_settings: bool = True
     """False if the settings cannot be read; of settings with errors, `settings` has the rest."""
+    judging: Mapping[str, Overlay] = MappingProxyType({})
+    """The overlays of the revision that judges this one, if another does."""
+    versions: Mapping[str, str] = MappingProxyType({})
+    """Versions of components that count in place of those that are declared."""
 
     def day(self) -> str:
         """The date that decides whether jobs have expired, never that of the clock; empty without a commit."""
@@ -96,22 +108,22 @@ class ProjectConfig(NamedTuple):
         """The environments used if the user names none; a name without an overlay is a finding of its own."""
         if "environments" in self.settings:
             return [str(name) for name in map(value_of, self.settings["environments"]) if name in self.overlays]
-        return self.leaf_environments() or sorted(self.overlays) or [""]
+        # An overlay that a change adds takes no environment out of the checks by extending it.
+        judged = [name for name in find_leaves(self.judging) if name in self.overlays]
+        return sorted({*self.leaf_environments(), *judged}) or sorted(self.overlays) or [""]
 
     def leaf_environments(self) -> list[str]:
         """The environments that no other extends."""
-        extended = {
-            value_of(parent)
-            for name, overlay in self.overlays.items()
-            for spec in overlay.specs
-            for parent in spec.get("extends", ())
-            if value_of(parent) != name
-        }
-        return [name for name in sorted(self.overlays) if name not in extended]
+        return find_leaves(self.overlays)
 
     def environment(self, name: str, problems: list[Problem]) -> Environment:
         """Compose an environment. The one without a name has no overlays."""
-        environment = compose_environment(name, self.overlays, problems, self.settings.get("cluster", {}))
+        cluster = self.settings.get("cluster", {})
+        environment = compose_environment(name, self.overlays, problems, cluster)
+        if name in self.judging:
+            environment = environment.judged_by(compose_environment(name, self.judging, [], cluster))
+        if self.versions:
+            environment = environment._replace(cluster=environment.cluster.with_versions(self.versions))
         if self.as_written:
             return environment._replace(as_written=True)
         return add_teams(environment, self.teams, problems)._replace(runtimes=self.runtimes)
@@ -153,8 +165,9 @@ def load(root: Folder, *, traced: bool = False, today: str = "", mended: str = "
     With `mended`, overlays are read without their faulty values, or with placeholders: they are checked, and never
     rendered. Errors in these values are no findings then.
     """
-    loader = _Loader(root, traced=traced, mended=mended)
+    loader, judge = _Loader(root, traced=traced, mended=mended), layout.find_judge(root)
     overlays = loader.load_overlays()
+    judging = _Loader(judge, traced=traced).load_overlays() if judge is not None else {}
     read_settings = loader.load_settings(overlays)
     settings = read_settings or {}
     runtimes = loader.load_runtimes()
@@ -163,7 +176,7 @@ def load(root: Folder, *, traced: bool = False, today: str = "", mended: str = "
     date = (today or read_date(root)) if next(list_expiring(settings), None) else ""
     project = ProjectConfig(root, loader.kinds, overlays, settings, tuple(loader.findings), runtimes, today)
     return project._replace(frameworks=loader.frameworks, teams=teams, date=date)._replace(
-        mended=mended, has_gaps=loader.has_gaps, has_settings=read_settings is not None
+        mended=mended, has_gaps=loader.has_gaps, has_settings=read_settings is not None, judging=judging
     )
 
 

@@ -33,6 +33,9 @@ class FileResult(NamedTuple):
     """The data of what is made, if a run leaves it beside what it keeps of each object."""
 
 
+UNKEPT = "not kept"
+"""In the place of a pointer: the finding, and the result that it is part of, hold for this run alone."""
+
 FileParts = tuple[FileResult, ...]
 """The results of a file: of the file by itself, then of each environment."""
 

@@ -20,7 +20,7 @@ from jobgen.model.data import Location
 from jobgen.model.finding import Finding
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner
-from jobgen.rendering.file_result import FileResult
+from jobgen.rendering.file_result import UNKEPT, FileResult
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.redact import find_file_secrets
 from jobgen.rendering.trace import Job
@@ -117,7 +117,9 @@ class ResultInputs:
                 if place.file in self._texts:
                     last[place.file] = max(place.line, place.end_line, last.get(place.file, 0))
             asked += [(_LINES, f"{line} {file}") for file, line in last.items()]
-        return [(probe, argument, self.digest(probe, argument)) for probe, argument in asked]
+        reads = [(probe, argument, self.digest(probe, argument)) for probe, argument in asked]
+        # No file has an empty digest, so no later run uses the result.
+        return [*reads, (_FILE, name, "")] if any(found.pointer == UNKEPT for found in part.findings) else reads
 
     def note_jobs(self, entry: FileEntry, jobs: Iterable[Job]) -> None:
         """Keep the outlines of the jobs of a file, which have been read."""

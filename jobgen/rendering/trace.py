@@ -153,7 +153,7 @@ class Tracer:
                 marked = self._same_layers.traced_project()
             else:
                 marked = config.load(project.root, traced=True, today=project.today, mended=project.mended)
-            same = ("root", "today", "date", "as_written")
+            same = ("root", "today", "date", "as_written", "versions")
             self._marked = marked._replace(**{name: getattr(project, name) for name in same})
         return self._marked
 

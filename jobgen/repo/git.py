@@ -81,6 +81,20 @@ def has_commit(folder: Path) -> bool:
     return _ask(folder, "rev-parse", "--verify", "--quiet", "HEAD^{commit}") is not None
 
 
+def list_changed(folder: Path) -> bool:
+    """Return True if files that Git knows have changes that are not committed."""
+    return bool(_ask(folder, "diff-index", "--name-only", "HEAD", "--") or not has_commit(folder))
+
+
+def commit_files(folder: Path, files: Sequence[str], message: str) -> None:
+    """Commit some files, with the author and the hooks of the repository; raise a GitError if that fails."""
+    for words in (("add", "--", *files), ("commit", "--quiet", "--message", message, "--", *files)):
+        done = _run(folder, *words)
+        if done is None or done.returncode:
+            reason = done.stderr.decode("utf-8", "replace").strip() if done else "Git is not installed"
+            raise GitError(f"the files are written, and not committed: {reason[:500]}")
+
+
 def find_hook(folder: Path, name: str) -> Path | None:
     """The path of a hook in the settings of this user; the hook may not exist. None outside of a repository."""
     place = _ask(folder, "rev-parse", "--git-common-dir")

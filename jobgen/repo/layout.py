@@ -282,6 +282,9 @@ def read_inputs(root: Folder) -> Iterator[File]:
         for file in map(read_file, _walk_layers(root, top)):
             folders.update(_list_state_folders(file.content) if top == "overlays" else ())
             yield file
+    judge = find_judge(root)
+    # The locks and versions of its overlays count.
+    yield from map(read_file, _walk_layers(judge, "overlays") if judge is not None else ())
     found = read_settings(root)
     if found:
         folders.update(_list_state_folders(found.content))

@@ -63,6 +63,8 @@ class Report(NamedTuple):
     """Which share of a run this is, if it is one."""
     weaker: Sequence[str] = ()
     """What the settings check less than jobgen does without them."""
+    captures: Sequence[str] = ()
+    """Of which day the captured state of each environment is."""
     prefix: str = ""
     """The path of the folder that file names are relative to, from the top of the Git repository; empty at the top."""
 

@@ -194,6 +194,7 @@ def summarize(report: Report) -> str:
     parts += [f"{sum(report.skipped.values())} skipped ({reasons})"] if reasons else []
     more = f" and {len(report.weaker) - _MAX_WEAKER} more" if len(report.weaker) > _MAX_WEAKER else ""
     parts += [f"weaker than shipped: {', '.join(report.weaker[:_MAX_WEAKER])}{more}"] if report.weaker else []
+    parts += report.captures
     return visible("; ".join(parts))
 
 

@@ -91,6 +91,12 @@ class Cluster(NamedTuple):
         """Return the declared version of an operator, or of Kubernetes itself; empty if none is declared."""
         return self.kubernetes if operator == "kubernetes" else str(self.operators.get(operator, ""))
 
+    def with_versions(self, versions: Mapping[str, str]) -> Cluster:
+        """Return the cluster with other versions of operators, and of Kubernetes itself."""
+        others = {name: version for name, version in versions.items() if name != "kubernetes"}
+        release = versions.get("kubernetes", self.kubernetes)
+        return self._replace(kubernetes=release, operators={**self.operators, **others})
+
 
 class JobAttributes(NamedTuple):
     """The attributes of a job that a selector can match."""
@@ -226,12 +232,36 @@ class Environment(NamedTuple):
             return []
         return [patch for patch in self.patches if patch.matches(job)]
 
+    def judged_by(self, base: Environment) -> Environment:
+        """Return the environment with the locks and declared versions of a revision; what it adds counts, too."""
+        locked = {lock.path for lock in self.locks}
+        own, old = self.cluster, base.cluster
+        cluster = own._replace(
+            operators={**own.operators, **old.operators},
+            kubernetes=old.kubernetes or own.kubernetes,
+            feature_gates=own.feature_gates if old.feature_gates is None else old.feature_gates,
+        )
+        locks = (*self.locks, *(lock for lock in base.locks if lock.path not in locked))
+        return self._replace(locks=locks, cluster=cluster)
+
 
 class Overlay(NamedTuple):
     """The documents of one folder under overlays/, in file order."""
 
     name: str
     specs: tuple[Any, ...]
+
+
+def find_leaves(overlays: Mapping[str, Overlay]) -> list[str]:
+    """Return the names of the overlays that no other extends."""
+    extended = {
+        value_of(parent)
+        for name, overlay in overlays.items()
+        for spec in overlay.specs
+        for parent in spec.get("extends", ())
+        if value_of(parent) != name
+    }
+    return [name for name in sorted(overlays) if name not in extended]
 
 
 def compose_environment(

@@ -163,6 +163,38 @@ def test_settings_in_the_folder_of_a_team_are_not_those_of_the_repository(reposi
     assert generate(repository, inside="jobs/nlp/jobs")[:2] == (1, "")
 
 
+MUTATION = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicy
+metadata: {name: own-queue}
+spec:
+  reinvocationPolicy: Never
+  matchConditions: [{name: own, expression: object.metadata.name == 'bert'}]
+  matchConstraints:
+    resourceRules:
+      - {apiGroups: [kubeflow.org], apiVersions: [v1], operations: [CREATE], resources: [pytorchjobs]}
+  mutations:
+    - patchType: ApplyConfiguration
+      applyConfiguration:
+        expression: 'Object{metadata: Object.metadata{labels: {"kueue.x-k8s.io/queue-name": "nlp"}}}'
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingAdmissionPolicyBinding
+metadata: {name: own-queue}
+spec: {policyName: own-queue}
+"""
+
+
+def test_mutating_policy_beside_the_jobs_allows_nothing(repository: Path) -> None:
+    replace(repository, *ATTACKS["foreign-queue"])
+    (repository / "policies/own-queue.yaml").write_text(MUTATION)
+
+    assert b"foreign-queue" not in run_jobgen(repository, "lint").stdout, "the cluster would change the queue"
+    code, out, err = generate(repository)
+    assert (code, out) == (1, "")
+    assert ": foreign-queue" in err
+
+
 def test_policy_that_cannot_be_read_allows_nothing(repository: Path) -> None:
     replace(repository, "startsWith(", "startsWith((", "policies/own-registry.yaml")
 

@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from jobgenprocess import run_jobgen
 
 from jobgen.cli.run_lint import lint_paths
 
@@ -106,6 +107,67 @@ ATTACKS = {
 }
 
 
+PROD = FILES["overlays/prod/overlay.yaml"]
+LOCKED = {
+    "overlays/base/overlay.yaml": "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {locked: [priority]}\n",
+    "overlays/prod/overlay.yaml": PROD.replace("{namespace", "{extends: [base], namespace"),
+}
+URGENT = {"jobs/nlp/bert.yaml": JOB + "  priority: urgent\n"}
+COPIED = {
+    "overlays/copy/overlay.yaml": "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {}\n",
+    "overlays/prod/overlay.yaml": LOCKED["overlays/prod/overlay.yaml"].replace("[base]", "[copy]"),
+}
+
+
+def test_a_lock_is_not_dropped_by_extending_a_copy(repository):
+    commit(repository, LOCKED)
+    commit(repository, {**COPIED, **URGENT})
+
+    found = lint(repository, since="HEAD~1")
+
+    assert "locked-field" in rules(found, "error")
+    assert "locked-field" not in rules(lint(repository, since="HEAD~1", policy_from="."), "error")
+    told = [each["message"] for each in found if each["rule"] == "weaker-governance"]
+    assert any('`locked` of overlays/prod is removed with `"priority"`' in message for message in told), told
+
+
+def test_an_environment_stays_checked_if_another_extends_it(repository):
+    commit(repository, {"jobgen.yaml": "mandatory: [untagged-image]\n"})
+    overlay = PROD.replace("{namespace: nlp-prod", "{extends: [prod], namespace: nlp-dev")
+    wrong = PROD.replace("nlp-prod", "cv-prod")
+    commit(repository, {"overlays/canary/overlay.yaml": overlay, "overlays/prod/overlay.yaml": wrong})
+
+    found = lint(repository, since="HEAD~1")
+
+    assert {each["env"] for each in found if each["rule"] == "foreign-namespace"} == {"prod"}
+    assert "foreign-namespace" not in rules(lint(repository, since="HEAD~1", policy_from="."), "error")
+    told = [each["message"] for each in found if each["rule"] == "weaker-governance"]
+    assert any("fewer environments are checked" in message for message in told), told
+
+
+def test_a_declared_version_of_an_overlay_is_the_one_of_the_base(repository):
+    old = PROD.replace("{namespace", "{cluster: {operators: {kueue: 0.19.0}}, namespace")
+    commit(repository, {"overlays/prod/overlay.yaml": old})
+    queued = JOB.replace("  resources", "  queue: nlp\n  resources")
+    commit(repository, {"overlays/prod/overlay.yaml": old.replace("0.19.0", "0.16.0"), "jobs/nlp/bert.yaml": queued})
+
+    judged, unjudged = lint(repository, since="HEAD~1"), lint(repository, since="HEAD~1", policy_from=".")
+
+    assert rules(judged, "error") - rules(unjudged, "error"), "Kueue 0.19 does not manage a PyTorchJob"
+    told = [each["message"] for each in judged if each["rule"] == "governance-change"]
+    assert any("cluster.operators.kueue" in message for message in told), told
+
+
+def test_a_team_that_moves_to_another_file_is_not_weaker(repository):
+    team = "teams:\n  nlp: {folders: [jobs/nlp], namespaces: [nlp-dev, nlp-prod], budget: {gpus: %d}}\n"
+    commit(repository, {"teams/nlp.yaml": None, "jobgen.yaml": SETTINGS + team % 4})
+    assert "weaker-governance" not in rules(lint(repository, since="HEAD~1"), "warning")
+
+    commit(repository, {"jobgen.yaml": SETTINGS + team % 8})
+    [told] = [each for each in lint(repository, since="HEAD~2") if each["rule"] == "weaker-governance"]
+    assert "`teams.nlp.budget.gpus` of jobgen.yaml changes from `4` to `8`" in told["message"]
+
+
 def git(folder: Path, *words: str, day: str = "2026-05-01") -> None:
     """Run Git at a date."""
     dates = {f"GIT_{role}_DATE": f"{day}T00:00:00Z" for role in ("AUTHOR", "COMMITTER")}
@@ -165,6 +227,30 @@ def test_a_diff_says_what_changes_about_the_rules(repository, name):
     assert "Governance" in result.texts["text"]
     assert "#### Governance" in result.texts["markdown"]
     assert len(json.loads(result.text)["governance"]) == len(result.governance)
+
+
+def test_a_commit_is_judged_by_the_last_one_in_the_hook_of_init(tmp_path):
+    """Before the first commit, nothing else can judge it."""
+    run_jobgen(tmp_path, "init", ".")
+    [entry] = [
+        each
+        for each in (tmp_path / ".pre-commit-config.yaml").read_text().split("\n")
+        if "jobgen lint" in each and "entry" in each
+    ]
+    words = entry.split()[2:]
+    git(tmp_path, "init", "-q", "-b", "main")
+    assert run_jobgen(tmp_path, *words).returncode == 0
+    commit(tmp_path, {})
+    [job] = (tmp_path / "jobs").glob("*.yaml")
+    job.write_text(job.read_text().replace("spec:\n", "spec:\n  unknown: 1\n", 1))
+    (tmp_path / "jobgen.yaml").write_text("rules: {unknown-field: off}\n")
+
+    done = run_jobgen(tmp_path, *words)
+
+    assert done.returncode == 1
+    assert b"[unknown-field]" in done.stdout
+    assert b"[weaker-governance]" in done.stdout
+    assert b"[unknown-field]" not in run_jobgen(tmp_path, "lint").stdout
 
 
 def test_what_a_pull_request_adds_counts(repository):

@@ -13,9 +13,12 @@ from growth import grows_with_the_square
 from jobgenprocess import run_jobgen_text
 from limitedrun import run_limited
 
+from jobgen.check import cel
 from jobgen.cli.result import Result
 from jobgen.cli.run_lint import lint_paths
+from jobgen.engine import workers
 from jobgen.model.limits import MAX_DEPTH, MAX_OBJECT_STEPS, MAX_PARAMS
+from jobgen.pipeline import run_steps
 
 Files = dict[str, str]
 HEAD = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\n"
@@ -203,3 +206,38 @@ def test_alternatives_of_a_long_text_take_little_memory(tmp_path: Path, word: st
 
         assert expected in result.out
         assert result.code
+
+
+def test_objects_of_a_run_have_a_budget_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is reported depends neither on the number of processes nor on the results that are kept."""
+    costly = policy([f"{DIGITS}.all(a, {DIGITS}.all(b, '%s'.format([a]) != '{number}x'))" for number in range(9)])
+    files = costly | {f"jobs/{number}.yaml": job(f"j{number}") for number in range(250)}
+    write(tmp_path, files)
+    monkeypatch.setattr(cel, "FREE_STEPS", 3000)
+    texts = []
+    for cores, limit in ((1, 100_000), (3, 100_000), (3, 100_000), (3, 10_000_000)):
+        monkeypatch.setattr(cel, "MAX_RUN_STEPS", limit)
+        monkeypatch.setattr(run_steps, "MAX_RUN_STEPS", limit)
+        monkeypatch.setattr(workers, "_count_cores", lambda cores=cores: cores)
+        result = lint_paths(tmp_path, (), (), format_="concise")
+        texts.append(result.out)
+        assert result.code == (0 if limit > 100_000 else 4)
+    assert texts[0] == texts[1] == texts[2]
+    assert texts[0].count("[too-many-steps]") == 251
+    assert "simplify the policy `costly`, which took the most [too-many-steps]" in texts[0]
+    assert texts[3] == ""
+
+
+@pytest.mark.parametrize("is_variable", [False, True])
+def test_loops_that_the_engine_evaluates_count(tmp_path: Path, is_variable: bool) -> None:
+    """Nothing in Python counts their steps: 8,000 in each, of forty comparisons."""
+    body = " && ".join(f"{name} < 100" for name in "abcd" * 10)
+    texts = [LOOPS.partition("LAST")[0] + f"[0, 1, 2, 3, 4, 5, 6, {n}].all(d, {body}))))" for n in range(40)]
+    files = policy([f"variables.v{number}" for number in range(40)] if is_variable else texts)
+    first, last = (json.loads(text) for text in files["policies/p.yaml"].split("\n---\n"))
+    first["spec"]["variables"] = [{"name": f"v{number}", "expression": text} for number, text in enumerate(texts)]
+    files["policies/p.yaml"] = f"{json.dumps(first)}\n---\n{json.dumps(last)}"
+    result = lint(tmp_path, files, seconds=30)
+
+    assert "simplify the policy `costly`, which took the most" in result.out
+    assert result.code == 1

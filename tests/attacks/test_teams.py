@@ -172,6 +172,90 @@ def test_pods_of_a_described_kind_count(tmp_path):
     assert len(find(tmp_path, "unqueued-accelerators")) == 1
 
 
+HIDDEN = {
+    "Workflow": (
+        "argoproj.io/v1alpha1",
+        {"entrypoint": "a", "templates": [{"name": "a", "container": CONTAINER}, {"name": "b", "script": CONTAINER}]},
+        8,
+        ("spec", "podMetadata"),
+    ),
+    "CronWorkflow": (
+        "argoproj.io/v1alpha1",
+        {"schedule": "* * * * *", "workflowSpec": {"templates": [{"name": "a", "container": CONTAINER}]}},
+        4,
+        None,
+    ),
+    "Notebook": ("kubeflow.org/v1", {"template": {"spec": {"containers": [CONTAINER]}}}, 4, ("metadata",)),
+    "InferenceService": (
+        "serving.kserve.io/v1beta1",
+        {"predictor": {"minReplicas": 3, "model": {"resources": CONTAINER["resources"]}}},
+        12,
+        ("metadata",),
+    ),
+    "DynamoGraphDeployment": (
+        "nvidia.com/v1alpha1",
+        {"services": {"a": {"replicas": 2, "resources": CONTAINER["resources"]}}},
+        8,
+        None,
+    ),
+    "SparkApplication": (
+        "sparkoperator.k8s.io/v1beta2",
+        {"executor": {"template": {"spec": {"containers": [CONTAINER], "initContainers": []}}}},
+        4,
+        ("spec", "executor", "template", "metadata"),
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", HIDDEN)
+def test_accelerators_of_kinds_that_are_not_described_count(tmp_path, kind):
+    version, spec, gpus, labels_at = HIDDEN[kind]
+    obj = {"apiVersion": version, "kind": kind, "metadata": {"name": "a", "namespace": "nlp"}, "spec": spec}
+    write(tmp_path, {"jobs/nlp/a.json": obj})
+
+    assert f"requests {gpus} GPUs" in find(tmp_path, "team-budget-exceeded")[0].message
+    assert len(find(tmp_path, "unqueued-accelerators")) == 1
+    if labels_at:
+        obj = json.loads(json.dumps(obj))
+        node = obj
+        for step in labels_at:
+            node = node.setdefault(step, {})
+        node["labels"] = LABEL
+        write(tmp_path, {"jobs/nlp/a.json": obj})
+        assert not find(tmp_path, "unqueued-accelerators")
+
+
+@pytest.mark.parametrize("kind", ["WorkflowTemplate", "ServingRuntime", "PodTemplate"])
+def test_templates_that_create_nothing_do_not_count(tmp_path, kind):
+    version = {"PodTemplate": "v1", "ServingRuntime": "serving.kserve.io/v1alpha1"}.get(kind, "argoproj.io/v1alpha1")
+    obj = {"apiVersion": version, "kind": kind, "metadata": {"name": "a", "namespace": "nlp"}}
+    body = {"template": {"spec": {"containers": [CONTAINER]}}}
+    write(tmp_path, {"jobs/nlp/a.json": {**obj, **(body if kind == "PodTemplate" else {"spec": body})}})
+
+    assert not find(tmp_path, "team-budget-exceeded")
+    assert not find(tmp_path, "unqueued-accelerators")
+
+
+@pytest.mark.parametrize("kind", ["Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"])
+def test_description_of_a_repository_hides_no_pods(tmp_path, kind):
+    description = f"""\
+        apiVersion: apps/v1
+        kind: {kind}
+        plural: {kind.lower()}s
+        platform: kubeflow
+        operator: {{name: kubernetes}}
+    """
+    write(
+        tmp_path,
+        {f"schemas/apps/{kind.lower()}_v1.yaml": dedent(description), "jobs/nlp/a.json": make("apps", kind)},
+    )
+
+    assert len(find(tmp_path, "unqueued-accelerators")) == 1
+    assert len(find(tmp_path, "team-budget-exceeded")) == 1
+    # A privileged DaemonSet may be an agent of its node.
+    assert kind == "DaemonSet" or find(tmp_path, "privileged-container")
+
+
 ROLE = "arn:aws:iam::123456789012:role/vision"
 ACCOUNT = {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "a", "namespace": "nlp"}}
 

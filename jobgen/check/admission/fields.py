@@ -25,6 +25,7 @@ from jobgen.check.admission.names import (
     is_path_segment,
 )
 from jobgen.k8s.devices import CatalogSource, no_catalog
+from jobgen.k8s.feature_gates import is_on
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.model.data import Node, TracedList, TracedScalar, locatable, value_of
@@ -282,6 +283,16 @@ def since(release: Release, validator: Validator) -> Validator:
 
     def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         if run.release >= release:
+            validator(key, value, owner, run)
+
+    return validate
+
+
+def gated(gate: str, validator: Validator) -> Validator:
+    """Return a validator for a field that the API server drops if a feature gate is off by default."""
+
+    def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
+        if is_on(gate, run.release):
             validator(key, value, owner, run)
 
     return validate

@@ -9,6 +9,7 @@ from jobgen.check.admission.fields import (
     all_of,
     dns_subdomain,
     each,
+    gated,
     is_set,
     iter_mappings,
     iter_strings,
@@ -204,7 +205,7 @@ _SHARED: Table = {
 validate_container_security = mapping(
     {
         **_SHARED,
-        "procMount": all_of(one_of("Default", "Unmasked"), _validate_proc_mount),
+        "procMount": gated("ProcMountType", all_of(one_of("Default", "Unmasked"), _validate_proc_mount)),
         "allowPrivilegeEscalation": _validate_escalation,
     }
 )
@@ -213,10 +214,10 @@ validate_pod_security = mapping(
         **_SHARED,
         "fsGroup": _validate_id,
         "supplementalGroups": each(_validate_id),
-        "supplementalGroupsPolicy": one_of("Merge", "Strict"),
+        "supplementalGroupsPolicy": gated("SupplementalGroupsPolicy", one_of("Merge", "Strict")),
         "fsGroupChangePolicy": one_of("OnRootMismatch", "Always"),
         # `MountOption` needs a feature gate that is off by default.
-        "seLinuxChangePolicy": one_of("Recursive"),
+        "seLinuxChangePolicy": gated("SELinuxChangePolicy", one_of("Recursive")),
         "sysctls": _validate_sysctls,
     }
 )

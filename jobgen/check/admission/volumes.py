@@ -37,6 +37,7 @@ from jobgen.check.admission.names import (
     is_driver_name,
 )
 from jobgen.check.admission.scheduling import validate_label_selector, validate_quantity
+from jobgen.k8s.feature_gates import is_on
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.lazy_re import lazy_pattern
@@ -127,6 +128,9 @@ def _validate_mount_options(mount: Fields, container: Fields, pod: Validation) -
     if value_of(propagation) == "Bidirectional" and not is_privileged:
         message = "`mountPropagation` is `Bidirectional`, which requires a privileged container"
         pod.report(_MOUNT_RULE, message, propagation)
+    if not is_on("RecursiveReadOnlyMounts", pod.release):
+        # The API server drops it.
+        return
     _validate_recursive_mode("recursiveReadOnly", recursive, mount, pod)
     if (mode := value_of(recursive)) in ("IfPossible", "Enabled"):
         if value_of(mount.get("readOnly")) is not True:

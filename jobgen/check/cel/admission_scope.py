@@ -3,71 +3,18 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
-from jobgen.check.cel import Expression, checks, engine, fields, rewrite, tree
-from jobgen.check.cel.fields import ObjectTypes
+from jobgen.check.cel import Expression, checks, engine, rewrite, tree
 from jobgen.check.cel.rewrite import TABLE
-from jobgen.check.cel.values import DYNAMIC_OPTIONAL, OFFLINE, CompileError, blank_strings, line_and_column
+from jobgen.check.cel.signatures import Type, type_named
+from jobgen.check.cel.type_checker import PATCH, Scope, check
+from jobgen.check.cel.values import OFFLINE, CompileError
 from jobgen.engine.store import keep
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 
-_NEW, _SET, _SET_PATCH, _MAYBE = "jobgen_new_", "jobgen_set_", "jobgen_set_patch_", "jobgen_maybe_"
-_TOKEN = lazy_pattern(r"(?<![\w.])(JSONPatch|Object(?:\s*\.\s*[A-Za-z_]\w*)*)\s*\{|[()\[\]{},]", re.ASCII)
-_FIELD = lazy_pattern(r"\s*+(\??)\s*+([A-Za-z_]\w*+)\s*+:", re.ASCII)
-_PATCH_FIELDS = {"op": "string", "path": "string", "from": "string", "value": "dyn"}
-
-
-def replace_literals(text: str) -> str:
-    """The text with a function call in the place of each literal."""
-    blank = blank_strings(text)
-    pieces: list[str] = []
-    opened: list[str] = []
-    last = 0
-
-    def add(until: int, piece: str, after: int) -> int:
-        pieces.extend((text[last:until], piece))
-        return after
-
-    for token in _TOKEN.finditer(blank):
-        if token.start() < last:
-            continue
-        if token[1]:
-            name = re.sub(r"\s", "", token[1])
-            opened.append(name)
-            last = add(token.start(), f"{_NEW}{name.replace('.', '_')}([", token.end())
-        elif token[0] in "([{":
-            opened.append("")
-            continue
-        elif token[0] == ",":
-            if not (opened and opened[-1]):
-                continue
-            last = add(token.start(), "),", token.end())
-        else:
-            if opened and opened.pop():
-                has_field = bool(text[last : token.start()].strip()) or not pieces[-1].endswith(("([", "),"))
-                last = add(token.start(), ")])" if has_field else "])", token.end())
-            continue
-        field = _FIELD.match(blank, last)
-        if field and opened[-1]:
-            owner = _SET_PATCH if opened[-1] == "JSONPatch" else _MAYBE if field[1] else _SET
-            last = add(field.start(), f"{owner}{field[2]}(", field.end())
-    return "".join(pieces) + text[last:]
-
-
-def list_patch_functions(text: str) -> tuple[tuple[str, str], ...]:
-    """The functions in a text without literals, with their signatures."""
-    found = [(f"{_SET_PATCH}{name}", f"({kind}) dyn") for name, kind in _PATCH_FIELDS.items()]
-    for name in sorted(set(re.findall(rf"(?:{_SET}(?!patch_)|{_MAYBE})\w+", text))):
-        found.append((name, "(dyn) dyn"))
-    for name in sorted(set(re.findall(rf"{_NEW}\w+", text))):
-        kind = name.removeprefix(_NEW).replace("_", ".")
-        found.append((name, f"(list<dyn>) {kind}"))
-    return (*found, ("jsonpatch.escapeKey", "(string) string"))
-
+_PATCH_FUNCTIONS = (("jsonpatch.escapeKey", "(string) string"),)
 
 _GROUP = "kubernetes"
 _TEXT_OF_TYPES = f"""
@@ -84,26 +31,29 @@ NamespaceCondition: status string; type string; lastTransitionTime timestamp; me
 NamespaceMetadata: name string; generateName string; namespace string; labels map<string, string>;
  annotations map<string, string>; UID string; creationTimestamp timestamp; deletionGracePeriodSeconds int;
  deletionTimestamp timestamp; generation int; resourceVersion string; finalizers list<string>
-authorization.Authorizer: requestResource {_GROUP}.authorization.ResourceCheck
 """
-_AUTHORIZER = f"{_GROUP}.authorization.Authorizer"
+_AUTHORIZER = (
+    ("authorizer", f"{_GROUP}.authorization.Authorizer"),
+    ("authorizer.requestResource", f"{_GROUP}.authorization.ResourceCheck"),
+)
 _HINTS = {
     "undeclared reference to `params`": "there is no `params` without a `paramKind`",
     "undeclared reference to `variables`": "there are no `variables` here; match conditions are evaluated before them",
 }
-_TYPED = frozenset(("request", "namespaceObject", "variables", "authorizer"))
-_VARIABLES_TYPE = f"{_GROUP}.variables"
-# Types that the notation of signatures has; the checker treats values of other types as dynamic.
-_DECLARABLE = frozenset("bool int uint double string bytes timestamp duration dyn list map optional_type".split())
+_VARIABLES_TYPE = "variables"
+_VARIABLE_TYPES = frozenset("any bool bytes double duration dyn int null string timestamp uint".split())
 
 
 class AdmissionScope:
     """The variables that an expression can read, with their types; those of the policy are added one by one."""
 
-    def __init__(self, *, has_params: bool, has_variables: bool, has_authorizer: bool = True) -> None:
+    def __init__(
+        self, *, has_params: bool, has_variables: bool, has_authorizer: bool = True, server: Release = NEWEST_RELEASE
+    ) -> None:
         self._has_params = has_params
         self._has_variables = has_variables
         self._has_authorizer = has_authorizer
+        self._server = server
         self._policy_variables: dict[str, str] = {}
         self._data_types: dict[str, str] = {}
         self._data_fields: tuple[tuple[str, str, str], ...] = ()
@@ -119,6 +69,7 @@ class AdmissionScope:
             has_params=self._has_params,
             has_variables=self._has_variables and not variables,
             has_authorizer=self._has_authorizer and not authorizer,
+            server=self._server,
         )
         scope._policy_variables = self._policy_variables
         return scope
@@ -126,9 +77,7 @@ class AdmissionScope:
     def add_variable(self, name: str, text: str) -> str:
         """Declare a variable of the policy; return why the API server refuses its expression."""
         kind, error = self._check(text, has_patches=False)
-        words = kind.replace("<", " ").replace(">", " ").replace(",", " ").split()
-        is_declarable = all(word in _DECLARABLE or word.startswith((f"{_GROUP}.", "net.")) for word in words)
-        self._policy_variables[name] = kind if words and is_declarable else "dyn"
+        self._policy_variables[name] = str(_declare_variable(type_named(kind))) if kind else "dyn"
         return error
 
     def find_error(self, text: str, *results: str) -> str:
@@ -147,18 +96,29 @@ class AdmissionScope:
     def _check(self, text: str, *, has_patches: bool) -> tuple[str, str]:
         if engine.missing():
             return "", ""
-        return _check_cached(text, self._declare(text), has_patches)
+        return _check_cached(text, self._declare(has_patches=has_patches))
 
-    def _declare(self, text: str) -> ObjectTypes:
+    def _declare(self, *, has_patches: bool) -> Scope:
         variables = [(name, self._data_types.get(name, "dyn")) for name in ("object", "oldObject")]
         variables += [("namespaceObject", f"{_GROUP}.Namespace"), ("request", f"{_GROUP}.AdmissionRequest")]
         variables += [("params", self._data_types.get("params", "dyn"))] if self._has_params else []
-        variables += [("authorizer", _AUTHORIZER)] if self._has_authorizer else []
+        variables += _AUTHORIZER if self._has_authorizer else ()
+        own = [(_VARIABLES_TYPE, *item) for item in self._policy_variables.items()]
         variables += [("variables", _VARIABLES_TYPE)] if self._has_variables else []
-        own = [(_VARIABLES_TYPE, name, kind) for name, kind in self._policy_variables.items()]
-        names = fields.find_names(text)
-        known = [entry for entry in (*list_typed_fields(), *own, *self._data_fields) if f".{entry[1]}" in names]
-        return ObjectTypes(tuple(variables), tuple(known), tuple(sorted(names)))
+        return Scope(
+            tuple(variables),
+            (*list_typed_fields(), *own, *self._data_fields),
+            functions=_PATCH_FUNCTIONS if has_patches else (),
+            has_patches=has_patches,
+            server=self._server,
+        )
+
+
+def _declare_variable(kind: Type) -> Type:
+    """The type that a variable of a policy has where it is read: other types than these are dynamic there."""
+    if kind.name in ("list", "map"):
+        return Type(kind.name, tuple(map(_declare_variable, kind.params)))
+    return kind if kind.name in _VARIABLE_TYPES else Type("dyn")
 
 
 @lru_cache(maxsize=1)
@@ -172,52 +132,33 @@ def list_typed_fields() -> tuple[tuple[str, str, str], ...]:
 
 
 @lru_cache(maxsize=4096)
-def _check_cached(text: str, types: ObjectTypes, has_patches: bool) -> tuple[str, str]:
-    parts = (text, repr(types), str(has_patches))
-    known = keep("admission-cel", parts, lambda: json.dumps(_check_text(text, types, has_patches=has_patches)).encode())
+def _check_cached(text: str, scope: Scope) -> tuple[str, str]:
+    known = keep("admission-cel", (text, repr(scope)), lambda: json.dumps(_check_text(text, scope)).encode())
     kind, error = json.loads(known or b"[]")
     return kind, error
 
 
-def _check_text(text: str, types: ObjectTypes, *, has_patches: bool) -> tuple[str, str]:
+def _check_text(text: str, scope: Scope) -> tuple[str, str]:
     fault = checks.refused(text)
     if fault is None:
-        edited = replace_literals(text) if has_patches else text
-        checked = fields.check(edited, types, list_patch_functions(edited) if has_patches else ())
-        if "?" in types.names and not has_patches:
-            checked = _check_optionals(text, types, checked)
-        if not isinstance(checked, CompileError):
-            fault = checks.fault(checked, edited)
-            if fault is None:
-                return checked.types.get(checked.root.id, "dyn"), ""
-        else:
-            fault = checked
-    if OFFLINE in fault.message or DYNAMIC_OPTIONAL.fullmatch(fault.message):
+        checked = check(text, scope)
+        fault = checked if isinstance(checked, CompileError) else checks.fault(checked, text)
+        if not isinstance(checked, CompileError) and fault is None:
+            return checked.types.get(checked.root.id, "dyn"), ""
+    assert fault is not None, "an expression without an error has a type"
+    if OFFLINE in fault.message:
         return "", ""
-    where = f" (line {fault.line}, column {fault.column})" if "\n" in text.strip() and not has_patches else ""
+    where = f" (line {fault.line}, column {fault.column})" if "\n" in text.strip() else ""
     return "", f"{_HINTS.get(fault.message, fault.message)}{where}"
 
 
-def _check_optionals(text: str, types: ObjectTypes, typed: tree.Checked | CompileError) -> tree.Checked | CompileError:
-    """Check an expression with optionals without types, too: those of dynamic data are optionals of dynamic data."""
-    serialized = engine.check(text, tuple((name, "dyn") for name, _ in types.variables))
-    if isinstance(serialized, CompileError):
-        return typed if isinstance(typed, CompileError) else serialized
-    untyped = tree.read(serialized)
-    if isinstance(typed, CompileError):
-        return untyped if "optional" in typed.message else typed
-    return typed if _TYPED.intersection(types.names) else untyped
-
-
-_VARIABLE = "device"
-# The checker has no types with fields, so each field of the device is a variable with a dot in its name.
-_FIELDS = (
-    ("driver", "string"),
-    ("attributes", "map<string, map<string, any>>"),
-    ("capacity", "map<string, map<string, kubernetes.Quantity>>"),
-    ("allowMultipleAllocations", "bool"),
+_DEVICE = "kubernetes.DRADevice"
+_DEVICE_FIELDS = (
+    (_DEVICE, "driver", "string"),
+    (_DEVICE, "attributes", "map<string, map<string, any>>"),
+    (_DEVICE, "capacity", "map<string, map<string, kubernetes.Quantity>>"),
+    (_DEVICE, "allowMultipleAllocations", "bool"),
 )
-_has_field = lazy_pattern(rf"\bhas\(\s*{_VARIABLE}\s*\.\s*({'|'.join(name for name, _ in _FIELDS)})\s*\)")
 
 
 @lru_cache(maxsize=1024)
@@ -228,83 +169,72 @@ def find_selector_fault(text: str, *, has_allow_multiple: bool = True) -> Compil
     fault = checks.refused(text)
     if fault is not None:
         return None if OFFLINE in fault.message else fault
-    bare = blank_strings(text)
-    for found in reversed(list(_has_field.finditer(bare))):
-        # A device has all its fields; the checker would take the field's type for that of `has`.
-        text = text[: found.start()] + "true".ljust(found.end() - found.start()) + text[found.end() :]
-    fields = _FIELDS if has_allow_multiple else _FIELDS[:-1]
-    typed = ((_VARIABLE, "dyn"), *((f"{_VARIABLE}.{name}", kind) for name, kind in fields))
-    serialized = engine.check(text, typed, ("bindings",))
-    if isinstance(serialized, CompileError):
-        return serialized
-    checked = tree.read(serialized)
-    fault = _find_unknown_field(checked, text, [name for name, _ in fields]) or checks.fault(checked, text)
+    fields = _DEVICE_FIELDS if has_allow_multiple else _DEVICE_FIELDS[:-1]
+    checked = check(text, Scope((("device", _DEVICE),), fields, extensions=("bindings",)))
+    if isinstance(checked, CompileError):
+        return checked
+    fault = checks.fault(checked, text)
     kind = checked.types.get(checked.root.id, "dyn")
     if fault is None and kind not in ("bool", "any"):
         return CompileError(f"must evaluate to bool but got {kind}")
     return fault
 
 
-def _find_unknown_field(checked: tree.Checked, text: str, fields: list[str]) -> CompileError | None:
-    for node in tree.walk(checked.root):
-        parts = node.args if isinstance(node, tree.Call) and node.name == "_[_]" else ()
-        operand = node.operand if isinstance(node, tree.Select) else parts[0] if parts else None
-        if not (isinstance(operand, tree.Ident) and operand.name == _VARIABLE):
-            continue
-        place = line_and_column(text, checked.places.get(node.id, 0))
-        if isinstance(node, tree.Select) and node.field not in fields:
-            return CompileError(f"`{_VARIABLE}` has no field `{node.field}`", *place)
-        if parts:
-            return CompileError(f"`{_VARIABLE}` has fields, such as `{_VARIABLE}.driver`, and no keys", *place)
-    return None
-
-
-class CompiledMutation(NamedTuple):
-    """The expression of a patch."""
-
-    expression: Expression
-    mismatch: str
-    """The first literal whose type is not that of its field, such as `Object.x{}` in `spec`; evaluating it fails."""
+TYPE_FIELD = "@type"
+"""The field of a mapping that was written as `Object.spec{…}`: the name of its type."""
+LITERAL = "literal"
+"""The type of a literal in another one that is the value of a field; the API server cannot convert it."""
 
 
 @lru_cache(maxsize=512)
-def compile_mutation(text: str, names: tuple[str, ...]) -> CompiledMutation | CompileError:
+def compile_mutation(text: str, names: tuple[str, ...]) -> Expression | CompileError:
     """Compile an expression whose value is `Object{…}`, or a list of `JSONPatch{…}`; all names have dynamic values."""
-    edited = replace_literals(text)
-    types = ObjectTypes(tuple((name, "dyn") for name in names), (), tuple(sorted(fields.find_names(edited))))
-    checked = fields.check(edited, types, list_patch_functions(edited))
+    variables = tuple((name, "dyn") for name in names)
+    checked = check(text, Scope(variables, functions=_PATCH_FUNCTIONS, has_patches=True))
     if isinstance(checked, CompileError):
         return checked
-    converter = _Converter(checked)
-    plain = rewrite.rewrite(checked._replace(root=converter.convert(checked.root)), ())
-    serialized = tree.write(plain)
+    checked = checks.find_optionals(checked)
+    root = _Converter(checked).convert(checked.root)
+    serialized = tree.write(rewrite.rewrite(checked._replace(root=root), ()))
     is_interpreted = checks.needs_interpreter(checked)
-    expression = Expression(text, None if is_interpreted else engine.program(serialized, TABLE), serialized)
-    return CompiledMutation(expression, converter.mismatch)
+    return Expression(text, None if is_interpreted else engine.program(serialized, TABLE), serialized)
+
+
+def _is_map(node: tree.Node) -> bool:
+    return isinstance(node, tree.Struct) and not node.name
 
 
 class _Converter:
-    """Rebuilds a tree with mappings in the place of the functions that were checked."""
+    """Rebuilds a tree with mappings in the place of messages."""
 
     def __init__(self, checked: tree.Checked) -> None:
         self.last = max(node.id for node in tree.walk(checked.root)) + 10_000_000
-        self.mismatch = ""
 
     def convert(self, node: tree.Node) -> tree.Node:
-        if isinstance(node, tree.Call) and node.name.startswith(_NEW) and isinstance(node.args[0], tree.Sequence):
-            return tree.Struct(node.id, "", tuple(self._to_entry(each, node.name) for each in node.args[0].items))
-        return tree.map_children(node, self.convert)
+        made = tree.map_children(node, self.convert)
+        if not isinstance(node, tree.Struct) or not isinstance(made, tree.Struct) or not node.name:
+            return made
+        values = [entry.value for entry in made.entries]
+        if node.name != PATCH:
+            values = [self._mark(before.value, value) for before, value in zip(node.entries, values, strict=True)]
+        entries = tuple(
+            entry._replace(field="", key=self._text(entry.field), value=value)
+            for entry, value in zip(made.entries, values, strict=True)
+        )
+        kind = tree.MapEntry(self._new(), "", self._text(TYPE_FIELD), self._text(made.name), optional=False)
+        return made._replace(name="", entries=(kind, *entries))
 
-    def _to_entry(self, node: tree.Node, owner: str) -> tree.MapEntry:
-        assert isinstance(node, tree.Call), "each field of a literal is a call"
-        prefix = next(each for each in (_SET_PATCH, _SET, _MAYBE) if node.name.startswith(each))
-        name, value = node.name.removeprefix(prefix), node.args[0]
-        expected = f"{owner}_{name}"
-        for each in value.items if isinstance(value, tree.Sequence) else (value,):
-            literal = each.name if isinstance(each, tree.Call) and each.name.startswith(_NEW) else expected
-            if prefix != _SET_PATCH and literal != expected and not self.mismatch:
-                found, wanted = (kind.removeprefix(_NEW).replace("_", ".") for kind in (literal, expected))
-                self.mismatch = f"`{found}` is not the type of this field; use `{wanted}`"
-        self.last += 2
-        key = tree.Const(self.last + 1, tree.written(6, name))
-        return tree.MapEntry(self.last, "", key, self.convert(value), optional=prefix == _MAYBE)
+    def _mark(self, node: tree.Node, made: tree.Node) -> tree.Node:
+        """A value of a field in which literals are marked."""
+        inner = [child for child in tree.children(node) if isinstance(child, tree.Sequence) or _is_map(child)]
+        if not inner or not (isinstance(node, tree.Sequence) or _is_map(node)):
+            return made
+        kind = tree.MapEntry(self._new(), "", self._text(TYPE_FIELD), self._text(LITERAL), optional=False)
+        return tree.Struct(self._new(), "", (kind,))
+
+    def _text(self, text: str) -> tree.Const:
+        return tree.Const(self._new(), tree.written(6, text))
+
+    def _new(self) -> int:
+        self.last += 1
+        return self.last

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 from jobgen.check.cel import engine, text_format
 from jobgen.check.cel.cost import grows_too_much
-from jobgen.check.cel.tree import Call, Checked, Const, Ident, Node, Sequence, Struct, children, walk, write
-from jobgen.check.cel.values import OFFLINE, CompileError, Failed, blank_strings, line_and_column
+from jobgen.check.cel.tree import Call, Checked, Const, Ident, Node, Select, Sequence, Struct, children, walk, write
+from jobgen.check.cel.values import AS_RESULT, OFFLINE, CompileError, Failed, blank_strings, line_and_column
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.times import parse_duration
 
 _OPTIONAL = "optional_type<"
+_INTERPRETED = frozenset(("check", "first", "last"))
 _ASKS_OPTIONALS = frozenset(("hasValue", "value", "orValue", "_==_", "_!=_"))
 # The parser repeats their operand, so a chain of them doubles the tree each time.
 _DOUBLES = lazy_pattern(r"\bopt(?:Flat)?Map\b")
@@ -23,6 +24,8 @@ _NO_KEYS = (b"\x08", b"\x3a")
 _CONVERSIONS = frozenset("bool bytes double duration int string timestamp uint".split())
 # The API server does not know the types of their fields before it evaluates them.
 _UNTYPED = frozenset(("object", "oldObject", "params"))
+# It does know those of these.
+_TYPED = ("request", "namespaceObject", "variables", "authorizer")
 
 
 def refused(text: str) -> CompileError | None:
@@ -50,35 +53,35 @@ def fault(checked: Checked, text: str, returns: str = "") -> CompileError | None
 def needs_interpreter(checked: Checked) -> bool:
     """Return True if the engine cannot run an expression: it may take too much memory, or has optionals as values.
 
-    Nor can it count what permissions cost: the API server allows two checks of them in one evaluation.
+    Nor can it count what permissions cost: the API server allows two checks of them in one evaluation. It has no
+    functions for the first and the last item.
     """
-    if any(isinstance(node, Call) and node.name == "check" for node in walk(checked.root)):
+    if any(isinstance(node, Call) and node.name in _INTERPRETED for node in walk(checked.root)):
         return True
     return grows_too_much(checked.root) or has_optional_values(checked)
 
 
 def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:
-    yield from _mixed(checked.root, checked.types)
+    names = {node.name: node.id for node in walk(checked.root) if isinstance(node, Ident)}
+    # Items of a literal seem to differ if the type of one is not declared here.
+    if not any(checked.types.get(names.get(name, -1)) == "dyn" for name in _TYPED):
+        yield from _mixed(checked.root, checked.types)
     yield from _literals(checked)
     yield from _misused(checked.root)
     if not returns:
         return
     kind = checked.types.get(checked.root.id, "dyn").replace(f"wrapper<{returns}>", returns)
     if kind.startswith(_OPTIONAL):
-        yield checked.root.id, f"an optional as result {OFFLINE}; ask it for its value"
-    if returns not in ("any", "unordered", kind):
-        names = {node.name for node in walk(checked.root) if isinstance(node, Ident)}
-        # A result that is dynamic here may have a type in the API server, as a variable has.
-        if kind != "dyn" or names <= _UNTYPED:
-            yield checked.root.id, f"must evaluate to {returns} but got {kind}"
+        yield checked.root.id, f"{AS_RESULT}; ask it for its value"
+    # A result that is dynamic here may have a type in the API server, as a variable has.
+    if returns not in ("any", "unordered", kind) and (kind != "dyn" or names.keys() <= _UNTYPED):
+        yield checked.root.id, f"must evaluate to {returns} but got {kind}"
 
 
 def _misused(root: Node) -> Iterator[tuple[int, str]]:
-    """Report what the engine accepts and Go does not: `dyn` as a value, and literal keys of a type that no map has."""
+    """Report literal keys of a type that no map has, which Go refuses."""
     for node in walk(root):
-        if isinstance(node, Ident) and node.name == "dyn":
-            yield node.id, "undeclared reference to `dyn`"
-        elif isinstance(node, Call) and node.name == "_[_]":
+        if isinstance(node, Call) and node.name == "_[_]":
             key = node.args[1]
             while isinstance(key, Call) and key.name == "dyn":
                 key = key.args[0]
@@ -91,7 +94,7 @@ def _mixed(node: Node, types: dict[int, str]) -> Iterator[tuple[int, str]]:
     if isinstance(node, Sequence):
         unwrapped = [(item, index in node.optional) for index, item in enumerate(node.items)]
         yield from _differing(unwrapped, types)
-    if isinstance(node, Struct):
+    if isinstance(node, Struct) and not node.name:
         yield from _differing([(entry.key, False) for entry in node.entries if entry.key is not None], types)
         yield from _differing([(entry.value, entry.optional) for entry in node.entries], types)
     if not (isinstance(node, Call) and node.name == "format"):
@@ -104,9 +107,6 @@ def _differing(items: list[tuple[Node, bool]], types: dict[int, str]) -> Iterato
     for item, optional in items:
         kind = types.get(item.id, "dyn")
         kind = kind.removeprefix(_OPTIONAL).removesuffix(">") if optional else kind
-        # The engine gives no item type for an empty list.
-        if item in (Sequence(item.id, ()), Struct(item.id, "", ())):
-            continue
         if expected and kind != expected:
             yield item.id, f"expected type `{expected}` but found `{kind}`"
         expected = expected or kind
@@ -136,9 +136,16 @@ def _format_faults(call: Call, checked: Checked) -> Iterator[tuple[int, str]]:
     """Report a literal format that does not fit the arguments in a literal list."""
     form, arguments = call.target, call.args[0]
     if isinstance(form, Const) and form.text is not None and isinstance(arguments, Sequence):
-        wrong = text_format.find_fault(form.text, [checked.types.get(item.id, "dyn") for item in arguments.items])
+        wrong = text_format.find_fault(form.text, [_type_to_format(item, checked.types) for item in arguments.items])
         if wrong:
             yield call.id, wrong
+
+
+def _type_to_format(node: Node, types: dict[int, str]) -> str:
+    """The type of an argument; that of a part of a literal, if it cannot be text."""
+    parts = children(node) if isinstance(node, (Sequence, Struct)) else ()
+    inner = (_type_to_format(part, types) for part in parts)
+    return next((kind for kind in inner if not text_format.can_be_text(kind)), types.get(node.id, "dyn"))
 
 
 def _find_failure(call: Call, literal: Const, checked: Checked) -> str:
@@ -148,6 +155,22 @@ def _find_failure(call: Call, literal: Const, checked: Checked) -> str:
         return f"cannot convert string to {call.name}"
     result = engine.run(engine.program(write(checked._replace(root=call)), {}), engine.asked_of({}))
     return result.message if isinstance(result, Failed) else ""
+
+
+def find_optionals(checked: Checked) -> Checked:
+    """The expression with the type of optionals for what is dynamic to the API server but an optional at run time."""
+    types = dict(checked.types)
+
+    def visit(node: Node) -> bool:
+        found = [visit(child) for child in children(node)]
+        name = node.name if isinstance(node, Call) else ""
+        passes = name in ("_[_]", "_?_:_", "dyn") or (isinstance(node, Select) and not node.test)
+        if types.get(node.id) in ("dyn", "any") and (name == "_[?_]" or (passes and any(found))):
+            types[node.id] = f"{_OPTIONAL}dyn>"
+        return types.get(node.id, "").startswith(_OPTIONAL)
+
+    visit(checked.root)
+    return checked._replace(types=types)
 
 
 def has_optional_values(checked: Checked) -> bool:

@@ -7,11 +7,12 @@ of a node together: a loop over the items of each of many lists costs as much as
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from jobgen.check.cel.engine import PREFIX
-from jobgen.check.cel.tree import Call, Const, Fold, Ident, Node, Select, Sequence, Struct, children
+from jobgen.check.cel.tree import Call, Const, Fold, Ident, Node, Select, Sequence, Struct, children, walk
 from jobgen.model.limits import MAX_CEL_COST
 
 _CONVERTING = frozenset(f"{PREFIX}{name}" for name in ("isSorted", "sum", "min", "max", "indexOf", "lastIndexOf"))
@@ -73,6 +74,7 @@ _CHARACTERS_PER_NUMBER = 20
 _COPIED_ITEMS = 10
 # Functions of ours that return their last argument, or its keys.
 _TRANSPARENT = frozenset((f"{PREFIX}@inOrder", f"{PREFIX}@withType"))
+_PARTS = frozenset(("_[_]", "_[?_]", "_?._", "orValue", "dyn"))
 _GROWING = frozenset(("_+_", "format", "join", "replace"))
 
 
@@ -117,6 +119,49 @@ def is_too_expensive(root: Node, data: Mapping[str, Any], sizes: Mapping[int, in
     except TooExpensiveError:
         return True
     return False
+
+
+# The size of the data of an estimate that knows none: a loop over it has about one step.
+_UNKNOWN_SIZE = 1
+
+
+def estimate_unknown(root: Node, names: Iterable[str]) -> float:
+    """What evaluating an expression costs on any data: that of its loops over constants."""
+    estimate = _Estimate({})
+    with suppress(TooExpensiveError):
+        estimate.evaluate(root, {name: _Value(None, _UNKNOWN_SIZE, 1) for name in names}, 1)
+    return min(estimate.cost, MAX_CEL_COST)
+
+
+def count_crossed_nodes(root: Node, variables: frozenset[str] = frozenset(), *, is_inner: bool = False) -> int:
+    """Count the nodes in loops inside of loops, if these are not over parts of the items of the outer ones.
+
+    All items of such parts together are no more than the data has; other loops multiply.
+    """
+    if isinstance(root, Fold) and not _has_one_step(root):
+        if is_inner and not _is_part(root.range, variables):
+            return sum(1 for _ in walk(root))
+        variables, is_inner = variables | {root.variable, root.second_variable}, True
+    return sum(count_crossed_nodes(child, variables, is_inner=is_inner) for child in children(root))
+
+
+def _is_part(node: Node, variables: frozenset[str]) -> bool:
+    """Return True if a value is a part of the item of a loop, or is looked up by it."""
+    match node:
+        case Ident():
+            return node.name in variables
+        case Select():
+            return _is_part(node.operand, variables)
+        case Call() if node.name == "_+_":
+            return all(_is_part(child, variables) for child in children(node))
+        case Call() if node.name in _PARTS or node.name in _TRANSPARENT:
+            return any(_is_part(child, variables) for child in children(node))
+        case Sequence():
+            return len(node.items) <= 2 and any(_is_part(child, variables) for child in node.items)
+        case Fold():
+            return _is_part(node.range, variables)
+        case _:
+            return False
 
 
 class _Estimate:

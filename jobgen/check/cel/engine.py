@@ -1,13 +1,13 @@
-"""The CEL engine: check texts, build programs from trees, run programs. Only this module imports the library."""
+"""The CEL engine: parse texts, build programs from trees, run programs. Only this module imports the library."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from jobgen.check.cel.signatures import TYPE_CONSTANTS, WIDENED, declarations, type_named
 from jobgen.check.cel.values import THAN_ALLOWED, CompileError, Failed, drop_repeated_parentheses
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -22,6 +22,7 @@ PREFIX = "jobgen_"
 _FAULT = lazy_pattern(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
 _CODE = lazy_pattern(r"^(?:[A-Z_]+: )+|\s*\[[A-Z_]+\]$|\s*\(in container ''\)")
 _QUOTED = lazy_pattern(r"'((?:_?[^\s']+_?)|\([^']*\))'")
+_HAS = "has() argument must be a field selection"
 TOO_MANY_STEPS = "its loops take more steps"
 TOO_DEEP = "the expression is nested more deeply than can be evaluated offline"
 _WORDS = (
@@ -47,26 +48,18 @@ class _Work:
     """The steps of all evaluations of this process that are counted: those in Python, which take the most time."""
 
     steps = 0
+    last = sys.maxsize
+    """The number of steps after which an evaluation ends."""
 
 
 WORK = _Work()
 _CALL_STEPS, _RUN_STEPS = 8, 16
 
 
-def check(
-    text: str,
-    variables: tuple[tuple[str, str], ...],
-    extensions: tuple[str, ...] = (),
-    functions: str = "[]",
-    named: frozenset[str] | None = None,
-) -> bytes | CompileError:
-    """The serialized tree of a text that the type checker accepts.
-
-    Variables have types in the notation of signatures; more functions are JSON. If the names that can occur in the text
-    are given, only their functions are declared, which takes less time.
-    """
+def parse(text: str, extensions: tuple[str, ...]) -> bytes | CompileError:
+    """The serialized tree of a text, with the macros of some extensions expanded; its types are not checked."""
     try:
-        return bytes(_checker(variables, extensions, functions, named).compile(text).serialize())
+        return bytes(_parser(extensions).compile(text, disable_check=True).serialize())
     except TypeError:
         # Half of a surrogate pair.
         return CompileError("the expression is not text in UTF-8")
@@ -75,7 +68,7 @@ def check(
     if fault.message == TOO_DEEP:
         shorter = drop_repeated_parentheses(text)
         if shorter != text:
-            return check(shorter, variables, extensions, functions, named)
+            return parse(shorter, extensions)
     return fault
 
 
@@ -129,26 +122,11 @@ def _error_type() -> Native:
     return cel.Type.ERROR
 
 
-@lru_cache(maxsize=96)
-def _checker(
-    variables: tuple[tuple[str, str], ...], extensions: tuple[str, ...], functions: str, named: frozenset[str] | None
-) -> Native:
-    """The environment for type checks: exactly the functions of the API server, without implementations."""
+@lru_cache(maxsize=16)
+def _parser(extensions: tuple[str, ...]) -> Native:
     from cel_expr_python import cel
 
-    # Names of types are values, too, as in `type(x) == net.IP`.
-    typed = [*variables, *((name, f"type<{name}>") for name in TYPE_CONSTANTS)]
-    more = {
-        "stdlib": {"exclude_functions": [{"name": name} for name in WIDENED if _may_occur(name, named)]},
-        "functions": [*(each for each in declarations() if _may_occur(each["name"], named)), *json.loads(functions)],
-        "variables": [{"name": name, **type_named(text)} for name, text in typed],
-    }
-    return cel.NewEnv(config=_config((*_LOOPS, *extensions), more))
-
-
-def _may_occur(name: str, named: frozenset[str] | None) -> bool:
-    """Return True if a function can occur in a text with these names; an operator is named by its first character."""
-    return named is None or (name[1] if name.startswith("_") else name.rpartition(".")[2]) in named
+    return cel.NewEnv(config=_config(extensions, {}))
 
 
 @lru_cache(maxsize=4)
@@ -177,6 +155,8 @@ def _plain() -> Native:
 def _spread(function: Callable[..., Any]) -> Callable[[list[Any]], Any]:
     def call(arguments: list[Any]) -> Any:
         WORK.steps += _CALL_STEPS
+        if WORK.steps > WORK.last:
+            raise TypeError(THAN_ALLOWED)
         return function(*arguments)
 
     return call
@@ -197,7 +177,8 @@ def _fault(message: str) -> CompileError:
     if match is None:
         return CompileError(_CODE.sub("", message.partition("\n")[0]))
     line, column, words = match.groups()
-    return CompileError(_QUOTED.sub(r"`\1`", _CODE.sub("", words)), max(int(line), 1), max(int(column), 1))
+    words = _QUOTED.sub(r"`\1`", _CODE.sub("", words).replace(_HAS, "invalid argument to has() macro"))
+    return CompileError(words, max(int(line), 1), max(int(column), 1))
 
 
 def _words(message: str) -> str:

@@ -41,8 +41,8 @@ def _name(
     error = _describe(words, pattern, examples)
 
     def faults(text: str) -> list[str]:
-        # A prefix may end in a dash, because something follows it.
-        checked = f"{text[:-1]}a" if prefix and len(text) > 1 and text.endswith("-") else text
+        # A prefix may end in a dash, because something follows it; Go replaces the character before it, too.
+        checked = f"{text[:-2]}a" if prefix and len(text) > 1 and text.endswith("-") else text
         found = [f"must be no more than {longest} bytes"] if len(checked.encode()) > longest else []
         return found if compiled.fullmatch(checked) else [*found, error]
 

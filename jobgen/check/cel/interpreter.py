@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 from jobgen.check.cel import engine
 from jobgen.check.cel.engine import PREFIX
+from jobgen.check.cel.lists import same
 from jobgen.check.cel.rewrite import TABLE
 from jobgen.check.cel.tree import Call, Checked, Const, Fold, Ident, Node, Select, Sequence, Struct, fields, write
 from jobgen.check.cel.values import NO_OVERLOAD, THAN_ALLOWED, Failed, tag_of
@@ -115,6 +116,7 @@ class _CostExceededError(Exception):
 
 def interpret(root: Node, bindings: Mapping[str, Any], limit: int) -> Any:
     """The value of an expression, or why it has none; it fails if it costs more than the limit."""
+    limit = min(limit, max(engine.WORK.last - engine.WORK.steps, 0))
     evaluation = _Evaluation(limit)
     try:
         value = evaluation.evaluate(root, bindings)
@@ -172,10 +174,11 @@ class _Evaluation:
         if isinstance(value, Optional):
             found = _look_up(value, node.field)
             return bool(found.values) if node.test else found
+        if node.test and not isinstance(value, list):
+            # A null or a text has no fields.
+            return isinstance(value, dict) and node.field in value
         if not isinstance(value, dict):
             raise _EvaluationError(f"{NO_OVERLOAD}: a field of what is not a mapping")
-        if node.test:
-            return node.field in value
         if node.field not in value:
             raise _EvaluationError(f"no such key: `{node.field}`")
         return value[node.field]
@@ -311,10 +314,26 @@ def _look_up(value: Any, key: Any) -> Optional:
     if isinstance(value, Optional):
         return _look_up(value.values[0], key) if value.values else value
     if isinstance(value, dict):
-        return Optional((value[key],)) if key in value else Optional()
-    if isinstance(value, list) and type(key) is int:
+        return Optional(tuple(_find_entry(value, key)))
+    if not isinstance(value, list):
+        return Optional()
+    if type(key) is int:
         return Optional((value[key],)) if 0 <= key < len(value) else Optional()
     raise _EvaluationError(f"{NO_OVERLOAD}: `_[?_]`")
+
+
+def _find_entry(value: dict[Any, Any], key: Any) -> list[Any]:
+    """The value of a key; a boolean is not the key 1, and nothing but scalars is a key."""
+    is_key = isinstance(key, (str, int, float, bytes))
+    return [value[key]] if is_key and key in value and any(same(key, each) for each in value) else []
+
+
+def _contains(item: Any, holder: Any) -> bool:
+    if isinstance(holder, dict):
+        return bool(_find_entry(holder, item))
+    if isinstance(holder, list):
+        return any(same(item, each) for each in holder)
+    raise _EvaluationError(f"{NO_OVERLOAD}: `@in`")
 
 
 def _get_value(value: Optional) -> Any:
@@ -385,11 +404,20 @@ def _measure(value: Any) -> int:
     raise _EvaluationError(f"{NO_OVERLOAD}: `size`")
 
 
+def _to_list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise _EvaluationError(NO_OVERLOAD)
+    return value
+
+
 def _unwrap(items: Any) -> list[Any]:
     return [value for item in items for value in item.values]
 
 
 _DIRECT: Mapping[str, Callable[..., Any]] = {
+    "@in": _contains,
+    "first": lambda items: Optional(tuple(_to_list(items)[:1])),
+    "last": lambda items: Optional(tuple(_to_list(items)[-1:])),
     "_?._": _look_up,
     "_[?_]": _look_up,
     "type": lambda value: TypeName(_name_type(value)),
@@ -456,7 +484,7 @@ def _compile_call(name: str, is_method: bool, conversions: tuple[str, ...]) -> e
         node: Node = Ident(2 * index + 10, f"a{index}")
         nodes.append(Call(2 * index + 11, None, conversion, (node,)) if conversion else node)
     call = Call(1, nodes[0], name, tuple(nodes[1:])) if is_method else Call(1, None, name, tuple(nodes))
-    return engine.program(write(Checked(call, {}, {}, b"")), TABLE)
+    return engine.program(write(Checked(call, {}, {})), TABLE)
 
 
 @lru_cache(maxsize=4096)
@@ -466,5 +494,5 @@ def _read_constant(raw: bytes) -> Any:
         return value.decode()
     if kind == _BYTES and isinstance(value, bytes):
         return value
-    program = engine.program(write(Checked(Const(1, raw), {}, {}, b"")), TABLE)
+    program = engine.program(write(Checked(Const(1, raw), {}, {})), TABLE)
     return engine.run(program, engine.asked_of({}))

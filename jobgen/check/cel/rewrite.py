@@ -19,6 +19,8 @@ TABLE: dict[str, Callable[..., Any]] = {
 
 
 _QUANTITY = "kubernetes.Quantity"
+# Values of these types are bytes at run time.
+_TAGGED = ("net.", "kubernetes.")
 _FIRST = b"\x18\x00"
 # Their results are optional, which Python cannot return: ours return lists, of which the first item is taken.
 _OPTIONAL = frozenset(("validate", "format.named"))
@@ -49,7 +51,7 @@ class _Rewriter:
             if node.name in self.absent:
                 return Call(self._new(), None, "optional.none", ())
             return self._text(node.name) if node.name in TYPE_CONSTANTS else node
-        if isinstance(node, Call) and node.name == "type" and self.types.get(node.args[0].id) in TYPE_CONSTANTS:
+        if isinstance(node, Call) and node.name == "type" and self.types.get(node.args[0].id, "").startswith(_TAGGED):
             # These values are bytes at run time, so their types are compared by name.
             return self._text(self.types[node.args[0].id])
         rewritten = map_children(node, self.node)

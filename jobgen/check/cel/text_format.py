@@ -26,7 +26,10 @@ _NEEDS = {
     "x": ("an integer, a string or bytes", ("int", "uint", "string", "bytes")),
     "X": ("an integer, a string or bytes", ("int", "uint", "string", "bytes")),
     "o": ("an integer", ("int", "uint")),
-    "s": ("a value that can be text", ()),
+    "s": (
+        "a value that can be text",
+        tuple("bool bytes double duration int list map null string timestamp type uint".split()),
+    ),
 }
 
 
@@ -60,9 +63,14 @@ def find_fault(form: str, types: list[str]) -> str:
         return f"too many arguments supplied to format: expected {len(letters)}, got {len(types)}"
     for letter, kind in zip(letters, types, strict=True):
         noun, allowed = _NEEDS[letter]
-        if allowed and kind not in (*allowed, "dyn"):
+        if kind.partition("<")[0] not in (*allowed, "dyn", "any"):
             return f"`%{letter}` requires {noun}, got {kind}"
     return ""
+
+
+def can_be_text(kind: str) -> bool:
+    """Return True if values of a type can be written as text."""
+    return kind.partition("<")[0] in (*_NEEDS["s"][1], "dyn", "any")
 
 
 def _format(form: object, arguments: object) -> str:

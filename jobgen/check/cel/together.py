@@ -6,7 +6,7 @@ are one, also of several policies.
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
@@ -69,7 +69,7 @@ MAX_VARIABLES = 12
 """How many variables a program has at most: each is a level of its tree, and the engine reads a hundred levels."""
 _MAX_EXPRESSIONS = 24
 _REWRITTEN = 1_000_000
-_STRUCTURE = lazy_pattern(r"(?:LIST<|MAP<STRING, )*DYN>*")
+_STRUCTURE = lazy_pattern(r"(?:list<|map<string, )*dyn>*")
 
 
 class Program(NamedTuple):
@@ -78,19 +78,21 @@ class Program(NamedTuple):
     expressions: tuple[Shared, ...]
     native: engine.Native
     cheap: int
+    parts: tuple[Expression, ...]
+    """The expressions and their variables."""
 
     def evaluate(self, bound: Bound) -> Any:
         """The value of the program; a failure says nothing about it."""
         if bound.measure() >= self.cheap:
             return Failed(engine.TOO_MANY_STEPS)
-        return engine.run(self.native, bound.native)
+        return bound.spend(self.parts, lambda: engine.run(self.native, bound.native))
 
 
 def evaluate_all(expressions: tuple[Shared, ...], bound: Bound) -> dict[Shared, bool]:
     """Which of some expressions are true and which are false; one that fails, or may take long, is left out."""
     found: dict[Shared, bool] = {}
     for program in _load_all(expressions):
-        results = bound.spend([each.text for each in program.expressions], partial(program.evaluate, bound))
+        results = program.evaluate(bound)
         if not isinstance(results, Failed):
             for expression, (may_be_true, may_be_false) in zip(program.expressions, results, strict=True):
                 if may_be_true is not may_be_false:
@@ -136,8 +138,10 @@ def _load(expressions: tuple[Shared, ...], *, is_verdict: bool) -> Program | Non
     if not serialized:
         return None
     kept = tuple(expressions[int(place)] for place in places.split(b","))
+    compiled = (compile_cel(each.text, NAMES, returns=each.returns) for each in (*kept, *list_variables(kept)))
+    parts = tuple(each for each in compiled if isinstance(each, Expression))
     try:
-        return Program(kept, engine.program(serialized, TABLE), int(cheap))
+        return Program(kept, engine.program(serialized, TABLE), int(cheap), parts)
     except RuntimeError:
         # The engine reads trees of a hundred levels at most.
         return None

@@ -1,4 +1,4 @@
-"""Checked CEL expressions as trees: read from and written to the bytes in which the engine serializes them.
+"""CEL expressions as trees: read from and written to the bytes in which the engine serializes them.
 
 The bytes are the protocol buffers of `cel/expr/syntax.proto` and `cel/expr/checked.proto`; only what they need is read.
 """
@@ -99,9 +99,6 @@ def written(number: int, value: int | str | bytes) -> bytes:
     return varint(number << 3 | _BYTES) + varint(len(raw)) + raw
 
 
-_PRIMITIVES = ("", "bool", "int", "uint", "double", "string", "bytes")
-
-
 class Const(NamedTuple):
     """A literal: the number of its kind in the format, and its bytes as written there."""
 
@@ -184,45 +181,28 @@ Node: TypeAlias = Const | Ident | Select | Call | Sequence | Struct | Fold
 
 
 class Checked(NamedTuple):
-    """A checked expression: its tree, the types and positions of its nodes, and the rest unchanged."""
+    """A checked expression: its tree, and the types and positions of its nodes."""
 
     root: Node
     types: dict[int, str]
     places: dict[int, int]
-    rest: bytes
 
 
-def read(serialized: bytes) -> Checked:
-    """Read the tree that the engine serialized."""
-    body = next(bytes(value) for number, value in fields(serialized) if number == 2 and isinstance(value, bytes))
-    root: Node | None = None
-    types: dict[int, str] = {}
-    places: dict[int, int] = {}
-    rest = b""
-    for number, value in fields(body):
-        assert isinstance(value, bytes)
-        if number == 4:
-            root = _node(value)
-            continue
-        rest += written(number, value)
-        if number == 3:
-            entry = message(value)
-            types[number_of(entry, 1)] = type_name(one(entry, 2))
-        elif number == 5:
-            pairs = (message(pair) for pair in message(value).get(4, ()) if isinstance(pair, bytes))
-            places = {number_of(pair, 1): number_of(pair, 2) for pair in pairs}
-    assert root is not None, "the engine serializes whole expressions"
-    return Checked(root, types, places, rest)
+def read_parsed(serialized: bytes) -> tuple[Node, dict[int, int]]:
+    """Read the tree that the engine parsed, and the positions of its nodes."""
+    body = message(one(message(serialized), 2))
+    pairs = (message(pair) for pair in message(one(body, 3)).get(4, ()) if isinstance(pair, bytes))
+    return _node(one(body, 2)), {number_of(pair, 1): number_of(pair, 2) for pair in pairs}
 
 
 def write(checked: Checked) -> bytes:
     """Serialize the tree for the engine."""
-    return wrap(serialize(checked.root), checked.rest)
+    return wrap(serialize(checked.root))
 
 
-def wrap(expression: bytes, rest: bytes = b"") -> bytes:
+def wrap(expression: bytes) -> bytes:
     """Make a serialized node the root of a tree for the engine."""
-    return written(1, b"type.googleapis.com/cel.expr.CheckedExpr") + written(2, rest + written(4, expression))
+    return written(1, b"type.googleapis.com/cel.expr.CheckedExpr") + written(2, written(4, expression))
 
 
 def read_root(serialized: bytes) -> Node:
@@ -285,29 +265,6 @@ def walk(node: Node) -> Iterator[Node]:
     yield node
     for child in children(node):
         yield from walk(child)
-
-
-def type_name(raw: bytes) -> str:
-    """A type as text: `list<string>`."""
-    number, value = next(fields(raw), (1, b""))
-    if number == 3 and isinstance(value, int):
-        return _PRIMITIVES[value]
-    if number == 4 and isinstance(value, int):
-        return f"wrapper<{_PRIMITIVES[value]}>"
-    if number == 5 and isinstance(value, int):
-        return ("", "any", "timestamp", "duration")[value]
-    if not isinstance(value, bytes):
-        return "null"
-    if number in (6, 7):
-        inner = [type_name(part) for parts in message(value).values() for part in parts if isinstance(part, bytes)]
-        return f"{'list' if number == 6 else 'map'}<{', '.join(inner)}>"
-    if number == 14:
-        parts = message(value)
-        inner = [type_name(part) for part in parts.get(2, ()) if isinstance(part, bytes)]
-        return text_of(parts, 1) + (f"<{', '.join(inner)}>" if inner else "")
-    if number in (9, 10):
-        return value.decode()
-    return {11: "type", 12: "error"}.get(number, "dyn")
 
 
 def _node(raw: bytes) -> Node:

@@ -6,15 +6,17 @@ import re
 from typing import NamedTuple
 
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import MAX_OBJECT_STEPS
+from jobgen.model.limits import MAX_OBJECT_STEPS, MAX_RUN_STEPS
 
 NO_OVERLOAD = "no such overload"
 OFFLINE = "cannot be evaluated offline"
-DYNAMIC_OPTIONAL = lazy_pattern(r"expected type `optional_type\(.*\)` but found `dyn`")
-"""An error of the engine where the API server accepts dynamic data as an optional."""
+AS_RESULT = f"an optional as result {OFFLINE}"
 THAN_ALLOWED = "than the API server allows"
 """Part of the messages of all failures that only show that an evaluation takes too long or too much memory."""
 USED_UP = f"the expressions for this object took more than {MAX_OBJECT_STEPS} steps together before"
+RUN_USED_UP = f"the expressions for all objects took more than {MAX_RUN_STEPS} steps together"
+LIMITS = frozenset((USED_UP, RUN_USED_UP))
+"""Why an expression is not evaluated, whatever the policy says of failures."""
 # No text in UTF-8 begins with it, and it is not the zero byte, at which the library stops reading.
 _MARK = b"\xff"
 _MAX_PARENTHESES = 200

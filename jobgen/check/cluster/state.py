@@ -87,11 +87,15 @@ def _get_key(obj: Mapping[str, Node]) -> Name | int:
 
 
 _DECIDING_KINDS = frozenset(
-    """ClusterTrainingRuntime DeviceClass LimitRange Namespace PriorityClass ResourceClaimTemplate ResourceQuota
+    """ClusterTrainingRuntime DeviceClass LimitRange Namespace PriorityClass Queue ResourceClaimTemplate ResourceQuota
     StorageClass TrainingRuntime""".split()
 )
 
-_RUNTIME_KINDS = ("ClusterTrainingRuntime", "TrainingRuntime")
+RUNTIME_KINDS = ("ClusterTrainingRuntime", "TrainingRuntime")
+GANG_KINDS = frozenset(
+    "CronJob JAXJob Job MPIJob PaddleJob PodGroup PyTorchJob RayCluster RayJob TFJob XGBoostJob".split()
+)
+"""Kinds whose pods a queue of Volcano can admit together."""
 _KEYED_KINDS = frozenset(("ConfigMap", "Secret"))
 """Kinds whose keys other objects refer to."""
 
@@ -118,11 +122,16 @@ class ClusterState(NamedTuple):
     """All known objects; the keys of ConfigMaps and Secrets if they are known."""
     secret_namespaces: frozenset[str] = frozenset()
     """The namespaces that have Secrets whose keys are known."""
+    injecting: Mapping[str, tuple[str, Node]] = MappingProxyType({})
+    """The namespaces whose service mesh adds a proxy to all pods: its name, and the node that says so."""
+    priorities: Mapping[str, Mapping[str, Node]] = MappingProxyType({})
+    """The known PriorityClasses."""
     default_priority: str = ""
     default_storage: str = ""
     claim_templates: Mapping[tuple[str, str], Mapping[str, Node]] = MappingProxyType({})
     device_resources: Mapping[str, str] = MappingProxyType({})
     runtimes: Mapping[Name, Mapping[str, Node]] = MappingProxyType({})
+    volcano_queues: Mapping[str, Mapping[str, Node]] = MappingProxyType({})
     names: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType({})
     """The names of all known objects, by kind and namespace, if references are followed."""
     places: Mapping[tuple[str, str], str] = MappingProxyType({})
@@ -139,7 +148,12 @@ class ClusterState(NamedTuple):
     @property
     def namespaces(self) -> frozenset[str]:
         """The namespaces that restrict their objects."""
-        return frozenset((*self.levels, *self.limit_ranges, *self.quotas)) | self.secret_namespaces
+        return frozenset((*self.levels, *self.limit_ranges, *self.quotas, *self.injecting)) | self.secret_namespaces
+
+    @property
+    def decided_kinds(self) -> frozenset[str]:
+        """The kinds of objects that runtimes and queues decide about, in all namespaces."""
+        return frozenset(("TrainJob",) if self.runtimes else ()) | (GANG_KINDS if self.volcano_queues else frozenset())
 
     def has_object(self, name: Name) -> bool:
         """Return True if an object is known, or a claim that a StatefulSet creates."""
@@ -175,6 +189,7 @@ def build_state(
         found.setdefault(name_object(obj)[0], []).append(obj)
     keys.update(defined)
     levels: dict[str, tuple[tuple[Level, Node], ...]] = {}
+    injecting = {name_object(obj)[2]: mesh for obj in found.get("Namespace", ()) if (mesh := _find_mesh(obj))}
     for obj in found.get("Namespace", ()):
         labels = as_mapping(get_path(obj, "metadata", "labels"))
         listed = tuple((level, labels[level.label]) for level in list_levels(labels))
@@ -193,19 +208,40 @@ def build_state(
         _group_by_namespace(found.get("ResourceQuota", ()), MAX_QUOTA_AMOUNTS, left_out),
         keys,
         secret_namespaces=frozenset(place for (kind, place, _), some in keys.items() if kind == "Secret" and some),
+        injecting=injecting,
+        priorities={name_object(obj)[2]: obj for obj in found.get("PriorityClass", ())},
         default_priority=next((name_object(obj)[2] for obj in priorities), ""),
         default_storage=next((name_object(obj)[2] for obj in storages), ""),
         claim_templates={name_object(obj)[1:]: obj for obj in found.get("ResourceClaimTemplate", ())},
         device_resources={
             name_object(obj)[2]: as_text(get_path(obj, "spec", "extendedResourceName")) for obj in devices
         },
-        runtimes={name_object(obj): obj for kind in _RUNTIME_KINDS for obj in found.get(kind, ())},
+        runtimes={name_object(obj): obj for kind in RUNTIME_KINDS for obj in found.get(kind, ())},
+        volcano_queues={name_object(obj)[2]: obj for obj in found.get("Queue", ())},
         names=_index_names(keys) if cluster.complete else {},
         places={(kind, name): place for kind, place, name in sorted(keys, reverse=True) if place and cluster.complete},
         claims={key: count for obj in known for key, count in _count_claims(obj)},
         left_out=tuple(left_out),
         objects=found,
     )
+
+
+_MESHES = {
+    ("labels", "istio-injection"): ("Istio", "enabled"),
+    ("labels", "istio.io/rev"): ("Istio", ""),
+    ("annotations", "linkerd.io/inject"): ("Linkerd", "enabled"),
+}
+"""Labels and annotations of namespaces with which a service mesh adds a proxy to pods, and their values, if fixed."""
+
+
+def _find_mesh(namespace: Mapping[str, Node]) -> tuple[str, Node] | None:
+    """Return the service mesh that adds a proxy to the pods of a namespace, and the node that says so."""
+    for path, (mesh, wanted) in _MESHES.items():
+        node = get_path(namespace, "metadata", *path)
+        if as_text(node) and as_text(node) == (wanted or as_text(node)):
+            is_off = as_text(get_path(namespace, "metadata", "labels", "istio-injection")) == "disabled"
+            return None if is_off and mesh == "Istio" else (mesh, node)
+    return None
 
 
 def _group_by_namespace(

@@ -29,6 +29,7 @@ _MODULES = {
     },
     "scheduling.volcano.sh": {"volcano": "PodGroup Queue"},
     "topology.volcano.sh": {"volcano": "HyperNode"},
+    "trainer.kubeflow.org": {"trainer": "ClusterTrainingRuntime TrainingRuntime"},
     "workload.codeflare.dev": {"app_wrapper": "AppWrapper"},
 }
 

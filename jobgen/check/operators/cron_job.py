@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from jobgen.check.admission.metadata import validate_object_metadata
-from jobgen.check.operators.checks import CHILD_REJECTED, Check, Checks, Violations, full_name, name_node
+from jobgen.check.operators.checks import CHILD_REJECTED, NEVER_STARTS, Check, Checks, Violations, full_name, name_node
 from jobgen.check.rules import Violation
 from jobgen.check.validation import validate_object
 from jobgen.k8s.kinds import parse_release
-from jobgen.k8s.nodes import as_mapping
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, with_value
 from jobgen.model.finding import quoted_values
@@ -33,4 +33,20 @@ def _check_jobs(manifest: Manifest) -> Violations:
         yield Violation(problem.node, message, evidence=problem.evidence or quoted_values(problem.message))
 
 
-CHECKS: Checks = {"CronJob": (Check(CHILD_REJECTED, _check_jobs),)}
+_DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def _check_date(manifest: Manifest) -> Violations:
+    """Check that the days of a schedule exist in one of its months."""
+    node = manifest.spec.get("schedule")
+    fields = as_text(node).split()
+    if len(fields) != 5 or fields[4] not in ("*", "?"):
+        return
+    days, months = ([int(item) if item.isdecimal() else 0 for item in field.split(",")] for field in fields[2:4])
+    if all(days) and all(0 < month <= 12 for month in months) and min(days) > max(_DAYS[month - 1] for month in months):
+        yield Violation(
+            node, f"no month of the schedule has a day {min(days)}, so the CronJob never runs; use another day"
+        )
+
+
+CHECKS: Checks = {"CronJob": (Check(CHILD_REJECTED, _check_jobs), Check(NEVER_STARTS, _check_date))}

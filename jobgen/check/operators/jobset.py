@@ -26,6 +26,7 @@ from jobgen.check.operators.checks import (
     check_job,
     field_node,
     full_name,
+    is_since,
     name_node,
     not_one_of,
     out_of_bounds,
@@ -97,7 +98,9 @@ def _check_names(manifest: Manifest) -> Violations:
     for job in jobs:
         if job.name and not is_dns_label_1035(f"a-{job.name[: _MAX_NAME - 4]}-0"):
             yield Violation(job.data["name"], f"`{job.name}` is part of the names of Jobs and pods; {DNS_LABEL_1035}")
-    longest = max((suffix for job in jobs for suffix in job.suffixes), key=len, default="")
+    # Before 0.3.2, the webhook checks the names of Jobs, not those of their pods.
+    count = None if is_since(manifest, OPERATOR, "0.3.2") else 1
+    longest = max((suffix for job in jobs for suffix in job.suffixes[:count]), key=len, default="")
     if len(name) + len(longest) > _MAX_NAME:
         room = _MAX_NAME - len(longest)
         message = f"`{as_text(node)}` has {len(name)} characters, but `…{longest}` is appended to it for Jobs and pods"

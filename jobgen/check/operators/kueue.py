@@ -27,6 +27,7 @@ from jobgen.check.operators.checks import (
 )
 from jobgen.check.rules import Violation
 from jobgen.k8s.kueue import DOMAIN, get_kueue_queue
+from jobgen.k8s.kueue_integrations import SELECTOR_SINCE, is_release_since, parse_release
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.workloads import RAY_CLUSTERS, count_job_pods
@@ -44,6 +45,8 @@ _NEXT_FLAVOR = "TryNextFlavor"
 Object: TypeAlias = Mapping[str, Node]
 Path: TypeAlias = tuple[str | int, ...]
 _ELASTIC = DOMAIN + "elastic-job"
+_ELASTIC_GATE = "ElasticJobsViaWorkloadSlices"
+_ELASTIC_SINCE = {"RayCluster": "0.14", "RayJob": "0.15.2"}
 _MIN_PARALLELISM = DOMAIN + "job-min-parallelism"
 _EQUAL_COMPLETIONS = DOMAIN + "job-completions-equal-parallelism"
 # What Go's strconv.ParseBool accepts.
@@ -351,10 +354,18 @@ def _max_pod_sets(manifest: Manifest) -> int:
     return 18 if is_since(manifest, OPERATOR, "0.19") else 10 if is_since(manifest, OPERATOR, "0.18") else 8
 
 
+def _is_release_since(manifest: Manifest, since: str) -> bool:
+    return is_release_since(parse_release(str(manifest.cluster.operators.get(OPERATOR, ""))), since)
+
+
 def _check_ray_job(manifest: Manifest) -> Violations:
     """Check a RayJob that has a cluster of its own; Kueue does not manage one that only selects a cluster."""
     has_cluster = is_set(manifest.spec.get("rayClusterSpec"))
-    if has_cluster and as_mapping(manifest.spec.get("clusterSelector")):
+    selects = bool(as_mapping(manifest.spec.get("clusterSelector")))
+    if selects and not has_cluster and not _is_release_since(manifest, SELECTOR_SINCE):
+        message = f"Kueue before {SELECTOR_SINCE} rejects a RayJob with a queue and `clusterSelector`; remove the queue"
+        yield Violation(find_key(manifest.spec, "clusterSelector"), f"{message}, or update Kueue")
+    elif has_cluster and selects:
         message = "a RayJob with a queue cannot have `clusterSelector` beside `rayClusterSpec`; remove one of them"
         yield Violation(find_key(manifest.spec, "clusterSelector"), message)
     elif has_cluster and value_of(manifest.spec.get("shutdownAfterJobFinishes")) is not True:
@@ -366,15 +377,28 @@ def _check_ray_job(manifest: Manifest) -> Violations:
 def _check_ray_cluster(manifest: Manifest) -> Violations:
     cluster = as_mapping(get_path(manifest.object, *RAY_CLUSTERS[manifest.kind_name]))
     groups = list(iter_mappings(cluster.get("workerGroupSpecs")))
-    if (
-        value_of(cluster.get("enableInTreeAutoscaling")) is True
-        and as_text(manifest.annotations.get(_ELASTIC)) != "true"
-    ):
+    is_marked = as_text(manifest.annotations.get(_ELASTIC)) == "true"
+    scales = value_of(cluster.get("enableInTreeAutoscaling")) is True
+    is_supported = _is_release_since(manifest, _ELASTIC_SINCE.get(manifest.kind_name, "0"))
+    if scales and not (is_marked and is_supported):
         message = f'a {manifest.kind_name} with a queue can scale only with the annotation `{_ELASTIC}: "true"`'
-        yield Violation(cluster["enableInTreeAutoscaling"], f"{message}; add it, or remove autoscaling")
-    if 1 + len(groups) > _max_pod_sets(manifest):
-        message = f"`workerGroupSpecs` has {len(groups)} groups, but a Kueue workload can have at most"
-        yield Violation(find_key(cluster, "workerGroupSpecs"), f"{message} {_max_pod_sets(manifest) - 1}")
+        change = "add it, or remove autoscaling"
+        if not is_supported:
+            declared = manifest.cluster.operators.get(OPERATOR, "")
+            message = f"Kueue {declared} rejects a {manifest.kind_name} with a queue that scales"
+            change = f"remove autoscaling, or update Kueue to {_ELASTIC_SINCE[manifest.kind_name]} or later"
+        elif not is_since(manifest, OPERATOR, "0.18") and not is_gate_on(manifest, _ELASTIC_GATE):
+            message += f" and the feature gate `{_ELASTIC_GATE}`, which is off by default before Kueue 0.18"
+            change = "remove autoscaling, or turn the gate on and add the annotation"
+        yield Violation(cluster["enableInTreeAutoscaling"], f"{message}; {change}")
+    # KubeRay submits with a Job of its own, unless another mode is set.
+    mode = as_text(manifest.spec.get("submissionMode")) if manifest.kind_name == "RayJob" else "none"
+    others = ["head", *(["submitter"] if mode in ("", "K8sJobMode") else [])]
+    most = _max_pod_sets(manifest)
+    if len(groups) + len(others) > most:
+        message = f"`workerGroupSpecs` has {len(groups)} groups, but a Kueue workload can have at most {most} pod sets"
+        message += f", with those of the {' and the '.join(others)}; use at most {most - len(others)} groups"
+        yield Violation(find_key(cluster, "workerGroupSpecs"), message)
     for group in groups:
         if as_text(group.get("groupName")) == "head":
             yield Violation(group["groupName"], "Kueue names the pods of the head `head`; rename this group")

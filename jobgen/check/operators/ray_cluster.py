@@ -18,6 +18,7 @@ from jobgen.check.admission.names import (
     is_label_value,
 )
 from jobgen.check.operators.checks import (
+    CHILD_REJECTED,
     GATE_OFF,
     NEVER_STARTS,
     REJECTED,
@@ -34,7 +35,7 @@ from jobgen.check.operators.checks import (
     out_of_bounds,
     require_gate,
 )
-from jobgen.check.rules import Violation
+from jobgen.check.rules import WARNING, Violation
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
@@ -178,6 +179,20 @@ def check_name(longest: int) -> FindViolations:
     return find
 
 
+def check_dashboard(spec: Mapping[str, Node], *, is_local: bool = False) -> Violations:
+    """Check that the dashboard runs, and that other pods reach it unless the one that submits `is_local`."""
+    params = as_mapping(get_path(spec, "headGroupSpec", "rayStartParams"))
+    host = as_text(params.get("dashboard-host"))
+    if as_text(params.get("include-dashboard")).lower() == "false":
+        message = "KubeRay submits to the dashboard of the head, which `include-dashboard: false` turns off; remove it"
+        yield Violation(params["include-dashboard"], message)
+    elif host in ("127.0.0.1", "localhost", "::1") and not is_local:
+        message = (
+            f"KubeRay submits to the dashboard of the head, which only its own pod reaches on `{host}`; use `0.0.0.0`"
+        )
+        yield Violation(params["dashboard-host"], message)
+
+
 def _check_replicas(cluster: _RayCluster) -> Violations:
     for group in cluster.workers:
         low, high = (as_integer(group.data.get(key)) for key in ("minReplicas", "maxReplicas"))
@@ -195,6 +210,27 @@ def _check_group_names(cluster: _RayCluster) -> Violations:
             message = f"two worker groups are named `{group.name}`; the webhook of KubeRay rejects this, and"
             yield Violation(group.data["groupName"], f"{message} without it both share their pods; use another name")
         seen.add(group.name)
+
+
+def _check_empty_groups(cluster: _RayCluster) -> Violations:
+    """Check that a group that may have workers gets some."""
+    for group in cluster.workers:
+        replicas, low, high = (as_integer(group.data.get(key)) for key in ("replicas", "minReplicas", "maxReplicas"))
+        if not cluster.autoscales and not (replicas or low) and (high or 0) > 0:
+            message = f"group `{group.name}` gets no workers: `replicas` is 0, and only the autoscaler raises it"
+            node = group.data.get("replicas") or group.data["maxReplicas"]
+            change = "set `replicas`, or `enableInTreeAutoscaling: true`"
+            yield Violation(node, f"{message}; {change}", severity=WARNING)
+
+
+def _check_group_labels(cluster: _RayCluster) -> Violations:
+    """Check that pods can have the name of their group, which is a label of theirs and a part of their names."""
+    for group in cluster.workers:
+        if group.name and not (is_label_value(group.name) and is_dns_subdomain(f"a{group.name.lower()}a")):
+            message = (
+                f"`{group.name}` is a label and a part of the names of the group's pods, so the API server rejects"
+            )
+            yield Violation(group.data["groupName"], f"{message} all workers of the group; {DNS_LABEL}")
 
 
 def _check_resources(cluster: _RayCluster) -> Violations:
@@ -432,6 +468,8 @@ def list_cluster_checks(*path: str) -> tuple[Check, ...]:
 
 _CLUSTER_CHECKS: tuple[PartCheck[_RayCluster], ...] = (
     (REJECTED, _check_group_names, "1.1", ""),
+    (CHILD_REJECTED, _check_group_labels, "", ""),
+    (NEVER_STARTS, _check_empty_groups, "", ""),
     (NEVER_STARTS, _check_redis, "1.3", ""),
     (NEVER_STARTS, _check_suspended_groups, "1.3", ""),
     (NEVER_STARTS, _check_restart_policies, "1.4", ""),

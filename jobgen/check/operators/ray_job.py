@@ -24,10 +24,10 @@ from jobgen.check.operators.checks import (
     not_one_of,
     out_of_bounds,
 )
-from jobgen.check.operators.ray_cluster import check_name, list_cluster_checks
+from jobgen.check.operators.ray_cluster import check_dashboard, check_name, list_cluster_checks
 from jobgen.check.rules import Violation
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
-from jobgen.k8s.objects import Manifest
+from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import find_key
@@ -207,6 +207,27 @@ def _check_deletion_rules(job: _RayJob, rules: list[Mapping[str, Node]]) -> Viol
             before, least = policy, ttl
 
 
+def _check_dashboard(job: _RayJob) -> Violations:
+    """Check that KubeRay reaches the dashboard, to which it submits the job."""
+    return check_dashboard(as_mapping(job.spec.get("rayClusterSpec")), is_local=job.mode == "SidecarMode")
+
+
+def _check_entrypoint_gpus(job: _RayJob) -> Violations:
+    """Check that a node of the cluster has the GPUs that the command reserves."""
+    wanted = value_of(job.spec.get("entrypointNumGpus"))
+    cluster = as_mapping(job.spec.get("rayClusterSpec"))
+    groups = [as_mapping(cluster.get("headGroupSpec")), *iter_mappings(cluster.get("workerGroupSpecs"))]
+    pods = [Pod(as_mapping(group.get("template")), job.manifest) for group in groups]
+    declared = any("num-gpus" in as_mapping(group.get("rayStartParams")) or "resources" in group for group in groups)
+    most = max((pod.containers[0].gpus for pod in pods if pod.containers), default=0)
+    has_claims = any(pod.spec.get("resourceClaims") for pod in pods)
+    if isinstance(wanted, (int, float)) and wanted > most and cluster and not declared and not has_claims:
+        message = (
+            f"`entrypointNumGpus` is `{wanted}`, but no pod of the cluster has more than {most} GPUs, so Ray never"
+        )
+        yield Violation(job.spec["entrypointNumGpus"], f"{message} starts the command; use at most {most}")
+
+
 def _check_submitter(job: _RayJob) -> Violations:
     """Check the Job that submits: KubeRay creates it from a pod template without changing its restart policy."""
     template = job.spec.get("submitterPodTemplate")
@@ -247,6 +268,10 @@ def _check_head_service(manifest: Manifest) -> Violations:
     name = get_path(manifest.spec, "rayClusterConfig", "headGroupSpec", "headService", "metadata", "name")
     if as_text(name):
         yield Violation(name, f"KubeRay names the Service of the head itself; remove `{as_text(name)}`")
+
+
+def _check_service_dashboard(manifest: Manifest) -> Violations:
+    return check_dashboard(as_mapping(manifest.spec.get("rayClusterConfig")))
 
 
 def _check_upgrade_type(manifest: Manifest) -> Violations:
@@ -291,6 +316,8 @@ _JOB_CHECKS: tuple[PartCheck[_RayJob], ...] = (
     (NEVER_STARTS, _check_deletion, "1.5", ""),
     (NEVER_STARTS, _check_selector_retries, "1.6", ""),
     (NEVER_STARTS, _at_least("preRunningDeadlineSeconds", 1), "1.6", ""),
+    (NEVER_STARTS, _check_dashboard, "", ""),
+    (NEVER_STARTS, _check_entrypoint_gpus, "", ""),
     (CHILD_REJECTED, _check_submitter, "", ""),
 )
 
@@ -307,6 +334,7 @@ CHECKS: Checks = {
     "RayService": (
         Check(NEVER_STARTS, check_name(47), since="1.4"),
         Check(NEVER_STARTS, _check_head_service, since="1.3"),
+        Check(NEVER_STARTS, _check_service_dashboard),
         Check(NEVER_STARTS, _check_upgrade_type, since="1.3"),
         Check(NEVER_STARTS, _check_timeout, since="1.5"),
         Check(NEVER_STARTS, _check_incremental_upgrade, since="1.5"),

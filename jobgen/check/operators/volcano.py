@@ -9,6 +9,7 @@ from jobgen.check.admission.fields import is_empty, is_set, iter_mappings, iter_
 from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain
 from jobgen.check.operators.checks import (
     CHILD_REJECTED,
+    NEVER_STARTS,
     REJECTED,
     Check,
     Checks,
@@ -25,7 +26,7 @@ from jobgen.check.operators.checks import (
     out_of_bounds,
     spec_node,
 )
-from jobgen.check.rules import Violation
+from jobgen.check.rules import WARNING, Violation
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, location_of, value_of, with_value
@@ -286,6 +287,25 @@ def _check_depends_on(manifest: Manifest) -> Violations:
         yield Violation(nodes[first], f"tasks depend on each other in a cycle: {cycle}; remove a dependency")
 
 
+def _check_dependent_gang(manifest: Manifest) -> Violations:
+    """Check that the gang can be complete before tasks that wait for others have pods."""
+    tasks = _list_tasks(manifest)
+    names = {task.name: dict(iter_strings(as_mapping(task.data.get("dependsOn")).get("name"))) for task in tasks}
+    # Other checks report cycles, and tasks that do not exist.
+    is_valid = all(name in names and task != name for task, several in names.items() for name in several)
+    waiting = [task for task in tasks if names[task.name]] if is_valid else []
+    least = as_integer(manifest.spec.get("minAvailable")) or sum(
+        task.replicas if (own := as_integer(task.data.get("minAvailable"))) is None else own for task in tasks
+    )
+    ready = sum(task.replicas for task in tasks if task not in waiting)
+    if waiting and 0 < ready < least:
+        message = f"task `{waiting[0].name}` waits for the tasks that it depends on, but the gang needs {least}"
+        message += f" pods, and the others are {ready}: all stay Pending; set `minAvailable` to at most {ready}"
+        node = manifest.spec.get("minAvailable") or find_key(waiting[0].data, "dependsOn")
+        # Without its plugin `gang`, Volcano starts pods one by one.
+        yield Violation(node, message, severity=WARNING)
+
+
 def _check_topology_policy(manifest: Manifest) -> Violations:
     """Check that containers that are bound to NUMA nodes request whole CPUs."""
     for task in _list_tasks(manifest):
@@ -374,7 +394,7 @@ def _check_jobs(manifest: Manifest) -> Violations:
     version = str(manifest.cluster.operators.get(OPERATOR, ""))
     child = Manifest(job, None, manifest.cluster)
     for check in CHECKS["Job"]:
-        for violation in check.find(child) if check.applies_to(version) else ():
+        for violation in check.find(child) if check.applies_to(version) and check.rule != NEVER_STARTS else ():
             node = violation.node if location_of(violation.node) else find_key(manifest.spec, "jobTemplate")
             message = f"Volcano rejects its Jobs: {violation.message}"
             values = quoted_values(violation.message)
@@ -470,6 +490,7 @@ CHECKS: Checks = {
         Check(REJECTED, _check_network_topology, since="1.14"),
         Check(REJECTED, _check_old_tasks, until="1.14"),
         Check(CHILD_REJECTED, _check_host_names),
+        Check(NEVER_STARTS, _check_dependent_gang),
     ),
     "CronJob": (
         Check(REJECTED, _check_name),

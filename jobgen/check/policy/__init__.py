@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jobgen.check.cel import available
@@ -10,14 +10,17 @@ from jobgen.check.policy.eval_context import store_params
 from jobgen.check.policy.evaluator import ClusterFacts, Policies, PolicyEvaluator
 from jobgen.check.policy.parse import (
     BINDING,
+    MUTATING,
     MUTATING_BINDING,
     Binding,
     Policy,
+    find_errors,
     is_mutating,
     is_policy,
     parse_binding,
     parse_policy,
 )
+from jobgen.k8s.kinds import NEWEST_RELEASE, Release, format_release
 from jobgen.model.data import Node, TracedList, untraced, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.suggest import did_you_mean
@@ -33,12 +36,14 @@ _P = TypeVar("_P")
 
 
 def compile_policies(
-    documents: Iterable[_Document], trusted: Iterable[_Document] = ()
+    documents: Iterable[_Document], trusted: Iterable[_Document] = (), releases: tuple[Release, ...] = ()
 ) -> tuple[Policies, list[Problem]]:
     """Parse and check policies and their bindings; other documents are params and namespaces.
 
     Trusted documents are those that come with jobgen, which its tests check; they are compiled when first evaluated.
+    Releases are those of the clusters: an error in all of them is an error, one in the oldest is a warning.
     """
+    newest = max(releases, default=NEWEST_RELEASE)
     own: list[_Document] = [_drop_nulls(document) for document in documents]
     missing = available()
     if missing:
@@ -61,18 +66,33 @@ def compile_policies(
             bindings += [(binding, document)] if binding else []
             broken += [] if binding else [document]
         else:
-            _add_policy(document, parse_policy(document, problems, is_trusted=is_trusted), policies, problems)
+            _add_policy(
+                document, parse_policy(document, problems, is_trusted=is_trusted, release=newest), policies, problems
+            )
     problems += _find_unbound(policies, bindings, broken)
+    compiled = {name: document for name, (policy, document) in policies.items() if policy and document in own}
+    made = _parse_mutating(mutating, problems, newest)
+    compiled |= {str(value_of(_find_name(each))): each for each in mutating if value_of(each["kind"]) == MUTATING}
+    if min(releases, default=newest) < newest and not any(each.rule == "invalid-policy" for each in problems):
+        problems += _find_older_errors(compiled.values(), min(releases))
     used = [
         (policy, tuple(binding for binding, _ in bindings if binding.policy == policy.name))
         for policy, _ in policies.values()
         if policy
     ]
-    return Policies(tuple(used), store_params(others), _parse_mutating(mutating, problems)), problems
+    return Policies(tuple(used), store_params(others), made), problems
+
+
+def _find_older_errors(documents: Iterable[_Document], release: Release) -> Iterator[Problem]:
+    """Report what only the oldest of several clusters refuses."""
+    for document in documents:
+        for problem in find_errors(document, release):
+            message = f"{problem.message}; an environment has Kubernetes {format_release(release)}"
+            yield problem._replace(message=message, severity=Severity.WARNING)
 
 
 def _parse_mutating(
-    documents: Sequence[_Document], problems: list[Problem]
+    documents: Sequence[_Document], problems: list[Problem], release: Release
 ) -> tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...]:
     """Mutating policies in the order of their names, each with its bindings."""
     if not documents:
@@ -87,7 +107,7 @@ def _parse_mutating(
             binding = parse_mutating_binding(document, problems)
             bindings += [(binding, document)] if binding else []
             continue
-        policy = parse_mutating_policy(document, problems)
+        policy = parse_mutating_policy(document, problems, release)
         if policy or str(value_of(_find_name(document))) not in policies:
             _add_policy(document, policy, policies, problems)
     problems += _find_unbound(policies, bindings, ())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -33,13 +32,12 @@ class AdmissionSubject(NamedTuple):
 class SharedEvaluation:
     """The expressions of all policies that read one object, evaluated together when the first of them is asked for."""
 
-    __slots__ = ("_expressions", "_number", "_owners", "_values", "_verdicts", "budget", "is_slow", "subject")
+    __slots__ = ("_expressions", "_number", "_values", "_verdicts", "budget", "is_slow", "subject")
 
     def __init__(self, subject: AdmissionSubject, budget: EvaluationBudget) -> None:
         self.subject = subject
         self.budget = budget
         self.is_slow = False
-        self._owners: dict[str, str] = {}
         self._expressions: dict[Shared, None] = {}
         self._values: dict[str, Plain] = {"object": subject.object, "oldObject": None}
         self._number = -1
@@ -56,16 +54,9 @@ class SharedEvaluation:
             shared = expression.share(self._number)
             if shared:
                 self._expressions[shared] = None
-            for text in {expression.inlined, shared.text if shared else ""}:
-                self._owners.setdefault(text, policy.name)
+        if self.budget.owners is not None:
+            self.budget.owners[policy.name] = policy.list_texts
         return self._number
-
-    def find_costliest(self) -> str:
-        """The policy whose expressions took the most steps."""
-        used: Counter[str] = Counter()
-        for text, steps in self.budget.used.items():
-            used[self._owners.get(text, "")] += steps
-        return used.most_common(1)[0][0]
 
     @property
     def expressions(self) -> tuple[Shared, ...]:
@@ -153,7 +144,14 @@ class EvalContext:
 
     def evaluate_conditions(self) -> bool | Failed:
         """Return True if all match conditions are true; one that is false outranks one that fails."""
-        results = [self.evaluate(condition) for condition in self.policy.conditions]
+        context = self
+        # Conditions are checked before the namespace is known.
+        if "namespaceObject" in self.bindings and any(
+            "namespaceObject" in each.names for each in self.policy.conditions
+        ):
+            bindings = {**self.bindings, "namespaceObject": {}}
+            context = EvalContext(self.policy, bindings, budget=self.budget)
+        results = [context.evaluate(condition) for condition in self.policy.conditions]
         if any(result is False for result in results):
             return False
         return next((result for result in results if isinstance(result, Failed)), True)

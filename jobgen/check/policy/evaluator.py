@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from jobgen.check.cel import EvaluationBudget, Failed
-from jobgen.check.cel.values import THAN_ALLOWED, USED_UP
+from jobgen.check.cel.values import LIMITS, THAN_ALLOWED
 from jobgen.check.policy.eval_context import (
     AdmissionSubject,
     EvalContext,
@@ -44,7 +44,7 @@ class SchemaSource(NamedTuple):
 
 _RANK = {Severity.ERROR: 0, Severity.WARNING: 1, Severity.INFO: 2}
 # Numbers in the place of a validation's, for what fails before the validations.
-_CONDITIONS, _PARAMS = -1, -2
+_CONDITIONS, _PARAMS, _ANNOTATIONS = -1, -2, -3
 _T = TypeVar("_T")
 
 
@@ -180,7 +180,9 @@ class PolicyEvaluator:
                 version=find_other_version(policy, group, version, resource),
             )
             for policy, bindings in self.policies.policies
-            if bindings and policy.validations and policy.match.matches_resource(group, version, resource)
+            if bindings
+            and (policy.validations or policy.annotations)
+            and policy.match.matches_resource(group, version, resource)
         )
 
     def name_resource(self, group: str, kind: str) -> str:
@@ -288,7 +290,7 @@ def convert_subject(subject: AdmissionSubject, version: str) -> AdmissionSubject
 
 def _share_evaluations(policies: Iterable[MatchedPolicy], subject: AdmissionSubject) -> dict[str, SharedEvaluation]:
     versions = dict.fromkeys(each.version for each in policies)
-    budget = EvaluationBudget()
+    budget = EvaluationBudget({})
     return {version: SharedEvaluation(convert_subject(subject, version), budget) for version in versions}
 
 
@@ -310,8 +312,10 @@ def _find_denials(invocations: list[_Invocation], refused: _Denial | None) -> li
     for severity, param, context in invocations:
         for number, validation, error in _find_failures(context):
             key = (number, param)
+            # Such an error denies the request, whatever the binding's actions are.
+            severity = Severity.ERROR if number <= _ANNOTATIONS else severity  # noqa: PLW2901
             # A limit of the API server counts as an error there; what is a limit of ours may be refused there.
-            is_ignored = error and error != USED_UP and context.policy.ignores_errors
+            is_ignored = error and error not in LIMITS and context.policy.ignores_errors
             if not is_ignored and (key not in found or _RANK[severity] < _RANK[found[key].severity]):
                 found[key] = _Denial(severity, context, validation, error)
     highest: dict[int, int] = {}
@@ -333,7 +337,7 @@ def _find_policy_problems(denials: list[_Denial], subject: AdmissionSubject) -> 
 
 
 def _find_failures(context: EvalContext) -> Iterator[tuple[int, Validation | None, str]]:
-    """The validations that are not true, by number; the match conditions, if they cannot be evaluated."""
+    """The validations that are not true, by number; match conditions and annotations that cannot be evaluated."""
     policy = context.policy
     applies = context.evaluate_conditions() if policy.conditions else True
     if isinstance(applies, Failed):
@@ -346,6 +350,10 @@ def _find_failures(context: EvalContext) -> Iterator[tuple[int, Validation | Non
             yield number, validation, result.message
         elif result is not True:
             yield number, validation, ""
+    for number, annotation in enumerate(policy.annotations):
+        result = context.evaluate(annotation)
+        if isinstance(result, Failed):
+            yield _ANNOTATIONS - number, None, result.message
 
 
 def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem]:
@@ -354,7 +362,7 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
     name, metadata = context.policy.name, subject.source.get("metadata")
     name_node = metadata.get("name") if isinstance(metadata, dict) and subject.is_traced else None
     # What takes too long is not evaluated again to find its cause.
-    is_slow = context.is_slow or error == USED_UP or bool(context.shared and context.shared.is_slow)
+    is_slow = context.is_slow or error in LIMITS or bool(context.shared and context.shared.is_slow)
     if not subject.is_traced or validation is None or THAN_ALLOWED in error or is_slow:
         causes: list[tuple[Node, frozenset[Path]]] = [(name_node, frozenset())]
     else:
@@ -363,8 +371,8 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
         causes = list(locate_failures(subject, context, validation.expression))
     if error or validation is None:
         message = f"policy `{name}` could not be evaluated: {error}"
-        if error == USED_UP and context.shared:
-            message += f"; simplify the policy `{context.shared.find_costliest()}`, which took the most"
+        if error in LIMITS and context.shared:
+            message += f"; simplify the {context.shared.budget.name_costliest()}, which took the most"
         own = location_of(name_node) if "no such key: " in error else None
         for node, _ in causes:
             # If a key is missing, the value beside it is not at fault; if it is of an overlay, the object is named.

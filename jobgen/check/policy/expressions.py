@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from jobgen.check.cel import Bound, CompileError, Expression, Failed, compile_cel
 from jobgen.check.cel.together import MAX_VARIABLES, NAMES, Program, Shared, is_structure, load_value
-from jobgen.check.cel.values import DYNAMIC_OPTIONAL, OFFLINE, STRING, blank_strings
+from jobgen.check.cel.values import AS_RESULT, OFFLINE, STRING, blank_strings
 from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -19,7 +19,7 @@ _NAME = lazy_pattern(r"(?<![\w.])[A-Za-z_]\w*")
 _VARIABLE = lazy_pattern(r"(?<![\w.])variables\s*\.\s*(?P<asks>\??)\s*(?P<name>[A-Za-z_]\w*)")
 _HAS = lazy_pattern(r"(?<![\w.])has\s*\(\s*$")
 # No expression without one of these is an optional.
-_MAY_BE_OPTIONAL = lazy_pattern(r"[.\[{,]\s*\?|\bopt|\bformat\b|\bvalidate\b")
+_MAY_BE_OPTIONAL = lazy_pattern(r"[.\[{,]\s*\?|\b(?:opt|(?:format|validate|first|last)\b)")
 _LOOP = lazy_pattern(
     r"\.\s*(?:all|exists|exists_one|existsOne|filter|map|transformList|transformMap|transformMapEntry)\s*$"
 )
@@ -96,6 +96,11 @@ class PolicyExpression:
     def has_variables(self) -> bool:
         """Return True if it reads variables, inlined or not."""
         return bool(find_variables(self.text))
+
+    def list_texts(self) -> set[str]:
+        """Its text, as it is written and as it is evaluated."""
+        shared = self.share()
+        return {self.text, self.inlined, shared.text if shared else self.text}
 
     def evaluate_fast(self, bindings: Bound) -> Any | Failed:
         """Its value with all variables evaluated inside of the engine, which saves converting them to Python and back.
@@ -188,25 +193,16 @@ def find_variables(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(match["name"] for match in _VARIABLE.finditer(blank_strings(text))))
 
 
-def find_expression_error(text: str, variables: Mapping[str, PolicyExpression | None], returns: str) -> str:
-    """Why the API server would refuse an expression; empty if it would not."""
-    read = find_variables(text)
-    for name in read:
-        if name not in variables:
-            return f"there is no variable `{name}` above this expression"
-    compiled = _compile(unwrap_optionals(text, variables), returns)
-    if isinstance(compiled, CompileError):
-        # The type of a variable that does not compile is not known, and the variable has a finding.
-        if "optional" in compiled.message and any(variables[name] is None for name in read):
-            return ""
-        if DYNAMIC_OPTIONAL.fullmatch(compiled.message):
-            return f"dynamic data as an optional {OFFLINE}"
-        where = f" (line {compiled.line}, column {compiled.column})" if "\n" in text.strip() else ""
-        return f"{compiled.message}{where}"
-    # With variables inlined, more types are known.
+def find_limit(text: str, variables: Mapping[str, PolicyExpression | None], returns: str) -> str:
+    """Why an expression that the API server accepts cannot be evaluated offline; empty if it can."""
+    if any(variables.get(name) is None for name in find_variables(text)):
+        # The variable has a finding.
+        return ""
     inlined, _ = _inline_variables(text, variables)
-    compiled = _compile(inlined, returns)
-    return compiled.message if isinstance(compiled, CompileError) else ""
+    # With variables inlined, more types are known.
+    compiled = (_compile(each, returns) for each in (unwrap_optionals(text, variables), inlined))
+    message = next((each.message for each in compiled if isinstance(each, CompileError)), "")
+    return message if not message or OFFLINE in message else f"{message}, which {OFFLINE}"
 
 
 def _compile(text: str, returns: str) -> Expression | CompileError:
@@ -218,10 +214,11 @@ def _compile(text: str, returns: str) -> Expression | CompileError:
 
 
 def _is_optional(text: str) -> bool:
-    """Return True if the value of an expression is an optional: only such a value can be an optional entry."""
+    """Return True if the value of an expression is an optional."""
     if not _MAY_BE_OPTIONAL.search(blank_strings(text)):
         return False
-    return isinstance(compile_cel(_to_mapping(text), NAMES, returns="any"), Expression)
+    compiled = compile_cel(text, NAMES, returns="any")
+    return isinstance(compiled, CompileError) and AS_RESULT in compiled.message
 
 
 def _to_mapping(text: str) -> str:

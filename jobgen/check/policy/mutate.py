@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import math
+import re
 from collections.abc import Callable, Iterator, Mapping
+from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from jobgen.check.cel import Bound, Failed
-from jobgen.check.cel.admission_scope import CompiledMutation, compile_mutation
+from jobgen.check.cel import Bound, Expression, Failed
+from jobgen.check.cel.admission_scope import LITERAL, TYPE_FIELD, compile_mutation
+from jobgen.check.cel.interpreter import Optional
+from jobgen.check.cel.lists import same
 from jobgen.check.cel.together import NAMES
+from jobgen.check.cel.values import tag_of
 from jobgen.check.policy.eval_context import EvalContext
 from jobgen.check.policy.expressions import PolicyExpression, find_variables, unwrap_optionals
 from jobgen.check.policy.match import parse_match
-from jobgen.check.policy.parse import GROUP, Binding, Policy, make_binding
+from jobgen.check.policy.parse import GROUP, Binding, Policy, find_errors, make_binding
 from jobgen.check.schema.admitted import Admission, name_type
+from jobgen.check.schema.cel_types import OBJECT_META
 from jobgen.check.schema.shipped import find_shipped_schema
-from jobgen.check.validation import validate_object
-from jobgen.k8s.kinds import NEWEST_RELEASE
+from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.data import Plain, location_of, untraced, value_of
 from jobgen.model.finding import Problem, Severity
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_COPIED_NODES, MAX_DEPTH, MAX_NODES, MAX_OBJECT_LENGTH, Budget, BudgetExceededError
 from jobgen.model.mutated import Change, Source
 from jobgen.schema.types_of_release import Types
@@ -37,6 +44,30 @@ _TYPES: Mapping[str, tuple[type, ...]] = {
     "object": (dict,),
     "array": (list,),
 }
+
+
+_ATOMIC = {"x-kubernetes-map-type": "atomic"}
+# From api/openapi-spec/swagger.json of Kubernetes 1.36.
+_ATOMIC_TYPES = frozenset(
+    """ConfigMapKeySelector CrossVersionObjectReference EndpointAddress EndpointPort FileKeySelector LabelSelector
+    LocalObjectReference NodeSelector NodeSelectorTerm ObjectFieldSelector ObjectReference OwnerReference
+    ResourceFieldSelector RoleRef ScopeSelector SecretKeySelector SecretReference ServiceBackendPort Subject
+    TopologySelectorTerm TypedLocalObjectReference""".split()
+)
+_ATOMIC_FIELDS = {
+    "core_v1.PodSpec": "nodeSelector",
+    "core_v1.ReplicationControllerSpec": "selector",
+    "core_v1.ServiceSpec": "selector",
+}
+_LIST_TYPES: Mapping[str, Schema] = {
+    "finalizers": {"x-kubernetes-list-type": "set"},
+    "ownerReferences": {"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["uid"]},
+}
+_METADATA = {
+    **OBJECT_META,
+    "properties": {name: {**field, **_LIST_TYPES.get(name, {})} for name, field in OBJECT_META["properties"].items()},
+}
+_INDEX = lazy_pattern(r"[+-]?[0-9]+", re.ASCII)
 
 
 class PatchError(Exception):
@@ -63,30 +94,40 @@ def apply_json_patch(obj: Any, operations: Any) -> Any:
     return made
 
 
-def _apply_operation(obj: Any, operation: Mapping[str, Any], copied: Budget) -> Any:
-    kind, steps = operation.get("op"), _split(operation.get("path"))
+def _apply_operation(  # noqa: C901 -- a case for each operation
+    obj: Any, operation: Mapping[str, Any], copied: Budget
+) -> Any:
+    kind, path = operation.get("op"), operation.get("path")
+    value = copy.deepcopy(operation.get("value"))
+    if path == "" and kind in ("replace", "test"):
+        if kind == "test" and not same(obj, value):
+            raise _FailedTest
+        return value if kind == "replace" else obj
     if kind in ("move", "copy"):
-        source = _split(operation.get("from"))
-        value = _get(obj, source)
+        holder, key = _find_holder(obj, operation.get("from"))
+        value = _get(holder, key)
         if kind == "copy":
             # Each copy may double the object.
             copied.spend(count_nodes(value, MAX_COPIED_NODES))
-            return _set(obj, steps, copy.deepcopy(value), is_new=True)
-        return _set(_remove(obj, source), steps, value, is_new=True)
-    if kind == "test":
-        parent = _get(obj, steps[:-1])
-        # A missing key of a mapping is null.
-        found = parent.get(steps[-1]) if steps and isinstance(parent, dict) else _get(obj, steps)
-        if found != operation.get("value"):
-            raise _FailedTest
-        return obj
-    if kind == "remove":
-        return _remove(obj, steps)
-    if kind not in ("add", "replace"):
+            value = copy.deepcopy(value)
+        else:
+            _remove(holder, key, operation.get("from"))
+    elif kind not in ("add", "remove", "replace", "test"):
         raise PatchError(f"`{kind}` is not an operation of a JSON patch")
-    if kind == "replace":
-        _get(obj, steps)
-    return _set(obj, steps, copy.deepcopy(operation.get("value")), is_new=kind == "add")
+    holder, key = _find_holder(obj, path)
+    if kind == "test":
+        if not same(_get(holder, key), value):
+            raise _FailedTest
+    elif kind == "remove":
+        _remove(holder, key, path)
+    elif isinstance(holder, dict):
+        # Also if it replaces a key that is missing.
+        holder[key] = value
+    elif kind == "replace":
+        holder[_to_index(key, len(holder))] = value
+    else:
+        holder.insert(len(holder) if key == "-" else _to_index(key, len(holder) + 1), value)
+    return obj
 
 
 def count_nodes(value: Any, most: int) -> int:
@@ -100,50 +141,37 @@ def count_nodes(value: Any, most: int) -> int:
     return count
 
 
-def _split(path: Any) -> list[str]:
-    if not isinstance(path, str) or (path and not path.startswith("/")):
+def _find_holder(obj: Any, path: Any) -> tuple[Any, str]:
+    """The mapping or list that a path leads into, and its last step; what is before the first `/` is ignored."""
+    if not isinstance(path, str) or "/" not in path:
         raise PatchError(f"`{path}` is not a JSON pointer")
-    return [part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:]]
-
-
-def _get(value: Any, steps: list[str]) -> Any:
+    *steps, last = (part.replace("~1", "/").replace("~0", "~") for part in path.split("/")[1:])
     for step in steps:
-        if isinstance(value, list):
-            value = value[_to_index(value, step)]
-        elif isinstance(value, dict) and step in value:
-            value = value[step]
-        else:
-            raise PatchError(f"there is no `{'/'.join(['', *steps])}`")
-    return value
+        obj = _get(obj, step) if isinstance(obj, (dict, list)) else None
+    if not isinstance(obj, (dict, list)):
+        raise PatchError(f"there is no `{path}`")
+    return obj, last
 
 
-def _to_index(items: list[Any], step: str, *, is_new: bool = False) -> int:
-    if is_new and step == "-":
-        return len(items)
-    if not step.isascii() or not step.isdigit() or int(step) >= len(items) + is_new:
+def _get(holder: Any, key: str) -> Any:
+    """A value; a missing key of a mapping is null."""
+    return holder.get(key) if isinstance(holder, dict) else holder[_to_index(key, len(holder))]
+
+
+def _to_index(step: str, size: int) -> int:
+    """The index that a step stands for; a negative one counts from the end."""
+    if not _INDEX.fullmatch(step) or not -size <= int(step) < size:
         raise PatchError(f"there is no item `{step}`")
-    return int(step)
+    return int(step) % size
 
 
-def _set(obj: Any, steps: list[str], value: Any, *, is_new: bool) -> Any:
-    if not steps:
-        return value
-    parent = _get(obj, steps[:-1])
-    if isinstance(parent, list):
-        index = _to_index(parent, steps[-1], is_new=is_new)
-        parent[index : index if is_new else index + 1] = [value]
-    elif isinstance(parent, dict):
-        parent[steps[-1]] = value
+def _remove(holder: Any, key: str, path: Any) -> None:
+    if isinstance(holder, list):
+        del holder[_to_index(key, len(holder))]
+    elif key in holder:
+        del holder[key]
     else:
-        raise PatchError(f"`{'/'.join(['', *steps[:-1]])}` is neither a mapping nor a list")
-    return obj
-
-
-def _remove(obj: Any, steps: list[str]) -> Any:
-    _get(obj, steps)
-    parent = _get(obj, steps[:-1])
-    del parent[_to_index(parent, steps[-1]) if isinstance(parent, list) else steps[-1]]
-    return obj
+        raise PatchError(f"there is no `{path}`")
 
 
 def merge_configuration(
@@ -153,9 +181,7 @@ def merge_configuration(
     schema = _resolve(schema, types)
     _check_type(configuration, schema, path)
     if isinstance(configuration, dict):
-        if schema.get("x-kubernetes-map-type") == "atomic":
-            raise PatchError(f"`{path}` is an atomic mapping, which an apply configuration cannot change; {_USE_PATCH}")
-        made = dict(obj) if isinstance(obj, dict) else {}
+        made = dict(obj) if isinstance(obj, dict) and not _is_atomic(schema) else {}
         for name, value in configuration.items():
             child = f"{path}.{name}" if path else name
             known = schema.get("properties", {}).get(name)
@@ -169,6 +195,26 @@ def merge_configuration(
     if isinstance(configuration, list):
         return _merge_lists(obj if isinstance(obj, list) else [], configuration, schema, types, path)
     return configuration
+
+
+def check_atomics(configuration: Any, schema: Schema, types: Mapping[str, Schema], path: str = "") -> None:
+    """Raise a PatchError if a configuration sets an atomic list or mapping; the API server does not look into maps."""
+    schema = _resolve(schema, types)
+    if isinstance(configuration, (dict, list)) and _is_atomic(schema):
+        kind = "mapping" if isinstance(configuration, dict) else "list"
+        raise PatchError(f"`{path}` is an atomic {kind}, which an apply configuration cannot change; {_USE_PATCH}")
+    if isinstance(configuration, dict):
+        for name, field in schema.get("properties", {}).items():
+            if name in configuration:
+                check_atomics(configuration[name], field, types, f"{path}.{name}" if path else name)
+    for place, item in enumerate(configuration) if isinstance(configuration, list) else ():
+        check_atomics(item, schema.get("items", {}), types, f"{path}[{place}]")
+
+
+def _is_atomic(schema: Schema) -> bool:
+    if "x-kubernetes-map-type" in schema:
+        return bool(schema["x-kubernetes-map-type"] == "atomic")
+    return "items" in schema and schema.get("x-kubernetes-list-type", "atomic") == "atomic"
 
 
 def check_size(obj: Any) -> None:
@@ -193,18 +239,29 @@ def check_size(obj: Any) -> None:
 
 
 def _check_type(value: Any, schema: Schema, path: str) -> None:
-    expected = schema.get("type")
-    allowed = _TYPES.get(expected) if isinstance(expected, str) else None
-    if allowed is None or value is None or schema.get("x-kubernetes-int-or-string"):
+    found = schema.get("type")
+    expected = [str(each) for each in (found if isinstance(found, list) else [found]) if each != "null"]
+    if value is None:
+        raise PatchError(f"`{path}` cannot be null; remove it with a JSON patch")
+    if schema.get("x-kubernetes-int-or-string") or not all(each in _TYPES for each in expected):
         return
-    if not isinstance(value, allowed) or (isinstance(value, bool) and expected != "boolean"):
-        raise PatchError(f"`{path}` must be of type `{expected}`")
+    allowed = tuple(kind for each in expected for kind in _TYPES[each])
+    if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+        raise PatchError(f"`{path}` must be of type `{expected[0]}`")
 
 
 def _resolve(schema: Schema, types: Mapping[str, Schema]) -> Schema:
+    """The schema that a reference names, with the marks of atomic mappings, which schemas of releases leave out."""
+    name = ""
     while "$ref" in schema:
-        schema = types[str(schema["$ref"]).rpartition("/")[2]]
-    return schema
+        name = str(schema["$ref"]).rpartition("/")[2]
+        schema = types[name]
+    if name.rpartition(".")[2] in _ATOMIC_TYPES:
+        return {**schema, **_ATOMIC}
+    field = _ATOMIC_FIELDS.get(name)
+    if field is None or field not in schema.get("properties", {}):
+        return schema
+    return {**schema, "properties": {**schema["properties"], field: {**schema["properties"][field], **_ATOMIC}}}
 
 
 def _merge_lists(
@@ -212,14 +269,23 @@ def _merge_lists(
 ) -> list[Any]:
     kind, keys = schema.get("x-kubernetes-list-type"), schema.get("x-kubernetes-list-map-keys") or ()
     if kind == "set":
+        for place, item in enumerate(more):
+            _check_type(item, _resolve(schema.get("items", {}), types), f"{path}[{place}]")
+        if any(more.count(item) > 1 for item in more):
+            raise PatchError(f"`{path}` has an item twice")
         return [*items, *(item for item in more if item not in items)]
     if kind != "map":
-        raise PatchError(f"`{path}` is an atomic list, which an apply configuration cannot change; {_USE_PATCH}")
+        item_schema = schema.get("items", {})
+        return [
+            merge_configuration(None, item, item_schema, types, f"{path}[{place}]") for place, item in enumerate(more)
+        ]
     item_schema = _resolve(schema.get("items", {}), types)
     made = list(items)
     places = {_identify(item, keys, item_schema): place for place, item in reversed(list(enumerate(items)))}
-    for item in more:
-        identity = _identify(item, keys, item_schema)
+    identities = [_identify(item, keys, item_schema) for item in more]
+    if len(set(identities)) < len(identities):
+        raise PatchError(f"`{path}` has two items with the same {' and '.join(f'`{key}`' for key in keys)}")
+    for item, identity in zip(more, identities, strict=True):
         place = places.setdefault(identity, len(made))
         before = made[place] if place < len(made) else None
         made[place : place + 1] = [merge_configuration(before, item, item_schema, types, f"{path}[{place}]")]
@@ -242,7 +308,7 @@ class Mutation(NamedTuple):
     """One patch of a policy."""
 
     patch_type: str
-    compiled: CompiledMutation
+    expression: Expression
     source: Source
     variables: tuple[str, ...]
 
@@ -256,19 +322,25 @@ class MutatingPolicy(NamedTuple):
     source: Source
     """Where it is named, for what fails before its patches."""
 
+    def list_texts(self) -> list[str]:
+        """The texts of its expressions."""
+        patches = [each.compiled.expression for each in self.mutations]
+        return [*self.policy.list_texts(), *(each.text for each in patches)]
 
-def _find_errors(document: Mapping[str, Any]) -> list[Problem]:
+
+def _find_errors(document: Mapping[str, Any], release: Release = NEWEST_RELEASE) -> list[Problem]:
     kind = str(value_of(document["kind"]))
     shipped = find_shipped_schema(f"{GROUP}/v1", kind, Cluster())
     found = shipped.check({**document, "apiVersion": f"{GROUP}/v1"}) if shipped else []
     found = [problem for problem in found if problem.severity is Severity.ERROR]
-    found = found or validate_object(document, NEWEST_RELEASE)
-    return [problem._replace(rule="invalid-policy", category="policy") for problem in found]
+    return [each._replace(rule="invalid-policy", category="policy") for each in found] or find_errors(document, release)
 
 
-def parse_mutating_policy(document: Mapping[str, Any], problems: list[Problem]) -> MutatingPolicy | None:
+def parse_mutating_policy(
+    document: Mapping[str, Any], problems: list[Problem], release: Release = NEWEST_RELEASE
+) -> MutatingPolicy | None:
     """The policy of a document, or None with the problems that the API server would refuse it for."""
-    found = _find_errors(document)
+    found = _find_errors(document, release)
     problems += found
     if found:
         return None
@@ -285,7 +357,7 @@ def parse_mutating_policy(document: Mapping[str, Any], problems: list[Problem]) 
         text = item[field]["expression"]
         compiled = compile_mutation(unwrap_optionals(text, variables), NAMES)
         written = source[field]["expression"]
-        if not isinstance(compiled, CompiledMutation):
+        if not isinstance(compiled, Expression):
             message = f"the policy is not evaluated: {compiled.message}"
             problems.append(
                 Problem("policy-not-evaluated", message, written, category="policy", severity=Severity.WARNING)
@@ -328,45 +400,88 @@ def apply_mutations(
     if isinstance(applies, Failed):
         yield Change(policy.source, obj, obj, applies.message)
         return
+    schema = find_schema(str(obj.get("apiVersion")), str(obj.get("kind")))
+    is_decoded = schema is None or isinstance(schema.get("$defs"), Types)
     for mutation in policy.mutations if applies else ():
         try:
             made = _apply(mutation, context.with_object(obj), find_schema)
-            yield Change(mutation.source, obj, made)
-            obj = admit(made)
+            admitted = admit(made)
+            yield Change(mutation.source, obj, made if is_decoded else _drop_unknown(made, admitted))
+            obj = admitted
         except PatchError as error:
             yield Change(mutation.source, obj, obj, str(error))
+
+
+def _drop_unknown(made: Any, admitted: Any) -> Any:
+    """An object without the fields that the API server drops, as those that a CRD does not describe."""
+    if isinstance(made, dict) and isinstance(admitted, dict):
+        return {
+            name: _drop_unknown(child, admitted.get(name))
+            for name, child in made.items()
+            if name in admitted or child in (None, "", [], {}) or name == "status"
+        }
+    if isinstance(made, list) and isinstance(admitted, list) and len(made) == len(admitted):
+        return [_drop_unknown(*pair) for pair in zip(made, admitted, strict=True)]
+    return made
 
 
 def _apply(mutation: Mutation, context: EvalContext, find_schema: FindSchema) -> Any:
     obj: Any = context.bindings["object"]
     values = {name: context.evaluate(context.policy.variables[name]) for name in mutation.variables}
     known = {name: value for name, value in values.items() if not isinstance(value, Failed)}
-    patch = mutation.compiled.expression(Bound({**context.bindings, "variables": known}, context.budget))
+    patch = mutation.expression(Bound({**context.bindings, "variables": known}, context.budget))
     if isinstance(patch, Failed):
         # A variable that failed is left out: only an expression that really reads it fails too.
         failed = next((value for value in values.values() if isinstance(value, Failed)), patch)
         raise PatchError(failed.message)
-    if mutation.compiled.mismatch:
-        raise PatchError(mutation.compiled.mismatch)
-    patch = _to_json(patch)
     is_json = mutation.patch_type == _JSON_PATCH
+    for value in (each.get("value") for each in patch) if is_json else (patch,):
+        _check_type_names(value, value.get(TYPE_FIELD) if isinstance(value, dict) else None)
+    patch = _to_json(patch, is_patch=is_json)
     made = apply_json_patch(obj, patch) if is_json else _apply_configuration(obj, patch, find_schema)
     if not isinstance(made, dict):
         raise PatchError("the result is not an object")
     check_size(made)
-    for field in ("apiVersion", "kind"):
-        if made.get(field) != obj.get(field):
+    head = {field: obj.get(field) for field in ("apiVersion", "kind")}
+    for field, value in head.items():
+        if made.get(field) not in (None, value):
             raise PatchError(f"`{field}` cannot be changed")
-    return made
+    return {**made, **head}
 
 
-def _to_json(value: Any) -> Any:
+def _check_type_names(value: Any, expected: str | None) -> None:
+    """Raise a PatchError for `Object.x{}` in the field `spec`; mappings and lists in between have no names."""
+    if expected is None or not isinstance(value, (dict, list)):
+        return
+    found = value.get(TYPE_FIELD) if isinstance(value, dict) else None
+    if found == LITERAL:
+        raise PatchError(f"a literal in another one cannot be applied; write `{expected}{{…}}`")
+    if found not in (None, expected):
+        raise PatchError(f"`{found}` is not the type of this field; use `{expected}`")
+    for name, child in value.items() if isinstance(value, dict) else ((None, child) for child in value):
+        _check_type_names(child, f"{expected}.{name}" if found else expected)
+
+
+def _to_json(value: Any, *, is_patch: bool) -> Any:
+    """A value as JSON; the values of a JSON patch are written as protocol buffers are."""
+    if is_patch and isinstance(value, Optional):
+        return _to_json(value.values[0], is_patch=True) if value.values else None
     if isinstance(value, dict):
-        return {str(name): _to_json(child) for name, child in value.items()}
+        if not all(isinstance(name, str) for name in value):
+            raise PatchError("it sets a mapping with keys that are not text; convert them with `string()`")
+        return {name: _to_json(child, is_patch=is_patch) for name, child in value.items() if name != TYPE_FIELD}
     if isinstance(value, list):
-        return [_to_json(child) for child in value]
-    if value is None or isinstance(value, (bool, int, str)) or (isinstance(value, float) and math.isfinite(value)):
+        return [_to_json(child, is_patch=is_patch) for child in value]
+    if value is None or isinstance(value, (bool, int, str)):
         return value
+    if isinstance(value, float) and math.isfinite(value):
+        return int(value) if value.is_integer() else value
+    if is_patch and isinstance(value, bytes) and not tag_of(value):
+        return base64.b64encode(value).decode()
+    if is_patch and isinstance(value, timedelta):
+        return f"{value / timedelta(seconds=1):.9f}".rstrip("0").rstrip(".") + "s"
+    if is_patch and isinstance(value, datetime):
+        return value.isoformat().replace("+00:00", "Z")
     raise PatchError("it sets a value that cannot be written as JSON; convert it with `string()`")
 
 
@@ -380,4 +495,8 @@ def _apply_configuration(obj: Mapping[str, Plain], configuration: Any, find_sche
         # Objects that Go decodes have no keys of lists, which the same types have in a CRD.
         types = Types(types.release, in_crd=True)
         schema = types[name_type(api_version, kind)]
-    return merge_configuration(obj, configuration, schema, types)
+    schema = {**schema, "properties": {**schema.get("properties", {}), "metadata": _METADATA}}
+    given = {name: value for name, value in configuration.items() if name not in ("apiVersion", "kind")}
+    made = merge_configuration(obj, given, schema, types)
+    check_atomics(given, schema, types)
+    return made

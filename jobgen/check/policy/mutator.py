@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from jobgen.check.cel import EvaluationBudget
-from jobgen.check.cel.values import USED_UP
+from jobgen.check.cel.values import LIMITS
 from jobgen.check.policy.eval_context import AdmissionSubject, MissingParams
 from jobgen.check.policy.evaluator import (
     PolicyEvaluator,
@@ -22,6 +22,7 @@ from jobgen.check.policy.evaluator import (
 )
 from jobgen.check.policy.mutate import MutatingPolicy, apply_mutations
 from jobgen.check.policy.parse import Binding
+from jobgen.check.schema.admitted import before_creation
 from jobgen.model.data import Node, Plain, TracedScalar, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.limits import MAX_FINDINGS
@@ -76,10 +77,10 @@ class Mutator:
     def _apply(
         self, obj: Mapping[str, Node], matched: tuple[tuple[MutatingPolicy, tuple[Binding, ...]], ...]
     ) -> Iterator[Change]:
-        admit = self._schemas.find_admission(obj)
+        admit = before_creation(self._schemas.find_admission(obj))
         subject = self._evaluator.make_subject(obj, admit)
         again: set[tuple[str, str, str]] = set()
-        budget = EvaluationBudget()
+        budget = EvaluationBudget({})
         for invocation in self._list_invocations(matched, subject):
             if isinstance(invocation, Change):
                 yield invocation
@@ -118,15 +119,17 @@ class Mutator:
 
     def _invoke(self, invocation: _Invocation, subject: AdmissionSubject, budget: EvaluationBudget) -> Iterator[Change]:
         policy, param = invocation.policy, invocation.param
+        if budget.owners is not None:
+            budget.owners[policy.policy.name] = policy.list_texts
         admitted = self._schemas.find_admission(param)(param) if isinstance(param, dict) else param
         request = subject.request
         version = find_other_version(policy.policy, request.group, request.version, request.resource)
         read = convert_subject(subject, version)
         context = self._evaluator.make_context(policy.policy, read, admitted, budget=budget)
-        admit = self._schemas.find_admission(read.object)
+        admit = before_creation(self._schemas.find_admission(read.object))
         for change in apply_mutations(policy, context, self._schemas.read_schema, admit):
             sent = {"apiVersion": subject.object.get("apiVersion")}
-            error = "" if policy.policy.ignores_errors and change.error != USED_UP else change.error
+            error = "" if policy.policy.ignores_errors and change.error not in LIMITS else change.error
             yield change._replace(before={**change.before, **sent}, after={**change.after, **sent}, error=error)
 
 

@@ -6,11 +6,10 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from jobgen.check.cel.together import NAMES
-from jobgen.check.cel.values import OFFLINE
-from jobgen.check.policy.expressions import PolicyExpression, find_expression_error
+from jobgen.check.policy.expressions import PolicyExpression, find_limit
 from jobgen.check.policy.match import MatchResources, Selector, parse_match, parse_selector
 from jobgen.check.validation import validate_object
-from jobgen.k8s.kinds import NEWEST_RELEASE
+from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.schema.own_formats import compile_schema
@@ -38,6 +37,8 @@ class Policy(NamedTuple):
     validations: tuple[Validation, ...]
     ignores_errors: bool
     param_kind: tuple[str, str] | None
+    annotations: tuple[PolicyExpression, ...] = ()
+    """Values for the audit log; the request fails with one that cannot be evaluated."""
     reads_all: bool = False
     """True if it has expressions beside these, which may read everything."""
 
@@ -50,7 +51,12 @@ class Policy(NamedTuple):
     def expressions(self) -> list[PolicyExpression]:
         """All its expressions."""
         of_validations = [each for item in self.validations for each in (item.expression, item.message_expression)]
-        return [each for each in (*self.conditions, *self.variables.values(), *of_validations) if each]
+        every = (*self.conditions, *self.variables.values(), *of_validations, *self.annotations)
+        return [each for each in every if each]
+
+    def list_texts(self) -> list[str]:
+        """The texts of its expressions, as they are written and as they are evaluated."""
+        return [text for each in self.expressions for text in each.list_texts()]
 
 
 class ParamRef(NamedTuple):
@@ -91,7 +97,13 @@ def _refuse(message: str, node: Node, rule: str = "invalid-policy") -> Problem:
     return Problem(rule, message, node, category="policy")
 
 
-def parse_policy(document: Mapping[str, Any], problems: list[Problem], *, is_trusted: bool = False) -> Policy | None:
+def parse_policy(
+    document: Mapping[str, Any],
+    problems: list[Problem],
+    *,
+    is_trusted: bool = False,
+    release: Release = NEWEST_RELEASE,
+) -> Policy | None:
     """The policy of a document, or None with the problems that the API server would refuse it for.
 
     A trusted policy is not checked, and its expressions are compiled only when they are evaluated.
@@ -102,7 +114,7 @@ def parse_policy(document: Mapping[str, Any], problems: list[Problem], *, is_tru
         problems += found
         return None
     assert isinstance(spec, dict), "the schema requires it"
-    found += [] if is_trusted else _find_errors(document)
+    found += [] if is_trusted else find_errors(document, release)
     # What has a problem already is not checked; None if nothing is.
     faulty = None if is_trusted else frozenset(id(problem.node) for problem in found)
     conditions = [
@@ -112,8 +124,10 @@ def parse_policy(document: Mapping[str, Any], problems: list[Problem], *, is_tru
     for item in spec.get("variables", ()):
         variables[str(value_of(item["name"]))] = _parse_expression(item, "expression", variables, "any", faulty, found)
     validations = [_parse_validation(item, variables, faulty, found) for item in spec.get("validations", ())]
-    for item in spec.get("auditAnnotations", ()):
+    annotations = [
         _parse_expression(item, "valueExpression", variables, "any", faulty, found)
+        for item in spec.get("auditAnnotations", ())
+    ]
     problems += found
     if found:
         return None
@@ -127,6 +141,7 @@ def parse_policy(document: Mapping[str, Any], problems: list[Problem], *, is_tru
         validations=tuple(validation for validation in validations if validation),
         ignores_errors=raw.get("failurePolicy") == "Ignore",
         param_kind=(kind["apiVersion"], kind["kind"]) if kind else None,
+        annotations=tuple(each for each in annotations if each),
     )
 
 
@@ -155,26 +170,23 @@ def _parse_expression(
     text = str(value_of(item[field]))
     if faulty and id(item[field]) in faulty:
         return None
-    reason = "" if faulty is None else find_expression_error(text, variables, returns)
-    if OFFLINE in reason:
+    reason = "" if faulty is None else find_limit(text, variables, returns)
+    if reason:
         problem = _refuse(f"the policy is not evaluated: {reason}", item[field], "policy-not-evaluated")
         found.append(problem._replace(severity=Severity.WARNING))
-        return None
-    if reason:
-        found.append(_refuse(f"`{field}` does not compile: {reason}", item[field]))
         return None
     return PolicyExpression(text, variables, returns)
 
 
-def _find_errors(document: Mapping[str, Any]) -> list[Problem]:
-    """What the schema accepts and the API server refuses."""
-    problems = validate_object(document, NEWEST_RELEASE)
+def find_errors(document: Mapping[str, Any], release: Release = NEWEST_RELEASE) -> list[Problem]:
+    """What the schema accepts and the API server of a release refuses."""
+    problems = validate_object(document, release)
     return [problem._replace(rule="invalid-policy", category="policy") for problem in problems]
 
 
 def parse_binding(document: Mapping[str, Any], problems: list[Problem], *, is_trusted: bool = False) -> Binding | None:
     """The binding of a document, or None with the problems that the API server would refuse it for."""
-    found = [] if is_trusted else _find_schema_errors(document, BINDING) or _find_errors(document)
+    found = [] if is_trusted else _find_schema_errors(document, BINDING) or find_errors(document)
     problems += found
     if found:
         return None

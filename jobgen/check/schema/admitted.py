@@ -224,6 +224,23 @@ UID = "00000000-0000-4000-8000-000000000000"
 """Stands for the unique id that the API server gives every object."""
 CREATION = "2026-01-01T00:00:00Z"
 """Stands for the time at which an object is created."""
+# Booleans and numbers that Go leaves out if they are false or 0, because they are not pointers in k8s.io/api.
+_ZERO_IS_UNSET = frozenset(
+    """chapAuthDiscovery chapAuthSession count failureThreshold globalDefault healthCheckNodePort hostIPC hostNetwork
+    hostPID hostPort initialDelaySeconds minReadySeconds nodePort paused periodSeconds publishNotReadyAddresses readOnly
+    sslEnabled stdin stdinOnce successThreshold timeoutSeconds tty unschedulable""".split()
+)
+# Types in which a field of such a name is a pointer.
+_WITH_POINTERS = frozenset(("core_v1.AzureDiskVolumeSource", "core_v1.ClientIPConfig", "core_v1.CSIVolumeSource"))
+_MANAGER: Mapping[str, Plain] = {
+    "manager": "jobgen",
+    "operation": "Update",
+    "time": CREATION,
+    "fieldsType": "FieldsV1",
+    "fieldsV1": {},
+}
+"""Stands for who created an object, and with which fields."""
+_OF_CREATION = frozenset(("uid", "creationTimestamp", "generation"))
 _MAPPING_STEPS = 5
 _HEAD = ("apiVersion", "kind", "metadata")
 # Fields of metadata that Go leaves out if they are empty.
@@ -233,14 +250,14 @@ _RESET = ("deletionGracePeriodSeconds", "deletionTimestamp", "resourceVersion", 
 
 
 class _Field(NamedTuple):
-    """A field: how its value is converted, what a null means, and whether an empty list is the same as no field."""
+    """A field: how its value is converted, what a null means, and which values are the same as no field."""
 
     convert: _Convert | None
     keeps_null: bool
-    drops_empty: bool
+    drops: tuple[Any, ...]
 
 
-_KEPT = _Field(None, keeps_null=True, drops_empty=False)
+_KEPT = _Field(None, keeps_null=True, drops=())
 
 
 def compile_admission(
@@ -260,10 +277,24 @@ def compile_admission(
             rest.pop("status", None)
         metadata = admit_metadata(obj.get("metadata"))
         filled: dict[str, Plain] = {"uid": UID, "creationTimestamp": CREATION}
+        filled["managedFields"] = [{**_MANAGER, "apiVersion": head.get("apiVersion")}]
         metadata |= {**filled, "generation": 1} if is_counted else filled
         return {**head, "metadata": metadata, **(convert(rest) if convert else rest)}
 
     return admit
+
+
+def before_creation(admit: Admission) -> Admission:
+    """The conversion for mutating policies, which see an object before it gets what only a created object has."""
+
+    def convert(obj: Mapping[str, Plain]) -> dict[str, Plain]:
+        made = admit(obj)
+        metadata = made["metadata"]
+        assert isinstance(metadata, dict), "every object is given some"
+        known = {name: value for name, value in metadata.items() if name not in _OF_CREATION}
+        return {**made, "metadata": known}
+
+    return convert
 
 
 def admit_metadata(metadata: Plain) -> dict[str, Plain]:
@@ -295,7 +326,7 @@ def _compile_mapping(
 ) -> _Convert:
     """The conversion of a mapping with some fields; without a conversion, others are dropped."""
     # Fields that stay as they are, unless they are null.
-    unchanged = frozenset(name for name, field in fields.items() if not field.convert and not field.drops_empty)
+    unchanged = frozenset(name for name, field in fields.items() if not field.convert and not field.drops)
 
     def convert_mapping(value: Any) -> Any:
         if type(value) is not dict:
@@ -310,9 +341,9 @@ def _compile_mapping(
                 continue
             field = fields.get(name, others)
             if field is not None:
-                convert, keeps_null, drops_empty = field
+                convert, keeps_null, drops = field
                 converted = convert(child) if convert and child is not None else child
-                if keeps_null if converted is None else not drops_empty or converted != []:
+                if keeps_null if converted is None else converted not in drops:
                     made[name] = converted
         for name, default, convert_default in defaults:
             if name not in made:
@@ -397,6 +428,8 @@ class _Compiler:
     def _mapping(self, schema: Mapping[str, Any], type_name: str) -> _Convert:
         extra = schema.get("additionalProperties")
         fields = {name: self._field(child) for name, child in schema.get("properties", {}).items()}
+        if self.is_decoded and type_name not in _WITH_POINTERS:
+            fields |= {name: field._replace(drops=([], 0)) for name, field in fields.items() if name in _ZERO_IS_UNSET}
         drops_unknown = extra is False and not schema.get("x-kubernetes-preserve-unknown-fields")
         if drops_unknown and schema.get("x-kubernetes-embedded-resource"):
             fields = dict.fromkeys(_HEAD, _KEPT) | fields
@@ -410,7 +443,7 @@ class _Compiler:
 
     def _field(self, schema: Mapping[str, Any]) -> _Field:
         keeps_null = bool(schema.get("nullable")) and not self.is_decoded
-        return _Field(self.of(schema), keeps_null, drops_empty=self.is_decoded)
+        return _Field(self.of(schema), keeps_null, drops=([],) if self.is_decoded else ())
 
     def _list_defaults(self, schema: Mapping[str, Any], type_name: str) -> list[tuple[str, Any, _Convert]]:
         """The fields with a default; the default of a mapping gets those inside it."""

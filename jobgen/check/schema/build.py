@@ -127,7 +127,7 @@ KEPT_KEYWORDS = frozenset(
     """type format pattern enum required minimum maximum exclusiveMinimum exclusiveMaximum multipleOf
     minLength maxLength minItems maxItems minProperties maxProperties
     x-kubernetes-int-or-string x-kubernetes-preserve-unknown-fields
-    x-kubernetes-list-type x-kubernetes-list-map-keys x-kubernetes-validations
+    x-kubernetes-list-type x-kubernetes-list-map-keys x-kubernetes-map-type x-kubernetes-validations
     x-kubernetes-embedded-resource default nullable""".split()
 )
 

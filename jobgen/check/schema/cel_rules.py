@@ -8,9 +8,10 @@ from functools import cache, partial
 from typing import Any
 
 from jobgen.check.cel import Bound, CompileError, EvaluationBudget, Expression, Failed, available, compile_cel, mentions
-from jobgen.check.cel.fields import ObjectTypes
-from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, USED_UP
+from jobgen.check.cel.type_checker import Scope
+from jobgen.check.cel.values import LIMITS, NO_OVERLOAD, OFFLINE
 from jobgen.check.schema.cel_types import Conversion, compile_conversion, declare_types, escape_name, needs_types
+from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
@@ -88,9 +89,8 @@ def _violations(
             if OFFLINE in result.message or is_about_times:
                 continue
             message = f"the rule `{_to_line(rule['rule'])}` cannot be evaluated: {result.message}"
-            if result.message == USED_UP:
-                costliest, _ = budget.used.most_common(1)[0]
-                message += f"; simplify the rule `{_to_line(costliest)}`, which took the most"
+            if result.message in LIMITS:
+                message += f"; simplify the {budget.name_costliest()}, which took the most"
                 yield Problem(_NAME, message, _find_reported_node(rule, value, parent), category="schema")
                 budget.is_reported = True
                 return
@@ -116,11 +116,12 @@ def find_rule_errors(schema: dict[str, Any]) -> Iterator[tuple[dict[str, Any], s
 
 
 def find_errors_of_rule(
-    rule: dict[str, Any], schema: dict[str, Any], root: dict[str, Any]
+    rule: dict[str, Any], schema: dict[str, Any], root: dict[str, Any], release: Release = NEWEST_RELEASE
 ) -> Iterator[tuple[str, str]]:
-    """Why the API server refuses the expressions of a rule: the name of the field, and the reason."""
+    """Why the API server of a release refuses the expressions of a rule: the name of the field, and the reason."""
     is_optional = bool(rule.get("optionalOldSelf"))
     types = declare_types(schema, root, _list_texts(_rules(schema)), ("oldSelf",) if is_optional else ())
+    types = types and types._replace(server=release)
     for field, returns in (("rule", "bool"), ("messageExpression", "string")):
         text = rule.get(field)
         if isinstance(text, str) and text.strip():
@@ -141,7 +142,7 @@ def _list_texts(rules: list[dict[str, Any]]) -> list[str]:
     return [text for rule in rules for text in (rule["rule"], rule.get("messageExpression")) if isinstance(text, str)]
 
 
-def _declare_types(schema: dict[str, Any], root: dict[str, Any], is_optional: bool) -> ObjectTypes | None:
+def _declare_types(schema: dict[str, Any], root: dict[str, Any], is_optional: bool) -> Scope | None:
     """The types for the evaluation of rules, if they make a difference."""
     types = declare_types(schema, root, _list_texts(_rules(schema)), ("oldSelf",) if is_optional else ())
     return types if types is not None and needs_types(types) else None
@@ -154,7 +155,7 @@ def _rules(schema: dict[str, Any]) -> list[dict[str, Any]]:
     return [rule for rule in found if isinstance(rule, dict) and isinstance(rule.get("rule"), str)]
 
 
-def _expression(rule: dict[str, Any], types: ObjectTypes | None) -> Expression | CompileError:
+def _expression(rule: dict[str, Any], types: Scope | None) -> Expression | CompileError:
     is_optional = bool(rule.get("optionalOldSelf"))
     found = _compile(rule["rule"], "bool", types, is_optional=is_optional)
     if isinstance(found, Expression) or types is None:
@@ -163,7 +164,7 @@ def _expression(rule: dict[str, Any], types: ObjectTypes | None) -> Expression |
     return _compile(rule["rule"], "bool", None, is_optional=is_optional)
 
 
-def _compile(text: str, returns: str, types: ObjectTypes | None, *, is_optional: bool) -> Expression | CompileError:
+def _compile(text: str, returns: str, types: Scope | None, *, is_optional: bool) -> Expression | CompileError:
     return compile_cel(text, _NAMES, returns=returns, absent=("oldSelf",) if is_optional else (), types=types)
 
 

@@ -8,9 +8,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from jobgen.check.cel.fields import ObjectTypes, find_names
+from jobgen.check.cel.type_checker import Scope
+from jobgen.check.cel.values import blank_strings
 from jobgen.check.schema.formats import is_date, parse_duration
 from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import Budget
 
 Conversion = Callable[[Node], Any]
@@ -217,24 +219,23 @@ _STRINGS = {"byte": "bytes", "duration": "duration", "date": "timestamp", "date-
 _STRING: dict[str, Any] = {"type": "string"}
 _METADATA: dict[str, Any] = {"type": "object", "properties": {"name": _STRING, "generateName": _STRING}}
 _MAX_DEPTH = 100
+_FIELD = lazy_pattern(r"\.\s*\??\s*([A-Za-z_]\w*)", re.ASCII)
 
 
 def declare_types(
     schema: dict[str, Any], root: dict[str, Any], texts: Iterable[str], optional: tuple[str, ...] = ()
-) -> ObjectTypes | None:
+) -> Scope | None:
     """The types of `self` and `oldSelf` for rules of a schema node, as far as the texts can name fields."""
-    names: frozenset[str] = frozenset().union(*map(find_names, texts))
-    compiler = _TypeCompiler(root, frozenset(name[1:] for name in names if name.startswith(".")))
+    compiler = _TypeCompiler(root, _find_fields(texts))
     kind = compiler.type_of(schema, "object", is_root=schema is root or is_embedded(schema))
     if kind is None:
         return None
     shape = compiler.shape_of(schema)
     variables = [(name, f"optional_type<{kind}>" if name in optional else kind) for name in ("self", "oldSelf")]
-    return ObjectTypes(
+    return Scope(
         tuple(variables),
         tuple(sorted(compiler.fields)),
-        tuple(sorted(names)),
-        tuple((name, json.dumps(shape)) for name in ("self", "oldSelf")) if shape else (),
+        shapes=tuple((name, json.dumps(shape)) for name in ("self", "oldSelf")) if shape else (),
     )
 
 
@@ -242,14 +243,18 @@ def declare_object(
     schema: dict[str, Any], texts: Iterable[str], name: str
 ) -> tuple[str, tuple[tuple[str, str, str], ...]]:
     """The type of the objects of a kind and its fields, for policies; the name is the start of those of all types."""
-    names: frozenset[str] = frozenset().union(*map(find_names, texts))
     head = {"apiVersion": _STRING, "kind": _STRING, "metadata": OBJECT_META}
     root = {**schema, "properties": {**schema.get("properties", {}), **head}}
-    compiler = _TypeCompiler(root, frozenset(each[1:] for each in names if each.startswith(".")), name)
+    compiler = _TypeCompiler(root, _find_fields(texts), name)
     return compiler.type_of(root, name, is_root=True) or "dyn", tuple(sorted(compiler.fields))
 
 
-def needs_types(types: ObjectTypes) -> bool:
+def _find_fields(texts: Iterable[str]) -> frozenset[str]:
+    """The names of the fields that expressions can read."""
+    return frozenset(name for text in texts for name in _FIELD.findall(blank_strings(text)))
+
+
+def needs_types(types: Scope) -> bool:
     """Return True if rules must be evaluated with types: they can read times, sets, or lists with keys."""
     kinds = [kind for _, kind in types.variables] + [kind for _, _, kind in types.fields]
     return bool(types.shapes) or any("timestamp" in kind or "duration" in kind for kind in kinds)

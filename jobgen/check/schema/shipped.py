@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from jobgen.check.schema.admitted import Admission, compile_admission
 from jobgen.check.schema.crd_schema import DROPS_STATUS, FOREIGN_PATTERNS, compile_structural
-from jobgen.k8s.kinds import format_release, parse_release
+from jobgen.k8s.kinds import NEWEST_RELEASE, format_release, is_served_by_default, parse_release
 from jobgen.model.data import Node
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
@@ -267,7 +267,28 @@ def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None
         reason = describe_range(known["types"][kind], "Kubernetes")
         return _report_missing(f"{name} {reason}; the cluster has Kubernetes {release}")
     types = Types(release, in_crd=False)
-    return _compile({**types[f"{place}.{kind}"], "title": kind, "$defs": types}, release)
+    compiled = _compile({**types[f"{place}.{kind}"], "title": kind, "$defs": types}, release)
+    is_served = is_served_by_default(api_version)
+    return compiled if is_served else _warn_disabled(compiled, api_version, kind, release)
+
+
+def _warn_disabled(compiled: ShippedSchema, api_version: str, kind: str, release: str) -> ShippedSchema:
+    """Return a check that also warns of a version that a server of this release does not serve by default."""
+    group = api_version.partition("/")[0]
+    stable = [each for each in find_versions(group) if "beta" not in each and "alpha" not in each]
+    known = (read_types(f"{name_place(group)}_{each.rpartition('/')[2]}")["types"].get(kind) for each in stable)
+    served = [each for each, range_ in zip(stable, known, strict=True) if range_ and contains(range_, release)]
+    shown = release or format_release(NEWEST_RELEASE)
+    hint = f"use `{served[-1]}`" if served else f"turn it on with `--runtime-config={api_version}=true`"
+    message = f"Kubernetes {shown} does not serve `{kind}` of `{api_version}` by default; {hint}"
+
+    def check(obj: Mapping[str, Node]) -> list[Problem]:
+        node = obj.get("apiVersion")
+        steps = (FixStep("set", node, served[-1]),) if served else ()
+        warning = Problem("old-api-version", message, node, category="schema", severity=Severity.WARNING)
+        return [*compiled.check(obj), warning._replace(fix_steps=steps, safe=False)]
+
+    return compiled._replace(check=check)
 
 
 def _compile(schema: Schema, kubernetes: str) -> ShippedSchema:

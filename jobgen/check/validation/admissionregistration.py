@@ -148,7 +148,7 @@ def _check_webhook(hook: Fields, place: Node, run: Validation) -> None:
         run.report("invalid-name", message, hook["name"])
     validate_client(hook, place, run)
     validate_review_versions("admissionReviewVersions", hook, place, run)
-    validate_conditions(hook, AdmissionScope(has_params=False, has_variables=False), run)
+    validate_conditions(hook, AdmissionScope(has_params=False, has_variables=False, server=run.release), run)
 
 
 def validate_client(hook: Fields, place: Node, run: Validation) -> None:
@@ -271,7 +271,8 @@ def _check_expressions(policy: Fields, place: Node, run: Validation) -> None:
     """Check the expressions of a validating policy with the types that they have in the API server."""
     validations, annotations = policy.get("validations"), policy.get("auditAnnotations")
     has_params = is_set(policy.get("paramKind"))
-    scope = AdmissionScope(has_params=has_params, has_variables=bool(as_list(policy.get("variables"))))
+    has_variables = bool(as_list(policy.get("variables")))
+    scope = AdmissionScope(has_params=has_params, has_variables=has_variables, server=run.release)
     validate_conditions(policy, scope, run)
     _validate_variables(policy, scope, run)
     if not as_list(validations) and not as_list(annotations):
@@ -315,7 +316,7 @@ def _validate_annotations(field: str, value: Node, scope: AdmissionScope, run: V
 def _check_mutations(policy: Fields, place: Node, run: Validation) -> None:
     """Check the expressions of a mutating policy with the types that they have in the API server."""
     _validate_mutating_operations(policy.get("matchConstraints"), run)
-    scope = AdmissionScope(has_params=is_set(policy.get("paramKind")), has_variables=True)
+    scope = AdmissionScope(has_params=is_set(policy.get("paramKind")), has_variables=True, server=run.release)
     validate_conditions(policy, scope, run)
     _validate_variables(policy, scope, run)
     if not as_list(policy.get("mutations")):

@@ -384,7 +384,7 @@ def _validate_texts(rule: Fields, node: Node, schema: Fields, run: Validation) -
 
 def _validate_expressions(rule: Fields, converted: Any, node: Node, context: _Context, run: Validation) -> None:
     plain: Any = untraced(rule)
-    for field, reason in find_errors_of_rule(plain, converted, context.root):
+    for field, reason in find_errors_of_rule(plain, converted, context.root, run.release):
         if OFFLINE not in reason:
             run.invalid(f"`{field}` does not compile: {reason}", rule[field])
     has_old = mentions(as_text(rule.get("rule")), "oldSelf")

@@ -123,13 +123,15 @@ def _format_rule(rule: RuleExplanation) -> str:
     for title, text in (("Bad", rule.bad), ("Good", rule.good)):
         if text:
             parts.append(f"{title}:\n\n{textwrap.indent(text.rstrip(), '  ')}\n")
+    if rule.incidents:
+        parts.append("Incidents:\n\n" + "".join(f"  {each}\n" for each in rule.incidents))
     return "\n".join(map(visible, "\n".join(parts).split("\n")))
 
 
 def _to_plain(found: Explanation) -> dict[str, object]:
     if found.rule:
         rule = {**found.rule._asdict(), "severity": found.rule.severity.value}
-        left_out = {"former_names", "" if found.rule.page else "page"}
+        left_out = {"former_names", "" if found.rule.page else "page", "" if found.rule.incidents else "incidents"}
         return {"version": 1, "rule": {name: value for name, value in rule.items() if name not in left_out}}
     fields: list[dict[str, object]] = []
     for field in found.fields:

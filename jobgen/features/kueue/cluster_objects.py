@@ -18,6 +18,7 @@ from jobgen.features.kueue.objects import (
 )
 from jobgen.features.kueue.preemption import DEFAULT_STRATEGIES, Rules
 from jobgen.features.kueue.requests import NO_SETTINGS, ResourceSettings, parse_settings
+from jobgen.k8s.kueue_integrations import parse_release
 
 # The Kueue of a cluster: its version, its feature gates and their defaults, and its configuration.
 
@@ -289,7 +290,7 @@ def parse_configuration(
 
     If the block has `featureGates`, they are all that differs from the defaults; else the gates of the cluster count.
     """
-    found = parse_version(version) or NEWEST
+    found = parse_release(version) or NEWEST
     own = block.get("featureGates")
     switched = {str(name): value for name, value in as_mapping(own).items() if isinstance(value, bool)}
     if own is None:
@@ -335,12 +336,6 @@ def _list_ignored(
         yield "`quotaCheckStrategy`"
     if settings.devices.resources and treat_claims(gates) == IGNORED:
         yield "claims of devices"
-
-
-def parse_version(text: str) -> tuple[int, ...]:
-    """Return the numbers of a version, with the patch if it has one; empty if it has none."""
-    parts = text.removeprefix("v").split("-")[0].split("+")[0].split(".")[:3]
-    return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else ()
 
 
 def _parse_nodes(several: Any) -> tuple[tuple[NodeGroup, ...], int]:

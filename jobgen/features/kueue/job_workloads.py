@@ -47,7 +47,14 @@ from jobgen.features.kueue.requests import (
     to_nanos,
 )
 from jobgen.features.kueue.workloads import PodSet, Workload, parse_workload
-from jobgen.k8s.kueue_integrations import INTEGRATIONS, STARTS, explain_conflict, explain_integration
+from jobgen.k8s.kueue_integrations import (
+    INTEGRATIONS,
+    SELECTOR_SINCE,
+    STARTS,
+    explain_conflict,
+    explain_integration,
+    is_release_since,
+)
 from jobgen.k8s.nodes import get_path
 from jobgen.model.features import find_part
 from jobgen.model.quantity import parse_quantity
@@ -314,6 +321,9 @@ def explain_unmanaged(
         return Obstacle("unmanaged", f"Kueue does not manage {named}, {STARTS}", change)
     spec = as_mapping(obj.get("spec"))
     if kind == "RayJob" and not isinstance(spec.get("rayClusterSpec"), dict):
+        if queue and not is_release_since(configuration.version, SELECTOR_SINCE):
+            reason = f"Kueue before {SELECTOR_SINCE} rejects a RayJob with a queue that uses an existing RayCluster"
+            return Obstacle("invalid", reason, "remove the queue, or update Kueue")
         return Obstacle("unmanaged", f"it runs in an existing RayCluster, {STARTS}", "queue the RayCluster instead")
     found = explain_integration(kind, integration, configuration.version, configuration.frameworks)
     if found is not None:

@@ -149,6 +149,8 @@ def _join(texts: Sequence[str]) -> str:
 
 _FITTING = lazy_pattern(r"allows to fit only ([0-9]+) out of [0-9]+ pod\(s\)")
 """How many pods fit, in the message of Kueue."""
+_NO_DOMAINS = "no topology domains at level"
+"""No node has the labels of all levels, in the message of Kueue."""
 
 
 class Obstacle(NamedTuple):
@@ -281,7 +283,10 @@ def _list_placements(pod_set: PodSet, assigned: PodSetAssignment, flavor: Flavor
         if attempt.no_fit == TOPOLOGY_FAILED:
             reason = "; ".join(assigned.reasons)
             change = f"request less for each pod of `{pod_set.name}`, or add nodes that have room for one"
-            if fitting := _FITTING.search(reason):
+            if _NO_DOMAINS in reason:
+                labels = f"the labels of all levels of its topology `{flavor.topology}`"
+                change = f"give the nodes of flavor `{flavor.name}` {labels}, or remove the levels that they lack"
+            elif fitting := _FITTING.search(reason):
                 reduced = f"from {pod_set.count} to {fitting[1]} {'pod' if fitting[1] == '1' else 'pods'}"
                 change = f"reduce `{pod_set.name}` {reduced}, allow them a higher level, or add nodes"
             yield Obstacle("topology", reason, change, pod_set.name, "", flavor.name)

@@ -30,7 +30,7 @@ def _build(cluster: Cluster, exported: Sequence[Mapping[str, Node]], own: Sequen
 PART = StatePart(
     "queue",
     # The file of one describes all queues that it uses.
-    kinds=frozenset(("ClusterQueue", "Cohort")),
+    kinds=frozenset(("ClusterQueue", "Cohort", "Node")),
     list_kinds=_list_kinds,
     build=_build,
     # How Kueue is configured, and which other queues there are, is not known of any file.

@@ -8,6 +8,13 @@ from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
 
 _FLUX = "kustomize.toolkit.fluxcd.io/force"
+# Kinds whose pod templates cannot be changed: without `Force=true`, Argo CD does not delete the object.
+_IMMUTABLE = (
+    ("batch", "Job"),
+    ("batch.volcano.sh", "Job"),
+    ("jobset.x-k8s.io", "JobSet"),
+    ("trainer.kubeflow.org", "TrainJob"),
+)
 
 
 @rule("job", WARNING)
@@ -16,7 +23,8 @@ def forced_sync(manifest: Manifest) -> Iterator[Violation]:
 
     With `Force=true` and `Replace=true`, Argo CD deletes and restarts the job at each sync of its app, even if only
     another object changed, which is an error. With one of them, it does so at some changes, and with `force`, Flux does
-    so at each change that the API server rejects.
+    so at each change that the API server rejects. With only `Replace=true`, the sync of a changed Job, JobSet, TrainJob
+    or Job of Volcano fails, because the template of its pods is immutable.
 
     Remove the options, and give a changed job a new name.
     """
@@ -31,7 +39,10 @@ def forced_sync(manifest: Manifest) -> Iterator[Violation]:
             )
             yield Violation(annotations[SYNC_OPTIONS], message, severity=ERROR)
         elif forced:
-            message = f"`{forced[0]}` can stop the running job when the app is synced; remove it"
+            effect = "can stop the running job when the app is synced"
+            if forced == ["Replace=true"] and (manifest.group, manifest.kind_name) in _IMMUTABLE:
+                effect = "makes each sync of a changed job fail, because the template of its pods is immutable"
+            message = f"`{forced[0]}` {effect}; remove it"
             yield Violation(annotations[SYNC_OPTIONS], message)
     if as_text(annotations.get(_FLUX)).lower() == "enabled":
         message = f"with `{_FLUX}`, Flux deletes the running job if a change is rejected; remove it"

@@ -2,20 +2,23 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import INFO, Violation, rule
-from jobgen.k8s.images import parse_image_name
+from jobgen.check.rules import INFO, WARNING, Violation, rule
+from jobgen.k8s.images import find_gpu_word
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.lazy_re import lazy_pattern
 
-_FOR_GPUS = lazy_pattern(r"gpu|cuda[0-9]*|cu1[0-9]{2}|cudnn[0-9]*|rocm[0-9]*")
+# Images in which `NVIDIA_VISIBLE_DEVICES` is `all`.
+_EXPOSING = lazy_pattern(r"(?:docker\.io/)?nvidia/cuda:|nvcr\.io/nvidia/")
 
 
 @rule("job", INFO)
 def gpu_image_without_gpus(manifest: Manifest) -> Iterator[Violation]:
     """An image built for GPUs, according to its name, in a job that requests no device.
 
-    The job trains on the CPU, slowly, or fails at the first `cuda()`.
+    The job trains on the CPU, slowly, or fails at the first `cuda()`. Images of NVIDIA set `NVIDIA_VISIBLE_DEVICES` to
+    `all`: where its container runtime is the default, the container sees all GPUs of the node, and disturbs the jobs
+    that were given them. This is a warning.
 
     Request GPUs in `resources.limits`, or use the smaller image for CPUs.
     """
@@ -24,12 +27,14 @@ def gpu_image_without_gpus(manifest: Manifest) -> Iterator[Violation]:
     for role in manifest.roles:
         main = role.pod.main_container
         image = as_text(main.data.get("image")) if main else ""
-        if main and ("cu" in image or "gpu" in image or "rocm" in image) and not role.pod.partial:
-            found = next(filter(_FOR_GPUS.fullmatch, sorted(parse_image_name(image).name_tokens)), "")
+        if main and not role.pod.partial:
+            found = find_gpu_word(image)
             if found and not any(_may_see_devices(each.pod) for each in manifest.roles):
                 message = f"the image is built for GPUs (`{found}` in its name), but the job requests none"
+                exposes = _EXPOSING.match(image) and "NVIDIA_VISIBLE_DEVICES=" not in main.search_text
+                message += ", and it then sees all GPUs of its node, without a reservation" if exposes else ""
                 message += "; request GPUs or use an image for CPUs"
-                yield Violation(main.data["image"], message)
+                yield Violation(main.data["image"], message, severity=WARNING if exposes else None)
                 return
 
 

@@ -15,7 +15,8 @@ def backoff_without_restarts(manifest: Manifest) -> Iterator[Violation]:
     The operator counts restarts, and restarts only pods whose policy allows it. With `Never`, the default of most
     kinds, the first failure ends the job whatever the limit.
 
-    Use `OnFailure` or `ExitCode`, or remove the limit.
+    Use `OnFailure` or `ExitCode`, or remove the limit. For an MPIJob, use `OnFailure`: training-operator never creates
+    a launcher again.
     """
     assert manifest.kind is not None
     counted = manifest.kind.requirements.backoff_counts
@@ -23,7 +24,9 @@ def backoff_without_restarts(manifest: Manifest) -> Iterator[Violation]:
     if not counted or not (as_integer(limit) or 0) > 0 or not manifest.roles:
         return
     if not any(role.restart_policy in counted for role in manifest.roles):
-        usable = [policy for policy in counted if policy != "Always" and policy in manifest.kind.restart_policies]
+        # training-operator reads `ExitCode` of an MPIJob, and never creates a launcher again.
+        unusable = ("Always", "ExitCode") if manifest.kind_name == "MPIJob" else ("Always",)
+        usable = [policy for policy in counted if policy not in unusable and policy in manifest.kind.restart_policies]
         names = list_alternatives(f"`{policy}`" for policy in usable)
         message = (
             f"`backoffLimit` has no effect, because no role is ever restarted; set `restartPolicy` of a role to {names}"

@@ -17,7 +17,7 @@ _CONDITIONS = frozenset(("--standalone", "if", "case", "for", "while", "||", "["
 _TORCHRUN = lazy_pattern(r"(?:.*/)?torchrun|torch\.distributed\.(?:run|launch)")
 
 
-@rule("job", ERROR, kinds=("PyTorchJob", "PyTorchTrainingJob", "TrainJob"))
+@rule("job", ERROR, kinds=("Job", "PyTorchJob", "PyTorchTrainingJob", "TrainJob"))
 def nnodes_mismatch(manifest: Manifest) -> Iterator[Violation]:
     """`--nnodes` with a number other than the number of pods.
 
@@ -25,11 +25,14 @@ def nnodes_mismatch(manifest: Manifest) -> Iterator[Violation]:
     fewer, the first pods train without the others, which wait, fail after a timeout, and hold their GPUs until then.
     The operator sets `PET_NNODES`. It is a warning if the option possibly belongs to another program, or if pods are
     possibly left out on purpose: with one node, with `--standalone`, in a script with conditions, or if commands of
-    roles differ.
+    roles differ. It is also a warning in a Job, where `parallelism` is the number of pods at the same time; a Job with
+    one pod can belong to others.
 
     Remove the option.
     """
     if "elasticPolicy" in manifest.spec or "elastic" in manifest.spec:
+        return
+    if manifest.kind_name == "Job" and (manifest.group != "batch" or manifest.pod_count < 2):
         return
     if any(role.pod.partial and "numNodes" not in role.replica_spec for role in manifest.roles):
         return  # the runtime decides
@@ -47,7 +50,12 @@ def nnodes_mismatch(manifest: Manifest) -> Iterator[Violation]:
             # Roles that have the same command, from one line, have one fault.
             seen.add(place)
             pods = pluralize(manifest.pod_count, "pod")
-            is_certain = is_shared and count != 1 and word.text in _find_torchrun_options(command)
+            is_certain = (
+                is_shared
+                and count != 1
+                and manifest.kind_name != "Job"
+                and word.text in _find_torchrun_options(command)
+            )
             message = f"torchrun waits for `{word.text}` nodes, but the job has {pods}; remove `--nnodes`"
             counts = tuple(each for role in manifest.roles for each in role.compared_count)
             yield Violation(word.node, message, counts, choose_severity(manifest) if is_certain else WARNING)

@@ -10,24 +10,30 @@ from jobgen.k8s.objects import Pod
 _HIGHEST = 1_000_000_000
 
 
-@rule("pod", WARNING, fields=("priority",))
+@rule("pod", WARNING, fields=("priority", "preemptionPolicy"))
 def priority_without_class(pod: Pod) -> Iterator[Violation]:
-    """`priority` in a pod without `priorityClassName`.
+    """`priority` or `preemptionPolicy: Never` in a pod without `priorityClassName`.
 
-    The API server computes the priority from the class. Without one, it has the priority of the default class, or 0. A
-    pod with any other number is refused, so the job never starts. It is an error if no class can have the number.
+    The API server takes both from the class. Without one, a pod has the priority of the default class, or 0, and
+    preempts others. A pod with anything else is refused, so the job never starts. It is an error if no class can have
+    the number.
 
-    Set `priorityClassName`, and remove `priority`.
+    Set `priorityClassName`, and remove the field.
     """
-    node = pod.spec["priority"]
-    priority = as_integer(node)
     # Volcano gives the class of the job to its pods; other objects may complete the template of a runtime.
-    if not priority or pod.partial or as_text(pod.spec.get("priorityClassName")):
+    if pod.partial or as_text(pod.spec.get("priorityClassName")):
         return
     if pod.manifest.group == "batch.volcano.sh" and as_text(pod.manifest.spec.get("priorityClassName")):
         return
     # A team that lists its classes can have no others.
     if pod.manifest.team is not None and "priorityClasses" in pod.manifest.team.allowed:
+        return
+    policy, node = pod.spec.get("preemptionPolicy"), pod.spec.get("priority")
+    if as_text(policy) == "Never":
+        message = "`preemptionPolicy: Never` without a class is refused unless the default class has this policy"
+        yield Violation(policy, f"{message}; set a `priorityClassName` with this policy instead")
+    priority = as_integer(node)
+    if not priority:
         return
     message = f"`priority: {priority}` without a class is refused unless the default class has this value"
     if priority > _HIGHEST:

@@ -47,6 +47,11 @@ _TABLE = """
 | dyn | dyn(1) == 1 | Turns off the type check of a value.
 | duration | duration('1h') > duration('30m') | A period of time from text.
 | timestamp | timestamp('2026-01-01T00:00:00Z') > timestamp('2025-01-01T00:00:00Z') | A point in time from text.
+| optional.ofNonZeroValue | optional.ofNonZeroValue(1).hasValue() | An optional of a value that is not empty.
+| sets.contains | sets.contains([1, 2], [1]) | Whether a list has all items of another.
+| sets.equivalent | sets.equivalent([1, 2], [2, 1]) | Whether two lists have the same items.
+| sets.intersects | sets.intersects([1, 2], [2, 3]) | Whether two lists share an item.
+| lists.range | lists.range(2) == [0, 1] | The numbers below a number.
 | quantity | quantity('64Gi').isGreaterThan(quantity('1Gi')) | An amount of a resource from text.
 | isQuantity | isQuantity('64Gi') | Whether text is an amount of a resource.
 | sign | sign(quantity('-1')) == -1 | The sign of an amount: -1, 0 or 1.
@@ -117,6 +122,23 @@ Semver | isLessThan | semver('1.2.0').isLessThan(semver('1.2.3')) | Whether a ve
 Semver | compareTo | semver('1.2.0').compareTo(semver('1.2.3')) == -1 | Compares two versions: -1, 0 or 1.
 URL | getScheme | url('https://a.com').getScheme() == 'https' | The scheme of a URL.
 URL | getHost | url('https://a.com:8').getHost() == 'a.com:8' | The host and the port of a URL.
+list | slice | [1, 2, 3].slice(0, 2) == [1, 2] | A part of a list.
+list | flatten | [[1], [2]].flatten() == [1, 2] | The items of lists in a list.
+list | sort | [2, 1].sort() == [1, 2] | A list in order.
+list | reverse | [1, 2].reverse() == [2, 1] | A list in reverse order.
+list | distinct | [1, 1].distinct() == [1] | A list without repeated items.
+list | first | [1].first().hasValue() | The first item, if there is one.
+list | last | [1].last().hasValue() | The last item, if there is one.
+timestamp | getFullYear | timestamp('2026-01-01T00:00:00Z').getFullYear() < 9999 | The year of a time.
+timestamp | getMonth | timestamp('2026-01-01T00:00:00Z').getMonth() < 9999 | The month of a time, from 0.
+timestamp | getDate | timestamp('2026-01-01T00:00:00Z').getDate() < 9999 | The day of the month, from 1.
+timestamp | getDayOfMonth | timestamp('2026-01-01T00:00:00Z').getDayOfMonth() < 9999 | The day of the month, from 0.
+timestamp | getDayOfWeek | timestamp('2026-01-01T00:00:00Z').getDayOfWeek() < 9999 | The day of the week, from Sunday.
+timestamp | getDayOfYear | timestamp('2026-01-01T00:00:00Z').getDayOfYear() < 9999 | The day of the year, from 0.
+timestamp | getHours | timestamp('2026-01-01T00:00:00Z').getHours() < 9999 | The hours of a time.
+timestamp | getMinutes | timestamp('2026-01-01T00:00:00Z').getMinutes() < 9999 | The minutes of a time.
+timestamp | getSeconds | timestamp('2026-01-01T00:00:00Z').getSeconds() < 9999 | The seconds of a time.
+timestamp | getMilliseconds | timestamp('2026-01-01T00:00:00Z').getMilliseconds() < 9999 | The milliseconds of a time.
 URL | getHostname | url('https://a.com:8').getHostname() == 'a.com' | The host of a URL.
 URL | getPort | url('https://a.com:8').getPort() == '8' | The port of a URL.
 URL | getEscapedPath | url('https://a.com/b').getEscapedPath() == '/b' | The path of a URL.

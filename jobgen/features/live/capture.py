@@ -1,0 +1,209 @@
+"""`jobgen capture`: write the state of a cluster into the folder that `cluster.state` names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jobgen.api.errors import UsageError
+from jobgen.features.live.captured import (
+    DEFINITIONS,
+    DEPLOYMENTS,
+    RESOURCES,
+    RUNNING,
+    Resource,
+    find_operators,
+    strip,
+)
+from jobgen.features.live.kubectl import Kubectl, MissingError, UnansweredError
+from jobgen.rendering.config import ProjectConfig
+from jobgen.repo.atomic import links_outside, make_folder, replace_files
+from jobgen.repo.captures import CAPTURE, INDEX
+from jobgen.yamlio.read import read
+from jobgen.yamlio.write import to_yaml
+
+_MOST_BYTES = 4_000_000
+"""The size of a file: half of what a lint reads."""
+RUNNING_FOLDER = ".running"
+"""The folder of jobs that run. A lint skips it, because its name starts with a dot."""
+
+
+class Captured(NamedTuple):
+    """What was read of a cluster."""
+
+    files: Mapping[str, str]
+    """The texts of files, by their names in the folder."""
+    objects: int
+    kubernetes: str
+    operators: Mapping[str, str]
+    unread: Mapping[str, str]
+    """Resources that could not be read, with the reason."""
+    missing: tuple[str, ...] = ()
+    """Resources that the cluster does not have."""
+
+
+def find_folder(config: ProjectConfig, env: str) -> str:
+    """Return the folder of an environment's state, or raise a UsageError."""
+    folder = config.environment(env, []).cluster.state
+    if not folder:
+        advice = f"set `cluster: {{state: cluster/{env or 'state'}}}` in overlays/{env or '<env>'}/overlay.yaml"
+        raise UsageError(f"environment `{env}` names no folder for the state of its cluster; {advice}")
+    return folder
+
+
+def capture(kubectl: Kubectl, day: str) -> Captured:
+    """Read a cluster. What cannot be read is named, and the rest is read."""
+    unread: dict[str, str] = {}
+    missing: list[str] = []
+    files: dict[str, str] = {}
+    count = 0
+    served = _list_served(kubectl, unread)
+    for resource in (*RESOURCES, *RUNNING):
+        name = f"{resource.plural}.{resource.group.rpartition('/')[0]}".rstrip(".")
+        found = _select_version(resource, served)
+        if found is None:
+            missing.append(name)
+            continue
+        texts: list[tuple[str, str, str]] = []
+        try:
+            for each in kubectl.list(found.path, found.page):
+                obj = strip(each, found.kept)
+                metadata = obj["metadata"]
+                texts.append((str(metadata.get("namespace", "")), str(metadata.get("name", "")), to_yaml(obj)))
+        except MissingError:
+            missing.append(name)
+        except UnansweredError as error:
+            unread[name] = str(error)
+        count += len(texts)
+        folder = f"{RUNNING_FOLDER}/" if resource in RUNNING else ""
+        files |= _split(f"{folder}{name}", (text for *_, text in sorted(texts)))
+    operators = _find_versions(kubectl, unread)
+    kubernetes = _read_release(kubectl, unread)
+    files[CAPTURE] = _write_index(day, kubernetes, operators, unread, files)
+    return Captured(files, count, kubernetes, operators, unread, tuple(missing))
+
+
+def _list_served(kubectl: Kubectl, unread: dict[str, str]) -> dict[tuple[str, str], list[str]] | None:
+    """Return the versions in which the cluster serves custom resources, the stored one first; None if not known."""
+    served: dict[tuple[str, str], list[str]] = {}
+    try:
+        for each in kubectl.list(DEFINITIONS.path, DEFINITIONS.page):
+            spec = each.get("spec") or {}
+            versions = [each for each in spec.get("versions") or () if each.get("served")]
+            versions.sort(key=lambda each: not each.get("storage"))
+            key = (str(spec.get("group", "")), str((spec.get("names") or {}).get("plural", "")))
+            served[key] = [str(each.get("name")) for each in versions]
+    except UnansweredError as error:
+        unread["customresourcedefinitions"] = str(error)
+        return None
+    return served
+
+
+def _select_version(resource: Resource, served: Mapping[tuple[str, str], list[str]] | None) -> Resource | None:
+    """Return a resource in a version that the cluster serves; None if it has no such resource."""
+    group, _, version = resource.group.rpartition("/")
+    if not group or group in ("apps", "batch") or (group.endswith(".k8s.io") and "x-k8s" not in group):
+        return resource
+    if served is None:
+        # The request says what is there.
+        return resource
+    versions = served.get((group, resource.plural))
+    if not versions:
+        return None
+    return resource if version in versions else resource._replace(group=f"{group}/{versions[0]}")
+
+
+def _split(name: str, texts: Iterator[str]) -> dict[str, str]:
+    """Return the files of some objects: one, or several that a lint can read."""
+    parts: list[list[str]] = [[]]
+    size = 0
+    for text in texts:
+        if size + len(text) > _MOST_BYTES:
+            parts.append([])
+            size = 0
+        parts[-1].append(text)
+        size += len(text)
+    names = (f"{name}.yaml" if len(parts) == 1 else f"{name}-{number:03}.yaml" for number in range(1, len(parts) + 1))
+    return {name: "---\n".join(part) for name, part in zip(names, parts, strict=True) if part}
+
+
+def _find_versions(kubectl: Kubectl, unread: dict[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    try:
+        for deployment in kubectl.list(DEPLOYMENTS.path):
+            found |= dict(find_operators(deployment))
+    except UnansweredError as error:
+        unread["deployments.apps"] = str(error)
+    return dict(sorted(found.items()))
+
+
+def _read_release(kubectl: Kubectl, unread: dict[str, str]) -> str:
+    try:
+        version = kubectl.get("/version")
+    except UnansweredError as error:
+        unread["version"] = str(error)
+        return ""
+    return ".".join(str(version.get(part, "")).rstrip("+") for part in ("major", "minor"))
+
+
+def _write_index(
+    day: str, kubernetes: str, operators: Mapping[str, str], unread: Mapping[str, str], files: Mapping[str, str]
+) -> str:
+    """Write what is known of the capture itself: an object, so that a folder of manifests stays one."""
+    data = {"day": day, "kubernetes": kubernetes, "files": "".join(f"{name}\n" for name in sorted(files))}
+    data |= {f"operator.{name}": version for name, version in operators.items()}
+    data |= {"unread": "".join(f"{name}\n" for name in sorted(unread))} if unread else {}
+    return to_yaml({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": INDEX}, "data": data})
+
+
+def write_capture(root: Path, folder: str, captured: Captured) -> None:
+    """Write the files of a capture, and remove those of the last one that are not among them."""
+    home = root / folder
+    if links_outside(home, root):
+        raise UsageError(f"`{folder}` leads out of the repository")
+    old = _list_old(home)
+    for parent in {(home / name).parent for name in captured.files}:
+        make_folder(parent, root)
+    # The list of files is written before others are removed, so that a killed run loses none.
+    replace_files({home / name: text.encode() for name, text in captured.files.items()}, root)
+    for name in old - captured.files.keys():
+        (home / name).unlink(missing_ok=True)
+
+
+def _list_old(home: Path) -> set[str]:
+    """Return the files that the last capture wrote; nothing that it did not list is removed."""
+    try:
+        content = (home / CAPTURE).read_bytes()
+    except OSError:
+        return set()
+    documents = read(content, CAPTURE).documents
+    data: Any = documents[0].data.get("data") if documents and isinstance(documents[0].data, dict) else None
+    listed = str(data.get("files", "")).split("\n") if isinstance(data, dict) else []
+    inside = (name for name in listed if name and ".." not in name and not name.startswith("/"))
+    return {name for name in inside if name.endswith(".yaml") and (home / name).is_file()}
+
+
+def propose_cluster(captured: Captured) -> str:
+    """Return the block of an overlay that declares the versions of the cluster."""
+    cluster: dict[str, Any] = {"kubernetes": captured.kubernetes} if captured.kubernetes else {}
+    cluster |= {"operators": dict(captured.operators)} if captured.operators else {}
+    return to_yaml({"cluster": cluster}) if cluster else ""
+
+
+def describe_role() -> str:
+    """Return the least ClusterRole that a capture needs."""
+    groups: dict[str, list[str]] = {}
+    for each in (*RESOURCES, *RUNNING, DEPLOYMENTS, DEFINITIONS):
+        groups.setdefault(each.group.rpartition("/")[0], []).append(each.plural)
+    rules: list[dict[str, Any]] = [
+        {"apiGroups": [group], "resources": sorted(set(plurals)), "verbs": ["list"]}
+        for group, plurals in sorted(groups.items())
+    ]
+    rules.append({"nonResourceURLs": ["/version"], "verbs": ["get"]})
+    role: dict[str, Any] = {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "ClusterRole",
+        "metadata": {"name": "jobgen-capture"},
+    }
+    return to_yaml({**role, "rules": rules})

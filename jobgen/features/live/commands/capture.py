@@ -1,0 +1,49 @@
+"""`jobgen capture`: write the state of a cluster into the repository."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from jobgen.api.project import load, select_environments
+from jobgen.cli.options import env_option
+from jobgen.cli.result import ExitCode, Result
+from jobgen.features.live.capture import capture, describe_role, find_folder, propose_cluster, write_capture
+from jobgen.features.live.captured import DEFINITIONS, DEPLOYMENTS, RESOURCES, RUNNING
+from jobgen.features.live.kubectl import Kubectl
+from jobgen.model.finding import pluralize
+from jobgen.reports.escape import visible
+
+
+@click.command("capture")
+@env_option
+@click.option("--context", default="", metavar="NAME", help="The context of kubectl; default: its current one.")
+@click.option("--dry-run", is_flag=True, help="Print the commands and the least ClusterRole that they need, and stop.")
+@click.pass_obj
+def command(directory: Path, envs: tuple[str, ...], *, context: str, dry_run: bool) -> Result:
+    """Write the state of a cluster into the folder that `cluster.state` names, to commit and review.
+
+    It runs `kubectl get` and nothing else: versions, namespaces, quotas, queues with their usage, nodes, classes,
+    policies and running jobs, without secrets and without what changes by itself. It proposes `cluster` for the
+    overlay.
+    """
+    if dry_run:
+        paths = [each.path for each in (DEFINITIONS, *RESOURCES, *RUNNING, DEPLOYMENTS)]
+        commands = "".join(f"kubectl get --raw '{path}?limit=500'\n" for path in paths)
+        return Result(ExitCode.OK, f"{commands}kubectl get --raw /version\n---\n{describe_role()}")
+    project = load(directory)
+    out, err, is_complete = "", "", True
+    for env in select_environments(project.config, envs):
+        folder = find_folder(project.config, env)
+        captured = capture(Kubectl(context), datetime.now(UTC).date().isoformat())
+        write_capture(project.root, folder, captured)
+        for name, reason in captured.unread.items():
+            err += visible(f"not read: {name}: {reason}") + "\n"
+        what = f"{pluralize(captured.objects, 'object')} in {pluralize(len(captured.files), 'file')}"
+        err += visible(f"{what} written to {folder}") + "\n"
+        is_complete = is_complete and not captured.unread
+        proposed = propose_cluster(captured)
+        out += f"# overlays/{env}/overlay.yaml\n{proposed}" if proposed else ""
+    return Result(ExitCode.OK if is_complete else ExitCode.ERRORS, out, err)

@@ -1,0 +1,222 @@
+"""`jobgen drift`: compare what the repository renders with what runs, as an apply would see it.
+
+Only fields that a manifest sets are compared: defaults, and what controllers own, are not its concern. Items of lists
+are matched by their keys. What a difference would do is assessed as `jobgen diff` does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from jobgen.compare.impact import Impact, assess_change
+from jobgen.compare.snapshot import Snapshot, find_causes, snapshot_repository
+from jobgen.features.live.captured import RESOURCES, RUNNING, pluralize_kind
+from jobgen.features.live.kubectl import Kubectl, UnansweredError
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.resources import count_gpus
+from jobgen.k8s.secrets import find_secrets, redact_tree
+from jobgen.model.data import Location, untraced
+from jobgen.model.finding import Finding
+from jobgen.model.path import format_dotted
+from jobgen.pipeline.environment_checker import read_exported
+from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.environment import Rendered
+from jobgen.rendering.left_out import LeftOutFile, join_environments
+from jobgen.rendering.runs import JOB_ANNOTATION
+from jobgen.spec.merge import LIST_KEYS
+
+_LIVE = Location("cluster", 1, 1)
+_TRACKING = {
+    "argocd.argoproj.io/tracking-id": "Argo CD would prune it",
+    "kustomize.toolkit.fluxcd.io/name": "Flux would prune it",
+}
+"""Labels and annotations of engines, and what these do with an object that Git does not have."""
+_FINISHED = frozenset(("Complete", "Completed", "Failed", "Succeeded"))
+_Key = tuple[str, str, str, str]
+"""The group, kind, namespace and name of an object."""
+
+
+class ChangedField(NamedTuple):
+    """A field that differs, with the line that sets it."""
+
+    field: str
+    live: Any
+    wanted: Any
+    location: Location
+
+
+class Difference(NamedTuple):
+    """An object that differs between the repository and the cluster."""
+
+    state: str
+    """`missing`, `changed`, `extra` or `stale`: a run that nothing renders any more."""
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    location: Location | None
+    """Where its job is written; None if the repository does not have it."""
+    fields: tuple[ChangedField, ...] = ()
+    effect: str = ""
+    """What an apply or an engine would do."""
+    gpus: int = 0
+    """The GPUs that it holds."""
+
+
+class Drift(NamedTuple):
+    """What differs between an environment and its cluster."""
+
+    environment: str
+    differences: tuple[Difference, ...]
+    compared: int
+    unread: Mapping[str, str]
+    """Kinds that could not be read, with the reason."""
+    left_out: tuple[LeftOutFile, ...]
+    findings: tuple[Finding, ...]
+    day: str = ""
+    """The day of the captured state, if that was compared."""
+
+    @property
+    def failed(self) -> bool:
+        """Return True if something differs, or could not be compared."""
+        return bool(self.differences or self.unread or self.left_out)
+
+
+def find_drift(config: ProjectConfig, env: str, kubectl: Kubectl | None, day: str = "") -> Drift:
+    """Compare an environment with its cluster, or without kubectl with its captured state."""
+    snapshot = snapshot_repository(config.root, "repository", [env], config.today)
+    kinds = {(str(each.object.get("apiVersion", "")), each.identity.kind) for each in snapshot.objects}
+    unread: dict[str, str] = {}
+    objects = _read_live(kubectl, kinds, unread) if kubectl else _read_captured(config, env, kinds, unread)
+    live = {_identify(each): each for each in objects}
+    wanted = {_identify(each.object): each for each in snapshot.objects}
+    groups = {_name_kind(version, kind): f"{kind}.{version}" for version, kind in kinds}
+    namespaces = {key[2] for key in wanted}
+    found: list[Difference] = []
+    for key, rendered in wanted.items():
+        if groups[key[0], key[1]] not in unread:
+            # A capture has masks in place of secrets.
+            found += _compare(snapshot, rendered if kubectl else _mask(rendered), live.get(key))
+    for key, obj in live.items():
+        if key not in wanted and key[2] in namespaces and (key[0], key[1]) in groups:
+            found += _describe_extra(snapshot, obj, env)
+    left_out = tuple(join_environments(snapshot.left_out))
+    errors = dict.fromkeys(finding for each in left_out for finding in each.errors)
+    order = sorted(found, key=lambda each: (each.state, each.kind, each.namespace, each.name))
+    return Drift(env, tuple(order), len(wanted), unread, left_out, tuple(errors), day)
+
+
+def _name_kind(version: str, kind: str) -> tuple[str, str]:
+    return version.rpartition("/")[0], kind
+
+
+def _identify(obj: Mapping[str, Any]) -> _Key:
+    metadata = as_mapping(obj.get("metadata"))
+    group, kind = _name_kind(as_text(obj.get("apiVersion")), as_text(obj.get("kind")))
+    return group, kind, as_text(metadata.get("namespace")), as_text(metadata.get("name"))
+
+
+def _read_live(
+    kubectl: Kubectl, kinds: Collection[tuple[str, str]], unread: dict[str, str]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of some kinds; what cannot be read is added to `unread`."""
+    plurals: dict[str, Mapping[str, str]] = {}
+    for version, kind in sorted(kinds):
+        base = f"/{'apis' if '/' in version else 'api'}/{version}"
+        try:
+            if version not in plurals:
+                listed = map(as_mapping, as_list(as_mapping(kubectl.get(base)).get("resources")))
+                names = ((as_text(each.get("kind")), as_text(each.get("name"))) for each in listed)
+                plurals[version] = {kind: name for kind, name in names if "/" not in name}
+            plural = plurals[version].get(kind)
+            if plural is None:
+                unread[f"{kind}.{version}"] = "the cluster does not serve this kind"
+                continue
+            for obj in kubectl.list(f"{base}/{plural}"):
+                yield {**obj, "apiVersion": version, "kind": kind}
+        except UnansweredError as error:
+            unread[f"{kind}.{version}"] = str(error)
+
+
+def _read_captured(
+    config: ProjectConfig, env: str, kinds: Collection[tuple[str, str]], unread: dict[str, str]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the objects of a capture; kinds that it never holds are added to `unread`."""
+    folder = config.environment(env, []).cluster.state
+    captured = {(each.group.rpartition("/")[0], each.plural) for each in (*RESOURCES, *RUNNING)}
+    for version, kind in kinds:
+        if (version.rpartition("/")[0], pluralize_kind(kind)) not in captured:
+            unread[f"{kind}.{version}"] = "a capture does not hold this kind; compare with the cluster"
+    for place in (folder, f"{folder}/.running"):
+        yield from (untraced(each) for each in read_exported(config.root, place, []))
+
+
+def _mask(rendered: Rendered) -> Rendered:
+    return rendered._replace(object=redact_tree(rendered.object, find_secrets(rendered.object)))
+
+
+def _compare(snapshot: Snapshot, rendered: Rendered, live: Mapping[str, Any] | None) -> Iterator[Difference]:
+    identity = rendered.identity
+    described = (identity.api_version, identity.kind, identity.namespace, identity.name, rendered.location)
+    if live is None:
+        yield Difference("missing", *described, effect="an apply would create it")
+        return
+    before = rendered._replace(object=_project(live, rendered.object))
+    impact = assess_change(snapshot, snapshot, before, rendered)
+    if impact.fields:
+        yield Difference(
+            "changed", *described, tuple(_list_fields(snapshot, rendered, impact, live)), impact.outcome.reason
+        )
+
+
+def _list_fields(snapshot: Snapshot, rendered: Rendered, impact: Impact, live: Any) -> Iterator[ChangedField]:
+    causes = find_causes(snapshot, rendered, [each.change.path for each in impact.fields])
+    secrets = find_secrets(live) | find_secrets(rendered.object)
+    for path, _, old, new in (each.change for each in impact.fields):
+        cause = causes.get(path)
+        place = cause.location if cause else rendered.location
+        yield ChangedField(format_dotted(path), redact_tree(old, secrets), redact_tree(new, secrets), place)
+
+
+def _project(live: Any, wanted: Any) -> Any:
+    """Return the part of a live value that a manifest is about."""
+    if isinstance(live, dict) and isinstance(wanted, dict):
+        return {key: _project(live[key], value) for key, value in wanted.items() if live.get(key) is not None}
+    if isinstance(live, list) and isinstance(wanted, list):
+        key = next((key for key in _KEYS if _have_key(live, key) and _have_key(wanted, key)), "")
+        known = {str(item[key]): item for item in live} if key else {}
+        if known:
+            return [_project(known[str(item[key])], item) for item in wanted if str(item[key]) in known]
+        return [_project(*pair) for pair in zip(live, wanted, strict=True)] if len(live) == len(wanted) else live
+    return live
+
+
+_KEYS = tuple(dict.fromkeys(keys[0] for keys in LIST_KEYS.values()))
+
+
+def _have_key(items: Sequence[Any], key: str) -> bool:
+    return bool(items) and all(isinstance(item, dict) and key in item for item in items)
+
+
+def _describe_extra(snapshot: Snapshot, obj: Mapping[str, Any], env: str) -> Iterator[Difference]:
+    """Yield an object that only the cluster has, if it came from the repository or an engine deploys it."""
+    metadata = as_mapping(obj.get("metadata"))
+    if metadata.get("ownerReferences"):
+        return
+    marks = {**as_mapping(metadata.get("labels")), **as_mapping(metadata.get("annotations"))}
+    engine = next((effect for mark, effect in _TRACKING.items() if mark in marks), "")
+    is_run = JOB_ANNOTATION in marks
+    if not engine and not is_run:
+        return
+    manifest = snapshot.checker(env).manifest(obj)
+    gpus = 0 if _is_finished(obj) else count_gpus(manifest)
+    state = "stale" if is_run else "extra"
+    effect = engine or "nothing renders it any more, and nothing deletes it"
+    place = (manifest.namespace, manifest.name)
+    yield Difference(state, as_text(obj.get("apiVersion")), manifest.kind_name, *place, None, (), effect, gpus)
+
+
+def _is_finished(obj: Mapping[str, Any]) -> bool:
+    conditions = map(as_mapping, as_list(as_mapping(obj.get("status")).get("conditions")))
+    return any(as_text(each.get("type")) in _FINISHED and as_text(each.get("status")) == "True" for each in conditions)

@@ -1,0 +1,88 @@
+"""Read the API server with `kubectl get --raw`, page by page. Nothing else is run, and nothing is written.
+
+jobgen has no credentials: kubectl uses those of the user. Every request has a limit of time, and after two requests
+without an answer no more are made, so that a server that does not answer is reported soon.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from shutil import which
+from typing import Any
+from urllib.parse import quote
+
+from jobgen.api.errors import ToolError
+
+SECONDS = 20
+"""How long a request may take."""
+PAGE = 500
+"""How many objects a request returns."""
+_MOST_PAGES = 10_000
+_MOST_FAILURES = 2
+_MAX_REASON = 200
+
+
+class UnansweredError(Exception):
+    """A request that failed, with the reason."""
+
+
+class MissingError(UnansweredError):
+    """A request for something that the server does not have."""
+
+
+class Kubectl:
+    """The kubectl on PATH, with a context."""
+
+    def __init__(self, context: str = "", seconds: float = SECONDS) -> None:
+        """Find kubectl, or raise a ToolError."""
+        program = which("kubectl")
+        if program is None:
+            raise ToolError("kubectl is not on PATH; install it from https://kubernetes.io/docs/tasks/tools/")
+        self._command = [program, *(["--context", context] if context else []), f"--request-timeout={seconds:g}s"]
+        self._seconds = seconds
+        self._failures = 0
+
+    def get(self, path: str) -> Any:
+        """Return the answer to a request, or raise an UnansweredError."""
+        if self._failures >= _MOST_FAILURES:
+            raise UnansweredError("it was not asked, because the API server does not answer")
+        try:
+            # kubectl waits longer than its own limit while it connects.
+            done = subprocess.run(  # noqa: S603 -- kubectl, and paths of our own
+                [*self._command, "get", "--raw", path],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+                timeout=2 * self._seconds + 5,
+            )
+        except subprocess.TimeoutExpired as error:
+            self._failures += 1
+            raise UnansweredError(f"no answer in {error.timeout:g} seconds") from error
+        if done.returncode:
+            text = done.stderr.decode("utf-8", "replace").strip()
+            reason = (text.split("\n")[-1] or f"exit {done.returncode}")[:_MAX_REASON]
+            is_answered = "Error from server" in reason and "(ServiceUnavailable)" not in reason
+            self._failures = 0 if is_answered else self._failures + 1
+            raise (MissingError if "(NotFound)" in reason else UnansweredError)(reason)
+        self._failures = 0
+        try:
+            return json.loads(done.stdout)
+        except ValueError as error:
+            raise UnansweredError("the answer is not JSON") from error
+
+    def list(self, path: str, page: int = PAGE) -> Iterator[Mapping[str, Any]]:
+        """Yield the objects of a list, page by page; raise an UnansweredError if one is missing."""
+        token = ""
+        for _ in range(_MOST_PAGES):
+            answer = self.get(f"{path}?limit={page}" + (f"&continue={quote(token, safe='')}" if token else ""))
+            if not isinstance(answer, dict) or not isinstance(answer.get("items"), list | None):
+                raise UnansweredError("the answer is not a list")
+            kind, version = str(answer.get("kind", "")).removesuffix("List"), str(answer.get("apiVersion", ""))
+            for item in answer.get("items") or ():
+                if isinstance(item, dict):
+                    yield {"apiVersion": version, "kind": kind, **item}
+            token = str((answer.get("metadata") or {}).get("continue") or "")
+            if not token:
+                return

@@ -1,0 +1,142 @@
+"""What is known of upgrades: which versions fit together, and what to do before and after a step. It is data.
+
+`jobgen/data/upgrades.yaml` has an entry for each fact, with its source.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any, NamedTuple
+
+from jobgen.repo.shipped import find_shipped
+from jobgen.spec.kinds import parse_version
+from jobgen.yamlio.read import read
+
+ORDER = (
+    "kubernetes",
+    "jobset",
+    "leaderworkerset",
+    "training-operator",
+    "trainer",
+    "mpi-operator",
+    "kuberay",
+    "volcano",
+    "appwrapper",
+    "kueue",
+)
+"""Components in the order in which they are upgraded, where nothing else decides: Kueue manages what the others run."""
+
+
+class Requirement(NamedTuple):
+    """What versions of a component need of another one."""
+
+    component: str
+    since: str
+    until: str
+    """The first version that does not need it; empty for none."""
+    needs: str
+    at_least: str
+    below: str
+    """The first version of the other one that does not fit; empty for none."""
+    reason: str
+    source: str
+
+    def is_broken(self, versions: Mapping[str, str]) -> bool:
+        """Return True if declared versions do not fit together; unknown ones always do."""
+        own, other = versions.get(self.component), versions.get(self.needs)
+        if not own or not other or not _is_within(own, self.since, self.until):
+            return False
+        return not _is_within(other, self.at_least, self.below)
+
+
+class Action(NamedTuple):
+    """What has to be done when a component passes a version."""
+
+    component: str
+    version: str
+    """The version that is passed: from an older one to this or a newer one."""
+    when: str
+    """`before`, `after` or `running`: what the upgrade does to jobs that run."""
+    text: str
+    source: str
+    kinds: tuple[str, ...] = ()
+    """The kinds that it concerns; empty for all repositories."""
+
+    def concerns(self, old: str, new: str, kinds: Collection[str]) -> bool:
+        """Return True if an upgrade passes its version, in an environment that has some kinds."""
+        is_passed = bool(old) and parse_version(old) < parse_version(self.version) <= parse_version(new)
+        return is_passed and (not self.kinds or any(kind in kinds for kind in self.kinds))
+
+
+def _is_within(version: str, least: str, below: str) -> bool:
+    at = parse_version(version)
+    return (not least or at >= parse_version(least)) and (not below or at < parse_version(below))
+
+
+@cache
+def read_requirements() -> tuple[Requirement, ...]:
+    """Read what versions need of each other."""
+    return tuple(
+        Requirement(
+            each["component"],
+            each.get("since", ""),
+            each.get("until", ""),
+            each["needs"],
+            each.get("atLeast", ""),
+            each.get("below", ""),
+            each["reason"],
+            each["source"],
+        )
+        for each in _read()["requirements"]
+    )
+
+
+@cache
+def read_actions() -> tuple[Action, ...]:
+    """Read what has to be done when a component passes a version."""
+    return tuple(
+        Action(
+            each["component"],
+            each["version"],
+            each["when"],
+            each["text"],
+            each["source"],
+            tuple(each.get("kinds", ())),
+        )
+        for each in _read()["actions"]
+    )
+
+
+@cache
+def _read() -> Mapping[str, Any]:
+    path = find_shipped("examples").parent / "upgrades.yaml"
+    [document] = read(path.read_bytes(), path.name).documents
+    data: Mapping[str, Any] = document.data
+    return data
+
+
+def find_broken(versions: Mapping[str, str]) -> list[Requirement]:
+    """Return the requirements that some versions do not meet together."""
+    return [each for each in read_requirements() if each.is_broken(versions)]
+
+
+def order_changes(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tuple[str, list[Requirement]]]:
+    """Yield the components to upgrade in an order in which versions fit together after each step, if there is one.
+
+    With each comes what does not fit after its step, and did before.
+    """
+    state = dict(old)
+    known = {name: number for number, name in enumerate(ORDER)}
+    left = sorted((name for name in new if new[name] != old.get(name)), key=lambda name: known.get(name, -1))
+    while left:
+        already = find_broken(state)
+        results = [(name, _find_added({**state, name: new[name]}, already)) for name in left]
+        name, broken = min(results, key=lambda result: len(result[1]))
+        state[name] = new[name]
+        left.remove(name)
+        yield name, broken
+
+
+def _find_added(versions: Mapping[str, str], already: Sequence[Requirement]) -> list[Requirement]:
+    return [each for each in find_broken(versions) if each not in already]

@@ -1,0 +1,174 @@
+"""`jobgen upgrade`: its facts, the order of steps, and what `--fix` commits. Transcripts of upgrades are in cli/."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jobgenprocess import run_jobgen
+from transcripts import read_transcript
+
+from jobgen.features.upgrade.facts import ORDER, find_broken, order_changes, read_actions, read_requirements
+from jobgen.spec.kinds import parse_version
+
+ROOT = Path(__file__).parent.parent
+FILES = {
+    "jobgen.yaml": 'environments: [dev, prod]\ncluster: {kubernetes: "1.30"}\n',
+    "overlays/dev/overlay.yaml": "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {namespace: dev}\n",
+    "overlays/prod/overlay.yaml": """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  namespace: prod
+  cluster:
+    operators: {training-operator: "1.8.1"} # as installed
+""",
+    "jobs/policy.yaml": """\
+apiVersion: autoscaling/v2beta2
+kind: HorizontalPodAutoscaler
+metadata: {name: a}
+spec: {maxReplicas: 2, scaleTargetRef: {kind: Deployment, name: a}}
+""",
+    "jobs/bert.yaml": """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: "<bert>"}
+spec: {framework: pytorch, image: "registry.example.com/bert:1", resources: {cpu: 1, memory: 1Gi}}
+""",
+}
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    for path, text in FILES.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text.replace("<bert>", "bert"))
+    for words in (
+        ("init", "-q", "-b", "main"),
+        ("config", "user.email", "a@example.com"),
+        ("config", "user.name", "a"),
+        ("add", "-A"),
+        ("commit", "-q", "-m", "jobs"),
+    ):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    return tmp_path
+
+
+def git(folder: Path, *words: str) -> str:
+    return subprocess.run(["git", *words], cwd=folder, check=True, capture_output=True, text=True).stdout
+
+
+def test_every_fact_has_a_source_and_known_versions():
+    facts = [*read_requirements(), *read_actions()]
+
+    assert len(facts) > 40
+    for fact in facts:
+        assert re.fullmatch(r"[\w.-]+/[\w.-]+(#\d+|(@[\w.]+)?:[\w./-]+)", fact.source), fact
+        assert fact.component in ORDER
+    for each in read_requirements():
+        assert each.needs in ORDER
+        assert each.at_least or each.below
+        assert all(
+            parse_version(version) for version in filter(None, (each.since, each.until, each.at_least, each.below))
+        )
+    assert {each.when for each in read_actions()} == {"before", "after", "running"}
+
+
+VERSIONS = {
+    "kubernetes": ["1.30", "1.31", "1.34", "1.36"],
+    "kueue": ["0.12", "0.16", "0.17", "0.19"],
+    "trainer": ["2.0", "2.1", "2.2", "2.3"],
+    "jobset": ["0.8.2", "0.10.1", "0.12"],
+    "volcano": ["1.10", "1.12", "1.15"],
+}
+STATES = st.fixed_dictionaries({name: st.sampled_from(several) for name, several in VERSIONS.items()})
+
+
+@given(STATES, STATES)
+def test_steps_lead_from_the_old_versions_to_the_new_ones(old, new):
+    state = dict(old)
+    for name, broken in order_changes(old, new):
+        already = find_broken(state)
+        others = [other for other in new if state[other] != new[other]]
+        state[name] = new[name]
+        assert broken == [each for each in find_broken(state) if each not in already]
+        # No other step would have broken less.
+        del state[name]
+        state[name] = old[name]
+        for other in others:
+            tried = [each for each in find_broken({**state, other: new[other]}) if each not in already]
+            assert len(broken) <= len(tried)
+        state[name] = new[name]
+    assert state == new
+
+
+def test_kueue_follows_trainer_and_trainer_follows_jobset():
+    old = {"kueue": "0.16", "trainer": "2.1", "jobset": "0.10.1"}
+
+    assert [name for name, _ in order_changes(old, {"kueue": "0.19", "trainer": "2.3", "jobset": "0.12"})] == [
+        "jobset",
+        "trainer",
+        "kueue",
+    ]
+
+
+def test_fix_declares_the_versions_and_commits_each_step(repository):
+    done = run_jobgen(repository, "upgrade", "--kubernetes", "1.36", "--operator", "training-operator=1.9.3", "--fix")
+
+    assert b"committed kubernetes 1.36: jobgen.yaml" in done.stderr
+    assert b"committed training-operator 1.9.3: overlays/prod/overlay.yaml" in done.stderr
+    assert git(repository, "log", "--format=%s").split("\n")[:2] == [
+        "Upgrade training-operator to 1.9.3",
+        "Upgrade kubernetes to 1.36",
+    ]
+    assert git(repository, "status", "--porcelain") == ""
+    assert 'kubernetes: "1.36"' in (repository / "jobgen.yaml").read_text()
+    assert 'training-operator: "1.9.3"} # as installed' in (repository / "overlays/prod/overlay.yaml").read_text()
+
+
+def test_fix_needs_a_clean_repository(repository):
+    (repository / "jobgen.yaml").write_text("environments: [dev]\n")
+    done = run_jobgen(repository, "upgrade", "--kubernetes", "1.36", "--fix")
+
+    assert done.returncode == 2
+    assert b"without uncommitted changes" in done.stderr
+    assert (repository / "jobgen.yaml").read_text() == "environments: [dev]\n"
+
+
+def test_nothing_is_written_without_fix(repository):
+    before = git(repository, "rev-parse", "HEAD")
+    done = run_jobgen(repository, "upgrade", "--kubernetes", "1.36", "--format", "html")
+
+    assert git(repository, "rev-parse", "HEAD") == before
+    assert git(repository, "status", "--porcelain") == ""
+    assert done.stdout.startswith(b"<!doctype html>")
+    assert b"<script" not in done.stdout
+
+
+def test_text_of_a_job_is_no_markup(tmp_path):
+    for path, text in FILES.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text.replace("framework: pytorch", 'framework: "<script>"'))
+    done = run_jobgen(tmp_path, "upgrade", "--kubernetes", "1.36", "--format", "html")
+
+    assert done.returncode == 1
+    assert b"<script>" not in done.stdout
+    assert b"&lt;bert&gt;" in done.stdout
+
+
+def test_the_page_shows_what_the_transcripts_show():
+    page = (ROOT / "docs/upgrade.md").read_text()
+    shown = re.findall(r"```text\n\$ (jobgen upgrade [^\n]*)\n(.*?)\n```", page, re.DOTALL)
+    expected = [
+        (step.command, step.expected["stdout"].decode().rstrip())
+        for path in sorted((ROOT / "tests/cli").glob("upgrade-*.txt"))
+        for step in read_transcript(path).steps
+        if "stdout" in step.expected
+    ]
+
+    assert len(shown) == 4
+    assert all(block in expected for block in shown)
