@@ -13,7 +13,7 @@ from jobgen.features.launch.devices import count_visible
 from jobgen.features.launch.options import Options, make_syntax, read_options
 from jobgen.features.launch.read_job import start_words, to_program
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
-from jobgen.k8s.nodes import get_path
+from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Container, Manifest
 from jobgen.k8s.shell_values import Call
 from jobgen.model.data import value_of
@@ -190,7 +190,8 @@ def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
     if given is None and pods.elastic is not None and run.program.variable("PET_NNODES") is not None:
         # `elastic-bounds` compares the policy with the pods.
         return
-    if pods.kind in ("Job", "Pod") and count < least and "node_rank" in run.options.values:
+    is_indexed = as_text(pods.container.pod.manifest.spec.get("completionMode")) == "Indexed"
+    if pods.kind in ("Job", "Pod") and not is_indexed and count < least and "node_rank" in run.options.values:
         # The other nodes can be Jobs of their own.
         return
     if least > count:
