@@ -67,7 +67,10 @@ def create_all(
     *,
     is_plain: bool = False,
 ) -> Created:
-    """Return the pods, Services and other objects that the operator of an object creates; `is_plain` has no locations."""
+    """Return the pods, Services and other objects that the operator of an object creates.
+
+    An object that `is_plain` has no locations.
+    """
     plain: Mapping[str, Any] = obj if is_plain else untraced(obj)
     key = get_group(as_string(plain.get("apiVersion"))), as_string(plain.get("kind"))
     creator = _CREATORS.get(key)
