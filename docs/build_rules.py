@@ -18,6 +18,7 @@ CATEGORIES = {
     "policy": "A policy of the cluster rejects the object, or the policy itself is invalid.",
     "gitops": "Argo CD or Flux would rerun the job, conflict over it, delete it, or never apply it.",
     "resources": "The requested resources are inconsistent or wasted.",
+    "launch": "The launcher, the training script or the server does not fit its pods.",
     "image": "It is uncertain which image runs.",
     "security": "The pod has more access than training needs.",
     "scheduling": "The job, or a part of it, can wait forever.",
