@@ -11,7 +11,6 @@ from jobgen.features.launch.launchers.ray import check_entrypoint
 from jobgen.features.launch.read_job import Launch, read_launches
 from jobgen.features.launch.scripts import check_script
 from jobgen.features.launch.scripts.serving import check_ray_service
-from jobgen.features.launch.settings import check_settings
 from jobgen.features.launch.values import Fault, Pods, Program, World
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import location_of
@@ -89,7 +88,7 @@ def _find_faults(manifest: Manifest) -> Iterator[Fault]:
     if manifest.kind_name == "RayService":
         yield from check_ray_service(manifest)
     for judged in judged_roles:
-        for fault in (*_list_certain(judged), *check_settings(judged.launch)):
+        for fault in _list_certain(judged):
             node = (
                 fault.node
                 if fault.node is not None

@@ -16,21 +16,19 @@ from jobgen.features.convert.operators.created import (
     as_string,
     limit_pods,
 )
+from jobgen.features.launch.devices import count_gpus
 from jobgen.features.launch.signs import find_trainers
 from jobgen.features.launch.values import Pods, Program, Word
-from jobgen.k8s.devices import is_device, is_device_share
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.k8s.shell import expand_references, run_command
 from jobgen.k8s.shell_values import Call, to_word
-from jobgen.model.data import Node, TracedKey, untraced, value_of
+from jobgen.model.data import Node, TracedScalar, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import to_milli
 
 _PYTHON = lazy_pattern(r"(?:python|pypy)[\d.]*\Z")
 _OPTIONS_OF_PYTHON = frozenset(("-W", "-X", "--check-hash-based-pycs"))
-# Resources of a GPU that several containers share, or of a part of one.
-_PARTS = lazy_pattern(r"nvidia\.com/(?:gpu\.shared|vgpu|mig-.*)|.*/(?:vgpu|sgpu)")
 # Kinds whose operator counts all pods as nodes.
 _COUNTED = frozenset(("PyTorchJob", "PyTorchTrainingJob", "TrainJob", "PaddleJob", "JAXJob", "XGBoostJob", "TFJob"))
 # Labels with the product of a GPU, or the type of a node.
@@ -61,9 +59,10 @@ def read_launches(manifest: Manifest) -> Iterator[Launch]:
     if not found:
         return
     is_ranked = any(_is_ranked(container) for _, container in found)
+    leaves = [leaf for _, each in found for leaf in (*each.command_line, *each.data.values())]
+    is_plain = not any(type(leaf) is TracedScalar for leaf in leaves)
     with limit_pods(2 if is_ranked else 1):
-        created = create_all(manifest.object, (), manifest.cluster)
-    is_plain = type(next(iter(manifest.object), "")) is not TracedKey
+        created = create_all(manifest.object, (), manifest.cluster, is_plain=is_plain)
     seen: list[Container] = []
     for pod, container in found:
         if pod.role is not None and not pod.role.count:
@@ -297,7 +296,10 @@ def _describe_pods(container: Container, reader: _Reader, launching: set[str]) -
     ranked = [each for each in created if each.rank is not None]
     if kind not in _COUNTED and kind != "MPIJob":
         ranked = [each for each in ranked if not launching or each.role.lower() in launching or not each.role]
-    count: int | None = sum(each.count for each in ranked) if ranked else None
+    names = {each.role.lower() for each in ranked}
+    roles = [each for each in manifest.roles if each.replica_type.lower() in names]
+    roles = roles or (manifest.roles if len(manifest.roles) == 1 else [])
+    count: int | None = sum(each.count for each in roles) if ranked and roles else None
     if kind in _COUNTED and any(each.role.lower() not in launching for each in ranked if len(launching) and role):
         # Some roles do something else.
         count = None
@@ -316,7 +318,7 @@ def _describe_pods(container: Container, reader: _Reader, launching: set[str]) -
     return Pods(
         container,
         count,
-        _count_gpus(container, limits),
+        count_gpus(container, limits),
         _count_cpus(limits),
         kind,
         role.replica_type if role else "",
@@ -341,25 +343,6 @@ def _find_product(pod: Pod) -> str:
         if as_text(wanted.get("operator")) == "In" and len(values) == 1:
             selector = {as_text(wanted.get("key")): values[0], **selector}
     return next((as_text(selector[label]) for label in _PRODUCTS if label in selector), "")
-
-
-def _count_gpus(container: Container, limits: Fields) -> int | None:
-    if any(_PARTS.match(str(name)) or is_device_share(str(name)) for name in limits):
-        return None
-    if as_list(as_mapping(container.data.get("resources")).get("claims")):
-        claims = container.pod.claims.values()
-        if any(each.definition is None or each.definition.uncounted or each.is_shared for each in claims):
-            return None
-        return container.gpus or None
-    manifest = container.pod.manifest
-    devices = {
-        str(name): value
-        for name, value in limits.items()
-        if is_device(str(name)) or name == manifest.cluster.gpu_resource
-    }
-    count = manifest.count_gpus(devices)
-    # Other accelerators are counted in other ways.
-    return None if devices and not count else count
 
 
 def _count_cpus(limits: Fields) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jobgen.check.rules import ERROR, INFO, WARNING, Violation
-from jobgen.features.launch.signs import has_launch
+from jobgen.features.launch.signs import CHECKED, has_launch
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, TracedScalar
 
@@ -21,11 +21,21 @@ def list_violations(manifest: Manifest, rule: str) -> Iterator[Violation]:
     # Most manifests launch nothing.
     from jobgen.features.launch.judge import find_faults
 
-    for fault in find_faults(manifest):
-        if fault.rule == rule:
-            severity = ERROR if fault.is_error else INFO if fault.is_info else WARNING
-            related = (*fault.related, *_list_overrides(fault))
-            yield Violation(fault.node, fault.message, related, severity, fault.fix, safe=False)
+    yield from (_to_violation(fault) for fault in find_faults(manifest) if fault.rule == rule)
+
+
+def list_settings(manifest: Manifest) -> Iterator[Violation]:
+    """Yield the variables of a job that do not fit it."""
+    if any(CHECKED.search(pod.main_container.search_text) for pod in manifest.pods if pod.main_container):
+        from jobgen.features.launch.settings import check_settings
+
+        yield from map(_to_violation, check_settings(manifest))
+
+
+def _to_violation(fault: Fault) -> Violation:
+    severity = ERROR if fault.is_error else INFO if fault.is_info else WARNING
+    related = (*fault.related, *_list_overrides(fault))
+    return Violation(fault.node, fault.message, related, severity, fault.fix, safe=False)
 
 
 def _list_overrides(fault: Fault) -> Iterator[tuple[Node, str]]:

@@ -8,16 +8,16 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.model.lazy_re import lazy_pattern
 
-VARIABLES = r"NCCL_SOCKET|NCCL_IB|GLOO_SOCKET|CUDA_VISIBLE|DMLC_NUM|OMP_NUM"
-"""The start of the variables that are checked."""
-# Names of launchers, of servers and of options that scripts are known by, and variables that are checked.
+CHECKED = lazy_pattern(r"(?m)^(?:NCCL_SOCKET|NCCL_IB|GLOO_SOCKET|CUDA_VISIBLE|DMLC_NUM|OMP_NUM)")
+"""Variables that are checked."""
+# Names of launchers, of servers and of options that scripts are known by.
 _SIGNS = lazy_pattern(
     r"torchrun|torch\.distributed|accelerate|deepspeed|mpirun|mpiexec|orterun|prterun|horovodrun|paddle|fleetrun|"
-    r"vllm|sglang|--trainer\.|\bray\b|jax|entrypoint|" + VARIABLES
+    r"vllm|sglang|--trainer\.|\bray\b|jax|entrypoint"
 )
 # What a script can be known by, or what can change the numbers of torchrun.
 _UNUSUAL = lazy_pattern(
-    r"\$|PET_|parallel|deepspeed|output|trainer|pretrain|titan|config|model|run_|fsdp|batch_size|" + VARIABLES
+    r"\$|PET_|CUDA_VISIBLE|parallel|deepspeed|output|trainer|pretrain|titan|config|model|run_|fsdp|batch_size"
 )
 # Fields of a job with, or around, the number of processes in a pod.
 _FIELDS = ("nprocPerNode", "elasticPolicy", "torchrunConfig", "trainer")

@@ -20,7 +20,7 @@ from jobgen.features.convert.operators.training_operator import (
 )
 from jobgen.features.convert.operators.volcano import create_volcano_job
 from jobgen.k8s.kinds import get_group
-from jobgen.model.data import Node, TracedKey, untraced
+from jobgen.model.data import Node, untraced
 from jobgen.spec.overlay import Cluster
 
 _NEWEST = Cluster()
@@ -61,10 +61,17 @@ def create_pods(
 
 
 def create_all(
-    obj: Mapping[str, Node], objects: Sequence[Mapping[str, Node]] = (), cluster: Cluster = _NEWEST
+    obj: Mapping[str, Node],
+    objects: Sequence[Mapping[str, Node]] = (),
+    cluster: Cluster = _NEWEST,
+    *,
+    is_plain: bool = False,
 ) -> Created:
-    """Return the pods, Services and other objects that the operator of an object creates."""
-    plain: Mapping[str, Any] = untraced(obj) if type(next(iter(obj), "")) is TracedKey else obj
+    """Return the pods, Services and other objects that the operator of an object creates.
+
+    An object that `is_plain` has no locations.
+    """
+    plain: Mapping[str, Any] = obj if is_plain else untraced(obj)
     key = get_group(as_string(plain.get("apiVersion"))), as_string(plain.get("kind"))
     creator = _CREATORS.get(key)
     return creator(plain, [untraced(other) for other in objects], cluster) if creator else Created()

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.features.launch.report import list_violations
+from jobgen.features.launch.report import list_settings
 from jobgen.k8s.objects import Manifest
 
 
@@ -18,4 +18,4 @@ def launch_variables(manifest: Manifest) -> Iterator[Violation]:
 
     Remove the variable, or follow the message.
     """
-    return list_violations(manifest, "launch-variables")
+    return list_settings(manifest)
