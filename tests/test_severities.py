@@ -36,9 +36,9 @@ CONSEQUENCES = {
         chief-and-master cohort-cycle elastic-job-unsupported elastic-without-worker env-in-runtime-patch
         exceeds-limit-range exceeds-quota field-newer-than-operator generated-name invalid-replica-count
         kind-not-served long-job-name missing-main-container missing-replicas missing-role mixed-mpi-versions
-        nproc-per-node-twice number-out-of-bounds pod-security-violation priority-without-class rejected-by-operator rejected-child
-        reserved-runtime-env role-without-template service-port-clash unfilled-placeholder unknown-enum-value
-        unknown-reference unknown-role unsupported-restart-policy""",
+        nproc-per-node-twice number-out-of-bounds pod-security-violation priority-without-class
+        rejected-by-operator rejected-child reserved-runtime-env role-without-template service-port-clash
+        unfilled-placeholder unknown-enum-value unknown-reference unknown-role unsupported-restart-policy""",
     "never-starts": """command-in-one-string gpu-share-range inadmissible-job malformed-image memory-too-small
         min-available-too-high never-starts pod-name-collision queue-quota-exceeded unknown-queue""",
     "never-ends": "never-completes",
