@@ -95,6 +95,7 @@ TYPED = {
         "tags": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set"},
         "ports": {
             "type": "array",
+            "maxItems": 10,
             "x-kubernetes-list-type": "map",
             "x-kubernetes-list-map-keys": ["name"],
             "items": {"type": "object", "properties": {"name": {"type": "string"}, "port": {"type": "integer"}}},
@@ -212,3 +213,24 @@ def test_embedded_objects_are_objects(embedded, messages):
 
     assert len(found) == len(messages)
     assert [part for part, message in zip(messages, found, strict=True) if part not in message] == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "limit", "is_refused"),
+    [
+        ("self.a.all(x, x > 1)", {}, False),
+        ("self.a.filter(x, x > 1).size() < 4", {}, True),
+        ("self.a.all(x, x in [1, 2])", {}, True),
+        ("self.a.all(x, self.a.exists(y, x == y))", {}, True),
+        ("self.a.all(x, self.a.exists(y, x == y))", {"maxItems": 2000}, True),
+        ("self.a.all(x, self.a.exists(y, x == y))", {"maxItems": 1200}, False),
+        ("self.a.max() == 1 && self.a.isSorted()", {}, False),
+        ("self.m.all(k, self.m.all(j, self.m.all(l, k == j)))", {}, True),
+    ],
+)
+def test_rules_that_a_server_refuses_because_of_their_cost(rule, limit, is_refused):
+    numbers = {"type": "array", "items": {"type": "integer"}, **limit}
+    fields = {"a": numbers, "m": {"type": "object", "additionalProperties": numbers}}
+    schema = {"type": "object", "properties": fields, "x-kubernetes-validations": [{"rule": rule}]}
+
+    assert ["can cost more" in reason for _, _, reason in find_rule_errors(schema)] == [True] * is_refused

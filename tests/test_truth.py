@@ -334,6 +334,8 @@ ADMITTED = f"{{conditions: [{RESERVED}], admission: {{clusterQueue: a, podSetAss
         ("trainer.kubeflow.org/v1alpha1", "TrainingRuntime", "{name: a}", RUNTIME % ("node", PODS), ""),
         ("trainer.kubeflow.org/v1alpha1", "TrainingRuntime", "{name: a}", RUNTIME % ("no.de", PODS), "rejected-child"),
         ("trainer.kubeflow.org/v1alpha1", "TrainingRuntime", "{name: a}", RUNTIME % ("node", "{}"), "rejected-child"),
+        ("apps/v1", "Deployment", "{name: a}", "{selector: {matchExpressions: null}, " + LABELED, "invalid-selector"),
+        ("batch/v1", "Job", "{name: a}", "{successPolicy: {rules: null}, completionMode: Indexed}", "missing-field"),
         ("apps/v1", "StatefulSet", "{name: a}", CLAIMS % ("labels: {a: b}", CLAIM_SPEC) + LABELED, ""),
         ("apps/v1", "StatefulSet", "{name: a}", CLAIMS % ("labels: {a: b c}", CLAIM_SPEC) + LABELED, "invalid-label"),
     ],

@@ -7,10 +7,21 @@ from collections.abc import Iterator
 from functools import cache, partial
 from typing import Any
 
-from jobgen.check.cel import Bound, CompileError, EvaluationBudget, Expression, Failed, available, compile_cel, mentions
+from jobgen.check.cel import (
+    Bound,
+    CompileError,
+    EvaluationBudget,
+    Expression,
+    Failed,
+    available,
+    compile_cel,
+    mentions,
+    tree,
+)
 from jobgen.check.cel.type_checker import Scope
 from jobgen.check.cel.values import LIMITS, NO_OVERLOAD, OFFLINE
 from jobgen.check.schema.cel_types import Conversion, compile_conversion, declare_types, escape_name, needs_types
+from jobgen.check.schema.rule_cost import MAX_RULE_COST, estimate_cost
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.finding import Problem
@@ -130,6 +141,17 @@ def find_errors_of_rule(
             found = _compile(text, returns, types, is_optional=is_optional)
             if isinstance(found, CompileError):
                 yield field, found.message
+            elif _is_too_expensive(text, returns, schema, is_optional=is_optional):
+                yield field, "it can cost more than the API server allows; limit lists with `maxItems`, and maps too"
+
+
+def _is_too_expensive(text: str, returns: str, schema: dict[str, Any], *, is_optional: bool) -> bool:
+    if "(" not in text:
+        return False
+    # Without types: the engine adds conversions to typed expressions.
+    found = _compile(text, returns, None, is_optional=is_optional)
+    known = {"self": schema, "oldSelf": schema}
+    return isinstance(found, Expression) and estimate_cost(tree.read_root(found.serialized), known) > MAX_RULE_COST
 
 
 def _find_nodes(schema: Node) -> Iterator[dict[str, Any]]:

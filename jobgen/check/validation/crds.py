@@ -33,7 +33,7 @@ from jobgen.check.schema.cel_rules import find_errors_of_rule
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.validation.admissionregistration import validate_client, validate_review_versions
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
-from jobgen.model.data import Node, type_of, untraced, value_of
+from jobgen.model.data import Node, Plain, type_of, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
 from jobgen.model.suggest import list_alternatives
@@ -134,7 +134,7 @@ def _validate_keywords(schema: Fields, place: _Place, run: Validation) -> None:
     if is_set(schema.get("default")) and place.no_default:
         message = f"there must be no `default` {place.no_default}; remove it"
         run.report("invalid-form", message, get_key(schema, "default"))
-    for word in ("id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"):
+    for word in ("$schema", "id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"):
         if not is_empty(schema.get(word)) or (word == "additionalItems" and is_set(schema.get(word))):
             message = f"`{word}` is not supported in the schema of a CRD; remove it"
             run.report("invalid-form", message, get_key(schema, word))
@@ -345,9 +345,20 @@ class _Context(NamedTuple):
     is_correlatable: bool = True
 
 
+def _drop_nulls(node: Plain) -> Plain:
+    """Return a schema without fields that are null, which count as not set."""
+    if not isinstance(node, dict):
+        return [_drop_nulls(item) for item in node] if isinstance(node, list) else node
+    return {
+        key: value if key in ("default", "enum", "example") else _drop_nulls(value)
+        for key, value in node.items()
+        if value is not None
+    }
+
+
 def validate_rules(schema: Fields, key: Node, run: Validation) -> None:
     """Validate the rules of all nodes of a schema."""
-    plain: Any = untraced(schema)
+    plain: Any = _drop_nulls(untraced(schema))
     try:
         root = convert_schema_node(plain)
     except MALFORMED_DATA_ERRORS:

@@ -241,7 +241,7 @@ def _check_resource_claim(obj: Fields, place: Node, run: Validation) -> None:
 
 def _check_template_metadata(metadata: Fields, place: Node, run: Validation) -> None:
     for field, value in metadata.items():
-        if field not in ("annotations", "labels") and not is_empty(value) and value_of(value) != 0:
+        if field not in ("annotations", "labels") and value_of(value) not in (None, "", {}, 0):
             run.invalid(f"`{field}` cannot be set in a template; Kubernetes names the claims after their pods", field)
 
 

@@ -89,7 +89,7 @@ def _check_selector(workload: Fields, place: Node, run: Validation) -> None:
         run.report_missing("`spec`", workload, "selector", workload)
     elif isinstance(selector, dict) and validate_selector(key, selector, workload, run):
         parts = (selector.get("matchLabels"), selector.get("matchExpressions"))
-        if not as_mapping(parts[0]) and not parts[1]:
+        if all(map(is_empty, parts)):
             message = "`selector` is empty; select the labels of the template"
             run.report("invalid-selector", message, locatable(*parts, key))
         else:
