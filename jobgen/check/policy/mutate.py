@@ -324,8 +324,7 @@ class MutatingPolicy(NamedTuple):
 
     def list_texts(self) -> list[str]:
         """The texts of its expressions."""
-        patches = [each.compiled.expression for each in self.mutations]
-        return [*self.policy.list_texts(), *(each.text for each in patches)]
+        return [*self.policy.list_texts(), *(each.expression.text for each in self.mutations)]
 
 
 def _find_errors(document: Mapping[str, Any], release: Release = NEWEST_RELEASE) -> list[Problem]:
