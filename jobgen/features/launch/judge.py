@@ -46,11 +46,11 @@ def _judges() -> dict[str, Judge]:
 
 
 @lru_cache(maxsize=2)
-def judge_manifest(manifest: Manifest) -> tuple[Judged, ...]:
+def judge_manifest(manifest: Manifest, *, is_brief: bool = False) -> tuple[Judged, ...]:
     """Return what each role of a job starts, with everything that is wrong with it."""
     return tuple(
         Judged(launch, tuple(_judge_program(program, launch.pods) for program in launch.programs))
-        for launch in read_launches(manifest)
+        for launch in read_launches(manifest, is_brief=is_brief)
     )
 
 
@@ -81,7 +81,7 @@ def find_faults(manifest: Manifest) -> tuple[Fault, ...]:
 
 def _find_faults(manifest: Manifest) -> Iterator[Fault]:
     seen: set[object] = set()
-    judged_roles = judge_manifest(manifest)
+    judged_roles = judge_manifest(manifest, is_brief=True)
     names = {stage.program.name for judged in judged_roles for stage in judged.stages}
     if not names & _judges().keys():
         yield from torchrun.check_field(manifest)

@@ -53,8 +53,11 @@ class Launch(NamedTuple):
     """The container that starts them."""
 
 
-def read_launches(manifest: Manifest) -> Iterator[Launch]:
-    """Yield what each role of a job starts, if its command has a sign of a launcher, or is a script in a ConfigMap."""
+def read_launches(manifest: Manifest, *, is_brief: bool = False) -> Iterator[Launch]:
+    """Yield what each role of a job starts, if its command has a sign of a launcher, or is a script in a ConfigMap.
+
+    Briefly, a role without locations is left out if its container is that of another one.
+    """
     found = find_trainers(manifest)
     if not found:
         return
@@ -67,7 +70,7 @@ def read_launches(manifest: Manifest) -> Iterator[Launch]:
     for pod, container in found:
         if pod.role is not None and not pod.role.count:
             continue
-        if is_plain and any(container.data == each.data for each in seen):
+        if is_brief and is_plain and any(container.data == each.data for each in seen):
             # A role with the same container has the same faults; only their locations differ.
             continue
         seen.append(container)

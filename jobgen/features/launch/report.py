@@ -57,7 +57,7 @@ def list_too_large(manifest: Manifest) -> Iterator[Violation]:
     from jobgen.features.launch import memory
     from jobgen.features.launch.judge import judge_manifest
 
-    for judged in judge_manifest(manifest):
+    for judged in judge_manifest(manifest, is_brief=True):
         stages = (each for stage in judged.stages if stage.program.is_certain for each in stage.trainers)
         for stage in stages:
             for fault in memory.check(stage.program, stage.world, judged.launch.pods):
