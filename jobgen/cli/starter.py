@@ -27,7 +27,7 @@ CI: Mapping[str, Mapping[str, str]] = {
     "gitlab": {".gitlab-ci.yml": "gitlab.yaml"},
     "none": {},
 }
-_NEWEST, _LAST_WITH_MXNET = "1.9.0", "1.8.1"
+_NEWEST, _LAST_WITH_MXNET = "1.9.4", "1.8.1"
 
 
 class Converted(NamedTuple):
