@@ -13,7 +13,9 @@ ISSUES = "https://github.com/jobgen/jobgen/issues"
 # Their messages go to other programs.
 _WITHOUT_PAGES = frozenset(("cmp", "fn", "lsp", "mcp"))
 _COMMANDS = {
+    "capture": "live.md",
     "diff": "diff.md",
+    "drift": "live.md",
     "import": "import.md",
     "lint": "lint.md",
     "migrate": "migrate.md",
@@ -22,6 +24,7 @@ _COMMANDS = {
     "report": "report.md",
     "teams": "teams.md",
     "test": "tests.md",
+    "upgrade": "upgrade.md",
 }
 """The page about a command; others have a section of commands.md."""
 _MESSAGES = (

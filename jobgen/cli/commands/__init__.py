@@ -31,6 +31,10 @@ SHIPPED = {
         "gitops": "Print configuration for Argo CD and Flux.",
     },
     "kueue": {"queue": "Show which jobs Kueue admits, which wait and for what, and which can never be admitted."},
+    "live": {
+        "capture": "Write the state of a cluster into the folder that `cluster.state` names, to commit and review.",
+        "drift": "Compare what the repository renders with what runs: missing, changed, stale and extra objects.",
+    },
     "model_context": {"mcp": "Serve lint, explain, render, diff, rules, queues and teams to an assistant."},
     "page": {"report": "Write one HTML page about all jobs in all environments."},
     "teams": {
@@ -40,6 +44,11 @@ SHIPPED = {
     "testing": {
         "test": (
             "Run the job tests in tests/*.yaml: values, expressions, findings, effects of a change, and snapshots."
+        )
+    },
+    "upgrade": {
+        "upgrade": (
+            "Show what other versions of Kubernetes, Kueue and operators would do to the jobs of each environment."
         )
     },
 }
