@@ -85,6 +85,7 @@ def _find_faults(manifest: Manifest) -> Iterator[Fault]:
     names = {stage.program.name for judged in judged_roles for stage in judged.stages}
     if not names & _judges().keys():
         yield from torchrun.check_field(manifest)
+        yield from mpi.check_unseen(manifest)
     if manifest.kind_name == "RayService":
         yield from check_ray_service(manifest)
     for judged in judged_roles:

@@ -123,7 +123,8 @@ def _check_threads(trainer: _Trainer) -> Iterator[Fault]:
 def _check_servers(trainer: _Trainer) -> Iterator[Fault]:
     """Compare the numbers of workers and servers of MXNet with the roles."""
     manifest = trainer.container.pod.manifest
-    for variable, name in _SERVERS.items():
+    # XGBoost has a variable of the same name, which counts all pods.
+    for variable, name in _SERVERS.items() if "DMLC_NUM_SERVER" in trainer.env else ():
         value, role = trainer.env.get(variable), manifest.find_role(name)
         number = parse_digits(value.text) if value else None
         if value is None or role is None or number in (None, role.count) or manifest.kind_name == "MXJob":

@@ -29,7 +29,12 @@ def has_launch(manifest: Manifest) -> bool:
     has_field = any(field in manifest.spec for field in _FIELDS)
     if not manifest.pods:
         return False
-    return has_field or manifest.group == "ray.io" or any(not _is_usual(*each) for each in find_trainers(manifest))
+    return (
+        has_field
+        or manifest.kind_name == "MPIJob"
+        or manifest.group == "ray.io"
+        or any(not _is_usual(*each) for each in find_trainers(manifest))
+    )
 
 
 def _is_usual(pod: Pod, container: Container) -> bool:

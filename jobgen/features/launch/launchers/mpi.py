@@ -12,7 +12,8 @@ from jobgen.features.launch.launchers.hosts import OPERATOR_FILE, has_host, read
 from jobgen.features.launch.options import Options, make_syntax, read_options
 from jobgen.features.launch.read_job import start_words
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
-from jobgen.k8s.nodes import as_text
+from jobgen.k8s.nodes import as_integer, as_text
+from jobgen.k8s.objects import Manifest
 from jobgen.model.data import value_of
 from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern
@@ -55,6 +56,7 @@ _OTHER_MAPPING = lazy_pattern(
 _OVERSUBSCRIBES = ("oversubscribe",)
 # What only Open MPI has.
 _OPEN_MPI = frozenset(("allow_run_as_root", "mca", "omca", "prtemca"))
+_HIDING = (".sh", "torchrun", "torch.distributed", "accelerate", "deepspeed", "mpirun", "mpiexec", "horovodrun")
 SLOTS_RULE, GPUS_RULE = "mpi-slots-mismatch", "slots-gpu-mismatch"
 # Programs that start processes of their own.
 _STARTS_OTHERS = lazy_pattern(r"torchrun|torch\.distributed|accelerate|deepspeed|.*\.sh\Z|bash|sh\Z|python\Z")
@@ -300,6 +302,22 @@ def _check_gpus(
         yield Fault(word.node, f"{message}; use {total}", False, (), related, SLOTS_RULE)
     elif (count < total or min(count, slots) > gpus) and slots != gpus:
         yield from compare_slots(pods)
+
+
+def check_unseen(manifest: Manifest) -> Iterator[Fault]:
+    """Compare the slots of a worker with its GPUs, if the command of the launcher shows no call of `mpirun`."""
+    worker, launcher = manifest.find_role("worker"), manifest.find_role("launcher")
+    main = worker.pod.main_container if worker else None
+    if manifest.kind_name != "MPIJob" or manifest.group == "batch.tensorstack.dev" or main is None or not launcher:
+        return
+    written = as_integer(manifest.spec.get("slotsPerWorker"))
+    slots = 1 if written is None else written
+    # A script, or another launcher, can start the processes of a worker itself.
+    words = [as_text(word) for each in launcher.pod.containers for word in each.command_line]
+    gpus = main.pod.gpus
+    is_hidden = slots < gpus and any(sign in word for word in words for sign in _HIDING)
+    if gpus and gpus != slots and not is_hidden:
+        yield from compare_slots(Pods(main, None, gpus, slots=slots))
 
 
 def compare_slots(pods: Pods) -> Iterator[Fault]:
