@@ -8,14 +8,14 @@ from test_clear_messages import JOB, lint_files, overlay
 QUEUE = "{cluster: {platform: kubeflow, queues: {dev: {gpus: 8}}}, defaults: {queue: dev}}"
 BACKOFF = "{defaults: {runPolicy: {backoffLimit: 3}, restartPolicy: OnFailure}}"
 PLATFORM = "{defaults: {platform: mpi-operator}}"
-ARGUMENTS = "{defaults: {args: [--nproc_per_node=16]}}"
+PROCESSES = "{defaults: {pytorch: {nprocPerNode: 16}}}"
 GANG = "{defaults: {runPolicy: {schedulingPolicy: {minAvailable: 9}}}}"
 CASES = {
     # rule: the overlay, an edit of the job, the line of the job
     "queue-quota-exceeded": (QUEUE, ("", ""), "worker: {replicas: 3}"),
     "backoff-without-restarts": (BACKOFF, ("  shm", "  restartPolicy: Never\n  shm"), "restartPolicy: Never"),
     "unsupported-by-kind": (PLATFORM, ("", ""), "framework: pytorch"),
-    "nproc-gpu-mismatch": (ARGUMENTS, ("", ""), "resources: "),
+    "nproc-gpu-mismatch": (PROCESSES, ("", ""), "resources: "),
     "min-available-too-high": (GANG, ("", ""), "worker: {replicas: 3}"),
 }
 
@@ -33,7 +33,7 @@ def test_a_comparison_with_an_overlay_stands_in_the_job(rule, tmp_path):
 
 
 def test_values_of_the_overlay_alone_stay_there(tmp_path):
-    spec = "{defaults: {resources: {gpu: 8}, args: [--nproc_per_node=16]}}"
+    spec = "{defaults: {resources: {gpu: 8}, pytorch: {nprocPerNode: 16}}}"
     job = JOB.replace("  resources: {cpu: 8, memory: 64Gi, gpu: 8}\n", "  resources: {cpu: 8, memory: 64Gi}\n")
 
     found = lint_files(tmp_path, {"jobs/bert.yaml": job, **overlay(spec)})

@@ -20,6 +20,7 @@ DEPENDS_ON: dict[str, frozenset[str]] = {
     "replica-totals": _TOTAL,
     "min-available-too-high": _TOTAL,
     "min-available-too-low": _TOTAL,
+    "nnodes-mismatch": _TOTAL,
     "missing-resources": _AMOUNTS | {"cpu"},
     "missing-requests": _AMOUNTS | {"cpu"},
     "missing-memory": _AMOUNTS,
