@@ -29,6 +29,7 @@ from jobgen.check.cel.together import (  # noqa: E402
     describe_program,
     link,
     list_groups,
+    list_variables,
 )
 from jobgen.check.defects import list_shipped  # noqa: E402
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator  # noqa: E402
@@ -79,6 +80,9 @@ def _list_expressions() -> Iterator[tuple[str, str]]:
     variables = [value for policy, _ in policies.policies for value in policy.variables.values()]
     shared = [value.share(is_ordered=is_ordered) for value in variables for is_ordered in (False, True)]
     texts |= {(each.text, each.returns) for each in shared if each}
+    # What an object is judged by together is also counted one by one.
+    counted = {each for group, _ in groups for each in (*group, *list_variables(group))}
+    texts |= {(each.text, each.returns) for each in counted}
     own = {(each.condition, "bool") for each in list_shipped()} | {(each.value, "string") for each in list_shipped()}
     listed = [*((NAMES, each) for each in sorted(texts)), *((defects.NAMES, each) for each in sorted(own) if each[0])]
     for names, (text, returns) in listed:

@@ -30,7 +30,6 @@ from jobgen.rendering.read_jobs import collect_suppressions
 from jobgen.rendering.run import Run
 from jobgen.rendering.run_state import discard_object, keep_object, load_project
 from jobgen.repo import git, layout
-from jobgen.repo.captures import read_capture_day
 from jobgen.repo.commit import CommitPath, describe_path
 from jobgen.repo.files import File
 from jobgen.repo.known_rules import list_defect_names
@@ -135,6 +134,11 @@ def find_findings(
 def _list_captures(project: ProjectConfig) -> list[str]:
     """Return of which day the captured state of each environment is."""
     states = {env: project.environment(env, []).cluster.state for env in project.environments()}
+    if not any(states.values()):
+        return []
+    # Imported late: most repositories have no state of a cluster.
+    from jobgen.repo.captures import read_capture_day
+
     days = ((env, read_capture_day(project.root, state)) for env, state in states.items() if state)
     return [f"state of {env or 'the cluster'} captured on {day}" for env, day in days if day]
 
