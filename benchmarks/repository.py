@@ -83,6 +83,7 @@ ROLE = """\
               image: registry.example.com/nlp/bert:1.@number@
               command:
                 - torchrun
+                - --nproc-per-node=auto
                 - train.py
                 - --seed=@number@
               env:
@@ -117,10 +118,11 @@ GPUS = "                  nvidia.com/gpu: 4\n"
 COMMAND = """\
               command:
                 - torchrun
+                - --nproc-per-node=auto
                 - train.py
                 - --seed=@number@
 """
-SPEC_COMMAND = "command: [torchrun, train.py, --seed=@number@]"
+SPEC_COMMAND = "command: [torchrun, --nproc-per-node=auto, train.py, --seed=@number@]"
 TRAINJOB = """\
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainJob
@@ -136,6 +138,7 @@ spec:
     image: registry.example.com/nlp/bert:1.@number@
     command:
       - torchrun
+      - --nproc-per-node=auto
       - train.py
       - --seed=@number@
     env:
@@ -164,7 +167,7 @@ spec:
   framework: {kind.framework}
   replicas: {total}
   image: registry.example.com/nlp/bert:1.@number@
-  command: [torchrun, train.py, --seed=@number@]
+  command: [torchrun, --nproc-per-node=auto, train.py, --seed=@number@]
   env:
     NCCL_DEBUG: INFO
     RUN_NUMBER: "@number@"

@@ -58,6 +58,8 @@ class Platform(NamedTuple):
     """The operators in the cluster, with their versions."""
     has_restarts: bool = True
     """True if jobs have a restart policy and a limit of restarts."""
+    keeps_logs: bool = True
+    """True if failed pods are kept although containers restart, so that their logs can be read."""
     has_cleanup: bool = True
     """True if jobs say which pods are deleted at the end."""
     framework: str = "pytorch"
@@ -70,10 +72,10 @@ PLATFORMS = {
     "daocloud": Platform("kubeflow", (("training-operator", _LAST_WITH_MXNET),)),
     "trainer": Platform("trainer", (("trainer", "2.2.1"),), has_restarts=False, has_cleanup=False),
     "tensorstack": Platform("tensorstack"),
-    "kubernetes": Platform("kubernetes", has_cleanup=False),
-    "jobset": Platform("jobset", (("jobset", "0.12.0"),), has_cleanup=False),
+    "kubernetes": Platform("kubernetes", keeps_logs=False, has_cleanup=False),
+    "jobset": Platform("jobset", (("jobset", "0.12.0"),), keeps_logs=False, has_cleanup=False),
     "ray": Platform("ray", (("kuberay", "1.7.0"),), has_cleanup=False),
-    "volcano": Platform("volcano", (("volcano", "1.15.0"),), has_cleanup=False),
+    "volcano": Platform("volcano", (("volcano", "1.15.0"),), keeps_logs=False, has_cleanup=False),
     "mpi-operator": Platform("mpi-operator", (("mpi-operator", "0.8.0"),), framework="mpi"),
 }
 
@@ -153,6 +155,11 @@ def _suit_overlay(text: str, platform: Platform, gitops: str) -> str:
             del defaults["runPolicy"]["cleanPodPolicy"]
         elif not platform.has_cleanup:
             del defaults["runPolicy"]
+        if not platform.keeps_logs and "restartPolicy" in defaults:
+            defaults["restartPolicy"] = "Never"
+        if ("training-operator", _LAST_WITH_MXNET) in platform.operators:
+            # It deletes all pods when the limit is reached.
+            defaults["runPolicy"].pop("backoffLimit", None)
         if not platform.has_restarts and "restartPolicy" in defaults:
             del spec["defaults"]
 

@@ -25,12 +25,12 @@ def workers_outlive_job(manifest: Manifest) -> Iterator[Violation]:
         return
     # The first version of the MPIJob has the field in its spec.
     policy = manifest.run_policy.get("cleanPodPolicy", manifest.spec.get("cleanPodPolicy"))
-    if as_text(policy) not in ("", "None", "Undefined"):
+    # Who writes `None` keeps the pods on purpose.
+    if as_text(policy) not in ("", "Undefined"):
         return
     for role in manifest.roles:
         if role.name in _ENDLESS[manifest.kind_name] and _has_devices(role):
-            what = f"`{as_text(policy)}`" if as_text(policy) else "not set"
-            message = f"`cleanPodPolicy` is {what}, so `{role.replica_type}` pods, which never end by themselves, keep"
+            message = f"`cleanPodPolicy` is not set, so `{role.replica_type}` pods, which never end by themselves, keep"
             node = policy if as_text(policy) else find_key(manifest.spec, "runPolicy") or role.key
             yield Violation(node, f"{message} their GPUs after the job; set `runPolicy.cleanPodPolicy: Running`")
             return
