@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import posixpath
 import subprocess
@@ -37,6 +38,8 @@ _MAX_MEMORY = 4 * 1024**3
 _NOISE = lazy_pattern(
     r"(?:error: |Error: |accumulating (?:resources|components): |accumulateFile |accumulation err='[^']*': )+"
 )
+# A line of kubectl's log, since 1.37.
+_LOGGED = lazy_pattern(r'E\d{4} \S+ +\d+ \S+\] "command failed" err=("(?:[^"\\]|\\.)*")')
 # The fields by which items of lists are compared, the best first.
 _NAMES = ("name", "mountPath", "containerPort", "port", "key", "topologyKey", "ip")
 
@@ -100,8 +103,17 @@ def _run(tool: Tool, folder: Path) -> tuple[bytes | None, str]:
     if done.returncode < 0 or len(done.stdout) > MAX_STDIN_BYTES:
         return None, ""
     if done.returncode:
-        return None, done.stderr.decode("utf-8", "replace") or "it said nothing"
+        return None, _read_error(done.stderr.decode("utf-8", "replace")) or "it said nothing"
     return done.stdout, ""
+
+
+def _read_error(text: str) -> str:
+    """Return an error as kubectl says it; newer ones write it as a line of a log."""
+    logged = _LOGGED.fullmatch(text.strip())
+    try:
+        return f"error: {json.loads(logged[1])}" if logged else text
+    except ValueError:
+        return text
 
 
 def _limit_memory() -> None:

@@ -7,7 +7,6 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_mapping
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
-from jobgen.model.finding import FixStep
 from jobgen.model.suggest import list_alternatives
 
 
@@ -72,6 +71,5 @@ def _check(key: str, node: Node, values: _Values) -> Iterator[Violation]:
         return
     close = [known for known in values.known if known == written.strip().lower()]
     remedy = list_alternatives(f"`{known}`" for known in close or values.known)
-    fix_steps = (FixStep("set", node, close[0]),) if close else ()
     message = f"`{key}` has the unknown value `{written}`; {values.otherwise}; write {remedy}"
-    yield Violation(node, message, fix_steps=fix_steps, safe=False)
+    yield Violation(node, message)

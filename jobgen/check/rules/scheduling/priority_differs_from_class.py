@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.k8s.nodes import as_integer, as_text
 from jobgen.k8s.objects import Manifest, Pod
-from jobgen.model.finding import FixStep
 
 if TYPE_CHECKING:
     from jobgen.check.cluster.state import ClusterState
@@ -43,5 +42,4 @@ def _check_pod(pod: Pod, state: ClusterState) -> Iterator[Violation]:
         if node is not None and given and given != wanted:
             message = f"`{field}: {given}` differs from PriorityClass `{name}`, which has `{wanted}`, so every pod"
             related = ((found.get("value"), f"PriorityClass `{name}`"),)
-            fix_steps = (FixStep("remove", node, key=field),)
-            yield Violation(node, f"{message} is refused; remove it", related, fix_steps=fix_steps, safe=False)
+            yield Violation(node, f"{message} is refused; remove it", related)
