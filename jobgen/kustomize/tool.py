@@ -55,6 +55,9 @@ def use_tool(tree: SourceTree, own: Build, tool: Tool) -> Build:
     )
     if folder is None or set(own.unbuilt) - own.needs_tool or fails:
         return own
+    # A tool reads what is saved, and an editor has drafts.
+    if not all(_is_saved(folder / path, tree.read(path).content) for path in own.files):
+        return own
     found: list[Build] = []
 
     def compare() -> bytes | None:
@@ -67,6 +70,13 @@ def use_tool(tree: SourceTree, own: Build, tool: Tool) -> Build:
     version = (tool.path, str(os.stat(tool.path).st_mtime_ns), own.root)
     keep("kustomize", (*version, *contents), compare)
     return found[0] if found else own._replace(unbuilt=(), by=tool.name, needs_tool=frozenset())
+
+
+def _is_saved(path: Path, content: bytes) -> bool:
+    try:
+        return path.read_bytes() == content
+    except OSError:
+        return False
 
 
 def _build(tree: SourceTree, own: Build, tool: Tool, folder: Path) -> Build:

@@ -338,7 +338,7 @@ class _Checker:
             first, second = (_INT, kind.params[0]) if fold.second_variable else (kind.params[0], _DYN)
         elif kind.name == "map":
             first, second = kind.params
-        elif kind.name.startswith("~") or kind.name in ("dyn", "any"):
+        elif kind.name.startswith("~") or kind.name == "dyn":
             self._unify([(_DYN, kind)])
         else:
             message = f"expression of type `{_show(kind)}` cannot be the range of a comprehension"
