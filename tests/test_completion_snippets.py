@@ -23,7 +23,11 @@ def lint(folder):
 def make_overlay(framework, example):
     platform = example.partition("  platform: ")[2].partition("\n")[0]
     cluster = PLATFORMS.get(framework, platform or "kubeflow")
-    defaults = "  defaults: {runPolicy: {cleanPodPolicy: Running}}\n" if "cleanPodPolicy: null" in example else ""
+    defaults = (
+        "  defaults: {runPolicy: {cleanPodPolicy: Running}}\n"
+        if "cleanPodPolicy: null" in example or framework == "mpi"
+        else ""
+    )
     return OVERLAY + f"  namespace: ml\n  cluster: {{platform: {cluster}}}\n" + defaults
 
 

@@ -157,20 +157,6 @@ def test_message_expression_reads_an_optional_variable(tmp_path: Path, message: 
     assert "error: no team [p]" in out
 
 
-def test_policy_whose_optionals_cannot_be_evaluated_is_reported_as_such(tmp_path: Path) -> None:
-    out = lint_with_policies(
-        tmp_path,
-        policy("nested", "variables.l[0].hasValue() && [?variables.l[0]].size() == 1", l="[optional.of(1)]"),
-        policy("other", "object.metadata.name == 'b'"),
-    )
-
-    assert out.count("[policy-not-evaluated]") == 1
-    assert "invalid-policy" not in out
-    assert "internal" not in out
-    assert "[other]" in out
-    assert "[unknown-field]" in out
-
-
 def test_optional_value_without_one_is_an_error_of_its_policy(tmp_path: Path) -> None:
     out = lint_with_policies(tmp_path, policy("p", "variables.o.value() == 1 || variables.o.value() == 2", o=ABSENT))
 

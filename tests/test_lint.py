@@ -113,6 +113,7 @@ def test_findings_of_the_tutorial_manifests():
         ("mxnet-job.yaml", "warning", "mxjob-deprecated"),
         ("mxnet-single-job.yaml", "warning", "mutable-image-tag"),
         ("mxnet-single-job.yaml", "warning", "mxjob-deprecated"),
+        ("overlay.yaml", "warning", "lost-logs"),
         ("tensorflow-benchmarks.yaml", "warning", "mutable-image-tag"),
     ]
 

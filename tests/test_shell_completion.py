@@ -222,7 +222,7 @@ def list_parameters(command: click.Command, words: list[str]) -> Iterator[tuple[
         yield from list_parameters(inner, [*words, name])
 
 
-FREE = {"DATE", "N", "NAME", "DURATION", "FORMAT=FILE", "I/N", "NAME=FOLDER", "URL"}
+FREE = {"DATE", "N", "NAME", "DURATION", "FORMAT=FILE", "I/N", "NAME=FOLDER", "URL", "VERSION", "FILE"}
 """Values that have no candidates."""
 
 

@@ -36,6 +36,7 @@ from jobgen.reports.escape import visible
     "--to",
     "file",
     type=click.Path(path_type=Path),
+    metavar="FILE",
     help="A YAML file with `kubernetes` and `operators`, as in `cluster` of an overlay.",
 )
 @env_option
