@@ -20,6 +20,7 @@ COPIED = (
     "jobgen",
     "schemas",
     "policies",
+    "defects",
     "jobs",
     "overlays",
     "docs",

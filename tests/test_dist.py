@@ -24,6 +24,7 @@ PARTS = (
     "jobgen",
     "schemas",
     "policies",
+    "defects",
     "README.md",
     "LICENSE",
     "NOTICE",
