@@ -16,7 +16,7 @@ INTRO = """\
 # Incidents
 
 The worst faults pass every validator: the API server accepts the manifest, and then the job waits forever, loses its
-checkpoints, or keeps GPUs that it does not use. The incidents below are public. Each is told by the manifest, and
+checkpoints, or keeps GPUs that it does not use. The incidents below are public. The manifest shows each of them, and
 jobgen reports it before the merge, on the line that is to blame. `jobgen explain RULE` lists the incidents behind a
 rule.
 

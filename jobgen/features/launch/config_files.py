@@ -43,5 +43,5 @@ _MAX_NUMBER = 10**15
 
 
 def as_number(value: Any) -> int | None:
-    """Return an integer or boolean as a number; None for everything else, and for what nobody means."""
+    """Return an integer or boolean as a number; None for everything else, and for numbers out of range."""
     return int(value) if isinstance(value, int) and abs(value) < _MAX_NUMBER else None

@@ -89,7 +89,7 @@ class _Reader:
             word = self.words[self.at]
             text = word.prefix if word.text is None else word.text
             if word.text is None and not text:
-                # It is an option or what follows the options; which, nobody knows.
+                # It is unknown whether it is an option or the first word after the options.
                 self.is_certain = False
             if text == "--" and word.text is not None:
                 self.rest += self.words[self.at + 1 :]

@@ -41,7 +41,7 @@ class Pods(NamedTuple):
 
     container: Container
     """The container whose GPUs the processes use: that of the workers for an MPIJob."""
-    count: int | None  # type: ignore[assignment]  # the name that users know; nobody counts the fields
+    count: int | None  # type: ignore[assignment]  # hides the method of tuples, which is not used
     """The number of pods; None if it is not known."""
     gpus: int | None
     """The GPUs of one pod; None if they cannot be counted, as shares and claims that are not in the repository."""

@@ -87,7 +87,7 @@ def is_titan(program: Program) -> bool:
 
 
 def read_degrees(program: Program, options: Arguments, world: World) -> dict[str, Number]:
-    """Return the degrees; of those that nobody gives, the defaults of the config if it is known."""
+    """Return the degrees; those that are not given have the defaults of the config, if it is known."""
     config = read_config(program, options.text("job.config_file"))
     known = _DEFAULTS if config is not None else None
     name = options.text("config")
