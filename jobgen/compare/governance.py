@@ -312,6 +312,9 @@ def _replaces_schema(path: str) -> bool:
     return len(parts) == 3 and path.endswith(".json") and bool(read_custom(f"{parts[1]}/{version}", kind))
 
 
+_KINDS_OF_FILES = {"policies": "policy", "defects": "list of defects"}
+
+
 def _compare_files(old: Folder, new: Folder) -> Iterator[Change]:
     """Compare policies, kinds and schemas, file by file."""
     sides = [
@@ -319,6 +322,7 @@ def _compare_files(old: Folder, new: Folder) -> Iterator[Change]:
             file.path: file.content
             for file in (
                 *layout.read_own_policies(root),
+                *layout.read_own_defects(root),
                 *layout.read_own_kinds(root),
                 *(each for _, each in layout.read_own_schemas(root)),
             )
@@ -329,10 +333,12 @@ def _compare_files(old: Folder, new: Folder) -> Iterator[Change]:
         before, after = (side.get(path) for side in sides)
         if before == after:
             continue
-        what = "policy" if path.startswith("policies/") else "schema"
+        what = _KINDS_OF_FILES.get(path.partition("/")[0], "schema")
         is_weaker, effect = True, f"the {what} is changed; compare its text"
         if after is None:
             effect = f"the {what} no longer applies"
+        elif before is None and what not in ("policy", "schema"):
+            is_weaker, effect = False, f"it is a new {what}"
         elif before is None:
             is_weaker = layout.replaces_shipped(path) or _replaces_schema(path)
             effect = f"it replaces a {what} that jobgen ships" if is_weaker else f"it is a new {what}"

@@ -158,6 +158,18 @@ def test_a_declared_version_of_an_overlay_is_the_one_of_the_base(repository):
     assert any("cluster.operators.kueue" in message for message in told), told
 
 
+def test_a_list_of_defects_that_is_removed_is_weaker(repository):
+    entry = "{name: own, component: kueue, versions: {fixed: ['9.0']}, kinds: [Job], at: spec, condition: 'true', "
+    text = "consequence: it waits, fix: update, source: https://example.com/1, red: {apiVersion: batch/v1, kind: Job}}"
+    defects = f"apiVersion: jobgen.dev/v1\nkind: Defects\nspec: {{defects: [{entry}{text}]}}\n"
+    commit(repository, {"defects/own.yaml": defects})
+    assert "weaker-governance" not in rules(lint(repository, since="HEAD~1"), "warning")
+
+    commit(repository, {"defects/own.yaml": None})
+    told = [each["message"] for each in lint(repository, since="HEAD~1") if each["rule"] == "weaker-governance"]
+    assert any("the list of defects no longer applies" in message for message in told), told
+
+
 def test_a_team_that_moves_to_another_file_is_not_weaker(repository):
     team = "teams:\n  nlp: {folders: [jobs/nlp], namespaces: [nlp-dev, nlp-prod], budget: {gpus: %d}}\n"
     commit(repository, {"teams/nlp.yaml": None, "jobgen.yaml": SETTINGS + team % 4})
