@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
-from jobgen.features.kueue.assign_flavors import Oracle, QueueFacts, assign_flavors, find_flavor_mismatch, search_counts
+from jobgen.features.kueue.assign_flavors import (
+    Oracle,
+    QueueFacts,
+    assign_flavors,
+    find_flavor_mismatch,
+    plan_flavors,
+    search_counts,
+)
 from jobgen.features.kueue.assignment import (
     NO_MATCHING_FLAVOR,
     Assignment,
@@ -44,7 +51,8 @@ def _answer_assignment(given: Given) -> dict[str, Any]:
 
 def _assign(given: Given) -> Assignment:
     workload = _read_workload(given)
-    return assign_flavors(workload.pod_sets, _read_facts(given, workload))
+    facts = _read_facts(given, workload)
+    return assign_flavors(plan_flavors(workload.pod_sets, facts), facts)
 
 
 def _read_workload(given: Given) -> Workload:

@@ -77,7 +77,7 @@ class QueueFacts(NamedTuple):
 
 
 class _Member(NamedTuple):
-    """A pod set of a group, and what it requests."""
+    """A pod set that gets its flavors together with others, and what it requests."""
 
     number: int
     pod_set: PodSet
@@ -85,67 +85,129 @@ class _Member(NamedTuple):
     total: Amounts
 
 
-def assign_flavors(pod_sets: Sequence[PodSet], facts: QueueFacts, counts: Sequence[int] | None = None) -> Assignment:
-    """Assign flavors to the pod sets of a workload; with `counts`, to fewer pods of each."""
-    sizes = [pod_set.count for pod_set in pod_sets] if counts is None else list(counts)
+class _Option(NamedTuple):
+    """A flavor that pod sets can get for the resources of a group."""
+
+    flavor: str
+    mismatch: str
+    """Why it does not match the pods; empty if it does."""
+    needs: tuple[tuple[FlavorResource, int, int], ...]
+    """What the pod sets request of it, and the most that the queue can ever use."""
+
+
+class _Step(NamedTuple):
+    """The choice of a flavor for the resources of a group."""
+
+    resource: str
+    """The first of them."""
+    group: ResourceGroup
+    options: tuple[_Option, ...]
+
+
+class _Part(NamedTuple):
+    """Pod sets that get their flavors together: the same flavor for the sum of what they request."""
+
+    members: tuple[_Member, ...]
+    steps: tuple[_Step, ...]
+    uncovered: str
+    """The resource after the steps that no group covers; empty if there is none."""
+
+
+Plan = tuple[_Part, ...]
+"""What of an assignment follows from the pod sets and the queue alone, whatever is used."""
+
+
+def plan_flavors(pod_sets: Sequence[PodSet], facts: QueueFacts, counts: Sequence[int] | None = None) -> Plan:
+    """Plan the assignment of flavors to pod sets; with `counts`, to fewer pods of each."""
     counts_pods = facts.queue.find_group(PODS) is not None
-    # Pod sets of a group get their flavors together. A number is the key of a pod set without a group, as in Kueue.
+    # A number is the key of a pod set without a group, as in Kueue.
     groups: dict[str, list[_Member]] = {}
-    for number, (pod_set, size) in enumerate(zip(pod_sets, sizes, strict=True)):
+    for number, pod_set in enumerate(pod_sets):
+        size = pod_set.count if counts is None else counts[number]
         total = multiply(pod_set.requests, size)
         if counts_pods:
             total[PODS] = size
         key = (pod_set.topology.group if pod_set.topology else "") or str(number)
         groups.setdefault(key, []).append(_Member(number, pod_set, size, total))
+    return tuple(_plan_part(tuple(members), facts) for members in groups.values())
+
+
+def _plan_part(members: tuple[_Member, ...], facts: QueueFacts) -> _Part:
+    requests = members[0].total
+    for member in members[1:]:
+        requests = sum_amounts(requests, member.total)
+    ordered = sorted(requests, key=_hash_name)
+    steps: dict[int, _Step] = {}
+    uncovered = ""
+    for resource in ordered:
+        group = facts.queue.find_group(resource)
+        if group is None:
+            if requests[resource] and not facts.ignores_undeclared:
+                uncovered = resource
+                break
+        elif id(group) not in steps:
+            wanted = [name for name in ordered if name in group.resources]
+            options = (_plan_option(name, group, wanted, requests, members, facts) for name in group.flavors)
+            steps[id(group)] = _Step(resource, group, tuple(options))
+    return _Part(members, tuple(steps.values()), uncovered)
+
+
+def _plan_option(
+    name: str,
+    group: ResourceGroup,
+    wanted: Sequence[str],
+    requests: Amounts,
+    members: Sequence[_Member],
+    facts: QueueFacts,
+) -> _Option:
+    pairs = [FlavorResource(name, resource) for resource in wanted]
+    needs = tuple((pair, requests[pair.resource], facts.node.potential(pair)) for pair in pairs)
+    return _Option(name, find_flavor_mismatch(name, group, (each.pod_set for each in members), facts), needs)
+
+
+def assign_flavors(plan: Plan, facts: QueueFacts) -> Assignment:
+    """Assign flavors to the pod sets of a workload."""
     done: list[PodSetAssignment] = []
     usage: Usage = {}
     level = 0
-    for group in groups.values():
-        assigned = _assign_group(group, usage, facts)
+    for part in plan:
+        assigned = _assign_part(part, usage, facts)
         done += assigned
-        for member, each in zip(group, assigned, strict=True):
-            level = max(level, max((choice.level for choice in each.flavors.values()), default=0))
+        for member, each in zip(part.members, assigned, strict=True):
             # Without what the workload that it replaces uses already.
-            before = next((old.usage for old in facts.replaced if old.name == member.pod_set.name), {})
+            before = next((old.usage for old in facts.replaced if old.name == each.name), {})
             for resource, choice in each.flavors.items():
+                level = max(level, choice.level)
                 pair = FlavorResource(choice.flavor, resource)
                 usage[pair] = add(usage.get(pair, 0), subtract(member.total.get(resource, 0), before.get(resource, 0)))
         if any(each.requests and not each.flavors for each in assigned):
             break
     found = Assignment(tuple(done), usage, level)
-    if facts.place is not None and len(done) == len(pod_sets) and found.mode is not Mode.NO_FIT:
+    if facts.place is not None and len(done) == sum(len(part.members) for part in plan) and found.mode > Mode.NO_FIT:
         found = facts.place(found)
     reason = find_no_fit_reason(found, facts.queue)
     return found._replace(no_fit=reason) if reason else found
 
 
-def _assign_group(members: list[_Member], used: Usage, facts: QueueFacts) -> list[PodSetAssignment]:
-    """Assign flavors to pod sets that get them together: the same flavor for the sum of what they request."""
-    requests = members[0].total
-    for member in members[1:]:
-        requests = sum_amounts(requests, member.total)
-    ordered = {name: requests[name] for name in sorted(requests, key=_hash_name)}
+def _assign_part(part: _Part, used: Usage, facts: QueueFacts) -> list[PodSetAssignment]:
     chosen: dict[str, Choice] = {}
     reasons: list[str] = []
     attempts: dict[str, Attempt] = {}
-    for resource, amount in ordered.items():
-        group = facts.queue.find_group(resource)
-        if resource in chosen or (group is None and (amount == 0 or facts.ignores_undeclared)):
-            continue
-        if group is None:
-            chosen, reasons = {}, [f"resource {resource} unavailable in ClusterQueue"]
-            break
-        choices, more, tried = _search_group(group, resource, ordered, members, used, facts)
-        merge_attempts(attempts, tried, resource, group)
+    for step in part.steps:
+        choices, more, tried = _search_flavor(step, part.members, used, facts)
+        merge_attempts(attempts, tried, step.resource, step.group)
         if not choices:
             chosen, reasons = {}, more
             break
         chosen |= choices
         reasons += more
+    else:
+        if part.uncovered:
+            chosen, reasons = {}, [f"resource {part.uncovered} unavailable in ClusterQueue"]
     why, every = tuple(reasons), tuple(attempts[name] for name in sorted(attempts))
     return [
         PodSetAssignment(member.pod_set.name, member.size, member.total, _select(member, chosen, facts), why, every)
-        for member in members
+        for member in part.members
     ]
 
 
@@ -177,31 +239,31 @@ class _Trial(NamedTuple):
     mode: Mode
     level: int
     """The borrowing level of the resource that suits worst."""
-    choices: dict[str, Choice]
+    choices: list[tuple[str, Mode, int]]
+    """The mode and the level of each resource."""
     reasons: list[str]
     attempt: Attempt
 
 
-def _search_group(
-    group: ResourceGroup, resource: str, requests: Amounts, members: list[_Member], used: Usage, facts: QueueFacts
+def _search_flavor(
+    step: _Step, members: Sequence[_Member], used: Usage, facts: QueueFacts
 ) -> tuple[dict[str, Choice], list[str], list[Attempt]]:
     """Find the flavor for the resources of a group: the first that ends the search, or the preferred of those tried.
 
     Return the choices, why they are not better, and what was tried.
     """
-    wanted = {name: amount for name, amount in requests.items() if name in group.resources}
     attempts: list[Attempt] = []
     reasons: list[str] = []
     best: _Trial | None = None
-    start = facts.progress.get((members[0].pod_set.name, resource), -1) + 1 if facts.is_fungible else 0
+    start = facts.progress.get((members[0].pod_set.name, step.resource), -1) + 1 if facts.is_fungible else 0
     last = -1
-    for last in range(start, len(group.flavors)):
-        name = group.flavors[last]
-        skipped = _find_skip(name, resource, members, facts)
+    for last in range(start, len(step.options)):
+        option = step.options[last]
+        skipped = _find_skip(option.flavor, step.resource, members, facts)
         if skipped:
             reasons.append(skipped)
             continue
-        trial = _try_flavor(name, group, wanted, members, used, facts)
+        trial = _try_flavor(option, members, used, facts)
         attempts.append(trial.attempt)
         reasons += trial.reasons
         is_last = _ends_search(trial, facts)
@@ -217,14 +279,15 @@ def _search_group(
             break
     if best is None or best.mode is Mode.NO_FIT:
         return {}, reasons, attempts
-    choices = best.choices
-    if not facts.is_fungible or last != len(group.flavors) - 1:
-        index = last if facts.is_fungible else 0
-        choices = {name: choice._replace(tried=index) for name, choice in choices.items()}
+    tried = -1
+    if not facts.is_fungible or last != len(step.options) - 1:
+        tried = last if facts.is_fungible else 0
+    flavor = best.attempt.flavor
+    choices = {name: Choice(flavor, mode, level, tried) for name, mode, level in best.choices}
     return choices, [] if best.mode is Mode.FIT else reasons, attempts
 
 
-def _find_skip(name: str, resource: str, members: list[_Member], facts: QueueFacts) -> str:
+def _find_skip(name: str, resource: str, members: Sequence[_Member], facts: QueueFacts) -> str:
     """Why a flavor is not tried at all."""
     nominated = facts.nominated
     if nominated and all(nominated.get(member.pod_set.name, {}).get(resource) != name for member in members):
@@ -245,24 +308,22 @@ def _ends_search(trial: _Trial, facts: QueueFacts) -> bool:
     return trial.level == 0 or fungibility.when_can_borrow != "TryNextFlavor"
 
 
-def _try_flavor(
-    name: str, group: ResourceGroup, wanted: Amounts, members: list[_Member], used: Usage, facts: QueueFacts
-) -> _Trial:
+def _try_flavor(option: _Option, members: Sequence[_Member], used: Usage, facts: QueueFacts) -> _Trial:
     """Try a flavor for the resources of a group. It suits as well as it does for the resource that suits worst."""
-    mismatch = find_flavor_mismatch(name, group, (member.pod_set for member in members), facts)
+    name, mismatch, needs = option
     if mismatch:
-        attempt = Attempt(name, Mode.NO_FIT, 0, (mismatch,), NO_MATCHING_FLAVOR)
-        return _Trial(Mode.NO_FIT, 0, {}, [mismatch], attempt)
+        return _Trial(Mode.NO_FIT, 0, [], [mismatch], Attempt(name, Mode.NO_FIT, 0, (mismatch,), NO_MATCHING_FLAVOR))
     mode, level, highest, no_fit = Mode.FIT, 0, 0, ""
-    choices: dict[str, Choice] = {}
+    choices: list[tuple[str, Mode, int]] = []
     reasons: list[str] = []
-    for resource, requested in wanted.items():
-        amount, other = _subtract_replaced(name, resource, requested, members, facts)
+    for pair, requested, potential in needs:
+        amount, other = requested, None
+        if facts.replaced:
+            amount, other = _subtract_replaced(pair, requested, members, facts)
         if other is not None:
             reasons.append(f"could not assign {name} flavor since the original workload is assigned: {other}")
             mode, no_fit = Mode.NO_FIT, NO_MATCHING_FLAVOR
-        pair = FlavorResource(name, resource)
-        own_mode, own_level, reason, why = _check_quota(pair, used.get(pair, 0), amount, facts)
+        own_mode, own_level, reason, why = _check_quota(pair, used.get(pair, 0), amount, potential, facts)
         if reason:
             reasons.append(reason)
             no_fit = most_severe(no_fit, why)
@@ -270,30 +331,30 @@ def _try_flavor(
         if is_preferred(mode, level, own_mode, own_level, facts.queue.fungibility):
             mode, level = own_mode, own_level
         if mode is not Mode.NO_FIT:
-            choices[resource] = Choice(name, own_mode, own_level, -1)
+            choices.append((pair.resource, own_mode, own_level))
     possibility = mode if mode not in (Mode.NO_FIT, Mode.FIT) else None
     attempt = Attempt(name, mode, highest, tuple(sorted(reasons)), no_fit, possibility)
     return _Trial(mode, level, choices, reasons, attempt)
 
 
 def _subtract_replaced(
-    name: str, resource: str, amount: int, members: list[_Member], facts: QueueFacts
+    pair: FlavorResource, amount: int, members: Sequence[_Member], facts: QueueFacts
 ) -> tuple[int, str | None]:
     """Subtract what a replaced workload uses already; also return its flavor if that is another one."""
-    if facts.replaced:
-        for member in members:
-            before = facts.replaced[member.number] if member.number < len(facts.replaced) else None
-            flavor = before.flavors.get(resource, "") if before else ""
-            if flavor != name:
-                return amount, flavor
-            amount -= before.usage.get(resource, 0) if before else 0
+    for member in members:
+        before = facts.replaced[member.number] if member.number < len(facts.replaced) else None
+        flavor = before.flavors.get(pair.resource, "") if before else ""
+        if flavor != pair.flavor:
+            return amount, flavor
+        amount -= before.usage.get(pair.resource, 0) if before else 0
     return amount, None
 
 
-def _check_quota(pair: FlavorResource, used: int, wanted: int, facts: QueueFacts) -> tuple[Mode, int, str, str]:
+def _check_quota(
+    pair: FlavorResource, used: int, wanted: int, potential: int, facts: QueueFacts
+) -> tuple[Mode, int, str, str]:
     """Return how well a resource fits in a flavor, the borrowing level, and why it does not: message and reason."""
     node, value = facts.node, add(used, wanted)
-    potential = node.potential(pair)
     if value > potential:
         before, most = (show_amount(pair.resource, amount) for amount in (used, potential))
         message = (

@@ -5,14 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.features.kueue.assign_flavors import PODS, Oracle, QueueFacts, assign_flavors, search_counts
+from jobgen.features.kueue.assign_flavors import (
+    PODS,
+    Oracle,
+    Plan,
+    QueueFacts,
+    assign_flavors,
+    plan_flavors,
+    search_counts,
+)
 from jobgen.features.kueue.assignment import Assignment, Mode, PlacedUsage, Placements, Placer, reuse_admission
 from jobgen.features.kueue.cluster_objects import DEFAULT_GATES, Gates
+from jobgen.features.kueue.objects import ResourceGroup
 from jobgen.features.kueue.preemption import Preemptor, Rules, Target, find_targets
 from jobgen.features.kueue.queue_order import Entry
 from jobgen.features.kueue.quota import FlavorResource, Tree, Usage, find_borrowing_level, reserve_for_blocked
 from jobgen.features.kueue.snapshot import Snapshot
-from jobgen.features.kueue.workloads import PodSetAdmission, Workload
+from jobgen.features.kueue.workloads import PodSet, PodSetAdmission, Workload
 from jobgen.k8s.nodes import get_path
 
 NO_LONGER_FITS = "Workload no longer fits after processing another workload"
@@ -87,6 +96,7 @@ class Nominator:
         self.topologies = topologies
         self.gates = gates
         self._placements = Placements(snapshot.queues, snapshot.flavors, snapshot.topologies, controllers or {})
+        self._plans: dict[int, tuple[Sequence[PodSet], Sequence[ResourceGroup], Plan]] = {}
 
     def assign(
         self,
@@ -134,7 +144,7 @@ class Nominator:
             full = reuse_admission(workload)
             full = placer.place(full) if placer else full
         else:
-            full = assign_flavors(workload.pod_sets, facts)
+            full = assign_flavors(self._plan(workload, facts), facts)
         if full.mode is Mode.FIT:
             return full, freed
         targets = self._find_targets(workload, facts.queue.name, full, placer)
@@ -146,13 +156,21 @@ class Nominator:
                 return reduced[0], freed + reduced[1]
         return full, []
 
+    def _plan(self, workload: Workload, facts: QueueFacts) -> Plan:
+        """Return the plan for a workload, which is made once for its pod sets and the flavors of its queue."""
+        pod_sets, groups = workload.pod_sets, facts.queue.groups
+        known = self._plans.get(id(pod_sets))
+        if known is None or known[0] is not pod_sets or known[1] is not groups:
+            known = self._plans[id(pod_sets)] = pod_sets, groups, plan_flavors(pod_sets, facts)
+        return known[2]
+
     def _reduce(
         self, workload: Workload, facts: QueueFacts, placer: Placer | None
     ) -> tuple[Assignment, list[Target]] | None:
         """Return the assignment of the greatest number of pods that fits or has targets."""
 
         def fits(counts: Sequence[int]) -> tuple[Assignment, list[Target]] | None:
-            partial = assign_flavors(workload.pod_sets, facts, counts)
+            partial = assign_flavors(plan_flavors(workload.pod_sets, facts, counts), facts)
             if partial.mode is Mode.FIT:
                 return partial, []
             found = self._find_targets(workload, facts.queue.name, partial, placer)
