@@ -8,7 +8,7 @@ from kueue_tables.given import read_snapshot
 from kueueobjects import FLAVOR, cluster_queue, flavor, flavored_queue, pod_set, workload
 from sampling import laws
 
-from jobgen.features.kueue.assign_flavors import QueueFacts, assign_flavors, plan_flavors, search_counts
+from jobgen.features.kueue.assign_flavors import Planner, QueueFacts, assign_flavors, search_counts
 from jobgen.features.kueue.assignment import Mode
 from jobgen.features.kueue.quota import FlavorResource, find_borrowing_level
 from jobgen.features.kueue.workloads import parse_workload
@@ -172,7 +172,7 @@ def test_what_fits_stays_within_quota(sizes, amounts, when_can_borrow):
     pods = [pod_set(str(cpu), count, name=f"set{index}") for index, (cpu, count) in enumerate(sizes)]
     wanted = {**workload("job"), "spec": {"podSets": pods}}
 
-    found = assign_flavors(plan_flavors(parse_workload(wanted).pod_sets, facts), facts)
+    found = assign_flavors(Planner().plan(parse_workload(wanted).pod_sets, facts), facts)
 
     if found.mode is Mode.FIT:
         snapshot.add_usage("queue", found.usage)

@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from jobgen.features.kueue.assign_flavors import (
     Oracle,
+    Planner,
     QueueFacts,
     assign_flavors,
     find_flavor_mismatch,
-    plan_flavors,
     search_counts,
 )
 from jobgen.features.kueue.assignment import (
@@ -52,7 +52,7 @@ def _answer_assignment(given: Given) -> dict[str, Any]:
 def _assign(given: Given) -> Assignment:
     workload = _read_workload(given)
     facts = _read_facts(given, workload)
-    return assign_flavors(plan_flavors(workload.pod_sets, facts), facts)
+    return assign_flavors(Planner().plan(workload.pod_sets, facts), facts)
 
 
 def _read_workload(given: Given) -> Workload:

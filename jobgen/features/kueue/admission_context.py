@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from jobgen.check.operators.kueue import describe_faults
+from jobgen.features.kueue.assign_flavors import Planner
 from jobgen.features.kueue.assignment import MULTIKUEUE, PROVISIONING, TOPOLOGY_FAILED, Mode, Topologies
 from jobgen.features.kueue.cluster_objects import (
     MAX_DEPTH,
@@ -315,6 +316,7 @@ class AdmissionContext:
         known = cluster.list_namespaces()
         self.labels: dict[str, Mapping[str, str] | None] = {**dict.fromkeys(namespaces), **known}
         self._obstacles: dict[tuple[Any, ...], Obstacle | None] = {}
+        self._planner = Planner()
         """The labels of namespaces; None if they are not known."""
 
     @cached_property
@@ -402,6 +404,7 @@ class AdmissionContext:
             ),
             controllers={each.name: each.controller for each in self._list_checks()},
             gates=parse_gates(gates),
+            planner=self._planner,
         )
 
     @cached_property
@@ -459,6 +462,8 @@ class AdmissionContext:
             if queue.namespace_selector is None:
                 change = "set `namespaceSelector: {}` in the queue to select every namespace"
             return Obstacle("namespace", message, change)
+        if self._empty.nominator.can_ever_fit(workload, queue.name):
+            return None
         assignment, _ = self._empty.assign(workload, queue.name)
         if assignment.mode is not Mode.NO_FIT:
             return None

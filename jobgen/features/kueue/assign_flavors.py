@@ -116,53 +116,113 @@ class _Part(NamedTuple):
 Plan = tuple[_Part, ...]
 """What of an assignment follows from the pod sets and the queue alone, whatever is used."""
 
+_Layout = tuple[list[tuple[str, ResourceGroup, list[tuple[str, list[tuple[FlavorResource, int]]]]]], str]
+"""The steps for some resources: of each flavor, what can be used at most. And the resource that is not covered."""
 
-def plan_flavors(pod_sets: Sequence[PodSet], facts: QueueFacts, counts: Sequence[int] | None = None) -> Plan:
-    """Plan the assignment of flavors to pod sets; with `counts`, to fewer pods of each."""
-    counts_pods = facts.queue.find_group(PODS) is not None
-    # A number is the key of a pod set without a group, as in Kueue.
-    groups: dict[str, list[_Member]] = {}
-    for number, pod_set in enumerate(pod_sets):
-        size = pod_set.count if counts is None else counts[number]
-        total = multiply(pod_set.requests, size)
-        if counts_pods:
-            total[PODS] = size
-        key = (pod_set.topology.group if pod_set.topology else "") or str(number)
-        groups.setdefault(key, []).append(_Member(number, pod_set, size, total))
-    return tuple(_plan_part(tuple(members), facts) for members in groups.values())
+_PLACEMENT = frozenset(("affinity", "nodeSelector", "tolerations"))
 
 
-def _plan_part(members: tuple[_Member, ...], facts: QueueFacts) -> _Part:
-    requests = members[0].total
-    for member in members[1:]:
-        requests = sum_amounts(requests, member.total)
+class Planner:
+    """Plans assignments: what many of them share is computed once. The groups of a queue stay as they are."""
+
+    def __init__(self) -> None:
+        self._plans: dict[int, tuple[Sequence[PodSet], Sequence[ResourceGroup], Plan]] = {}
+        self._layouts: dict[tuple[int, tuple[str, ...]], tuple[Sequence[ResourceGroup], _Layout]] = {}
+        self._mismatches: dict[tuple[int, str], str] = {}
+
+    def plan(self, pod_sets: Sequence[PodSet], facts: QueueFacts) -> Plan:
+        """Plan the assignment of flavors to the pod sets of a workload."""
+        groups = facts.queue.groups
+        known = self._plans.get(id(pod_sets))
+        if known is None or known[1] is not groups:
+            # What is known by its identity is kept.
+            known = self._plans[id(pod_sets)] = pod_sets, groups, self.plan_counts(pod_sets, facts)
+        return known[2]
+
+    def plan_counts(self, pod_sets: Sequence[PodSet], facts: QueueFacts, counts: Sequence[int] | None = None) -> Plan:
+        """Plan the assignment of flavors to pod sets; with `counts`, to fewer pods of each."""
+        counts_pods = facts.queue.find_group(PODS) is not None
+        # A number is the key of a pod set without a group, as in Kueue.
+        groups: dict[str, list[_Member]] = {}
+        for number, pod_set in enumerate(pod_sets):
+            size = pod_set.count if counts is None else counts[number]
+            total = multiply(pod_set.requests, size)
+            if counts_pods:
+                total[PODS] = size
+            key = (pod_set.topology.group if pod_set.topology else "") or str(number)
+            groups.setdefault(key, []).append(_Member(number, pod_set, size, total))
+        return tuple(self._plan_part(members, facts) for members in groups.values())
+
+    def _plan_part(self, members: list[_Member], facts: QueueFacts) -> _Part:
+        requests = members[0].total
+        for member in members[1:]:
+            requests = sum_amounts(requests, member.total)
+        key = id(facts.queue.groups), tuple(requests)
+        known = self._layouts.get(key)
+        if known is None or 0 in requests.values():
+            known = self._layouts[key] = facts.queue.groups, _lay_out(requests, facts)
+        steps, uncovered = known[1]
+        return _Part(
+            tuple(members),
+            tuple(
+                _Step(
+                    resource,
+                    group,
+                    tuple(
+                        _Option(
+                            flavor,
+                            self._find_mismatch(flavor, group, members, facts),
+                            tuple((pair, requests[pair.resource], most) for pair, most in needs),
+                        )
+                        for flavor, needs in options
+                    ),
+                )
+                for resource, group, options in steps
+            ),
+            uncovered,
+        )
+
+    def _find_mismatch(self, name: str, group: ResourceGroup, members: list[_Member], facts: QueueFacts) -> str:
+        pod_sets = [member.pod_set for member in members]
+        if any(each.topology or not _PLACEMENT.isdisjoint(each.spec) for each in pod_sets):
+            return find_flavor_mismatch(name, group, pod_sets, facts)
+        # Pods that ask for nothing are all alike. The layouts keep the group.
+        key = id(group), name
+        if key not in self._mismatches:
+            self._mismatches[key] = find_flavor_mismatch(name, group, pod_sets, facts)
+        return self._mismatches[key]
+
+
+def _lay_out(requests: Amounts, facts: QueueFacts) -> _Layout:
     ordered = sorted(requests, key=_hash_name)
-    steps: dict[int, _Step] = {}
-    uncovered = ""
+    steps: dict[int, tuple[str, ResourceGroup, list[tuple[str, list[tuple[FlavorResource, int]]]]]] = {}
     for resource in ordered:
         group = facts.queue.find_group(resource)
         if group is None:
             if requests[resource] and not facts.ignores_undeclared:
-                uncovered = resource
-                break
+                return list(steps.values()), resource
         elif id(group) not in steps:
-            wanted = [name for name in ordered if name in group.resources]
-            options = (_plan_option(name, group, wanted, requests, members, facts) for name in group.flavors)
-            steps[id(group)] = _Step(resource, group, tuple(options))
-    return _Part(members, tuple(steps.values()), uncovered)
+            options = []
+            for name in group.flavors:
+                pairs = [FlavorResource(name, each) for each in ordered if each in group.resources]
+                options.append((name, [(pair, facts.node.potential(pair)) for pair in pairs]))
+            steps[id(group)] = resource, group, options
+    return list(steps.values()), ""
 
 
-def _plan_option(
-    name: str,
-    group: ResourceGroup,
-    wanted: Sequence[str],
-    requests: Amounts,
-    members: Sequence[_Member],
-    facts: QueueFacts,
-) -> _Option:
-    pairs = [FlavorResource(name, resource) for resource in wanted]
-    needs = tuple((pair, requests[pair.resource], facts.node.potential(pair)) for pair in pairs)
-    return _Option(name, find_flavor_mismatch(name, group, (each.pod_set for each in members), facts), needs)
+def can_fit(plan: Plan) -> bool:
+    """Return True if pod sets that get their flavors together certainly have quota when nothing is used."""
+    return (
+        len(plan) == 1
+        and not plan[0].uncovered
+        and all(
+            any(
+                not option.mismatch and all(amount <= potential for _, amount, potential in option.needs)
+                for option in step.options
+            )
+            for step in plan[0].steps
+        )
+    )
 
 
 def assign_flavors(plan: Plan, facts: QueueFacts) -> Assignment:

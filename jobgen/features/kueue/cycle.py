@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from jobgen.features.kueue.assign_flavors import Planner
 from jobgen.features.kueue.assignment import Assignment
 from jobgen.features.kueue.cluster_objects import DEFAULT_GATES, Gates
 from jobgen.features.kueue.match import matches_selector
@@ -64,6 +65,7 @@ class Scheduler:
         check: Callable[[Workload], str] | None = None,
         now: str = "",
         controllers: Mapping[str, str] | None = None,
+        planner: Planner | None = None,
     ) -> None:
         """Make a scheduler without workloads.
 
@@ -82,7 +84,7 @@ class Scheduler:
         self.suspended = suspended
         snapshot.hide_queues(inactive | suspended)
         self.gates = gates
-        self.nominator = Nominator(snapshot, rules, topologies, gates, controllers)
+        self.nominator = Nominator(snapshot, rules, topologies, gates, controllers, planner)
         self.local_usage = local_usage
         self.pending = {
             name: PendingQueue(local_usage.measure if local_usage and queue.is_usage_based else None)

@@ -8,20 +8,19 @@ from typing import NamedTuple
 from jobgen.features.kueue.assign_flavors import (
     PODS,
     Oracle,
-    Plan,
+    Planner,
     QueueFacts,
     assign_flavors,
-    plan_flavors,
+    can_fit,
     search_counts,
 )
 from jobgen.features.kueue.assignment import Assignment, Mode, PlacedUsage, Placements, Placer, reuse_admission
 from jobgen.features.kueue.cluster_objects import DEFAULT_GATES, Gates
-from jobgen.features.kueue.objects import ResourceGroup
 from jobgen.features.kueue.preemption import Preemptor, Rules, Target, find_targets
 from jobgen.features.kueue.queue_order import Entry
 from jobgen.features.kueue.quota import FlavorResource, Tree, Usage, find_borrowing_level, reserve_for_blocked
 from jobgen.features.kueue.snapshot import Snapshot
-from jobgen.features.kueue.workloads import PodSet, PodSetAdmission, Workload
+from jobgen.features.kueue.workloads import PodSetAdmission, Workload
 from jobgen.k8s.nodes import get_path
 
 NO_LONGER_FITS = "Workload no longer fits after processing another workload"
@@ -89,14 +88,15 @@ class Nominator:
         topologies: Mapping[str, Sequence[str]],
         gates: Gates = DEFAULT_GATES,
         controllers: Mapping[str, str] | None = None,
+        planner: Planner | None = None,
     ) -> None:
-        """`controllers` are those of admission checks, by the name of the check."""
+        """`controllers` are those of admission checks, by the name of the check; `planner` is shared with others."""
         self.snapshot = snapshot
         self.rules = rules
         self.topologies = topologies
         self.gates = gates
         self._placements = Placements(snapshot.queues, snapshot.flavors, snapshot.topologies, controllers or {})
-        self._plans: dict[int, tuple[Sequence[PodSet], Sequence[ResourceGroup], Plan]] = {}
+        self._planner = planner or Planner()
 
     def assign(
         self,
@@ -108,8 +108,26 @@ class Nominator:
         """Return the flavors and the placement of a workload, and its targets."""
         replaced = self.find_replaced(workload, queue)
         placer = self._placements.make_placer(workload, queue, replaced)
+        facts = self._collect_facts(workload, queue, replaced, progress or {}, nominated, placer)
+        assignment, targets = self._assign(workload, facts, placer, replaced)
+        if placer is None:
+            return assignment, targets
+        if assignment.mode not in (Mode.FIT, Mode.NO_FIT):
+            with self.snapshot.without([target.workload for target in targets]):
+                assignment = placer.reserve(assignment, is_empty=not targets)
+        return assignment._replace(placed=placer.find_usage(assignment)), targets
+
+    def _collect_facts(
+        self,
+        workload: Workload,
+        queue: str,
+        replaced: Workload | None = None,
+        progress: Mapping[tuple[str, str], int] = {},
+        nominated: Mapping[str, Mapping[str, str]] | None = None,
+        placer: Placer | None = None,
+    ) -> QueueFacts:
         allowed = list_allowed(workload) if self.gates.concurrent_admission else None
-        facts = QueueFacts(
+        return QueueFacts(
             queue=self.snapshot.queues[queue],
             node=self.snapshot.nodes[queue],
             flavors=self.snapshot.flavors,
@@ -118,19 +136,19 @@ class Nominator:
             is_fair=self.rules.is_fair,
             allowed=None if allowed is None else frozenset(allowed),
             replaced=replaced.admission if replaced else (),
-            progress=progress or {},
+            progress=progress,
             ignores_undeclared=self.rules.ignores_undeclared,
             nominated=nominated,
             place=placer.place if placer else None,
             is_fungible=self.gates.is_fungible,
         )
-        assignment, targets = self._assign(workload, facts, placer, replaced)
-        if placer is None:
-            return assignment, targets
-        if assignment.mode not in (Mode.FIT, Mode.NO_FIT):
-            with self.snapshot.without([target.workload for target in targets]):
-                assignment = placer.reserve(assignment, is_empty=not targets)
-        return assignment._replace(placed=placer.find_usage(assignment)), targets
+
+    def can_ever_fit(self, workload: Workload, queue: str) -> bool:
+        """Return True if a workload certainly fits in an empty cluster; False if that is to be tried."""
+        if self._placements.make_placer(workload, queue) is not None:
+            return False
+        facts = self._collect_facts(workload, queue)
+        return facts.allowed is None and can_fit(self._planner.plan(workload.pod_sets, facts))
 
     def _assign(
         self, workload: Workload, facts: QueueFacts, placer: Placer | None, replaced: Workload | None
@@ -144,7 +162,7 @@ class Nominator:
             full = reuse_admission(workload)
             full = placer.place(full) if placer else full
         else:
-            full = assign_flavors(self._plan(workload, facts), facts)
+            full = assign_flavors(self._planner.plan(workload.pod_sets, facts), facts)
         if full.mode is Mode.FIT:
             return full, freed
         targets = self._find_targets(workload, facts.queue.name, full, placer)
@@ -156,21 +174,13 @@ class Nominator:
                 return reduced[0], freed + reduced[1]
         return full, []
 
-    def _plan(self, workload: Workload, facts: QueueFacts) -> Plan:
-        """Return the plan for a workload, which is made once for its pod sets and the flavors of its queue."""
-        pod_sets, groups = workload.pod_sets, facts.queue.groups
-        known = self._plans.get(id(pod_sets))
-        if known is None or known[0] is not pod_sets or known[1] is not groups:
-            known = self._plans[id(pod_sets)] = pod_sets, groups, plan_flavors(pod_sets, facts)
-        return known[2]
-
     def _reduce(
         self, workload: Workload, facts: QueueFacts, placer: Placer | None
     ) -> tuple[Assignment, list[Target]] | None:
         """Return the assignment of the greatest number of pods that fits or has targets."""
 
         def fits(counts: Sequence[int]) -> tuple[Assignment, list[Target]] | None:
-            partial = assign_flavors(plan_flavors(workload.pod_sets, facts, counts), facts)
+            partial = assign_flavors(self._planner.plan_counts(workload.pod_sets, facts, counts), facts)
             if partial.mode is Mode.FIT:
                 return partial, []
             found = self._find_targets(workload, facts.queue.name, partial, placer)
@@ -268,7 +278,7 @@ class Processing:
         If others preempt the same targets, its flavors stay but its targets are searched again, as if the others were
         done. If others have taken its place, its flavors stay but another place is searched.
         """
-        if entry.mode is Mode.NO_FIT and not self._snapshot.topologies:
+        if entry.mode is not Mode.FIT and not entry.targets and not self._snapshot.topologies:
             return False, False
         fits_quota, fits_places = self._check_fit(entry)
         victims: list[Workload] = []

@@ -56,7 +56,10 @@ class ClusterQueue(NamedTuple):
 
     def find_group(self, resource: str) -> ResourceGroup | None:
         """Return the group that covers a resource."""
-        return next((group for group in self.groups if resource in group.resources), None)
+        for group in self.groups:
+            if resource in group.resources:
+                return group
+        return None
 
 
 class Cohort(NamedTuple):

@@ -124,7 +124,7 @@ class QuotaNode:
     """A ClusterQueue or cohort in the tree, with its current usage."""
 
     __slots__ = tuple(
-        """_lendable children height is_queue local name parent potentials quotas subtree tree usage weight""".split()
+        "_lendable _limits children height is_queue local name parent potentials quotas subtree tree usage weight".split()
     )
 
     def __init__(
@@ -148,6 +148,7 @@ class QuotaNode:
         self.potentials: Usage = {}
         """How much the node could use if the tree were empty, as far as it was computed."""
         self._lendable: dict[str, int] | None = None
+        self._limits: dict[FlavorResource, tuple[QuotaNode, int, list[tuple[QuotaNode, int, int | None]]]] = {}
 
     def sum_quota(self) -> None:
         """Sum the quota of the node and of all below it."""
@@ -212,23 +213,33 @@ class QuotaNode:
 
     def available(self, pair: FlavorResource) -> int:
         """Return how much more the node can use now; negative above the quota of the tree."""
-        below: list[QuotaNode] = []
+        limits = self._limits.get(pair)
+        if limits is None:
+            limits = self._limits[pair] = self._find_limits(pair)
+        root, quota, below = limits
+        found = subtract(quota, root.usage.get(pair, 0))
+        for node, local, most in below:
+            used = node.usage.get(pair, 0)
+            if most is not None:
+                found = min(found, subtract(most, used - local if used > local else 0))
+            if local > used:
+                found = add(subtract(local, used), found)
+        return found
+
+    def _find_limits(self, pair: FlavorResource) -> tuple[QuotaNode, int, list[tuple[QuotaNode, int, int | None]]]:
+        """Return the root and its quota, and the nodes on the way down that keep quota or limit what they borrow.
+
+        With each of these, the quota that it keeps, and the most that it may use of what is shared.
+        """
+        below: list[tuple[QuotaNode, int, int | None]] = []
         node = self
         while node.parent is not None:
-            # Nodes that neither keep quota nor limit what they borrow can use what is available above.
-            if pair in node.local or (pair in node.quotas and node.quotas[pair].borrowing_limit is not None):
-                below.append(node)
+            limit, local = node.find_quota(pair).borrowing_limit, node.local_quota(pair)
+            if limit is not None or local:
+                most = None if limit is None else add(subtract(node.subtree_quota(pair), local), limit)
+                below.append((node, local, most))
             node = node.parent
-        found = subtract(node.subtree.get(pair, 0), node.usage.get(pair, 0))
-        for node in reversed(below):
-            limit = node.find_quota(pair).borrowing_limit
-            if limit is not None:
-                local = node.local_quota(pair)
-                shared = subtract(node.subtree_quota(pair), local)
-                used_shared = max(0, subtract(node.usage.get(pair, 0), local))
-                found = min(found, add(subtract(shared, used_shared), limit))
-            found = add(node.local_available(pair), found)
-        return found
+        return node, node.subtree_quota(pair), below[::-1]
 
     def potential(self, pair: FlavorResource) -> int:
         """Return how much the node could use if the tree were empty."""
