@@ -171,8 +171,13 @@ class _ClassicalSearch(_Search):
     def find_targets(self) -> list[Target]:
         """Return the workloads to evict, none if no allowed set of them makes enough room."""
         policies, node, queue = self._policies, self._node, self._preemptor.queue
-        own = [_Candidate(each, None) for each in self._list_candidates(policies.within_queue, queue)]
-        others = list(self._list_others()) if policies.reclaim != "Never" else []
+        users = self._list_candidates(policies.within_queue, queue)
+        others: list[_Candidate] = []
+        if policies.reclaim != "Never" and self._can_reclaim(users):
+            others = list(self._list_others())
+        elif not users:
+            return []
+        own = [_Candidate(each, None) for each in users]
         hierarchical = [each for each in others if each.is_hierarchical]
         ordered: list[_Candidate] = []
         for group in (hierarchical, [each for each in others if not each.is_hierarchical], own):
@@ -189,6 +194,25 @@ class _ClassicalSearch(_Search):
             if found:
                 return found
         return []
+
+    def _can_reclaim(self, own: Sequence[Workload]) -> bool:
+        """Return False if evicting workloads of other queues cannot help, whatever they use.
+
+        They help a workload that borrows only if policies allow it, or if a cohort above has quota for it. Without
+        borrowing, it has to fit in the quota of its queue once all candidates of that are evicted.
+        """
+        usage, node = self._preemptor.usage, self._node
+        if self._policies.borrow != "Never":
+            return True
+        freed = {pair: sum(each.usage.get(pair, 0) for each in own) for pair in usage} if own else {}
+        if not any(node.is_borrowing(pair, subtract(amount, freed.get(pair, 0))) for pair, amount in usage.items()):
+            return True
+        fits_here, left = _fit_quota(node, usage)
+        for ancestor in node.list_ancestors():
+            if fits_here:
+                return True
+            fits_here, left = _fit_quota(ancestor, left)
+        return False
 
     def _list_others(self) -> Iterator[_Candidate]:
         """Yield candidates of other queues: from each cohort above, those below it that exceed their quota."""

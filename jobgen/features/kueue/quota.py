@@ -124,7 +124,8 @@ class QuotaNode:
     """A ClusterQueue or cohort in the tree, with its current usage."""
 
     __slots__ = tuple(
-        "_lendable _limits children height is_queue local name parent potentials quotas subtree tree usage weight".split()
+        """_lendable _limits children height is_queue local name parent
+        potentials quotas subtree tree usage weight""".split()
     )
 
     def __init__(
