@@ -17,6 +17,7 @@ from jobgen.features.kueue.nominate import (
     NOT_SELECTED,
     PENDING_EVALUATION,
     SUSPENDED,
+    WAITS,
     Decision,
     Eviction,
     Nominator,
@@ -164,8 +165,10 @@ class Scheduler:
         entries: list[Entry] = []
         for workload, queue in heads:
             outcome = self._find_obstacle(workload, queue)
-            if outcome is None:
-                is_preemptor = self.pending[queue].preemptor == workload.key
+            is_preemptor = self.pending[queue].preemptor == workload.key
+            if outcome is None and self._is_still_blocked(workload, queue, is_preemptor=is_preemptor):
+                self._park_again(workload, queue)
+            elif outcome is None:
                 entries.append(Entry(workload, queue, *self._nominate(workload, queue), is_preemptor=is_preemptor))
             else:
                 self._requeue(workload, queue, Decision(outcome))
@@ -264,6 +267,17 @@ class Scheduler:
             known = self._nominations[workload.key] = workload, state, self.assign(workload, queue)
         return known[2]
 
+    def _is_still_blocked(self, workload: Workload, queue: str, *, is_preemptor: bool) -> bool:
+        """Return True if a workload was refused before, and would certainly be refused again."""
+        before = self.outcomes.get(workload.key)
+        is_refused = before is not None and before.state == WAITS and workload.key in self.refused
+        return is_refused and self.nominator.is_blocked(workload, queue, is_preemptor=is_preemptor)
+
+    def _park_again(self, workload: Workload, queue: str) -> None:
+        """Do with a workload what a try that finds nothing would do. What it lacks is found when it is asked for."""
+        self.assignments.pop(workload.key, None)
+        self._end_try(workload, queue, Decision(self.outcomes[workload.key], parks_shape=True), {})
+
     def assign(self, workload: Workload, queue: str, *, is_resumed: bool = True) -> tuple[Assignment, list[Target]]:
         """Assign flavors to a workload in the current state, and find what it would preempt. Nothing changes.
 
@@ -291,15 +305,13 @@ class Scheduler:
             self.assignments[workload.key] = entry.assignment
             for target in outcome.targets:
                 self._evict(target, entry)
-            # Which flavors were tried, if others are left.
-            self._tried[workload.key], self._seen[workload.key] = self._cycle, self._generation
-            self.progress[workload.key] = {
+            progress = {
                 (each.name, resource): choice.tried
                 for each in entry.assignment.pod_sets
                 for resource, choice in each.flavors.items()
                 if decision.keeps_progress and choice.tried >= 0
             }
-            self._requeue(workload, entry.queue, decision)
+            self._end_try(workload, entry.queue, decision, progress)
             return
         self.outcomes[workload.key] = outcome
         is_usage_based = self.snapshot.queues[entry.queue].is_usage_based
@@ -319,6 +331,14 @@ class Scheduler:
         self.snapshot.admit(admitted)
         if replaced is not None:
             self.replaced[replaced.key] = workload
+
+    def _end_try(
+        self, workload: Workload, queue: str, decision: Decision, progress: dict[tuple[str, str], int]
+    ) -> None:
+        """End a try that did not admit a workload; `progress` are the flavors that were tried, if others are left."""
+        self._tried[workload.key], self._seen[workload.key] = self._cycle, self._generation
+        self.progress[workload.key] = progress
+        self._requeue(workload, queue, decision)
 
     def _evict(self, target: Target, entry: Entry) -> None:
         key = target.workload.key

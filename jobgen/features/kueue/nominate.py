@@ -12,11 +12,12 @@ from jobgen.features.kueue.assign_flavors import (
     QueueFacts,
     assign_flavors,
     can_fit,
+    is_blocked,
     search_counts,
 )
 from jobgen.features.kueue.assignment import Assignment, Mode, PlacedUsage, Placements, Placer, reuse_admission
 from jobgen.features.kueue.cluster_objects import DEFAULT_GATES, Gates
-from jobgen.features.kueue.preemption import Preemptor, Rules, Target, find_targets
+from jobgen.features.kueue.preemption import Preemptor, Rules, Target, find_targets, is_hopeless
 from jobgen.features.kueue.queue_order import Entry
 from jobgen.features.kueue.quota import FlavorResource, Tree, Usage, find_borrowing_level, reserve_for_blocked
 from jobgen.features.kueue.snapshot import Snapshot
@@ -149,6 +150,26 @@ class Nominator:
             return False
         facts = self._collect_facts(workload, queue)
         return facts.allowed is None and can_fit(self._planner.plan(workload.pod_sets, facts))
+
+    def is_blocked(self, workload: Workload, queue: str, *, is_preemptor: bool) -> bool:
+        """Return True if a workload certainly neither fits nor preempts now, and keeps nothing from others.
+
+        That takes less than to assign flavors, so it is asked of workloads that were tried before.
+        """
+        snapshot, gates = self.snapshot, self.gates
+        if snapshot.topologies or self.rules.is_fair or not gates.is_fungible or workload.reserved:
+            return False
+        if self.find_replaced(workload, queue) or any(each.min_count is not None for each in workload.pod_sets):
+            return False
+        policies, node = snapshot.queues[queue].preemption, snapshot.nodes[queue]
+        takes_nothing = policies.reclaim == "Any" and not (gates.prefers_preemptors and is_preemptor)
+
+        def lacks(pair: FlavorResource, amount: int) -> bool:
+            if not takes_nothing or amount <= max(0, node.available(pair)):
+                return False
+            return is_hopeless(Preemptor(workload, queue, {pair: amount}, frozenset((pair,))), snapshot, self.rules)
+
+        return is_blocked(self._planner.plan(workload.pod_sets, self._collect_facts(workload, queue)), lacks)
 
     def _assign(
         self, workload: Workload, facts: QueueFacts, placer: Placer | None, replaced: Workload | None

@@ -7,7 +7,16 @@ from datetime import datetime, timedelta
 from functools import cmp_to_key
 from typing import NamedTuple
 
-from jobgen.features.kueue.quota import FlavorResource, QuotaNode, Share, Usage, compare_shares, compute_share, subtract
+from jobgen.features.kueue.quota import (
+    FlavorResource,
+    QuotaNode,
+    Share,
+    Usage,
+    add,
+    compare_shares,
+    compute_share,
+    subtract,
+)
 from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.features.kueue.workloads import Workload
 
@@ -172,11 +181,10 @@ class _ClassicalSearch(_Search):
         """Return the workloads to evict, none if no allowed set of them makes enough room."""
         policies, node, queue = self._policies, self._node, self._preemptor.queue
         users = self._list_candidates(policies.within_queue, queue)
-        others: list[_Candidate] = []
-        if policies.reclaim != "Never" and self._can_reclaim(users):
-            others = list(self._list_others())
-        elif not users:
+        can_reclaim = policies.reclaim != "Never" and self._can_reclaim(users)
+        if not can_reclaim and self._lacks_room(users):
             return []
+        others = list(self._list_others()) if can_reclaim else []
         own = [_Candidate(each, None) for each in users]
         hierarchical = [each for each in others if each.is_hierarchical]
         ordered: list[_Candidate] = []
@@ -194,6 +202,18 @@ class _ClassicalSearch(_Search):
             if found:
                 return found
         return []
+
+    def is_hopeless(self) -> bool:
+        """Return True if those of other queues cannot help, and there is no room without those of its own."""
+        users = self._list_candidates(self._policies.within_queue, self._preemptor.queue)
+        return not self._can_reclaim(users) and self._lacks_room(users)
+
+    def _lacks_room(self, own: Sequence[Workload]) -> bool:
+        """Return True if it does not fit even if these workloads of its queue are all evicted."""
+        return not own or any(
+            add(self._node.available(pair), sum(each.usage.get(pair, 0) for each in own)) < amount
+            for pair, amount in self._preemptor.usage.items()
+        )
 
     def _can_reclaim(self, own: Sequence[Workload]) -> bool:
         """Return False if evicting workloads of other queues cannot help, whatever they use.
@@ -430,6 +450,11 @@ class _FairSearch(_Search):
         while own.parent is not None and id(own.parent) not in ids:
             own = own.parent
         return own, next(node for node in above if node.parent is own.parent)
+
+
+def is_hopeless(preemptor: Preemptor, snapshot: Snapshot, rules: Rules) -> bool:
+    """Return True if there is certainly nothing to evict, without fair sharing."""
+    return _ClassicalSearch(preemptor, snapshot, rules, lambda: True).is_hopeless()
 
 
 def find_targets(
