@@ -33,7 +33,7 @@ PACKAGES = [*CORE, "features"]
 MODULES = {
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
     for path in ROOT.rglob("*.py")
-    if path not in (ROOT / "__init__.py", ROOT / "__main__.py")
+    if path not in (ROOT / "__init__.py", ROOT / "__main__.py", ROOT / "kueue.py")  # the public names of the package
 }
 # The modules or packages that may use a name; an empty set forbids it everywhere.
 RESERVED = {

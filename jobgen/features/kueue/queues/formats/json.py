@@ -15,13 +15,14 @@ from jobgen.reports.escape import dump_json
 
 def render(reports: Sequence[EnvironmentReport], left_out: Sequence[LeftOutFile] = ()) -> str:
     """Write all workloads and totals."""
-    document: dict[str, Plain] = {"version": 1, "environments": [_describe(report) for report in reports]}
+    document: dict[str, Plain] = {"version": 1, "environments": [describe_report(report) for report in reports]}
     if left_out:
         document["leftOut"] = [each.to_plain() for each in left_out]
     return dump_json(document) + "\n"
 
 
-def _describe(report: EnvironmentReport) -> dict[str, Plain]:
+def describe_report(report: EnvironmentReport) -> dict[str, Plain]:
+    """Return the decision about an environment as plain data."""
     decision = report.decision
     return {
         "environment": report.environment,

@@ -1,0 +1,118 @@
+"""The public API of the simulation, as `jobgen.kueue`: the objects of a cluster in, decisions about workloads out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jobgen.api.errors import UsageError
+from jobgen.features.kueue.answers import Answer, Job
+from jobgen.features.kueue.job_workloads import QueuedJobs, collect_jobs
+from jobgen.features.kueue.objects import name_of
+from jobgen.features.kueue.queues.formats.json import describe_report
+from jobgen.features.kueue.queues.report import EnvironmentReport, decide_environment
+from jobgen.features.kueue.workloads import parse_workload
+from jobgen.model.data import Plain
+from jobgen.rendering.build import split_list
+from jobgen.spec.overlay import Cluster
+from jobgen.yamlio.read import read
+
+Object = Mapping[str, Any]
+Source = Object | str | os.PathLike[str]
+
+
+class WorkloadDecision(NamedTuple):
+    """What becomes of one workload."""
+
+    workload: str
+    """Its namespace and name."""
+    kind: str
+    """The kind of the job, or `Workload`."""
+    queue: str
+    """The LocalQueue that it names; empty if it names none."""
+    cluster_queue: str
+    """The ClusterQueue; empty if it is not known."""
+    decision: str
+    """`running`, `admitted`, `borrows`, `preempts`, `waits`, `never` or `unmanaged`."""
+    reason: str
+    change: str
+    """The smallest change that would admit it; empty unless it is never admitted."""
+    flavors: tuple[tuple[str, str, str], ...]
+    """Pod set, resource and flavor of what is admitted."""
+
+
+class ClusterDecision(NamedTuple):
+    """What Kueue decides about all jobs and workloads of a cluster."""
+
+    workloads: tuple[WorkloadDecision, ...]
+    """In the order of the objects."""
+    settles: bool
+    """False if workloads evict each other in turn."""
+    is_complete: bool
+    """False if the simulation took too long."""
+    assumptions: tuple[str, ...]
+    """What is assumed because the objects do not show it."""
+    report: EnvironmentReport
+    """Private: everything that `to_plain` shows."""
+
+    def to_plain(self) -> dict[str, Plain]:
+        """Return the decision as plain data for JSON: an item of `environments` in docs/queue_v1.json."""
+        return describe_report(self.report)
+
+
+def decide(
+    objects: Iterable[Source], *, version: str = "", configuration: Mapping[str, Any] | None = None
+) -> ClusterDecision:
+    """Decide which jobs and workloads Kueue admits. Workloads keep the quota that their status says they have.
+
+    Args:
+        objects: Kubernetes objects as mappings, or paths of YAML files: ResourceFlavors, ClusterQueues, Cohorts,
+            LocalQueues, Topologies, Nodes, priority classes, Namespaces, jobs of all kinds that Kueue knows, Workloads.
+        version: The version of Kueue, such as `0.19`; by default the newest that jobgen knows.
+        configuration: The fields of `cluster.kueue` in an overlay, such as `fairSharing` and `featureGates`.
+
+    Raises:
+        UsageError: A file cannot be read, or is not YAML.
+
+    """
+    found = [obj for source in objects for obj in _read_source(source)]
+    declared = {**(configuration or {}), **({"version": version} if version else {})}
+    cluster = Cluster(kueue=declared, operators={"kueue": version} if version else {})
+    queued = collect_jobs(found, (), cluster)
+    given = [_read_workload(obj, queued) for obj in found if obj.get("kind") == "Workload"]
+    queued = queued._replace(jobs=(*queued.jobs, *given))
+    report = decide_environment("", queued, lambda job: any(each.reserved for each in job.workloads))
+    decision = report.decision
+    workloads = tuple(map(_describe_answer, decision.answers))
+    return ClusterDecision(workloads, decision.settles, decision.is_complete, decision.assumptions, report)
+
+
+def _read_source(source: Source) -> Iterable[Object]:
+    if isinstance(source, Mapping):
+        return split_list(dict(source))
+    path = Path(source)
+    try:
+        file = read(path.read_bytes(), str(source))
+    except OSError as error:
+        raise UsageError(f"`{source}` cannot be read: {error.strerror}") from error
+    if file.findings:
+        raise UsageError(f"`{source}` cannot be read: {file.findings[0].message}")
+    return [obj for document in file.documents for obj in split_list(document.data)]
+
+
+def _read_workload(obj: Object, queued: QueuedJobs) -> Job:
+    workload = parse_workload(obj, queued.context.cluster.configuration.resources)
+    if not workload.reserved:
+        workload = workload._replace(cluster_queue="", admission=())
+    return Job("Workload", workload.namespace, name_of(obj), workload.queue, (workload,))
+
+
+def _describe_answer(answer: Answer) -> WorkloadDecision:
+    job, admission = answer.job, answer.workload.admission if answer.workload else ()
+    flavors = ((each.name, resource, flavor) for each in admission for resource, flavor in each.flavors.items())
+    change = answer.obstacle.change if answer.obstacle else ""
+    return WorkloadDecision(
+        answer.key, job.kind, job.queue, answer.cluster_queue, answer.decision, answer.reason, change, tuple(flavors)
+    )
