@@ -19,6 +19,7 @@ from kueueobjects import (
 )
 from sampling import laws
 
+from jobgen.features.kueue.assignment import Mode
 from jobgen.features.kueue.cluster_objects import DEFAULT_GATES, parse_gates
 from jobgen.features.kueue.cycle import Scheduler
 from jobgen.features.kueue.nominate import (
@@ -427,6 +428,26 @@ def test_a_table_takes_and_returns_plain_objects():
     assert found["workloads"]["ns/high"]["resourceRequests"] == [{"name": "main", "resources": {"cpu": "4000m"}}]
 
 
+def test_tables_of_the_scheduler_count_skipped_preemptions():
+    queues = [*RECLAIMING, cluster_queue("bank", "all", "0")]
+    names = [each["metadata"]["name"] for each in queues]
+    case = {
+        "clusterQueues": queues,
+        "resourceFlavors": [flavor()],
+        "localQueues": [
+            {"metadata": {"namespace": "ns", "name": each}, "spec": {"clusterQueue": each}} for each in names
+        ],
+        "namespaces": [{"metadata": {"name": "ns"}}],
+        "workloads": OVERLAP,
+    }
+    wanted = {name: int(name == "other") for name in names}
+
+    for table in ("schedule", "schedule_recompute_targets", "schedule_concurrent_admission"):
+        assert answer(table, case)["skippedPreemptions"] == wanted
+        gates = {"featureGates": {"RecomputeAssignmentUponPreemptionTargetsOverlap": True}}
+        assert "skippedPreemptions" not in answer(table, {**case, **gates})
+
+
 # Properties of any run.
 
 AMOUNTS = st.integers(0, 9)
@@ -461,6 +482,24 @@ def fleets(draw):
         for number in range(draw(st.integers(0, 12)))
     ]
     return queues, workloads, draw(st.booleans())
+
+
+@laws(40)
+@given(fleets(), st.integers(0, 8))
+def test_what_is_blocked_neither_fits_nor_preempts(fleet, cycles):
+    queues, workloads, is_fair = fleet
+    scheduler = build(queues, workloads, cohorts=[cohort("a", "root"), cohort("b", "root")], is_fair=is_fair)
+    for _ in range(cycles):
+        scheduler.run_cycle()
+        if cycles % 2:
+            scheduler.release_evicted()
+    for queue in scheduler.snapshot.queues:
+        for each in (*scheduler.pending[queue], *scheduler.parked[queue]):
+            if scheduler.nominator.is_blocked(each, queue, is_preemptor=False):
+                assignment, targets = scheduler.assign(each, queue)
+                always_reclaims = scheduler.snapshot.queues[queue].preemption.reclaim == "Any"
+                assert not targets
+                assert assignment.mode is Mode.NO_FIT or (assignment.mode is not Mode.FIT and always_reclaims)
 
 
 @laws(20)

@@ -1,6 +1,7 @@
 """What the webhooks of Kueue refuse: one fault each, with the field, the type and the text of Kueue."""
 
 import pytest
+from kueue_tables import answer
 from kueue_tables.webhook import validate_cluster_queue, validate_cohort, validate_resource_flavor
 from kueue_tables.webhook_workloads import WorkloadGates, validate_workload
 
@@ -207,6 +208,21 @@ def test_workloads(pod_sets, status, metadata, expected):
     obj = {"metadata": metadata, "spec": {"podSets": pod_sets}, "status": status}
 
     assert_errors(validate_workload(obj, WorkloadGates(has_boost=True)), expected)
+
+
+@pytest.mark.parametrize(("boost", "is_valid"), [("+5", True), ("-00000000000007", True), ("2147483648", False)])
+def test_a_boost_is_an_integer_of_32_bits(boost, is_valid):
+    obj = {"metadata": annotated("priority-boost", boost), "spec": {"podSets": [pods()]}}
+    assert (list(validate_workload(obj, WorkloadGates(has_boost=True))) == []) == is_valid
+
+
+@pytest.mark.parametrize("count", [-1, 0, 2, None])
+def test_a_negative_count_of_groups_is_a_warning(count):
+    pod_set = {**pods(), "topologyRequest": {"subGroupCount": count}}
+    found = answer("validate_workload", {"object": {"spec": {"podSets": [pods(), pod_set]}}})
+    path = "spec.podSets[1].topologyRequest.subGroupCount"
+    warning = f"{path}: negative value {count} is deprecated and will be rejected in a future release"
+    assert found == {"errors": [], **({"warnings": [warning]} if count == -1 else {})}
 
 
 @pytest.mark.parametrize("value", [None, 1, "x", [], [1], {"a": None}])

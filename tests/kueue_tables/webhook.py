@@ -25,7 +25,7 @@ from kueue_tables.webhook_errors import (
     list_value_errors,
     validate_selector,
 )
-from kueue_tables.webhook_workloads import NEGATIVE, parse_workload_gates, validate_workload
+from kueue_tables.webhook_workloads import NEGATIVE, list_warnings, parse_workload_gates, validate_workload
 
 _DEFINED = "when ConcurrentAdmissionPolicy is defined"
 _DETAILS: Final[Mapping[str, str]] = {
@@ -120,11 +120,18 @@ def _get_gates(given: Mapping[str, Any]) -> Mapping[str, Any]:
     return as_mapping(given.get("featureGates"))
 
 
+def _answer_workload(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer the errors, and the warnings if there are any."""
+    found = _answer(validate_workload, given, gates=parse_workload_gates(_get_gates(given)))
+    warnings = list(list_warnings(as_mapping(given.get("object"))))
+    return {**found, "warnings": warnings} if warnings else found
+
+
 TABLES: Final[dict[str, Table]] = {
     "validate_cluster_queue": lambda given: _answer(
         validate_cluster_queue, given, has_concurrent_admission=bool(_get_gates(given).get("ConcurrentAdmission"))
     ),
     "validate_cohort": lambda given: _answer(validate_cohort, given),
     "validate_resource_flavor": lambda given: _answer(validate_resource_flavor, given),
-    "validate_workload": lambda given: _answer(validate_workload, given, gates=parse_workload_gates(_get_gates(given))),
+    "validate_workload": _answer_workload,
 }

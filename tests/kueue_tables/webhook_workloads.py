@@ -29,7 +29,7 @@ from kueue_tables.webhook_errors import (
 NEGATIVE = "must be greater than or equal to 0"
 _DOMAIN = "kueue.x-k8s.io/"
 _GATED_BY, _BOOST, _ELASTIC = (_DOMAIN + name for name in ("admission-gated-by", "priority-boost", "elastic-job"))
-_INT32 = lazy_pattern(r"[+-]?[0-9]{1,10}\Z")
+_INT32 = lazy_pattern(r"[+-]?0*[0-9]{1,10}\Z")
 _MAX_INT32 = 2**31
 _MAX_GATE = 63
 _PODS = "pods"
@@ -79,6 +79,15 @@ def validate_workload(obj: Mapping[str, Any], gates: WorkloadGates = WorkloadGat
         yield from _validate_gates(str(annotations.get(_GATED_BY) or ""))
     if gates.has_boost and _BOOST in annotations:
         yield from _validate_boost(str(annotations[_BOOST]))
+
+
+def list_warnings(obj: Mapping[str, Any]) -> Iterator[str]:
+    """List what Kueue accepts of a Workload with a warning."""
+    for index, each in enumerate(map(as_mapping, as_list(as_mapping(obj.get("spec")).get("podSets")))):
+        count = _read_count(as_mapping(each.get("topologyRequest")).get("subGroupCount"))
+        if count < 0:
+            path = f"spec.podSets[{index}].topologyRequest.subGroupCount"
+            yield f"{path}: negative value {count} is deprecated and will be rejected in a future release"
 
 
 def _validate_pod_set(field: str, pod_set: Mapping[str, Any], gates: WorkloadGates) -> Iterator[FieldError]:

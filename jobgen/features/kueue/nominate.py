@@ -354,7 +354,7 @@ class Processing:
             return Decision(outcome, requeue=True, becomes_head=True, keeps_progress=False)
         if not self._overlaps(entry) and fits:
             return None
-        if entry.mode is not Mode.FIT:
+        if entry.mode is not Mode.FIT or self._overlaps(entry):
             self.skipped[entry.queue] = self.skipped.get(entry.queue, 0) + 1
         outcome = Outcome(WAITS, WAITING, OVERLAPPING if self._overlaps(entry) else NO_LONGER_FITS)
         return Decision(outcome, requeue=True, keeps_progress=self._gates.preserves_progress)
