@@ -162,6 +162,8 @@ class Planner:
         if known is None or 0 in requests.values():
             known = self._layouts[key] = facts.queue.groups, _lay_out(requests, facts)
         steps, uncovered = known[1]
+        pod_sets = [member.pod_set for member in members]
+        is_plain = not any(each.topology or not _PLACEMENT.isdisjoint(each.spec) for each in pod_sets)
         return _Part(
             tuple(members),
             tuple(
@@ -171,7 +173,7 @@ class Planner:
                     tuple(
                         _Option(
                             flavor,
-                            self._find_mismatch(flavor, group, members, facts),
+                            self._find_mismatch(flavor, group, pod_sets, facts, is_plain=is_plain),
                             tuple((pair, requests[pair.resource], most) for pair, most in needs),
                         )
                         for flavor, needs in options
@@ -182,15 +184,16 @@ class Planner:
             uncovered,
         )
 
-    def _find_mismatch(self, name: str, group: ResourceGroup, members: list[_Member], facts: QueueFacts) -> str:
-        pod_sets = [member.pod_set for member in members]
-        if any(each.topology or not _PLACEMENT.isdisjoint(each.spec) for each in pod_sets):
-            return find_flavor_mismatch(name, group, pod_sets, facts)
-        # Pods that ask for nothing are all alike. The layouts keep the group.
-        key = id(group), name
-        if key not in self._mismatches:
-            self._mismatches[key] = find_flavor_mismatch(name, group, pod_sets, facts)
-        return self._mismatches[key]
+    def _find_mismatch(
+        self, name: str, group: ResourceGroup, pod_sets: Sequence[PodSet], facts: QueueFacts, *, is_plain: bool
+    ) -> str:
+        """Find why a flavor does not match; pods that ask for nothing are all alike. The layouts keep the group."""
+        found = self._mismatches.get((id(group), name)) if is_plain else None
+        if found is None:
+            found = find_flavor_mismatch(name, group, pod_sets, facts)
+            if is_plain:
+                self._mismatches[id(group), name] = found
+        return found
 
 
 def _lay_out(requests: Amounts, facts: QueueFacts) -> _Layout:
