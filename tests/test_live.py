@@ -17,6 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 import yaml
 from jobgenprocess import run_jobgen
+from transcripts import files_below
 
 from jobgen.features.live.captured import find_operators, pluralize_kind, strip
 
@@ -235,8 +236,34 @@ def test_a_server_that_does_not_answer_is_asked_twice(repository, api):
     done = run_jobgen(repository, "capture", "-e", "prod")
 
     assert done.returncode == 1
-    assert b"because the API server does not answer" in done.stderr
+    assert b"it was not asked, because 2 requests failed: " in done.stderr
+    assert done.stderr.count(b"\n") <= 4, "one line for each reason"
     assert len(api.requests) <= 3
+    assert not (repository / "cluster").exists()
+
+
+def test_what_cannot_be_read_stays_as_it_was_captured(repository, api):
+    api.lists["/api/v1/namespaces"] = [make("Namespace", "ml")]
+    api.lists["/api/v1/nodes"] = [make("Node", "a")]
+    api.lists["/apis/kubeflow.org/v1/pytorchjobs"] = [render(repository)]
+    define(api, "kubeflow.org", "pytorchjobs", "v1")
+    assert run_jobgen(repository, "capture", "-e", "prod").returncode == 0
+    before = files_below(repository / "cluster")
+
+    api.faults["*"] = "dies"
+    assert run_jobgen(repository, "capture", "-e", "prod").returncode == 1
+    assert files_below(repository / "cluster") == before
+
+    api.faults = {"/api/v1/nodes": "forbidden", "/apis/kubeflow.org/v1/pytorchjobs": "forbidden"}
+    api.lists["/api/v1/namespaces"].append(make("Namespace", "other"))
+    done = run_jobgen(repository, "capture", "-e", "prod")
+    after = files_below(repository / "cluster")
+    assert b"2 files of the last capture stay" in done.stderr
+    assert after["prod/nodes.yaml"] == before["prod/nodes.yaml"]
+    assert b"other" in after["prod/namespaces.yaml"]
+    drift = run_jobgen(repository, "drift", "-e", "prod", "--captured")
+    assert b"Missing" not in drift.stdout
+    assert b"PyTorchJob.kubeflow.org/v1: the capture could not read it" in drift.stdout
 
 
 def test_no_kubectl_and_no_folder_are_said(repository, monkeypatch):

@@ -63,6 +63,7 @@ RUNNING = (
     Resource("kubeflow.org/v1", "xgboostjobs", _JOBS),
     Resource("kubeflow.org/v1", "paddlejobs", _JOBS),
     Resource("kubeflow.org/v1", "jaxjobs", _JOBS),
+    Resource("kubeflow.org/v1", "mxjobs", _JOBS),
     Resource("kubeflow.org/v2beta1", "mpijobs", _JOBS),
     Resource("trainer.kubeflow.org/v1alpha1", "trainjobs", _JOBS),
     Resource("ray.io/v1", "rayjobs", _JOBS),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.features.live.drift import Difference, Drift
 from jobgen.model.finding import pluralize
@@ -37,7 +37,15 @@ def list_sections(drift: Drift) -> Iterator[tuple[str, list[str]]]:
         if lines:
             yield title, lines
     if drift.unread:
-        yield "Not read", [f"{name}: {reason}" for name, reason in sorted(drift.unread.items())]
+        yield "Not read", list_reasons(drift.unread)
+
+
+def list_reasons(unread: Mapping[str, str]) -> list[str]:
+    """Return a line for each reason for which something could not be read."""
+    names: dict[str, list[str]] = {}
+    for name, reason in sorted(unread.items()):
+        names.setdefault(reason, []).append(name)
+    return [f"{', '.join(several)}: {reason}" for reason, several in names.items()]
 
 
 def _list_lines(each: Difference) -> Iterator[str]:
