@@ -147,6 +147,44 @@ def test_fix_needs_a_clean_repository(repository):
     assert (repository / "jobgen.yaml").read_text() == "environments: [dev]\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--kubernetes", "1.99"], "jobgen knows Kubernetes 1.30 to 1.36, and not `1.99`"),
+        (["--kubernetes", "1.28"], "and not `1.28`"),
+        (["--to", "new.yaml"], "`kubernetes` in `new.yaml` is no text; write its version in quotes"),
+        (["--operator", "training-operator=1.7.0", "--fix"], "training-operator 1.8.1 is newer than 1.7.0"),
+    ],
+)
+def test_versions_that_are_not_known_are_refused(repository, words, text):
+    (repository / "new.yaml").write_text("kubernetes: 1.30\n")
+    done = run_jobgen(repository, "upgrade", *words)
+
+    assert done.returncode == 2
+    assert text in done.stderr.decode()
+    assert git(repository, "log", "--format=%s") == "jobs\n"
+
+
+def test_a_warning_that_becomes_an_error_is_fixed_or_counted(repository):
+    """The old release warns of the same line."""
+    policy = """\
+apiVersion: admissionregistration.k8s.io/v1beta1
+kind: ValidatingAdmissionPolicy
+metadata: {name: a}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  validations: [{expression: "true"}]
+"""
+    (repository / "jobs/vap.yaml").write_text(policy)
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "policy")
+    done = run_jobgen(repository, "upgrade", "--kubernetes", "1.36", "--fix")
+
+    assert b"jobs/vap.yaml" in done.stderr
+    assert (repository / "jobs/vap.yaml").read_text().startswith("apiVersion: admissionregistration.k8s.io/v1\n")
+
+
 def test_nothing_is_written_without_fix(repository):
     before = git(repository, "rev-parse", "HEAD")
     done = run_jobgen(repository, "upgrade", "--kubernetes", "1.36", "--format", "html")

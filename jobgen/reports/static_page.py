@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from html import escape
 
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.reports.escape import visible
 
+_CODE = lazy_pattern(r"`([^`]+)`")
 _HEAD = """\
 <!doctype html>
 <html lang="en">
@@ -36,4 +38,4 @@ def _item(line: str) -> str:
 
 
 def _text(text: str) -> str:
-    return escape(visible(text))
+    return _CODE.sub(r"<code>\1</code>", escape(visible(text)))

@@ -9,6 +9,9 @@ from typing import NamedTuple
 from jobgen.features.upgrade.facts import Requirement
 from jobgen.features.upgrade.rehearse import FAILING, EnvironmentUpgrade, PodChange, Rehearsal, Step, VersionChange
 from jobgen.model.finding import Finding, pluralize
+from jobgen.spec.kinds import parse_version
+
+_SKEW_POLICY = "kubernetes/website:content/en/releases/version-skew-policy.md"
 
 
 class Section(NamedTuple):
@@ -47,7 +50,8 @@ def list_sections(upgrade: EnvironmentUpgrade) -> Iterator[Section]:
 
 
 def _describe_change(change: VersionChange) -> str:
-    return f"{change.component} {change.old or '(not declared)'} → {change.new}"
+    shown = f"{change.component} {change.old or '(not declared)'} → {change.new}"
+    return f"{shown}, a downgrade" if change.is_downgrade else shown
 
 
 def _describe_finding(finding: Finding) -> str:
@@ -94,6 +98,8 @@ def _list_steps(upgrade: EnvironmentUpgrade) -> Iterator[str]:
 
 def _list_step(number: int, step: Step, broken: Collection[Requirement]) -> Iterator[str]:
     yield f"{number}. {_describe_change(step.change)}"
+    if between := _list_minors(step.change):
+        yield f"  on the way: {between}; the control plane skips no minor release ({_SKEW_POLICY})"
     titles = {"before": "before", "running": "running jobs", "after": "after"}
     for when, title in titles.items():
         for action in step.actions:
@@ -102,3 +108,11 @@ def _list_step(number: int, step: Step, broken: Collection[Requirement]) -> Iter
     for requirement in step.broken:
         until = "from here on" if requirement in broken else "until a later step"
         yield f"  {until}: {_describe_requirement(requirement)}"
+
+
+def _list_minors(change: VersionChange) -> str:
+    """Return the releases of Kubernetes between two of them; empty if there is none."""
+    if change.component != "kubernetes" or not change.old:
+        return ""
+    (major, first, *_), (_, last, *_) = parse_version(change.old), parse_version(change.new)
+    return ", ".join(f"{major}.{minor}" for minor in range(first + 1, last))
