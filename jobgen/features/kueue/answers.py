@@ -7,12 +7,12 @@ an evicted workload leaves its quota before the next cycle.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
-from jobgen.features.kueue.admission_context import AdmissionContext
+from jobgen.features.kueue.admission_context import REJECTED, AdmissionContext, Refusal
 from jobgen.features.kueue.assignment import WAITING_FOR_QUOTA, Assignment
 from jobgen.features.kueue.cycle import Scheduler
 from jobgen.features.kueue.objects import STRICT_FIFO, Preemption
@@ -236,6 +236,15 @@ class Shortage(NamedTuple):
     missing: int
 
 
+class ClusterAnswer(NamedTuple):
+    """What a worker cluster of MultiKueue decides about a workload."""
+
+    name: str
+    decision: str
+    """`admitted`; `possible` if it has room as well; `preempts`, `waits`, `never`; `unknown`, `later` or `lost`."""
+    reason: str
+
+
 class Answer(NamedTuple):
     """What becomes of one workload."""
 
@@ -255,6 +264,8 @@ class Answer(NamedTuple):
     """The workloads that it waits behind, or that use what it lacks."""
     evictions: tuple[Eviction, ...] = ()
     evicted_by: str = ""
+    clusters: tuple[ClusterAnswer, ...] = ()
+    """What each worker cluster of MultiKueue decides, if the job runs in one of them."""
 
     @property
     def is_failure(self) -> bool:
@@ -275,6 +286,8 @@ class Decision(NamedTuple):
     """All evictions, in the order in which they happen."""
     is_complete: bool = True
     """False if the simulation took too long: jobs that it did not reach wait, and others may be evicted yet."""
+    cluster_totals: tuple[tuple[str, Total], ...] = ()
+    """The totals of worker clusters, each with the name of its cluster."""
 
 
 def decide(
@@ -300,12 +313,35 @@ def decide(
         if each.key not in running:
             scheduler.add(each)
     evictions, held, is_complete = _run_until_settled(scheduler, len(arrivals))
+    refused: dict[str, Refusal] = {}
+    while is_complete and (found := _refuse(scheduler, context, refused.keys() | assumed)):
+        refused |= found
+        more, others, is_complete = _run_until_settled(scheduler, len(arrivals))
+        evictions, held = evictions + more, held | others
     loans = list_loans(scheduler.snapshot)
-    reporter = _Reporter(context, scheduler, evictions, held, assumed, loans)
+    reporter = _Reporter(context, scheduler, evictions, held, assumed, loans, refused)
     answers = tuple(answer for job in jobs for answer in reporter.answer_job(job))
-    waiting = [(each.cluster_queue, reporter.requested(each)) for each in answers if each.decision == WAITS]
+    kept = {key for key, each in refused.items() if each.keeps_quota}
+    waiting = [
+        (each.cluster_queue, reporter.requested(each))
+        for each in answers
+        if each.decision == WAITS and each.key not in kept
+    ]
     totals = tuple(list_totals(scheduler.snapshot, loans, waiting))
-    return Decision(answers, totals, not held, context.assumptions, tuple(evictions), is_complete)
+    decision = Decision(answers, totals, not held, context.assumptions, tuple(evictions), is_complete)
+    return context.dispatcher.dispatch(context, decision) if context.dispatcher else decision
+
+
+def _refuse(scheduler: Scheduler, context: AdmissionContext, known: Collection[str]) -> dict[str, Refusal]:
+    """Take back the quota of workloads whose admission checks do not pass; those that are pending keep it."""
+    if not context.cluster.configuration.checks:
+        return {}
+    every = [each for several in scheduler.snapshot.workloads.values() for each in several.values()]
+    found = {each.key: refusal for each in every if each.key not in known and (refusal := context.find_refusal(each))}
+    for key, refusal in found.items():
+        if not refusal.keeps_quota:
+            scheduler.remove(key)
+    return found
 
 
 class _Reporter:
@@ -319,8 +355,13 @@ class _Reporter:
         held: Mapping[str, str],
         assumed: frozenset[str],
         loans: Sequence[Loan],
+        refused: Mapping[str, Refusal],
     ) -> None:
-        """`held` are evicted without end by others, `assumed` are those that run from the start."""
+        """`held` are evicted without end by others, `assumed` are those that run from the start.
+
+        `refused` have had quota, but an admission check does not pass.
+        """
+        self._refused = refused
         self._context = context
         self._scheduler = scheduler
         self._snapshot = scheduler.snapshot
@@ -348,10 +389,17 @@ class _Reporter:
             queue = self._context.find_cluster_queue(workload)
             admitted = self._snapshot.workloads.get(queue, {}).get(workload.key)
             answer = Answer(job, workload.key, NEVER, "", queue, admitted or workload)
+            refusal = self._refused.get(workload.key)
+            if refusal is not None and refusal.answer != REJECTED:
+                yield answer._replace(decision=WAITS, reason=refusal.explain())
+                continue
             if admitted is not None:
                 yield self._answer_admitted(answer, admitted)
                 continue
             obstacle = self._context.find_obstacle(workload)
+            if refusal is not None and obstacle is None:
+                change = f"change what `{refusal.check}` rejects, or use a queue without this check"
+                obstacle = Obstacle("check", refusal.explain(), change)
             if obstacle is not None:
                 yield answer._replace(reason=obstacle.message, obstacle=obstacle)
             else:

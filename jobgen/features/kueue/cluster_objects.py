@@ -281,6 +281,10 @@ class Configuration(NamedTuple):
     """The feature gates that differ from the defaults of the version."""
     ignored: tuple[str, ...] = ()
     """The declared parts of the configuration that the version ignores."""
+    checks: Mapping[str, str] = {}
+    """The declared answers of admission checks: `Ready`, `Pending`, `Retry` or `Rejected`."""
+    external_kinds: tuple[str, ...] = ()
+    """Kinds that MultiKueue sends to worker clusters because the configuration lists them."""
 
 
 def parse_configuration(
@@ -321,6 +325,11 @@ def parse_configuration(
         gates=gates,
         switched=switched,
         ignored=tuple(_list_ignored(settings, adapted, gates, ignores_undeclared=ignores_undeclared)),
+        checks={str(name): str(answer) for name, answer in as_mapping(block.get("admissionChecks")).items()},
+        external_kinds=tuple(
+            str(name).partition(".")[0]
+            for name in as_list(as_mapping(block.get("multiKueue")).get("externalFrameworks"))
+        ),
     )
 
 
@@ -371,7 +380,7 @@ def build_nodes(groups: tuple[NodeGroup, ...], flavor_labels: Mapping[str, Mappi
 _KUEUE = "kueue.x-k8s.io"
 _GROUPS: Mapping[str, str] = {
     **dict.fromkeys("AdmissionCheck ClusterQueue Cohort LocalQueue ResourceFlavor Topology".split(), _KUEUE),
-    "WorkloadPriorityClass": _KUEUE,
+    **dict.fromkeys(("MultiKueueCluster", "MultiKueueConfig", "WorkloadPriorityClass"), _KUEUE),
     **dict.fromkeys(("LimitRange", "Namespace", "Node", "Pod"), ""),
     "RuntimeClass": "node.k8s.io",
     "PriorityClass": "scheduling.k8s.io",

@@ -49,9 +49,11 @@ from jobgen.features.kueue.requests import (
 from jobgen.features.kueue.workloads import PodSet, Workload, parse_workload
 from jobgen.k8s.kueue_integrations import (
     INTEGRATIONS,
+    MULTIKUEUE,
     SELECTOR_SINCE,
     STARTS,
     explain_conflict,
+    explain_dispatch,
     explain_integration,
     is_release_since,
 )
@@ -217,7 +219,7 @@ def build_workload(
             "priority": priority,
         },
     }
-    workload, error = _charge_devices(parse_workload(made, context.settings), context)
+    workload, error = charge_devices(parse_workload(made, context.settings), context)
     if missing.partition(" ")[0] in context.known_kinds:
         error = f"{missing} does not exist"
     elif not raw:
@@ -236,7 +238,7 @@ def find_queue(obj: Mapping[str, Any], context: JobContext) -> str:
     return DEFAULT_QUEUE if find_namespace(obj) in context.default_queues else ""
 
 
-def _charge_devices(workload: Workload, context: JobContext) -> tuple[Workload, str]:
+def charge_devices(workload: Workload, context: JobContext) -> tuple[Workload, str]:
     """Charge the devices that pods claim; also return why this is not possible."""
     if context.claims == REJECTED and any(each.spec.get("resourceClaims") for each in workload.pod_sets):
         return workload, "it claims devices, but the feature gate `KueueDRAIntegration` is off"
@@ -423,6 +425,24 @@ def remove_placements(job: Job) -> Job:
     return job._replace(workloads=tuple(workloads))
 
 
+_MANAGED_BY: Final = (("spec", "managedBy"), ("spec", "runPolicy", "managedBy"))
+
+
+def find_remote_queues(known: ClusterObjects) -> frozenset[tuple[str, str]]:
+    """Return namespace and name of the LocalQueues whose jobs MultiKueue runs in worker clusters."""
+    checks = {
+        name_of(each)
+        for each in known.list_objects("AdmissionCheck")
+        if as_mapping(each.get("spec")).get("controllerName") == MULTIKUEUE
+    }
+    queues = {each.name for each in known.list_queues() if checks and any(name in checks for name, _ in each.checks)}
+    return frozenset(
+        (find_namespace(each), name_of(each))
+        for each in known.list_objects("LocalQueue")
+        if as_mapping(each.get("spec")).get("clusterQueue") in queues
+    )
+
+
 class JobReader:
     """Reads job objects, with the objects that their workloads depend on."""
 
@@ -432,6 +452,7 @@ class JobReader:
         context = read_context(known)
         self._context = context._replace(known_kinds=context.known_kinds | {*cluster.complete})
         self._labels = known.list_namespaces()
+        self._remote_queues = find_remote_queues(known)
         self.remarks: list[str] = []
         """What is not simulated."""
         self._configuration = known.configuration
@@ -459,6 +480,13 @@ class JobReader:
         if conflict is not None:
             yield job._replace(obstacle=Obstacle("version", *conflict))
             return
+        if (first.namespace, first.queue) in self._remote_queues:
+            managed_by = next((value for path in _MANAGED_BY if (value := get_path(obj, *path))), "")
+            kinds = self._configuration.external_kinds
+            rejected = explain_dispatch(job.kind, str(managed_by), self._configuration.version, kinds)
+            if rejected is not None:
+                yield job._replace(obstacle=Obstacle("cluster", *rejected))
+                return
         if not first.queue:
             message = "it names no queue, and Kueue keeps such jobs suspended"
             yield job._replace(obstacle=Obstacle("queue", message, "add the label `kueue.x-k8s.io/queue-name`"))
