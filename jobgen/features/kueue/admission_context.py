@@ -411,6 +411,9 @@ class AdmissionContext:
         if checks:
             shown = ", ".join(f"`{name}`" for name in checks)
             yield f"admission checks are not simulated; {shown} are assumed to pass"
+        measured = any(self.cluster.configuration.resources.devices.sources.values())
+        if measured and not self.cluster.list_objects("ResourceSlice"):
+            yield "no ResourceSlice is among the files; devices that count by counters or capacity use no quota"
         if self.ignores_topology:
             yield "no nodes are among the files; every placement in a topology is assumed to be possible"
 

@@ -15,11 +15,12 @@ from typing import NamedTuple
 from jobgen.features.kueue.admission_context import REJECTED, AdmissionContext, Refusal
 from jobgen.features.kueue.assignment import WAITING_FOR_QUOTA, Assignment
 from jobgen.features.kueue.cycle import Scheduler
-from jobgen.features.kueue.objects import STRICT_FIFO, Preemption
+from jobgen.features.kueue.match import find_node_mismatch
+from jobgen.features.kueue.objects import STRICT_FIFO, Preemption, ResourceGroup
 from jobgen.features.kueue.obstacles import PODS, Obstacle, count_least
 from jobgen.features.kueue.quota import FlavorResource, QuotaNode, Tree, Usage, show_amount
 from jobgen.features.kueue.snapshot import Snapshot
-from jobgen.features.kueue.workloads import GATED_BY, Workload
+from jobgen.features.kueue.workloads import GATED_BY, PodSet, Workload
 
 _MOST_REPEATS = 3
 """A workload that is evicted more often by the same one is evicted without end."""
@@ -424,7 +425,13 @@ class _Reporter:
                 for loan in loans
             )
             return found._replace(decision=BORROWS, reason=f"its queue borrows {shown}")
-        return found._replace(decision=ADMITTED, reason=f"ClusterQueue `{answer.cluster_queue}` has quota for it")
+        reason = f"ClusterQueue `{answer.cluster_queue}` has quota for it"
+        gated = sum(each.count - sum(count for _, count in each.domains) for each in workload.admission if each.domains)
+        if gated > 0:
+            reason += (
+                f", but {gated} of its pods fill no slice and stay gated; use a `podset-slice-size` that divides them"
+            )
+        return found._replace(decision=ADMITTED, reason=reason)
 
     def _answer_waiting(self, answer: Answer, workload: Workload) -> Answer:
         queue = self._snapshot.queues[answer.cluster_queue]
@@ -501,9 +508,18 @@ class _Reporter:
             for resource, amount in {**pod_set.total(), PODS: pod_set.count}.items():
                 group = queue.find_group(resource)
                 if group is not None:
-                    pair = FlavorResource(lacking.get(resource, group.flavors[0] if group.flavors else ""), resource)
+                    pair = FlavorResource(self._guess_flavor(pod_set, group, lacking), resource)
                     found[pair] = found.get(pair, 0) + amount
         return found
+
+    def _guess_flavor(self, pod_set: PodSet, group: ResourceGroup, lacking: Mapping[str, str]) -> str:
+        """Return the flavor in which a pod set lacks a resource of a group; else the first that its pods can use."""
+        if len(group.flavors) < 2:
+            return group.flavors[0] if group.flavors else ""
+        known = self._snapshot.flavors
+        lacks = (lacking[name] for name in group.resources if name in lacking and pod_set.requests.get(name))
+        usable = (each for each in group.flavors if each not in known or not find_node_mismatch(known[each], pod_set))
+        return next(lacks, None) or next(usable, group.flavors[0])
 
     def _list_users(self, pairs: frozenset[FlavorResource], queue: str) -> Iterator[str]:
         """Yield the workloads that use any of these: first those of the queue itself, then those of its cohort."""

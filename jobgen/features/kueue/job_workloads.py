@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import Job
+from jobgen.features.kueue.claims import ClaimFacts, charge_claims, find_renamed, read_claim_facts
 from jobgen.features.kueue.cluster_objects import (
     CHARGED,
     REJECTED,
@@ -37,11 +38,8 @@ from jobgen.features.kueue.requests import (
     ResourceSettings,
     Summary,
     adjust_pod_sets,
-    charge_claims,
     find_invalid_requests,
-    find_renamed,
     read_overhead,
-    read_templates,
     sum_amounts,
     summarize,
     to_nanos,
@@ -113,7 +111,8 @@ class JobContext(NamedTuple):
     default_priority: int = 0
     default_queues: frozenset[str] = frozenset()
     """The namespaces that have a LocalQueue `default`."""
-    templates: Mapping[tuple[str, str], Mapping[str, Any]] = {}
+    facts: ClaimFacts = ClaimFacts()
+    """What claims for devices refer to."""
     renamed: Mapping[str, str] = {}
     """Extended resources that are charged under another name, because a device class provides them."""
     max_pod_sets: int = 18
@@ -159,7 +158,7 @@ def read_context(cluster: ClusterObjects) -> JobContext:
             for each in cluster.list_objects("LocalQueue")
             if name_of(each) == DEFAULT_QUEUE and gates["LocalQueueDefaulting"]
         ),
-        templates=read_templates(cluster.list_objects("ResourceClaimTemplate")),
+        facts=read_claim_facts(cluster),
         renamed=find_renamed(cluster.list_objects("DeviceClass"), settings.devices)
         if gates["KueueDRAIntegration"] and gates["KueueDRAIntegrationExtendedResource"]
         else {},
@@ -245,7 +244,7 @@ def charge_devices(workload: Workload, context: JobContext) -> tuple[Workload, s
     changed: list[PodSet] = []
     for each in workload.pod_sets:
         claiming = each.spec if context.claims == CHARGED else {}
-        charged = charge_claims(claiming, workload.namespace, context.templates, context.settings.devices)
+        charged = charge_claims(claiming, workload.namespace, context.facts)
         if isinstance(charged, str):
             return workload, charged
         requests = each.requests
