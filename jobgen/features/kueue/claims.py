@@ -85,16 +85,20 @@ def charge_claims(spec: Mapping[str, Any], namespace: str, facts: ClaimFacts) ->
         template = facts.templates.get((namespace, str(name)))
         if template is None:
             return f"ResourceClaimTemplate `{name}` does not exist"
+        used: set[int] = set()
         for request in map(as_mapping, as_list(as_mapping(template.get("devices")).get("requests"))):
-            charged = _charge_request(request, facts)
+            charged = _charge_request(request, facts, used)
             if isinstance(charged, str):
                 return f"ResourceClaimTemplate `{name}`: {charged}"
             amounts = sum_amounts(amounts, charged)
     return amounts
 
 
-def _charge_request(request: Mapping[str, Any], facts: ClaimFacts) -> Amounts | str:
-    """Return the amounts of one request; or why Kueue cannot count its devices."""
+def _charge_request(request: Mapping[str, Any], facts: ClaimFacts, used: set[int]) -> Amounts | str:
+    """Return the amounts of one request; or why Kueue cannot count its devices.
+
+    `used` are the identities of devices that other requests of the claim select.
+    """
     # Until v1beta1, the fields of `exactly` were those of the request.
     exactly = as_mapping(request.get("exactly", request))
     mode = exactly.get("allocationMode") or "ExactCount"
@@ -116,21 +120,27 @@ def _charge_request(request: Mapping[str, Any], facts: ClaimFacts) -> Amounts | 
     sources = facts.mappings.sources.get(device_class, ())
     amounts: Amounts = {} if sources else {resource: min(count, UNLIMITED)}
     own = _list_selectors(exactly)
-    for source in sources or ((None,) if own else ()):
-        wanted = () if source is None else (source.selector,)
-        every = (*wanted, *facts.selectors.get(device_class, ()), *own)
-        matched = facts.match("" if source is None else source.driver, every)
-        if isinstance(matched, str):
-            return matched
-        if matched is not None and len(matched) < count:
-            return f"{len(matched)} devices of DeviceClass `{device_class}` match it, but it requests {count}"
-        if matched is not None and source is not None:
-            explicit = as_mapping(as_mapping(exactly.get("capacity")).get("requests")).get(source.name)
-            charged = charge_source(source, matched, count, explicit)
-            if isinstance(charged, str):
-                return charged
-            amounts = sum_amounts(amounts, {source.resource: charged})
-    return amounts
+    every = (*facts.selectors.get(device_class, ()), *own)
+    matched = facts.match("", every) if own else None
+    if isinstance(matched, list):
+        free = [each for each in matched if id(each) not in used]
+        used.update(map(id, free[:count]))
+        if len(free) < count:
+            return _say_too_few(device_class, len(free), count)
+    for source in sources if not isinstance(matched, str) else ():
+        matched = facts.match(source.driver, (source.selector, *every))
+        if isinstance(matched, list) and len(matched) < count:
+            return _say_too_few(device_class, len(matched), count)
+        explicit = as_mapping(as_mapping(exactly.get("capacity")).get("requests")).get(source.name)
+        charged = charge_source(source, matched, count, explicit) if isinstance(matched, list) else matched or 0
+        if isinstance(charged, str):
+            return charged
+        amounts = sum_amounts(amounts, {source.resource: charged} if charged else {})
+    return matched if isinstance(matched, str) else amounts
+
+
+def _say_too_few(device_class: str, found: int, wanted: int) -> str:
+    return f"{found} devices of DeviceClass `{device_class}` match it, but it requests {wanted}"
 
 
 def charge_source(source: DeviceSource, devices: Sequence[Device], count: int, explicit: Any = None) -> int | str:
@@ -193,12 +203,15 @@ def _match(devices: Sequence[tuple[str, Device]], texts: Sequence[str]) -> list[
     # Imported late: few repositories have devices.
     from jobgen.check.cel import CompileError, Failed, compile_cel
 
-    compiled = [(text, compile_cel(text, ("device",))) for text in texts]
+    compiled = []
+    for text in texts:
+        expression = compile_cel(text, ("device",))
+        if isinstance(expression, CompileError):
+            return f"the selector `{text[:100]}` is not valid: {expression.message}"
+        compiled.append((text, expression))
     found: list[Device] = []
     for driver, device in devices:
         for text, expression in compiled:
-            if isinstance(expression, CompileError):
-                return f"the selector `{text[:100]}` is not valid: {expression.message}"
             value = expression({"device": _bind(driver, device, text)})
             if isinstance(value, Failed):
                 return f"the selector `{text[:100]}` fails for device `{device.get('name')}`: {value.message}"
@@ -223,20 +236,20 @@ def _bind(driver: str, device: Device, text: str) -> dict[str, Any]:
 
 def _read_attribute(raw: Mapping[str, Any]) -> Any:
     if "version" in raw:
-        return _evaluate("semver(text)", str(raw["version"]))
+        return _evaluate("semver", "Semver", str(raw["version"]))
     return next((raw[kind] for kind in ("int", "bool", "string") if kind in raw), None)
 
 
 def _read_capacity(raw: Mapping[str, Any]) -> Any:
     value = str(raw.get("value"))
-    return _evaluate("quantity(text)", value if parse_quantity(value) is not None else "0")
+    return _evaluate("quantity", "Quantity", value if parse_quantity(value) is not None else "0")
 
 
 @lru_cache(maxsize=4096)
-def _evaluate(expression: str, text: str) -> Any:
+def _evaluate(function: str, kind: str, text: str) -> Any:
     from jobgen.check.cel import CompileError, Failed, compile_cel
 
-    compiled = compile_cel(expression, ("text",), returns="dyn")
+    compiled = compile_cel(f"{function}(text)", ("text",), returns=f"kubernetes.{kind}")
     value = None if isinstance(compiled, CompileError) else compiled({"text": text})
     return None if isinstance(value, Failed) else value
 

@@ -340,10 +340,9 @@ class _Run:
         )
 
 
-def build_worker(cluster: Cluster, exported: Iterable[Mapping[str, Any]], namespaces: Sequence[str]) -> Worker:
+def build_worker(cluster: Cluster, objects: Sequence[Mapping[str, Any]], namespaces: Sequence[str]) -> Worker:
     """Build a worker cluster from its settings and its exported objects; `namespaces` are those of the jobs."""
     configuration = parse_configuration(cluster.kueue, cluster.find_version("kueue"), cluster.feature_gates)
-    objects = list(exported)
     known = group_objects(objects, configuration)
     context = AdmissionContext(known, namespaces)
     workloads = [each for each in objects if each.get("kind") == "Workload" and get_group(each) == "kueue.x-k8s.io"]

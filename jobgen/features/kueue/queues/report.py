@@ -145,22 +145,29 @@ def collect_environment(
     return queued._replace(jobs=tuple(job._replace(aliases=aliases.get(job[:3], ())) for job in queued.jobs))
 
 
+def find_workers(project: ProjectConfig, cluster: Cluster) -> dict[str, Cluster]:
+    """Return the declared worker clusters of MultiKueue: other environments, or folders with exported state."""
+    found: dict[str, Cluster] = {}
+    shared = {key: value for key, value in cluster.kueue.items() if key not in OWN_SETTINGS}
+    for name, each in cluster.workers.items():
+        other = each.get("environment")
+        if other is None:
+            found[name] = cluster._replace(state=str(each.get("state", "")).strip("/"), kueue=shared)
+        elif other in project.overlays:
+            # One that does not exist is an error of the overlay.
+            found[name] = project.environment(other, []).cluster
+    return found
+
+
 def _attach_workers(queued: QueuedJobs, project: ProjectConfig, cluster: Cluster, findings: list[Finding]) -> None:
-    """Read the worker clusters of MultiKueue: other environments, or folders with exported state."""
     workers: dict[str, Worker] = {}
     namespaces = sorted({job.namespace for job in queued.jobs})
-    for name, each in cluster.workers.items():
-        other, folder = each.get("environment"), str(each.get("state", "")).strip("/")
-        shared = {key: value for key, value in cluster.kueue.items() if key not in OWN_SETTINGS}
-        found = cluster._replace(state=folder, kueue=shared)
-        if other is not None:
-            # An environment that does not exist is an error of the overlay.
-            found = project.environment(other, []).cluster if other in project.overlays else Cluster()
+    for name, found in find_workers(project, cluster).items():
         if found.state and not folder_exists(project.root, found.state):
             findings.append(report_missing_folder(load_config(project.root, traced=True), found.state))
         elif found.state:
-            exported = read_exported(project.root, found.state, findings)
-            workers[name] = build_worker(found, (untraced(dict(obj)) for obj in exported), namespaces)
+            exported = [untraced(dict(obj)) for obj in read_exported(project.root, found.state, findings)]
+            workers[name] = build_worker(found, exported, namespaces)
     if workers:
         queued.context.dispatcher = build_dispatcher(cluster.kueue["multiKueue"], workers)
 

@@ -23,7 +23,10 @@ def render(reports: Sequence[EnvironmentReport], left_out: Sequence[LeftOutFile]
 
 def _describe(report: EnvironmentReport) -> dict[str, Plain]:
     decision = report.decision
-    clusters: list[Plain] = [{"cluster": name, **_describe_total(total)} for name, total in decision.cluster_totals]
+    by_cluster: dict[str, list[Plain]] = {}
+    for name, total in decision.cluster_totals:
+        by_cluster.setdefault(name, []).append(_describe_total(total))
+    clusters: list[Plain] = [{"cluster": name, "totals": totals} for name, totals in by_cluster.items()]
     return {
         "environment": report.environment,
         "kueue": {"version": report.version, "fairSharing": report.is_fair},
