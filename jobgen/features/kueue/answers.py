@@ -314,7 +314,7 @@ def decide(
         if each.key not in running:
             scheduler.add(each)
     evictions, held, is_complete = _run_until_settled(scheduler, len(arrivals))
-    refused: dict[str, Refusal] = {}
+    refused: dict[str, tuple[Refusal, Workload]] = {}
     while is_complete and (found := _refuse(scheduler, context, refused.keys() | assumed)):
         refused |= found
         more, others, is_complete = _run_until_settled(scheduler, len(arrivals))
@@ -322,24 +322,23 @@ def decide(
     loans = list_loans(scheduler.snapshot)
     reporter = _Reporter(context, scheduler, evictions, held, assumed, loans, refused)
     answers = tuple(answer for job in jobs for answer in reporter.answer_job(job))
-    kept = {key for key, each in refused.items() if each.keeps_quota}
-    waiting = [
-        (each.cluster_queue, reporter.requested(each))
-        for each in answers
-        if each.decision == WAITS and each.key not in kept
-    ]
+    waiting = [(each.cluster_queue, reporter.requested(each)) for each in answers if each.decision == WAITS]
     totals = tuple(list_totals(scheduler.snapshot, loans, waiting))
     decision = Decision(answers, totals, not held, context.assumptions, tuple(evictions), is_complete)
     return context.dispatcher.dispatch(context, decision) if context.dispatcher else decision
 
 
-def _refuse(scheduler: Scheduler, context: AdmissionContext, known: Collection[str]) -> dict[str, Refusal]:
+def _refuse(
+    scheduler: Scheduler, context: AdmissionContext, known: Collection[str]
+) -> dict[str, tuple[Refusal, Workload]]:
     """Take back the quota of workloads whose admission checks do not pass; those that are pending keep it."""
     if not context.cluster.configuration.checks:
         return {}
     every = [each for several in scheduler.snapshot.workloads.values() for each in several.values()]
-    found = {each.key: refusal for each in every if each.key not in known and (refusal := context.find_refusal(each))}
-    for key, refusal in found.items():
+    found = {
+        each.key: (refusal, each) for each in every if each.key not in known and (refusal := context.find_refusal(each))
+    }
+    for key, (refusal, _) in found.items():
         if not refusal.keeps_quota:
             scheduler.remove(key)
     return found
@@ -356,7 +355,7 @@ class _Reporter:
         held: Mapping[str, str],
         assumed: frozenset[str],
         loans: Sequence[Loan],
-        refused: Mapping[str, Refusal],
+        refused: Mapping[str, tuple[Refusal, Workload]],
     ) -> None:
         """`held` are evicted without end by others, `assumed` are those that run from the start.
 
@@ -390,7 +389,7 @@ class _Reporter:
             queue = self._context.find_cluster_queue(workload)
             admitted = self._snapshot.workloads.get(queue, {}).get(workload.key)
             answer = Answer(job, workload.key, NEVER, "", queue, admitted or workload)
-            refusal = self._refused.get(workload.key)
+            refusal, _ = self._refused.get(workload.key, (None, None))
             if refusal is not None and refusal.answer != REJECTED:
                 yield answer._replace(decision=WAITS, reason=refusal.explain())
                 continue
@@ -502,6 +501,9 @@ class _Reporter:
         workload, found = answer.workload, dict[FlavorResource, int]()
         if workload is None:
             return found
+        if answer.key in self._refused:
+            refusal, admitted = self._refused[answer.key]
+            return found if refusal.keeps_quota else dict(admitted.usage)
         queue = self._snapshot.queues[answer.cluster_queue]
         lacking = {each.resource: each.flavor for each in answer.shortages}
         for pod_set in workload.pod_sets:

@@ -93,7 +93,9 @@ class Dispatcher(NamedTuple):
                 "where several worker clusters have room for a job, the first in order is assumed to be the fastest; "
                 "if another one is, later jobs can run elsewhere as well"
             )
-        for name, worker in self.workers.items():
+        for name, worker in sorted(self.workers.items()):
+            if name in self.lost:
+                continue
             yield from (f"worker cluster `{name}`: {note}" for note in worker.context.assumptions)
 
 
@@ -331,7 +333,7 @@ class _Run:
     def tell(self, key: str) -> tuple[ClusterAnswer, ...]:
         """Return what the clusters say about a workload; a copy that another cluster runs does not wait."""
         asked, place = self._asked[key], self.placed.get(key, "")
-        found = (each if each.reason else each._replace(reason="it has no room for it now") for each in asked.values())
+        found = (each if each.reason else each._replace(reason="it lacks quota for it now") for each in asked.values())
         return tuple(
             each._replace(reason=f"{each.reason}, unless `{place}` admits the job first")
             if each.decision == PREEMPTS and place and each.name != place

@@ -88,8 +88,8 @@ def queue(
 
     Raises:
         UsageError: `jobgen.yaml` has errors, an argument is wrong, or no environment has a ClusterQueue.
-        NotFoundError: A pattern matches no job.
-        TypeError: `jobs`, `environments` or `running` is not a list of strings.
+        NotFoundError: A pattern matches no job, or there is no such worker cluster.
+        TypeError: `jobs`, `environments`, `running` or `lost` is not a list of strings.
 
     """
     check_names("jobs", jobs)
