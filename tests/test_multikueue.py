@@ -344,6 +344,22 @@ def test_managers_of_each_other_end(project):
     assert found.decision == "never"
 
 
+@pytest.mark.parametrize("spec", [None, "x", [], {"clusters": "west"}, {"clusters": [{"a": 1}, None] * 30_000}])
+def test_odd_configs_and_workloads_of_workers_end_in_a_decision(project, spec):
+    manager = make_manager(64, ["west"])
+    manager[-1]["spec"] = spec
+    assignment = {"name": "main", "count": "x", "flavors": [], "resourceUsage": {GPU: "x"}}
+    status = {
+        "admission": {"clusterQueue": "research", "podSetAssignments": [assignment, 1]},
+        "conditions": [{"type": "QuotaReserved", "status": "True"}, "x"],
+    }
+    odd = made("Workload", "odd", {"podSets": [{"count": "x"}], "priority": "y"}, "ml", status=status)
+
+    found = answers(project([make_job("a")], {"manager": manager, "west": [*make_queue(8), odd]}))["a"]
+
+    assert found.decision in ("admitted", "waits")
+
+
 def test_a_worker_environment_need_not_be_listed(project):
     overlays = {"west": {"cluster": {"state": "cluster/west", "kueue": {"version": "0.18"}}}}
     states = {"manager": make_manager(64, ["west"]), "west": make_queue(8)}

@@ -14,7 +14,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import parse_quantity
 
 _NANO = 10**9
-_MOST_MATCHES = 200_000
+_MOST_MATCHES = 100_000
 """The devices that expressions are evaluated for, in seconds; more selectors match what is not known."""
 _DOMAIN = lazy_pattern(r"""\[\s*["']([^"']+)["']\s*\]""")
 

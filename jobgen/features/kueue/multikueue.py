@@ -25,6 +25,8 @@ from jobgen.model.suggest import list_alternatives
 from jobgen.spec.overlay import Cluster
 
 ADMITTED, POSSIBLE, PREEMPTS, UNKNOWN, LATER, LOST = "admitted", "possible", "preempts", "unknown", "later", "lost"
+MAX_CLUSTERS: Final = 20
+"""The most clusters that a MultiKueueConfig can have."""
 OWN_SETTINGS: Final = frozenset(("admissionChecks", "multiKueue", "nodes"))
 """Parts of `cluster.kueue` that are about one cluster; its worker clusters share the others."""
 STEP: Final = 3
@@ -181,14 +183,13 @@ class _Run:
             self._hopeless.clear()
 
     def _list_clusters(self, answer: Answer) -> list[str]:
-        """Return the clusters of the MultiKueueConfig of a workload, without those that are lost."""
+        """Return the clusters of the MultiKueueConfig of a workload that exist and are connected."""
         cluster = self._context.cluster
         configs = {name_of(each): each for each in cluster.list_objects("MultiKueueConfig")}
         check = self._context.find_remote_check(answer.cluster_queue)
         config = configs.get(self._context.remote_checks.get(check or "", ""))
         names = list(map(str, as_list(as_mapping((config or {}).get("spec")).get("clusters"))))
-        if not configs:
-            names = list(self._dispatcher.workers)
+        names = names[:MAX_CLUSTERS] if configs else list(self._dispatcher.workers)
         objects = {name_of(each): each for each in cluster.list_objects("MultiKueueCluster")}
         return [
             name for name in dict.fromkeys(names) if not objects or (name in objects and is_connected(objects[name]))
