@@ -1,11 +1,15 @@
 """MultiKueue, admission checks and devices in `jobgen queue`."""
 
+import base64
 import json
+import shutil
 from pathlib import Path
+from random import Random
 
 import jsonschema
 import pytest
 import yaml
+from jobgenprocess import run_here
 
 from jobgen.api.errors import NotFoundError
 from jobgen.api.lint import lint
@@ -139,7 +143,8 @@ def test_a_job_that_no_worker_can_admit_is_never_admitted_and_keeps_its_quota(pr
 
     assert (found["a"].decision, found["b"].decision) == ("never", "never")
     assert "and keeps it, but no worker cluster ever admits it" in found["a"].reason
-    assert queue(folder).reports[0].decision.totals[0].used == 32
+    (total,) = queue(folder).reports[0].decision.totals
+    assert (total.used, total.waiting) == (32, 0)
 
 
 def test_what_becomes_of_jobs_if_a_cluster_is_lost(project):
@@ -491,3 +496,40 @@ def test_devices_are_charged_by_counters_of_resource_slices(project):
     exactly["count"] = 3
     few = answers(project([job], {"manager": [*queues, claim, slices]}, resources=resources))["a"]
     assert (few.decision, "2 devices of DeviceClass `mig` match it, but it requests 3" in few.reason) == ("never", True)
+
+
+def test_a_merge_that_changes_a_worker_shows_what_becomes_of_jobs(project, tmp_path_factory):
+    states = {"manager": make_manager(64, ["west"]), "west": make_queue(8)}
+    folder = project([make_job("a", 2)], states)
+    old = tmp_path_factory.mktemp("old") / "repository"
+    shutil.copytree(folder, old)
+    project([make_job("a", 2)], states | {"west": make_queue(16)})
+
+    code, out, err = run_here(["diff", "--folders", str(old), str(folder), "-e", "manager"])
+
+    assert (code, err) == (0, "")
+    text = base64.b64decode(out).decode()
+    assert "ml/a: never → admitted" in text
+    assert "not simulated: time, autoscaling, admission checks\n" in text
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_one_more_worker_takes_no_job_from_its_place(project, seed):
+    random = Random(seed)
+    names = ["west", "east", "north"]
+    sizes = {name: random.choice((8, 16, 24)) for name in names}
+    jobs = [make_job(f"j{number}", random.randint(1, 3)) for number in range(8)]
+
+    def place(several):
+        states = {name: make_queue(sizes[name]) for name in several}
+        (report,) = queue(project(jobs, {"manager": make_manager(512, several), **states})).reports
+        for name, total in report.decision.cluster_totals:
+            assert total.used <= sizes[name]
+        found = report.decision.answers
+        running = [(each.key, [one.name for one in each.clusters if one.decision == "admitted"]) for each in found]
+        assert all(len(where) <= 1 for _, where in running)
+        return {key: where[0] for key, where in running if where}
+
+    before, after = place(names[:2]), place(names)
+
+    assert before.items() <= after.items()

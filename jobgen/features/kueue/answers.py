@@ -322,10 +322,16 @@ def decide(
     loans = list_loans(scheduler.snapshot)
     reporter = _Reporter(context, scheduler, evictions, held, assumed, loans, refused)
     answers = tuple(answer for job in jobs for answer in reporter.answer_job(job))
-    waiting = [(each.cluster_queue, reporter.requested(each)) for each in answers if each.decision == WAITS]
-    totals = tuple(list_totals(scheduler.snapshot, loans, waiting))
-    decision = Decision(answers, totals, not held, context.assumptions, tuple(evictions), is_complete)
-    return context.dispatcher.dispatch(context, decision) if context.dispatcher else decision
+    decision = Decision(answers, (), not held, context.assumptions, tuple(evictions), is_complete)
+    if context.dispatcher:
+        decision = context.dispatcher.dispatch(context, decision)
+    admitted = scheduler.snapshot.workloads
+    waiting = [
+        (each.cluster_queue, reporter.requested(each))
+        for each in decision.answers
+        if each.decision == WAITS and each.key not in admitted.get(each.cluster_queue, {})
+    ]
+    return decision._replace(totals=tuple(list_totals(scheduler.snapshot, loans, waiting)))
 
 
 def _refuse(
@@ -502,8 +508,7 @@ class _Reporter:
         if workload is None:
             return found
         if answer.key in self._refused:
-            refusal, admitted = self._refused[answer.key]
-            return found if refusal.keeps_quota else dict(admitted.usage)
+            return dict(self._refused[answer.key][1].usage)
         queue = self._snapshot.queues[answer.cluster_queue]
         lacking = {each.resource: each.flavor for each in answer.shortages}
         for pod_set in workload.pod_sets:
