@@ -160,6 +160,16 @@ def test_what_becomes_of_jobs_if_a_cluster_is_lost(project):
         queue(folder, lost=["wets"])
 
 
+def test_what_runs_in_another_cluster_does_not_give_way_to_the_jobs_of_a_lost_one(project):
+    states = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(8), "east": make_queue(16)}
+    folder = project([make_job("a"), make_job("b", 2)], states)
+
+    found = answers(folder, lost=["west"])
+
+    assert places(folder, lost=["west"])["b"] == ("admitted", {"west": "lost", "east": "admitted"})
+    assert (found["a"].decision, found["a"].reason.partition(";")[0]) == ("waits", "it loses worker cluster `west`")
+
+
 def test_the_incremental_dispatcher_asks_clusters_in_rounds(project):
     states = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(8), "east": make_queue(16)}
     jobs = [make_job("a"), make_job("b", 2)]

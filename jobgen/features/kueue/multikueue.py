@@ -77,8 +77,10 @@ class Dispatcher(NamedTuple):
         remote = [each for each in decision.answers if context.find_remote_check(each.cluster_queue) is not None]
         sent = [each for each in remote if each.decision not in (NEVER, WAITS)]
         order = sorted(sent, key=_find_turn)
-        run = _Run(self, context, order)
-        before = _Run(self._replace(lost=frozenset()), context, order).placed if self.lost else {}
+        before = _Run(self._replace(lost=frozenset()), context, order, {}).placed if self.lost else {}
+        # What runs in another cluster goes on there, and comes before what has to move.
+        kept = {key: name for key, name in before.items() if name not in self.lost}
+        run = _Run(self, context, sorted(order, key=lambda each: each.key not in kept), kept)
         told = {each.key: _tell(each, run, before.get(each.key, "")) for each in sent}
         told |= {each.key: _refuse(each, run.ask_ever(each)) for each in remote if each.decision == WAITS}
         answers = tuple(told.get(each.key, each) for each in decision.answers)
@@ -141,8 +143,13 @@ def _refuse(answer: Answer, clusters: tuple[ClusterAnswer, ...]) -> Answer:
 class _Run:
     """Sends workloads to worker clusters, one after the other."""
 
-    def __init__(self, dispatcher: Dispatcher, context: AdmissionContext, order: Sequence[Answer]) -> None:
-        """Place workloads in this order; those that are evicted in a worker cluster are sent again afterwards."""
+    def __init__(
+        self, dispatcher: Dispatcher, context: AdmissionContext, order: Sequence[Answer], kept: dict[str, str]
+    ) -> None:
+        """Place workloads in this order; those that are evicted in a worker cluster are sent again afterwards.
+
+        `kept` are the clusters of those that run already.
+        """
         self._dispatcher = dispatcher
         self._context = context
         self._version: Version = context.cluster.configuration.version
@@ -163,8 +170,8 @@ class _Run:
         self._sent = frozenset(each.key for each in order)
         self._homes: dict[tuple[str, ...], str] = {}
         """The cluster of jobs whose workloads stay together."""
-        self._last: Mapping[str, str] = {}
-        """The cluster in which a workload was evicted, if it waits there."""
+        self._last = kept
+        """The cluster in which a workload stays: where it runs, or where it was evicted and waits."""
         self._hopeless: set[tuple[Any, ...]] = set()
         """The shapes of workloads that a cluster has no room for."""
         self.totals: dict[str, tuple[Total, ...]] = {}
