@@ -49,6 +49,8 @@ RESOURCES = (
     Resource(_KUEUE, "cohorts"),
     Resource(_KUEUE, "topologies"),
     Resource(_KUEUE, "admissionchecks"),
+    Resource(_KUEUE, "multikueueconfigs"),
+    Resource(_KUEUE, "multikueueclusters", ("status.conditions",)),
     Resource(_KUEUE, "workloadpriorityclasses", ("value", "description")),
     Resource(_KUEUE, "workloads", ("spec.queueName", "spec.priority", "status.admission", "status.conditions")),
     Resource("scheduling.volcano.sh/v1beta1", "queues"),

@@ -252,11 +252,12 @@ _GROUP_SIZE = 2
 
 @rule("manifest", ERROR)
 def bad_topology_request(manifest: Manifest) -> Iterator[Violation]:
-    """A topology request in a pod template that Kueue's webhook rejects.
+    """A topology request in a pod template that Kueue's webhook rejects, or that leaves pods gated.
 
     A pod template has at most one of `podset-required-topology`, `podset-preferred-topology` and
     `podset-unconstrained-topology`. Slices need both their topology and their size, and a group of pod sets has two
-    members, one of them with a single pod.
+    members, one of them with a single pod. If the size of slices does not divide the number of pods, Kueue admits the
+    job, and the pods that fill no slice stay gated; this is a warning.
 
     Change the annotations as the message says.
     """
@@ -309,6 +310,10 @@ def _check_slices(annotations: Mapping[str, Node], count: int) -> Iterator[Viola
     elif count and int(size[:10]) > count:
         message = f"`{_SLICE_SIZE}` is `{size}`, but there are {count} pods; use at most that"
         yield Violation(annotations[_SLICE_SIZE], message)
+    elif rest := count % int(size[:10]):
+        message = f"`{_SLICE_SIZE}` is `{size}`, which does not divide the {count} pods; Kueue admits the job, but"
+        message += f" {rest} of them {'stays' if rest == 1 else 'stay'} gated; use a size that divides them"
+        yield Violation(annotations[_SLICE_SIZE], message, severity=WARNING)
 
 
 def _check_group(annotations: Mapping[str, Node]) -> Iterator[Violation]:

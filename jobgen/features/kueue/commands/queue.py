@@ -27,6 +27,9 @@ from jobgen.reports.entries import count_severities, format_findings
     shell_complete=lambda *_: ["running=all", "running=none"],
     help="Jobs that already run, separated by commas; default: none.",
 )
+@click.option(
+    "--without-cluster", "lost", multiple=True, metavar="NAME", help="A worker cluster of MultiKueue that is lost."
+)
 @click.option("--format", "format_", type=click.Choice(FORMATS.names()), default="text", show_default=True)
 @click.option("--exit-code", is_flag=True, help="Exit 1 if a job is never admitted, or has a queue and is unmanaged.")
 @today_option
@@ -36,6 +39,7 @@ def command(
     jobs: tuple[str, ...],
     envs: tuple[str, ...],
     assumptions: tuple[str, ...],
+    lost: tuple[str, ...],
     *,
     format_: str,
     exit_code: bool,
@@ -56,7 +60,7 @@ def command(
             return error_result(ExitCode.USAGE, f"{message}; {hint}")
         running += names
     project = load(directory, today=today)
-    result = queue(project, jobs, environments=envs, running=running or ["none"], format=format_)
+    result = queue(project, jobs, environments=envs, running=running or ["none"], lost=lost, format=format_)
     if result.failed:
         lacks = name_left_out("left out", result.left_out) if result.reports else "; nothing was decided"
         message = f"{count_severities(result.findings)}{lacks}"
