@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
@@ -316,6 +317,13 @@ class AdmissionContext:
         self.labels: dict[str, Mapping[str, str] | None] = {**dict.fromkeys(namespaces), **known}
         self._obstacles: dict[tuple[Any, ...], Obstacle | None] = {}
         """The labels of namespaces; None if they are not known."""
+
+    def replace_queues(self, queues: Mapping[str, ClusterQueue]) -> AdmissionContext:
+        """Return the context with other quota of the same queues."""
+        found = copy(self)
+        vars(found).pop("_empty", None)
+        vars(found).update(queues=dict(queues), _obstacles={})
+        return found
 
     @cached_property
     def queues(self) -> dict[str, ClusterQueue]:

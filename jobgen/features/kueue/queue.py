@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names
@@ -12,7 +13,14 @@ from jobgen.api.project import ProjectPath, open_project, select_environments
 from jobgen.features.kueue.answers import Job
 from jobgen.features.kueue.job_workloads import QueuedJobs
 from jobgen.features.kueue.queues.formats import FORMATS
-from jobgen.features.kueue.queues.report import ALL, NONE, EnvironmentReport, collect_environment, decide_environment
+from jobgen.features.kueue.queues.report import (
+    ALL,
+    NONE,
+    ChangeObjects,
+    EnvironmentReport,
+    collect_environment,
+    decide_environment,
+)
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.environment_checker import report_missing_folder
@@ -70,6 +78,9 @@ def queue(
     *,
     environments: Sequence[str] = (),
     running: Sequence[str] = (NONE,),
+    what_if: Sequence[str] = (),
+    what_if_file: str | Path | None = None,
+    suggest: bool = False,
     format: str = "text",  # noqa: A002 -- the name of the option
 ) -> QueueResult:
     """Decide which jobs Kueue admits, which wait, and which can never be admitted.
@@ -81,18 +92,28 @@ def queue(
         jobs: Names or shell patterns of the jobs or sweeps to report; by default all jobs.
         environments: Names of environments; by default those of the project.
         running: Names or shell patterns of jobs or sweeps that run from the start; or only `all`, or only `none`.
+        what_if: Changes, such as `cq/research.h100+=32`. The workloads are then those after the changes.
+        what_if_file: A YAML file of partial objects, and of changes.
+        suggest: If true, add the smallest changes of quota that admit all jobs, or those of `jobs`.
         format: The format of `QueueResult.text`: `text`, `markdown` or `json`.
 
     Raises:
-        UsageError: `jobgen.yaml` has errors, an argument is wrong, or no environment has a ClusterQueue.
+        UsageError: `jobgen.yaml` has errors, an argument is wrong, a change names nothing or is ambiguous, or no
+            environment has a ClusterQueue.
         NotFoundError: A pattern matches no job.
-        TypeError: `jobs`, `environments` or `running` is not a list of strings.
+        TypeError: `jobs`, `environments`, `running` or `what_if` is not a list of strings.
 
     """
     check_names("jobs", jobs)
     check_names("environments", environments)
     check_names("running", running)
+    check_names("what_if", what_if)
     check_format(format, FORMATS.names())
+    asked = None
+    if what_if or what_if_file is not None or suggest:
+        from jobgen.features.kueue.queues.what_if import read_what_if
+
+        asked = read_what_if(what_if, what_if_file)
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
     findings: list[Finding] = []
@@ -112,8 +133,14 @@ def queue(
     left_out = tuple(join_environments(run.not_rendered))
     _check_patterns((*jobs, *(each for each in running if each not in (ALL, NONE))), collected.values(), left_out)
     is_running = partial(_matches, patterns=("*",) if ALL in running else running)
-    decided = (decide_environment(env, each, is_running, ", ".join(running)) for env, each in collected.items())
-    reports = tuple(_select(report, jobs) for report in decided)
+    decided = [decide_environment(env, each, is_running, ", ".join(running)) for env, each in collected.items()]
+    if asked is not None:
+        from jobgen.features.kueue.queues.what_if_report import compare_environments
+
+        collect = partial(_collect, opened.config, rendered=rendered, findings=[])
+        wanted = partial(_matches, patterns=jobs or ("*",)) if suggest else None
+        decided = compare_environments(decided, collected, collect, asked, is_running, wanted)
+    reports = tuple(_select(report, () if suggest else jobs) for report in decided)
     workloads = tuple(
         QueuedWorkload(report.environment, *each.job[:4], each.cluster_queue, each.decision, each.reason, change)
         for report in reports
@@ -124,16 +151,20 @@ def queue(
 
 
 def _collect(
-    config: ProjectConfig, environments: Sequence[str], rendered: Sequence[Rendered], findings: list[Finding]
+    config: ProjectConfig,
+    environments: Sequence[str],
+    rendered: Sequence[Rendered],
+    findings: list[Finding],
+    change: ChangeObjects | None = None,
 ) -> dict[str, QueuedJobs]:
-    """Collect the jobs and queues of each environment."""
+    """Collect the jobs and queues of each environment; `change` changes their objects."""
     clusters = {env: config.environment(env, []).cluster for env in environments}
     missing = [each.state for each in clusters.values() if each.state and not folder_exists(config.root, each.state)]
     traced = load_config(config.root, traced=True) if missing else config
     findings += (report_missing_folder(traced, folder) for folder in dict.fromkeys(missing))
     return {
         env: collect_environment(
-            env, [each.object for each in rendered if each.env == env], config, clusters[env], findings
+            env, [each.object for each in rendered if each.env == env], config, clusters[env], findings, change
         )
         for env in environments
     }
@@ -154,7 +185,12 @@ def _select(report: EnvironmentReport, jobs: Sequence[str]) -> EnvironmentReport
     totals = report.decision.totals
     trees = {each.tree for each in totals if each.kind == "ClusterQueue" and each.name in queues}
     totals = tuple(each for each in totals if each.tree in trees)
-    return report._replace(decision=report.decision._replace(answers=answers, totals=totals))
+    comparison = report.comparison
+    if comparison is not None:
+        keys = {answer.key for answer in answers}
+        workloads = tuple(each for each in comparison.changes.workloads if each.workload in keys)
+        comparison = comparison._replace(changes=comparison.changes._replace(workloads=workloads))
+    return report._replace(decision=report.decision._replace(answers=answers, totals=totals), comparison=comparison)
 
 
 def _check_patterns(patterns: Sequence[str], collected: Iterable[QueuedJobs], left_out: Sequence[LeftOutFile]) -> None:

@@ -27,6 +27,19 @@ from jobgen.reports.entries import count_severities, format_findings
     shell_complete=lambda *_: ["running=all", "running=none"],
     help="Jobs that already run, separated by commas; default: none.",
 )
+@click.option(
+    "--what-if",
+    "what_if",
+    multiple=True,
+    metavar="CHANGE",
+    help="Compare with a change, such as cq/research.h100+=32 or job/x.replicas=4; can be repeated.",
+)
+@click.option(
+    "--what-if-file",
+    metavar="FILE",
+    help="Compare with the changes of a YAML file: partial objects, or a list of `changes`.",
+)
+@click.option("--suggest", is_flag=True, help="Find the smallest changes of quota that admit all jobs, or each JOB.")
 @click.option("--format", "format_", type=click.Choice(FORMATS.names()), default="text", show_default=True)
 @click.option("--exit-code", is_flag=True, help="Exit 1 if a job is never admitted, or has a queue and is unmanaged.")
 @today_option
@@ -36,7 +49,10 @@ def command(
     jobs: tuple[str, ...],
     envs: tuple[str, ...],
     assumptions: tuple[str, ...],
+    what_if: tuple[str, ...],
     *,
+    what_if_file: str | None,
+    suggest: bool,
     format_: str,
     exit_code: bool,
     today: str,
@@ -56,7 +72,16 @@ def command(
             return error_result(ExitCode.USAGE, f"{message}; {hint}")
         running += names
     project = load(directory, today=today)
-    result = queue(project, jobs, environments=envs, running=running or ["none"], format=format_)
+    result = queue(
+        project,
+        jobs,
+        environments=envs,
+        running=running or ["none"],
+        what_if=what_if,
+        what_if_file=what_if_file,
+        suggest=suggest,
+        format=format_,
+    )
     if result.failed:
         lacks = name_left_out("left out", result.left_out) if result.reports else "; nothing was decided"
         message = f"{count_severities(result.findings)}{lacks}"

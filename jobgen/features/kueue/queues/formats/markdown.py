@@ -5,8 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jobgen.features.kueue.answers import Answer
-from jobgen.features.kueue.queues.change_sections import fill_table, merge_equal, show_names
-from jobgen.features.kueue.queues.report import EnvironmentReport, explain, list_pod_sets, list_total_cells
+from jobgen.features.kueue.queues.change_sections import (
+    fill_table,
+    format_counts,
+    merge_equal,
+    render_tables,
+    show_names,
+)
+from jobgen.features.kueue.queues.comparison import Comparison, list_changes
+from jobgen.features.kueue.queues.report import (
+    EnvironmentReport,
+    explain,
+    list_pod_sets,
+    list_total_cells,
+)
 from jobgen.rendering.left_out import LeftOutFile
 from jobgen.reports.escape import markdown_text
 
@@ -38,6 +50,8 @@ def _render_report(report: EnvironmentReport, space: int) -> str:
     top = f"### jobgen queue{where}: {markdown_text(report.summarize())}\n\n"
     notes = "".join(f"- {markdown_text(note)}\n" for note in report.list_notes())
     space -= len(top) + len(notes) + 2 * _RESERVED
+    if report.comparison is not None:
+        return f"{top}{_render_comparison(report.comparison, space)}{notes}\n"
     header = "| | job | queue | pods | |\n|---|---|---|---|---|\n"
     # Workloads that differ only in the name are one row.
     merged = merge_equal((answer.key, _list_cells(answer)) for answer in report.decision.answers)
@@ -52,6 +66,18 @@ def _render_report(report: EnvironmentReport, space: int) -> str:
     cells = [tuple(map(markdown_text, list_total_cells(each))) for each in report.decision.totals]
     totals = "".join(fill_table(header, cells, space // 3 - len(header)))
     return f"{top}{jobs}{totals}{notes}\n"
+
+
+def _render_comparison(comparison: Comparison, space: int) -> str:
+    parts = [
+        f"**{title}**\n\n{''.join(f'- {markdown_text(line)}' + chr(10) for line in lines)}\n"
+        for title, lines in list_changes(comparison)
+    ]
+    if comparison.applied or comparison.suggestion is None:
+        counts = format_counts(comparison.changes) or "no job fares differently"
+        parts.append(f"**before → after**: {counts}; {comparison.unchanged} unchanged\n\n")
+        parts += render_tables(comparison.changes, space - sum(map(len, parts)))
+    return "".join(parts)
 
 
 def _list_cells(answer: Answer) -> tuple[str, ...]:
