@@ -319,9 +319,10 @@ class AdmissionContext:
         """The labels of namespaces; None if they are not known."""
 
     def replace_queues(self, queues: Mapping[str, ClusterQueue]) -> AdmissionContext:
-        """Return the context with other quota of the same queues."""
+        """Return the context with only these queues, which can have other quota."""
         found = copy(self)
-        vars(found).pop("_empty", None)
+        for name in ("_empty", "readiness", "held_queues"):
+            vars(found).pop(name, None)
         vars(found).update(queues=dict(queues), _obstacles={})
         return found
 

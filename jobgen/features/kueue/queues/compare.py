@@ -45,7 +45,7 @@ from jobgen.features.kueue.answers import (
     decide,
 )
 from jobgen.features.kueue.job_workloads import QueuedJobs
-from jobgen.features.kueue.objects import as_mapping, name_of
+from jobgen.features.kueue.objects import ClusterQueue, as_mapping, name_of
 from jobgen.features.kueue.queues.report import collect_environment, explain
 from jobgen.features.kueue.quota import show_amount
 from jobgen.features.kueue.workloads import Workload
@@ -312,13 +312,20 @@ class _Groups:
         return member
 
 
-def group_jobs(queued: QueuedJobs) -> list[tuple[Job, ...]]:
-    """Return the jobs that share neither quota nor nodes with others, apart; all of them if there are topologies."""
-    groups, found = _Groups((queued.context,)), dict[Any, list[Job]]()
-    shares_nodes = any(flavor.topology for flavor in queued.context.flavors.values())
+def split_groups(queued: QueuedJobs) -> Iterator[QueuedJobs]:
+    """Yield the jobs and queues that share neither quota nor nodes with others; all at once if there are topologies."""
+    context, groups = queued.context, _Groups((queued.context,))
+    if any(flavor.topology for flavor in context.flavors.values()):
+        yield queued
+        return
+    jobs: dict[_GroupMember, list[Job]] = {}
+    queues: dict[_GroupMember, dict[str, ClusterQueue]] = {}
+    for name, queue in context.queues.items():
+        queues.setdefault(groups.find(("ClusterQueue", name)), {})[name] = queue
     for job in queued.jobs:
-        found.setdefault(() if shares_nodes else groups.find(_find_queue(job, queued.context)), []).append(job)
-    return [tuple(jobs) for _, jobs in sorted(found.items())]
+        jobs.setdefault(groups.find(_find_queue(job, context)), []).append(job)
+    for member in sorted(queues.keys() & jobs.keys()):
+        yield QueuedJobs(context.replace_queues(queues[member]), tuple(jobs[member]))
 
 
 _RANKS = {RUNNING: 0, ADMITTED: 0, PREEMPTS: 0, BORROWS: 1, WAITS: 2, NEVER: 3, UNMANAGED: 4}

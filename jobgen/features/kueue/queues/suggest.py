@@ -7,19 +7,20 @@ about amounts in between: the search ends where one amount admits and the next s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from math import gcd
 from typing import NamedTuple
 
 from jobgen.features.kueue.answers import NEVER, RUNS, WAITS, Answer, Decision, Job, decide
 from jobgen.features.kueue.job_workloads import QueuedJobs
 from jobgen.features.kueue.obstacles import PODS
-from jobgen.features.kueue.queues.compare import group_jobs
+from jobgen.features.kueue.queues.compare import split_groups
 from jobgen.features.kueue.queues.comparison import SuggestedQuota, Suggestion
 from jobgen.features.kueue.quota import UNLIMITED, FlavorResource, add
 
-_MOST_WORK = 100_000
-"""The number of workloads that are decided about in all, again and again: about a minute."""
+_MOST_WORK = 60_000
+"""The number of workloads that are decided about in all, again and again: some 15 seconds."""
 
 
 class _Slot(NamedTuple):
@@ -52,12 +53,12 @@ def suggest_quota(
             impossible.append((answer.key, answer.reason))
     quotas: list[SuggestedQuota] = []
     left, untried = _MOST_WORK, 0
-    for jobs in group_jobs(queued):
-        keys = {each.key for job in jobs for each in job.workloads}
+    for group in split_groups(queued):
+        keys = {each.key for job in group.jobs for each in job.workloads}
         targets = {key: answer for key, answer in wanted.items() if key in keys}
         if not targets:
             continue
-        search = _Search(queued._replace(jobs=jobs), running, left)
+        search = _Search(group, running, left)
         try:
             admitted = {each.key for each in decision.answers if each.key in keys and each.decision in RUNS}
             quotas += search.find(targets, admitted)
@@ -66,6 +67,12 @@ def suggest_quota(
             untried += len(targets)
         left = search.left
     return Suggestion(tuple(quotas), tuple(sorted(impossible)), untried)
+
+
+def _list_used(decision: Decision) -> Counter[_Slot]:
+    """Return what queues use."""
+    totals = (each for each in decision.totals if each.kind == "ClusterQueue")
+    return Counter({_Slot(each.name, FlavorResource(each.flavor, each.resource)): each.used for each in totals})
 
 
 class _Search:
@@ -85,55 +92,54 @@ class _Search:
     def find(self, targets: Mapping[str, Answer], admitted: set[str]) -> Iterator[SuggestedQuota]:
         """Yield the changes that admit targets; those that no quota admits go to `impossible`."""
         queues = sorted({answer.cluster_queue for answer in targets.values()})
-        raised = {slot: self._raise(slot) for queue in queues for slot in self._list_slots(queue)}
-        most = {each.key: each for each in self._decide(raised).answers}
-        refused = [key for key in targets if most[key].decision not in RUNS]
-        self.impossible += ((key, most[key].reason) for key in refused)
-        kept = {key for key in admitted if most[key].decision in RUNS}
-        required: set[str] = kept
-        for queue in queues:
-            own = {key for key, each in targets.items() if each.cluster_queue == queue} - {*refused}
-            required |= own
-            self._required = frozenset(required)
+        slots = [_Slot(queue, pair) for queue in queues for pair in sorted(self._context.queues[queue].quotas)]
+        raised = {slot: self._raise(slot) for slot in slots}
+        most = self._decide(raised)
+        fits = {each.key for each in most.answers if each.decision in RUNS}
+        self.impossible += ((each.key, each.reason) for each in most.answers if each.key in targets.keys() - fits)
+        self._required = frozenset((targets.keys() | admitted) & fits)
+        # What is used now, and what the targets use, unless other jobs take it first; else what is used if nothing
+        # lacks, unless jobs then choose other flavors.
+        least = _list_used(self._decide({}))
+        for each in most.answers:
+            if each.key in targets and each.workload:
+                least.update({_Slot(each.cluster_queue, pair): used for pair, used in each.workload.usage.items()})
+        for used in (least, _list_used(most), Counter(raised)):
+            self._quota = {slot: used[slot] for slot in slots if used[slot] > self._find_amount(slot)}
             if self._admits(self._quota):
-                continue
-            limits = [slot for slot in self._list_slots(queue, is_limit=True) if self._find_amount(slot) is not None]
-            used = {pair for key in own for pair in (most[key].workload or self._workloads[0]).usage}
-            nominal = list(self._list_slots(queue))
-            for slots in (limits, [slot for slot in nominal if slot.pair in used], nominal):
-                tried = self._quota | {slot: self._raise(slot) for slot in slots}
-                if slots and self._admits(tried):
-                    self._quota = tried
-                    break
-            self._shrink(slot for slot in self._quota if slot.queue == queue)
-        if not self._admits(self._quota):
-            self._quota = {**raised}
-        while self._shrink(self._quota):
-            pass
+                break
+        for queue in queues:
+            rest = {slot: amount for slot, amount in self._quota.items() if slot.queue != queue}
+            limits = [slot._replace(is_limit=True) for slot in slots if slot.queue == queue]
+            limits = [slot for slot in limits if self._find_amount(slot) < UNLIMITED]
+            tried = rest | {slot: self._raise(slot) for slot in limits}
+            if limits and len(rest) < len(self._quota) and self._admits(tried):
+                self._quota = tried
+        is_smaller = True
+        while is_smaller:
+            is_smaller = sum(map(self._shrink, sorted(self._quota))) > 0
         for slot, amount in sorted(self._quota.items()):
-            lacking = self._list_lacking(self._quota | {slot: amount - 1})
             field = "borrowingLimit" if slot.is_limit else "nominalQuota"
-            yield SuggestedQuota(slot.queue, *slot.pair, field, self._find_amount(slot) or 0, amount, min(lacking))
+            lacking = min(self._list_lacking(self._quota | {slot: amount - 1}))
+            yield SuggestedQuota(slot.queue, *slot.pair, field, self._find_amount(slot), amount, lacking)
 
-    def _list_slots(self, queue: str, *, is_limit: bool = False) -> Iterator[_Slot]:
-        yield from (_Slot(queue, pair, is_limit) for pair in sorted(self._context.queues[queue].quotas))
-
-    def _find_amount(self, slot: _Slot) -> int | None:
+    def _find_amount(self, slot: _Slot) -> int:
         quota = self._context.queues[slot.queue].quotas[slot.pair]
-        return quota.borrowing_limit if slot.is_limit else quota.nominal
+        if not slot.is_limit:
+            return quota.nominal
+        return UNLIMITED if quota.borrowing_limit is None else quota.borrowing_limit
 
     def _raise(self, slot: _Slot) -> int:
         """Return an amount that is enough for all workloads together."""
-        found = max(0, self._find_amount(slot) or 0)
+        found, resource = self._find_amount(slot), slot.pair.resource
         for pod_set in (each for workload in self._workloads for each in workload.pod_sets):
-            resource = slot.pair.resource
             found = add(found, pod_set.count if resource == PODS else pod_set.total().get(resource, 0))
         return min(found, UNLIMITED - 1)
 
     def _decide(self, quota: Mapping[_Slot, int]) -> Decision:
         key = tuple(sorted(quota.items()))
         if key not in self._known:
-            self.left -= len(self._workloads) + len(self._context.queues)
+            self.left -= len(self._workloads)
             if self.left < 0:
                 raise _StoppedError
             queues = dict(self._context.queues)
@@ -152,43 +158,28 @@ class _Search:
     def _admits(self, quota: Mapping[_Slot, int]) -> bool:
         return not self._list_lacking(quota)
 
-    def _shrink(self, slots: Iterable[_Slot]) -> bool:
-        """Make changes as small as possible, each while the others stay; return True if one became smaller."""
-        is_smaller = False
-        for slot in sorted(slots):
-            before = self._quota[slot]
-            rest = {other: amount for other, amount in self._quota.items() if other != slot}
-            after = None if self._admits(rest) else self._find_least(slot, rest)
-            self._quota = rest if after is None else rest | {slot: after}
-            is_smaller = is_smaller or after != before
-        return is_smaller
-
-    def _find_least(self, slot: _Slot, rest: Mapping[_Slot, int]) -> int:
-        """Return an amount that admits, although one unit less does not."""
-        low, high = self._find_amount(slot) or 0, self._quota[slot]
-        totals = self._decide(self._quota).totals
-
-        def bisect(amount: int) -> None:
-            nonlocal low, high
-            if low < amount < high:
-                low, high = (low, amount) if self._admits({**rest, slot: amount}) else (amount, high)
-
-        for each in totals:
-            # What the queue uses in the end is often what it needs.
-            if each[:4] == ("ClusterQueue", slot.queue, *slot.pair):
-                bisect(each.used)
+    def _shrink(self, slot: _Slot) -> bool:
+        """Make a change smaller while the others stay, until one unit less does not admit; return True if it was."""
+        low, high, before = self._find_amount(slot), self._quota[slot], self._quota
+        if high - low > 1 and not self._admits(before | {slot: high - 1}):
+            return False
+        rest = {other: amount for other, amount in before.items() if other != slot}
+        if self._admits(rest):
+            self._quota = rest
+            return True
         for step in (self._find_step(slot), 1):
-            bisect(high - step)
             while high - low > step:
-                bisect(low + max(1, (high - low) // step // 2) * step)
-        return high
+                # One unit less first: an amount that was found with a greater step is often the least.
+                amount = high - 1 if step == 1 and high == self._quota[slot] else low + (high - low) // step // 2 * step
+                amount = max(low + step, amount)
+                low, high = (low, amount) if self._admits(rest | {slot: amount}) else (amount, high)
+            self._quota = rest | {slot: high}
+        return self._quota != before
 
     def _find_step(self, slot: _Slot) -> int:
         """Return the greatest unit of which all requests and quotas are multiples: decisions change only there."""
-        resource = slot.pair.resource
-        amounts = [
-            1 if resource == PODS else each.requests.get(resource, 0) for w in self._workloads for each in w.pod_sets
-        ]
+        pod_sets, resource = [each for one in self._workloads for each in one.pod_sets], slot.pair.resource
+        amounts = [1 if resource == PODS else each.requests.get(resource, 0) for each in pod_sets]
         for queue in self._context.queues.values():
             amounts += (each or 0 for each in queue.quotas.get(slot.pair, ()))
         return max(1, gcd(*amounts))

@@ -339,8 +339,7 @@ class _Objects:
             several = _show_some([f"{request.start}/{found[0].name}.{each}" for each in below or known])
             hint = ("" if below else did_you_mean(path, known)) or f"; write {several}"
             return UnknownTargetError(f"`{_show(request.text)}` {problem}{hint}", is_field=True)
-        names = {known for (kind, known), several in self._names.items() if kind in request.kinds and several}
-        known = sorted(each for each in names if each and not each.startswith("/"))
+        known = sorted({each.name for each in self._places if each.group in request.kinds})
         hint = did_you_mean(request.target, known) or did_you_mean(request.target.partition(".")[0], known)
         hint = hint or (f"; the files have {_show_some(known)}" if known else "; the files have none")
         return UnknownTargetError(f"`{_show(request.text)}` names no {' or '.join(request.kinds)}{hint}")
