@@ -64,28 +64,23 @@ class Comparison(NamedTuple):
     suggestion: Suggestion | None = None
 
 
-_MAX_LINES = 50
-
-
-def list_changes(comparison: Comparison) -> Iterator[tuple[str, list[str]]]:
-    """Yield titles, and lines about the changes and about what is suggested."""
+def list_changes(comparison: Comparison) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Yield titles, each with the changes or workloads below it, and what is said about each."""
     suggestion = comparison.suggestion
     needed = {each.change: each.needed_by for each in suggestion.quotas} if suggestion else {}
-    lines: dict[str, list[str]] = {"what if": [], "suggested": [], "no quota admits": []}
+    asked: list[tuple[str, str]] = []
+    suggested: list[tuple[str, str]] = []
     for each in comparison.applied:
-        moved = f"{each.before} → {each.after}" if each.before else each.after
         note = f"; {each.note}" if each.note else ""
         if each.change in needed:
             less = show_amount(each.resource, 1)
             note = f"; with `{less}` less, `{needed[each.change]}` is not admitted"
-        lines["suggested" if each.change in needed else "what if"].append(f"{each.change}: {each.what}: {moved}{note}")
-    if suggestion is not None:
-        if not suggestion.quotas:
-            lines["suggested"].append("no change of quota")
-        lines["no quota admits"] += (f"{key}: {reason}" for key, reason in suggestion.impossible)
-        if suggestion.untried:
-            lines["suggested"].append(f"the search took too long for {pluralize(suggestion.untried, 'workload')}")
-    for title, several in lines.items():
-        if several:
-            more = [f"… and {len(several) - _MAX_LINES} more"] if len(several) > _MAX_LINES else []
-            yield title, several[:_MAX_LINES] + more
+        text = f"{each.what}: {f'{each.before} → ' if each.before else ''}{each.after}{note}"
+        (suggested if each.change in needed else asked).append((each.change, text))
+    if suggestion is not None and suggestion.untried:
+        suggested.append(("not tried", f"{pluralize(suggestion.untried, 'workload')}: the search takes too long"))
+    elif suggestion is not None and not suggested:
+        suggested.append(("no change", "no quota admits more" if suggestion.impossible else "the jobs are admitted"))
+    impossible = list(suggestion.impossible) if suggestion else []
+    found = {"what if": asked, "suggested": suggested, "no quota admits": impossible}
+    yield from ((title, rows) for title, rows in found.items() if rows)

@@ -17,6 +17,7 @@ from jobgen.features.kueue.job_workloads import QueuedJobs
 from jobgen.features.kueue.obstacles import PODS
 from jobgen.features.kueue.queues.compare import split_groups
 from jobgen.features.kueue.queues.comparison import SuggestedQuota, Suggestion
+from jobgen.features.kueue.queues.report import explain
 from jobgen.features.kueue.quota import UNLIMITED, FlavorResource, add
 
 _MOST_WORK = 60_000
@@ -50,7 +51,7 @@ def suggest_quota(
         ):
             wanted[answer.key] = answer
         elif answer.decision == NEVER or answer.job.queue:
-            impossible.append((answer.key, answer.reason))
+            impossible.append((answer.key, explain(answer)))
     quotas: list[SuggestedQuota] = []
     left, untried = _MOST_WORK, 0
     for group in split_groups(queued):
@@ -96,7 +97,7 @@ class _Search:
         raised = {slot: self._raise(slot) for slot in slots}
         most = self._decide(raised)
         fits = {each.key for each in most.answers if each.decision in RUNS}
-        self.impossible += ((each.key, each.reason) for each in most.answers if each.key in targets.keys() - fits)
+        self.impossible += ((each.key, explain(each)) for each in most.answers if each.key in targets.keys() - fits)
         self._required = frozenset((targets.keys() | admitted) & fits)
         # What is used now, and what the targets use, unless other jobs take it first; else what is used if nothing
         # lacks, unless jobs then choose other flavors.

@@ -69,14 +69,14 @@ def _render_report(report: EnvironmentReport, space: int) -> str:
 
 
 def _render_comparison(comparison: Comparison, space: int) -> str:
-    parts = [
-        f"**{title}**\n\n{''.join(f'- {markdown_text(line)}' + chr(10) for line in lines)}\n"
-        for title, lines in list_changes(comparison)
-    ]
-    if comparison.applied or comparison.suggestion is None:
+    parts: list[str] = []
+    for title, rows in list_changes(comparison):
+        cells = [(markdown_text(name), markdown_text(text)) for name, text in rows]
+        parts += fill_table(f"| {title} | |\n|---|---|\n", cells, space // 6)
+    if comparison.applied:
         counts = format_counts(comparison.changes) or "no job fares differently"
         parts.append(f"**before → after**: {counts}; {comparison.unchanged} unchanged\n\n")
-        parts += render_tables(comparison.changes, space - sum(map(len, parts)))
+        parts += render_tables(comparison.changes, space // 2)
     return "".join(parts)
 
 

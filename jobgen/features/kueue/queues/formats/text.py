@@ -23,6 +23,8 @@ from jobgen.features.kueue.queues.report import (
 from jobgen.rendering.left_out import LeftOutFile
 from jobgen.reports.escape import visible
 
+_MAX_ROWS = 50
+
 
 def render(reports: Sequence[EnvironmentReport], left_out: Sequence[LeftOutFile] = ()) -> str:
     """Write the reports, one after the other."""
@@ -55,12 +57,14 @@ def _render_report(report: EnvironmentReport) -> Iterator[str]:
 
 def _render_comparison(comparison: Comparison) -> Iterator[str]:
     """Yield the changes and what is suggested, then the jobs and the quota that they affect."""
-    suggestion, changes = comparison.suggestion, comparison.changes
-    for title, lines in list_changes(comparison):
+    changes = comparison.changes
+    for title, rows in list_changes(comparison):
         yield f"{title}:"
-        yield from (f"    {line}" for line in lines)
+        yield from (f"    {name}: {text}" for name, text in rows[:_MAX_ROWS])
+        if len(rows) > _MAX_ROWS:
+            yield f"    … and {len(rows) - _MAX_ROWS} more"
         yield ""
-    if not comparison.applied and suggestion is not None:
+    if not comparison.applied:
         return
     yield f"before → after: {format_counts(changes) or 'no job fares differently'}; {comparison.unchanged} unchanged"
     yield from render_workloads(changes)
