@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
-from pathlib import Path
 from typing import NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names
 from jobgen.api.project import ProjectPath, open_project, select_environments
+from jobgen.compare.changes import QueueChanges
 from jobgen.features.kueue.answers import Job
 from jobgen.features.kueue.job_workloads import QueuedJobs
 from jobgen.features.kueue.queues.formats import FORMATS
@@ -65,6 +65,8 @@ class QueueResult(NamedTuple):
     """Private: everything that the formats show."""
     left_out: tuple[LeftOutFile, ...] = ()
     """Jobs and environments that cannot be rendered; the decisions are about the others."""
+    changes: tuple[QueueChanges, ...] = ()
+    """What `what_if` and `suggest` change, for each environment."""
 
     @property
     def failed(self) -> bool:
@@ -79,7 +81,7 @@ def queue(
     environments: Sequence[str] = (),
     running: Sequence[str] = (NONE,),
     what_if: Sequence[str] = (),
-    what_if_file: str | Path | None = None,
+    what_if_file: str | None = None,
     suggest: bool = False,
     format: str = "text",  # noqa: A002 -- the name of the option
 ) -> QueueResult:
@@ -147,7 +149,9 @@ def queue(
         for each in report.decision.answers
         for change in (each.obstacle.change if each.obstacle else "",)
     )
-    return QueueResult(workloads, FORMATS.render(format, reports, left_out), tuple(findings), reports, left_out)
+    text = FORMATS.render(format, reports, left_out)
+    changes = tuple(report.comparison.changes for report in reports if report.comparison)
+    return QueueResult(workloads, text, tuple(findings), reports, left_out, changes)
 
 
 def _collect(

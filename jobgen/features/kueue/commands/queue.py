@@ -78,7 +78,7 @@ def command(
         environments=envs,
         running=running or ["none"],
         what_if=what_if,
-        what_if_file=directory / what_if_file if what_if_file else None,
+        what_if_file=str(directory / what_if_file) if what_if_file else None,
         suggest=suggest,
         format=format_,
     )

@@ -209,7 +209,7 @@ class WhatIf(NamedTuple):
         return own, others, changed.cluster, applied
 
 
-def read_what_if(changes: Sequence[str], file: str | Path | None) -> WhatIf:
+def read_what_if(changes: Sequence[str], file: str | None) -> WhatIf:
     """Read the changes of a file, and add others. Raise a UsageError if the file cannot be read."""
     texts: list[str] = []
     objects: list[Mapping[str, Any]] = []
