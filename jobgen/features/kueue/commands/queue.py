@@ -32,10 +32,12 @@ from jobgen.reports.entries import count_severities, format_findings
     "what_if",
     multiple=True,
     metavar="CHANGE",
+    shell_complete=lambda *_: ["cq/", "cohort/", "lq/", "flavor/", "node/", "priority/", "job/"],
     help="Compare with a change, such as cq/research.h100+=32 or job/x.replicas=4; can be repeated.",
 )
 @click.option(
     "--what-if-file",
+    type=click.Path(),
     metavar="FILE",
     help="Compare with the changes of a YAML file: partial objects, or a list of `changes`.",
 )

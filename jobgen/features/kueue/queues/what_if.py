@@ -315,6 +315,7 @@ class _Objects:
             return AppliedChange(request.text, _name(found), "", "removed")
         # Names and fields can have dots.
         ends = [place for place, sign in enumerate(request.target) if sign == "."]
+        ends = ends[-2:] if request.kinds == (_JOB,) else ends
         splits = [(request.target[:end], request.target[end + 1 :]) for end in (*ends, len(request.target))]
         named = [(found, path) for name, path in splits if (found := self._find(request, name))]
         fitting = [(found, path) for found, path in named if path in dict(self._list_fields(found[0]))]
