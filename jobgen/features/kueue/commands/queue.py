@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from jobgen.api.project import load
+from jobgen.api.project import list_captures, load
 from jobgen.cli.complete import complete_jobs
 from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result
@@ -89,4 +89,5 @@ def command(
         message = f"{count_severities(result.findings)}{lacks}"
         return error_result(ExitCode.ERRORS, message, format_findings(result.findings))._replace(out=result.text)
     is_refused = exit_code and any(each.is_failure for report in result.reports for each in report.decision.answers)
-    return Result(ExitCode.ERRORS if is_refused else ExitCode.OK, result.text)
+    captures = "".join(f"{each}\n" for each in list_captures(project.config, envs))
+    return Result(ExitCode.ERRORS if is_refused else ExitCode.OK, result.text, captures)

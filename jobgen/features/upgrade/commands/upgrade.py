@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from jobgen.api.errors import OperationError, UsageError
-from jobgen.api.project import load
+from jobgen.api.project import list_captures, load
 from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result
 from jobgen.features.upgrade.formats import FORMATS
@@ -67,7 +67,8 @@ def command(
     if not versions:
         raise UsageError("name the versions after the upgrade, such as `--kueue 0.19` or `--operator trainer=2.3`")
     rehearsal = rehearse(project, versions, envs)
-    err = f"{format_findings(rehearsal.findings)}{visible(summarize(rehearsal))}\n"
+    lines = [visible(summarize(rehearsal)), *list_captures(project.config, envs)]
+    err = format_findings(rehearsal.findings) + "".join(f"{line}\n" for line in lines)
     if fix:
         try:
             for step in write_steps(project, rehearsal):
