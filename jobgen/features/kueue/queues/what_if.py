@@ -491,7 +491,7 @@ def _list_quotas(obj: Object) -> Iterator[tuple[str, _Field]]:
             named = flavor.get("name")
             resources = [str(as_mapping(each).get("name", "")) for each in as_list(flavor.get("resources"))]
             main = [each for each in resources if is_device(each)] or resources
-            for index, resource in enumerate(resources):
+            for index, resource in ((index, each) for index, each in enumerate(resources) if each):
                 path = ("spec", "resourceGroups", number, "flavors", place, "resources", index)
                 starts = [f"{named}.{resource}", *([str(named)] if main == [resource] else [])]
                 for field, start in ((field, start) for field in _QUOTA_FIELDS for start in starts):
