@@ -185,6 +185,19 @@ def test_nodes_of_a_flavor(ask):
         assert rows(more) == {"first": ("never", "admitted")}
 
 
+def test_a_lost_node_queues_its_job_again_and_no_node_is_no_place(ask):
+    state = (*COMMON[1:], PLACED, TOPOLOGY, cluster_queue("a", 24), local_queue("a"), *NODES)
+    jobs = (job("first", 8, parallelism=2), job("second", 8))
+    lost = [rows(ask(state, jobs, f"node/n{number}-", running=["all"])) for number in range(3)]
+
+    assert sorted(map(list, lost)) == [["first"], ["first"], ["second"]]
+    assert rows(ask(state, jobs, "flavor/h100=0 nodes")) == {
+        "first": ("admitted", "never"),
+        "second": ("admitted", "never"),
+    }
+    assert set(decisions(ask(state, jobs, "flavor/h100-")).values()) == {"never"}
+
+
 def test_nodes_of_a_flavor_without_a_topology_change_no_decision(ask):
     report = ask((*one_queue(), *NODES), FULL[:2], "flavor/h100=1 node")
 

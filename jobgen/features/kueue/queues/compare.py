@@ -445,12 +445,22 @@ def _compare_answers(prior: Answer | None, answer: Answer, evictions: Mapping[st
 
 
 def keep_running(old: QueuedJobs, new: QueuedJobs, before: Decision) -> QueuedJobs:
-    """Return the jobs of a changed cluster, of which those that run and do not change keep their admission."""
+    """Return the jobs of a changed cluster, of which those that run keep their admission.
+
+    A job that changes, or that loses a node, is queued again.
+    """
     running = tuple(each for each in before.answers if each.decision == RUNNING)
     if not running:
         return new
     known = {get_name(job): job for job in old.jobs}
     updates = {name: Update.RESTARTED for job in new.jobs if known.get(name := get_name(job)) != job}
+    labels = [as_mapping(as_mapping(each.get("metadata")).get("labels")) for each in new.context.cluster.list_nodes()]
+    places = {(str(key), str(value)) for each in labels for key, value in each.items()}
+    for answer in running:
+        for pod_set in answer.workload.admission if answer.workload else ():
+            domains = (zip(pod_set.levels[-len(values) :], values, strict=False) for values, _ in pod_set.domains)
+            if labels and any(each not in places for domain in domains for each in domain):
+                updates[get_name(answer.job)] = Update.RESTARTED
     jobs, _ = _Merge(new.context, before._replace(answers=running), old.jobs, updates, {}).start(new.jobs)
     return new._replace(jobs=tuple(jobs))
 

@@ -85,6 +85,8 @@ _FIELDS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "LocalQueue": {"clusterQueue": (), "stopPolicy": _STOP},
 }
 """Fields of the spec, and the words that each can have; none if it is a name."""
+_ASSUMED = ("Node", "ResourceFlavor")
+"""Kinds of which the best is assumed if the files have none; so something is left of those that are removed."""
 _FORMER = {"cohortName": "cohort", "parentName": "parent"}
 """Fields that v1beta1 calls otherwise."""
 _NAMED = {QUEUE_LABEL: ("LocalQueue",), PRIORITY_LABEL: _CLASSES, "clusterQueue": ("ClusterQueue",)}
@@ -281,8 +283,10 @@ class _Objects:
         self._add_place(obj, side, len(self.sides[side]) - 1)
 
     def _remove(self, identity: _Id) -> None:
+        left = {"kind": identity.kind, "metadata": {"name": f"{identity.name}-removed"}}
         for side, place in self._places.pop(identity):
-            self.sides[side][place] = None
+            version = self.sides[side][place].get("apiVersion")
+            self.sides[side][place] = {"apiVersion": version, **left} if identity.group in _ASSUMED else None
 
     def _find(self, request: _Request, name: str) -> list[_Id]:
         """Return what a name means: one object, all runs or members of one job, or all jobs that match a pattern."""
