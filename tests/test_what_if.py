@@ -147,6 +147,20 @@ def test_what_a_change_does(name, ask):
     assert {job: decisions(report)[job] for job in expected} == {job: after for job, (_, after) in expected.items()}
 
 
+def test_roles_have_their_own_replicas(ask):
+    report = ask(one_queue(12), (ROLES,), "job/roles.worker.replicas-=1", "job/roles.master.replicas+=1")
+
+    assert [(each.before, each.after) for each in report.comparison.applied] == [("2", "1"), ("none", "2")]
+    assert [each.count for each in report.decision.answers[0].workload.pod_sets] == [2, 1]
+
+
+def test_the_class_of_pods_is_the_priority_without_a_class_of_workloads(ask):
+    pods = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "pods"}, "value": 5}
+    report = ask((*one_queue(preemption={}), pods), FULL, "job/third.priority=pods")
+
+    assert rows(report) == {"second": ("admitted", "waits"), "third": ("waits", "admitted")}
+
+
 def test_a_preemption_policy_shows_who_is_preempted(ask):
     change = "cq/a.preemption.withinClusterQueue=LowerPriority"
     report = ask(one_queue(preemption={}), HIGH, change, running=["first", "second"])
@@ -240,6 +254,13 @@ def test_a_file_has_partial_objects_and_changes(ask, tmp_path):
     assert decisions(report) == {"first": "admitted", "third": "admitted"}
 
 
+POD = job("x")["spec"]["template"]
+ROLES = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "metadata": job("roles")["metadata"],
+    "spec": {"pytorchReplicaSpecs": {"Master": {"template": POD}, "Worker": {"replicas": 2, "template": POD}}},
+}
 TWICE = (*one_queue(), {**COMMON[1], "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"})
 ERRORS = {
     "nonsense": "`nonsense` is not a change; write `cq/NAME.FLAVOR+=8`",
@@ -255,7 +276,7 @@ ERRORS = {
     "cq/a.h200=1": "names no field of ClusterQueue `a`; did you mean `h100`?",
     "cq/a.preemption=Any": "is ambiguous; write `cq/a.preemption.withinClusterQueue`",
     "cq/a.stopPolicy=hold": "`hold` is not a value of `stopPolicy`; use `None`, `Hold` or `HoldAndDrain`",
-    "cq/a.stopPolicy+=1": "`stopPolicy` is not a number; write `=`",
+    "cq/a.stopPolicy+=1": "`stopPolicy` is not an amount; write `=`",
     "cq/a.h100=": "`` is not a quantity",
     "cq/a.h100=many": "`many` is not a quantity such as `8`",
     "cq/a.h100=-1": "would be `-1`; it must be at least 0",
@@ -269,11 +290,13 @@ ERRORS = {
     "workloadpriorityclass/high=high": "`high` is not a whole number",
     "workloadpriorityclass/high=9999999999": "it must be at most 2147483647",
     "job/twice.replicas=1": "is ambiguous; write `job/job/ml/twice` or `job/job/other/twice`",
+    "cq/a.fairSharing.weight+=1": "`fairSharing.weight` is not an amount; write `=`",
+    "job/roles.replicas=1": "is ambiguous; write `job/roles.master.replicas` or `job/roles.worker.replicas`",
     "job/first.gpus=1": "names no field of Job `ml/first`; write `job/first.queue`",
     "job/first.replicas=-1": "it must be at least 0",
     "job/first.queue=b": "there is no LocalQueue `b`",
     "job/first.priority=1000": "there is no WorkloadPriorityClass or PriorityClass `1000`",
-    "job/gone-": "names no job; the files have `first`, `second`, `third` or `twice`",
+    "job/gone-": "names no job; the files have `first`, `roles`, `second`, `third` or `twice`",
 }  # fmt: skip
 
 
@@ -282,7 +305,7 @@ def test_a_change_that_names_nothing_or_is_wrong_says_what_to_write(change, ask)
     other = job("twice")
     other["metadata"] = other["metadata"] | {"namespace": "other"}
     with pytest.raises(UsageError) as error:
-        ask(TWICE, (*FULL, job("twice"), other), change)
+        ask(TWICE, (*FULL, job("twice"), other, ROLES), change)
 
     assert ERRORS[change] in str(error.value)
     assert len(str(error.value)) < 500

@@ -139,7 +139,9 @@ def queue(
     if asked is not None:
         from jobgen.features.kueue.queues.what_if_report import compare_environments
 
-        collect = partial(_collect, opened.config, rendered=rendered, findings=[])
+        def collect(environments: Sequence[str], change: ChangeObjects) -> dict[str, QueuedJobs]:
+            return _collect(opened.config, environments, rendered, [], change)
+
         wanted = partial(_matches, patterns=jobs or ("*",)) if suggest else None
         decided = compare_environments(decided, collected, collect, asked, is_running, wanted)
     reports = tuple(_select(report, () if suggest else jobs) for report in decided)

@@ -129,6 +129,8 @@ class _Field(NamedTuple):
     """`quantity`, `integer`, or empty for a word or a name."""
     words: tuple[str, ...] = ()
     resource: str = ""
+    missing: int = 0
+    """What a number is if it is not written."""
 
     def show(self, value: Any) -> str:
         """Return a value of the field as text."""
@@ -387,8 +389,9 @@ class _Objects:
         if after is None or is_pod_class:
             del parent[last]
         if is_pod_class:
-            for pods in _find_pods(obj):
-                as_mapping(as_mapping(pods.template).get("spec")).update({"priorityClassName": after})  # type: ignore[attr-defined]
+            for spec in (get_path(pods.template, "spec") for pods in _find_pods(obj)):
+                if isinstance(spec, dict):
+                    spec["priorityClassName"] = after
         if last == "parallelism" and type(parent.get("completions")) is int:
             parent["completions"] = max(parent["completions"], after)
         what = f"{field.what} of {identity}"
@@ -515,13 +518,14 @@ def _list_replicas(obj: Object) -> Iterator[tuple[str, _Field]]:
     """Yield the numbers of replicas by role; without a role if there is only one."""
     found: dict[str, _Field] = {}
     if obj.get("kind") == "TrainJob":
-        found[""] = _Field(("spec", "trainer", "numNodes"), "`numNodes`", "integer")
+        found[""] = _Field(("spec", "trainer", "numNodes"), "`numNodes`", "integer", missing=1)
     for pods in _find_pods(obj):
         counts = (*pods.pod_set.counts.split(), pods.pod_set.times)
         name = next((each for each in ("replicas", "parallelism") if each in counts), "")
         if name:
             at = pods.path[: len(pods.path) - len(list(filter(None, pods.pod_set.template.split("."))))]
-            found[pods.role.lower()] = _Field((*at, name), f"`{name}`", "integer")
+            missing = 1 if name == pods.pod_set.times else pods.pod_set.omitted
+            found[pods.role.lower()] = _Field((*at, name), f"`{name}`", "integer", missing=missing)
     yield from ((f"{role}.replicas", field) for role, field in found.items() if role)
     if len({field.path for field in found.values()}) == 1:
         yield "replicas", next(iter(found.values()))
@@ -530,25 +534,31 @@ def _list_replicas(obj: Object) -> Iterator[tuple[str, _Field]]:
 def _compute(request: _Request, field: _Field, before: Any) -> Any:
     """Return the new value of a field; None removes it."""
     value, is_set, is_limit = request.value, request.operator == "=", field.path[-1] in _QUOTA_FIELDS[1:]
+    if not is_set and not field.resource and field.unit != "integer":
+        raise request.refuse(f"{field.what} is not an amount; write `=`")
     if not field.unit:
-        if not is_set:
-            raise request.refuse(f"{field.what} is not a number; write `=`")
         if field.words and value not in field.words:
             raise request.refuse(f"`{_show(value)}` is not a value of {field.what}; use {_show_some(field.words)}")
         return value == "true" if field.words == ("true", "false") else value or None
     if is_set and is_limit and value.lower() == "none":
         return None
-    is_integer = field.unit == "integer"
+    if before is None and is_limit and not is_set:
+        raise request.refuse(f"there is no {field.what}, so nothing is limited; write `=`")
+    number = _add(request, field, before)
+    least = -_MOST_INT32 if field.path == ("value",) else 0
+    if number < least or (field.unit == "integer" and number > _MOST_INT32):
+        limit = f"at least {least}" if number < least else f"at most {_MOST_INT32}"
+        raise request.refuse(f"{field.what} is `{field.show(before)}`, and would be `{number}`; it must be {limit}")
+    return number if field.unit == "integer" else value if is_set else show_number(field.resource, number)
+
+
+def _add(request: _Request, field: _Field, before: Any) -> int:
+    """Return the new number of a field, in the unit in which Kueue counts it."""
+    value, is_integer = request.value, field.unit == "integer"
     if (_INTEGER.match(value) if is_integer else parse_quantity(value)) is None:
         raise request.refuse(f"`{_show(value)}` is not {'a whole number' if is_integer else 'a quantity such as `8`'}")
     number = int(value) if is_integer else to_amount(field.resource, value)
-    if not is_set:
-        if before is None and is_limit:
-            raise request.refuse(f"there is no {field.what}, so nothing is limited; write `=`")
-        old = (before if type(before) is int else 0) if is_integer else to_amount(field.resource, before)
-        number = add(old, number) if request.operator == "+=" else subtract(old, number)
-    least = -_MOST_INT32 if field.path == ("value",) else 0
-    if number < least or (is_integer and number > _MOST_INT32):
-        limit = f"at least {least}" if number < least else f"at most {_MOST_INT32}"
-        raise request.refuse(f"{field.what} is `{field.show(before)}`, and would be `{number}`; it must be {limit}")
-    return number if is_integer else value if is_set else show_number(field.resource, number)
+    old = to_amount(field.resource, before)
+    if is_integer:
+        old = before if type(before) is int else field.missing
+    return {"=": number, "+=": add(old, number), "-=": subtract(old, number)}[request.operator]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
 
 from jobgen.api.errors import UsageError
 from jobgen.features.kueue.answers import Job
@@ -21,12 +20,8 @@ from jobgen.features.kueue.queues.suggest import suggest_quota
 from jobgen.features.kueue.queues.what_if import UnknownTargetError, WhatIf
 from jobgen.spec.overlay import Cluster
 
-
-class Collect(Protocol):
-    """Collects the jobs and queues of environments, whose objects are changed first."""
-
-    def __call__(self, environments: Sequence[str], /, *, change: ChangeObjects) -> Mapping[str, QueuedJobs]:
-        """Return them by environment."""
+Collect = Callable[[Sequence[str], ChangeObjects], Mapping[str, QueuedJobs]]
+"""Collects the jobs and queues of environments, whose objects are changed first."""
 
 
 def compare_environments(
@@ -81,5 +76,5 @@ def _change(
         return own, others, cluster
 
     env = before.environment
-    new = keep_running(old, collect([env], change=change)[env], before.decision)
+    new = keep_running(old, collect([env], change)[env], before.decision)
     return new, decide_environment(env, new, is_running, before.running), applied
