@@ -401,6 +401,8 @@ def test_changed_quota_shows_who_is_admitted_and_what_stays_unused(compare):
     assert "unused nvidia.com/gpu in h100       0      3\n" in result.text
     markdown = compare((one_queue(), jobs), (one_queue(15), jobs), "markdown").text
     assert "| | before | after |\n|---|---:|---:|\n| admitted | 2 | 3 |\n| waits | 2 | 1 |\n" in markdown
+    page = compare((one_queue(), jobs), (one_queue(15), jobs), "html").text
+    assert "admitted 2 → 3, waits 2 → 1, unused nvidia.com/gpu in h100 0 → 3" in page
     document = json.loads(compare((one_queue(), jobs), (one_queue(15), jobs), "json").text)
     assert list(jsonschema.Draft202012Validator(SCHEMA).iter_errors(document)) == []
 

@@ -138,6 +138,12 @@ def list_balance_rows(changes: QueueChanges) -> list[Row]:
     ]
 
 
+def format_balance(changes: QueueChanges) -> str:
+    """The same in one line; empty if no queue or other object changes."""
+    rows = list_balance_rows(changes)
+    return ", ".join(f"{name} {after if before == after else f'{before} → {after}'}" for name, before, after in rows)
+
+
 def format_objects(changes: QueueChanges) -> str:
     """The queues and other objects that are added, removed or changed."""
     names = [
