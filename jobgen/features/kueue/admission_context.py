@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -374,6 +375,14 @@ class AdmissionContext:
         self._obstacles: dict[tuple[Any, ...], Obstacle | None] = {}
         self.dispatcher: Dispatch | None = None
         """Sends what is admitted to worker clusters, if there are any."""
+
+    def replace_queues(self, queues: Mapping[str, ClusterQueue]) -> AdmissionContext:
+        """Return the context with only these queues, which can have other quota."""
+        found = copy(self)
+        for name in ("_empty", "readiness", "held_queues"):
+            vars(found).pop(name, None)
+        vars(found).update(queues=dict(queues), _obstacles={})
+        return found
 
     @cached_property
     def queues(self) -> dict[str, ClusterQueue]:

@@ -210,6 +210,8 @@ def _sum_by_node(
 RUNNING, ADMITTED, BORROWS, PREEMPTS = "running", "admitted", "borrows", "preempts"
 WAITS, NEVER, UNMANAGED = "waits", "never", "unmanaged"
 DECISIONS = (RUNNING, ADMITTED, BORROWS, PREEMPTS, WAITS, NEVER, UNMANAGED)
+RUNS = frozenset((RUNNING, ADMITTED, BORROWS, PREEMPTS))
+"""The decisions about what has quota."""
 
 _MAX_BLOCKERS = 20
 

@@ -12,6 +12,7 @@ from jobgen.features.kueue.cluster_objects import DECIDING_KINDS
 from jobgen.features.kueue.job_workloads import QueuedJobs, collect_jobs, get_job_name
 from jobgen.features.kueue.multikueue import OWN_SETTINGS, Worker, build_dispatcher, build_worker
 from jobgen.features.kueue.objects import find_namespace
+from jobgen.features.kueue.queues.comparison import Comparison
 from jobgen.features.kueue.quota import show_amount
 from jobgen.k8s.nodes import get_path
 from jobgen.model.data import untraced, value_of
@@ -43,6 +44,9 @@ class EnvironmentReport(NamedTuple):
     running: str
     """Which jobs run from the start: `none`, `all`, or their names."""
     decision: Decision
+    """With changes, the one after them."""
+    comparison: Comparison | None = None
+    """What the changes do, if there are any."""
     left_out: tuple[str, ...] = ()
     """What is not simulated."""
 
@@ -120,20 +124,32 @@ def explain(answer: Answer) -> str:
 
 NONE, ALL = "none", "all"
 
+Objects = Sequence[Mapping[str, Any]]
+ChangeObjects = Callable[[Objects, Objects, Cluster], tuple[Objects, Objects, Cluster]]
+"""Changes the rendered and the exported objects, and the cluster."""
+
 
 def collect_environment(
-    env: str, rendered: Sequence[Mapping[str, Any]], project: ProjectConfig, cluster: Cluster, findings: list[Finding]
+    env: str,
+    rendered: Sequence[Mapping[str, Any]],
+    project: ProjectConfig,
+    cluster: Cluster,
+    findings: list[Finding],
+    change: ChangeObjects | None = None,
 ) -> QueuedJobs:
     """Collect the jobs and queues of an environment. Of an object that is also exported, the repository's counts.
 
-    Kueue sees the rendered objects as mutating policies change them.
+    Kueue sees the rendered objects as mutating policies change them. `change` changes all objects before they are read.
     """
     mutations = ClusterMutations(project)
-    objects = [mutations.mutate(env, each).object for each in rendered]
+    objects: Objects = [mutations.mutate(env, each).object for each in rendered]
     exported = list(read_exported(project.root, cluster.state, findings)) if cluster.state else []
     deciding = (each for each in exported if str(value_of(each.get("kind"))) in DECIDING_KINDS)
     findings += find_duplicates(deciding, cluster.state)
-    queued = collect_jobs(objects, [untraced(dict(each)) for each in exported], cluster)
+    others: Objects = [untraced(dict(each)) for each in exported]
+    if change is not None:
+        objects, others, cluster = change(objects, others, cluster)
+    queued = collect_jobs(objects, others, cluster)
     _attach_workers(queued, project, cluster, findings)
     aliases: dict[tuple[str, str, str], tuple[str, ...]] = {}
     for each in objects:
@@ -172,18 +188,22 @@ def _attach_workers(queued: QueuedJobs, project: ProjectConfig, cluster: Cluster
         queued.context.dispatcher = build_dispatcher(cluster.kueue["multiKueue"], workers)
 
 
+def find_running(queued: QueuedJobs, is_running: Callable[[Job], bool]) -> frozenset[str]:
+    """Return the workloads that run from the start."""
+    return frozenset(each.key for job in queued.jobs if is_running(job) for each in job.workloads)
+
+
 def decide_environment(
     env: str, queued: QueuedJobs, is_running: Callable[[Job], bool], running: str = NONE
 ) -> EnvironmentReport:
     """Decide about the jobs of an environment; `running` says in the report which of them run from the start."""
-    keys = frozenset(each.key for job in queued.jobs if is_running(job) for each in job.workloads)
     configuration = queued.context.cluster.configuration
     version = ".".join(map(str, configuration.version))
     decision = Decision((), (), True, ("no ClusterQueue is among the files, so nothing is decided",))
     if queued.context.queues:
-        decision = decide(queued.context, queued.jobs, keys)
+        decision = decide(queued.context, queued.jobs, find_running(queued, is_running))
     left_out = list_left_out(queued.context)
-    return EnvironmentReport(env, version, configuration.rules.is_fair, running, decision, left_out)
+    return EnvironmentReport(env, version, configuration.rules.is_fair, running, decision, left_out=left_out)
 
 
 def list_left_out(context: AdmissionContext) -> tuple[str, ...]:

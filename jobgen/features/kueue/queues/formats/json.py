@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from jobgen.features.kueue.answers import Answer, Total
+from jobgen.features.kueue.queues.change_sections import describe_queues
+from jobgen.features.kueue.queues.comparison import Comparison
 from jobgen.features.kueue.queues.report import EnvironmentReport
 from jobgen.features.kueue.quota import show_amount
 from jobgen.features.kueue.workloads import PodSet, PodSetAdmission
@@ -39,7 +41,38 @@ def _describe(report: EnvironmentReport) -> dict[str, Plain]:
         "workloads": [_describe_answer(answer) for answer in decision.answers],
         "totals": [_describe_total(total) for total in decision.totals],
         **({"clusterTotals": clusters} if clusters else {}),
+        **({} if report.comparison is None else {"comparison": _describe_comparison(report.comparison)}),
     }
+
+
+def _describe_comparison(comparison: Comparison) -> dict[str, Plain]:
+    found = describe_queues(comparison.changes)
+    names = ("settles", "complete", "summary", "workloads", "quota", "objects", "balance")
+    suggestion = comparison.suggestion
+    document: dict[str, Plain] = {
+        "changes": [dict(each._asdict()) for each in comparison.applied],
+        "unchanged": comparison.unchanged,
+        **{name: found.get(name, []) for name in names},
+    }
+    if suggestion is not None:
+        document["suggestion"] = {
+            "quotas": [
+                {
+                    "change": each.change,
+                    "clusterQueue": each.queue,
+                    "flavor": each.flavor,
+                    "resource": each.resource,
+                    "field": each.field,
+                    "before": show_amount(each.resource, each.before),
+                    "after": show_amount(each.resource, each.after),
+                    "neededBy": each.needed_by,
+                }
+                for each in suggestion.quotas
+            ],
+            "impossible": [{"workload": key, "reason": reason} for key, reason in suggestion.impossible],
+            "untried": suggestion.untried,
+        }
+    return document
 
 
 def _describe_answer(answer: Answer) -> dict[str, Plain]:
