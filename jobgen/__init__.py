@@ -21,7 +21,14 @@ if TYPE_CHECKING:
     from jobgen.api.merge_reports import MergedReport, merge_reports
     from jobgen.api.project import Project, load
     from jobgen.api.render import RenderedObject, RenderResult, render
-    from jobgen.compare.changes import QueueChanges, QueueObjectChange, QuotaAmounts, QuotaChange, WorkloadChange
+    from jobgen.compare.changes import (
+        Balance,
+        QueueChanges,
+        QueueObjectChange,
+        QuotaAmounts,
+        QuotaChange,
+        WorkloadChange,
+    )
     from jobgen.explanation.explain import ClusterChange, ExplainedField, RenderedValue, ValueSource
     from jobgen.features.kueue.queue import QueuedWorkload, QueueResult, queue
     from jobgen.features.page.report import ReportResult, report
@@ -35,6 +42,7 @@ __version__ = "0.2.0"
 
 __all__ = [
     "AcceptedFindings",
+    "Balance",
     "BudgetLine",
     "ChangedField",
     "ChangedObject",
@@ -106,7 +114,7 @@ _MODULES = {
     "jobgen.features.teams.teams": "BudgetLine TeamEnvironment TeamOverview TeamsResult teams",
     "jobgen.model.data": "Location",
     "jobgen.model.finding": "Finding Identity Related Severity",
-    "jobgen.compare.changes": "QueueChanges QueueObjectChange QuotaAmounts QuotaChange WorkloadChange",
+    "jobgen.compare.changes": "Balance QueueChanges QueueObjectChange QuotaAmounts QuotaChange WorkloadChange",
     "jobgen.reports": "Suppressed",
 }
 _FEATURES = "jobgen.features."

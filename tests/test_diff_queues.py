@@ -391,6 +391,22 @@ old → new: 1 added, 0 removed, 0 changed, 2 unchanged
 """
 
 
+def test_changed_quota_shows_who_is_admitted_and_what_stays_unused(compare):
+    jobs = (*FULL, job("third"), job("fourth", 8))
+    result = compare((one_queue(), jobs), (one_queue(15), jobs))
+    [changes] = result.queues
+
+    assert [each[:3] for each in changes.balance] == [("admitted", "2", "3"), ("waits", "2", "1"), ("unused", "0", "3")]
+    assert "admitted                            2      3\n" in result.text
+    assert "unused nvidia.com/gpu in h100       0      3\n" in result.text
+    markdown = compare((one_queue(), jobs), (one_queue(15), jobs), "markdown").text
+    assert "| | before | after |\n|---|---:|---:|\n| admitted | 2 | 3 |\n| waits | 2 | 1 |\n" in markdown
+    page = compare((one_queue(), jobs), (one_queue(15), jobs), "html").text
+    assert "admitted 2 → 3, waits 2 → 1, unused nvidia.com/gpu in h100 0 → 3" in page
+    document = json.loads(compare((one_queue(), jobs), (one_queue(15), jobs), "json").text)
+    assert list(jsonschema.Draft202012Validator(SCHEMA).iter_errors(document)) == []
+
+
 def test_json_describes_a_preemption(compare):
     old, new, _ = CASES["the owner of quota takes it back"]
     [changes] = json.loads(compare(old, new, "json").text)["queues"]

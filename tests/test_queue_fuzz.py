@@ -8,9 +8,12 @@ import pytest
 from sampling import sample
 from test_queue_attacks import FRAMEWORKS, cluster_queue, job, labeled, local_queue, made, template, training
 
+from jobgen.api.errors import UsageError
 from jobgen.features.kueue.job_workloads import collect_jobs
 from jobgen.features.kueue.queues.formats import FORMATS
 from jobgen.features.kueue.queues.report import decide_environment
+from jobgen.features.kueue.queues.what_if import AppliedChange, WhatIf
+from jobgen.features.kueue.queues.what_if_report import compare_environments
 from jobgen.spec.overlay import Cluster
 
 HOST, RACK = "kubernetes.io/hostname", "example.com/rack"
@@ -155,3 +158,46 @@ def test_no_value_breaks_the_decision(seed):
 
         assert "\x1b" not in text, (path, value)
         assert all(each.reason and each.decision for each in report.decision.answers), (path, value)
+
+
+CHANGES = """cq/a.f.cpu+=3; cq/a.f.cpu.borrowingLimit-=1; cq/b.h.lendingLimit=none; cq/b.cohortName=
+    cq/b.stopPolicy=Hold; cq/a.preemption.borrowWithinCohort.policy=Never; cq/a.fairSharing.weight=3; cohort/top.f+=1
+    cohort/all.parentName=; lq/a.clusterQueue=b; flavor/f-=1 node; flavor/g+=2 nodes; node/n1-; node/n1.cpu-=1
+    node/n1.unschedulable=true; priority/high=1; job/x.replicas=4; job/z.worker.replicas+=1; job/w.replicas=1
+    job/*.queue=b; job/y.priority=p; job/y.priority=high; job/z-; cq/a.f.=1; cq/a.f.x=1"""
+PATCHES = [
+    {**STATE[0], "spec": {"queueingStrategy": "StrictFIFO"}},
+    {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "$patch": "delete"},
+    {**JOBS[0], "spec": {"parallelism": 1}},
+]
+
+
+@pytest.mark.parametrize("seed", sample(range(4), 2))
+def test_no_value_breaks_a_change_or_a_suggestion(seed):
+    random = Random(seed)
+    changes = [each.strip() for line in CHANGES.splitlines() for each in line.split(";")]
+    paths = [path for path in list_paths(INPUT) if len(path) > 2]
+    applied = 0
+    for _ in range(60):
+        path, value = random.choice(paths), random.choice(VALUES)
+        changed = put(INPUT, path, value)
+        cluster = Cluster(kueue=changed["kueue"], operators={"kueue": "0.19"})
+        jobs, state = ([each for each in changed[side] if isinstance(each, dict)] for side in ("jobs", "state"))
+        queued = {"prod": collect_jobs(jobs, state, cluster)}
+        before = decide_environment("prod", queued["prod"], lambda each: each.name == "y", "y")
+
+        def collect(_, change, given=(jobs, state, cluster)):
+            return {"prod": collect_jobs(*change(*given))}
+
+        asked = WhatIf(tuple(random.sample(changes, 2)), (random.choice(PATCHES),))
+        try:
+            (report,) = compare_environments(
+                [before], queued, collect, asked, lambda each: each.name == "y", lambda _: True
+            )
+        except UsageError:
+            continue
+        text = FORMATS.render(random.choice(FORMATS.names()), [report])
+        applied += sum(isinstance(each, AppliedChange) for each in report.comparison.applied)
+
+        assert "\x1b" not in text, (path, value)
+    assert applied > 60

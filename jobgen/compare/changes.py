@@ -106,6 +106,17 @@ class QueueObjectChange(NamedTuple):
     name: str
 
 
+class Balance(NamedTuple):
+    """A number of workloads, or an amount of quota, before and after."""
+
+    name: str
+    """`admitted`, `preempted`, `waits`, `never` or `unmanaged`; or `unused`, of a resource in a flavor."""
+    before: str
+    after: str
+    resource: str = ""
+    flavor: str = ""
+
+
 class QueueChanges(NamedTuple):
     """What a merge does to the queues of one environment."""
 
@@ -119,6 +130,10 @@ class QueueChanges(NamedTuple):
     """False if workloads evict each other in turn, before or after the merge; what is shown is one of the states."""
     complete: bool = True
     """False if there is so much to decide that a simulation was stopped before its end."""
+    left_out: tuple[str, ...] = ()
+    """What is not simulated."""
+    balance: tuple[Balance, ...] = ()
+    """Who is admitted and who waits, and which quota stays unused; empty if no queue or other object changes."""
 
     def count_changes(self) -> Mapping[Change, int]:
         """Return how many workloads fare in each way, the most severe first."""

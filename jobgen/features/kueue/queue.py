@@ -9,10 +9,19 @@ from typing import NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names
 from jobgen.api.project import ProjectPath, open_project, select_environments
+from jobgen.compare.changes import QueueChanges
 from jobgen.features.kueue.answers import Job
 from jobgen.features.kueue.job_workloads import QueuedJobs
+from jobgen.features.kueue.multikueue import list_clusters, lose_clusters
 from jobgen.features.kueue.queues.formats import FORMATS
-from jobgen.features.kueue.queues.report import ALL, NONE, EnvironmentReport, collect_environment, decide_environment
+from jobgen.features.kueue.queues.report import (
+    ALL,
+    NONE,
+    ChangeObjects,
+    EnvironmentReport,
+    collect_environment,
+    decide_environment,
+)
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.environment_checker import report_missing_folder
@@ -57,6 +66,8 @@ class QueueResult(NamedTuple):
     """Private: everything that the formats show."""
     left_out: tuple[LeftOutFile, ...] = ()
     """Jobs and environments that cannot be rendered; the decisions are about the others."""
+    changes: tuple[QueueChanges, ...] = ()
+    """What `what_if` and `suggest` change, for each environment."""
 
     @property
     def failed(self) -> bool:
@@ -70,6 +81,10 @@ def queue(
     *,
     environments: Sequence[str] = (),
     running: Sequence[str] = (NONE,),
+    lost: Sequence[str] = (),
+    what_if: Sequence[str] = (),
+    what_if_file: str | None = None,
+    suggest: bool = False,
     format: str = "text",  # noqa: A002 -- the name of the option
 ) -> QueueResult:
     """Decide which jobs Kueue admits, which wait, and which can never be admitted.
@@ -81,18 +96,30 @@ def queue(
         jobs: Names or shell patterns of the jobs or sweeps to report; by default all jobs.
         environments: Names of environments; by default those of the project.
         running: Names or shell patterns of jobs or sweeps that run from the start; or only `all`, or only `none`.
+        lost: Names of worker clusters of MultiKueue that are lost.
+        what_if: Changes, such as `cq/research.h100+=32`. The workloads are then those after the changes.
+        what_if_file: A YAML file of partial objects, and of changes.
+        suggest: If true, add the smallest changes of quota that admit all jobs, or those of `jobs`.
         format: The format of `QueueResult.text`: `text`, `markdown` or `json`.
 
     Raises:
-        UsageError: `jobgen.yaml` has errors, an argument is wrong, or no environment has a ClusterQueue.
-        NotFoundError: A pattern matches no job.
-        TypeError: `jobs`, `environments` or `running` is not a list of strings.
+        UsageError: `jobgen.yaml` has errors, an argument is wrong, a change names nothing or is ambiguous, or no
+            environment has a ClusterQueue.
+        NotFoundError: A pattern matches no job, or there is no such worker cluster.
+        TypeError: `jobs`, `environments`, `running`, `lost` or `what_if` is not a list of strings.
 
     """
     check_names("jobs", jobs)
     check_names("environments", environments)
     check_names("running", running)
+    check_names("lost", lost)
+    check_names("what_if", what_if)
     check_format(format, FORMATS.names())
+    asked = None
+    if what_if or what_if_file is not None or suggest:
+        from jobgen.features.kueue.queues.what_if import read_what_if
+
+        asked = read_what_if(what_if, what_if_file)
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
     findings: list[Finding] = []
@@ -111,32 +138,58 @@ def queue(
         raise UsageError(f"{message}; export the queues of the cluster to the folder that `cluster.state` names")
     left_out = tuple(join_environments(run.not_rendered))
     _check_patterns((*jobs, *(each for each in running if each not in (ALL, NONE))), collected.values(), left_out)
+    _lose_clusters(lost, collected.values())
     is_running = partial(_matches, patterns=("*",) if ALL in running else running)
-    decided = (decide_environment(env, each, is_running, ", ".join(running)) for env, each in collected.items())
-    reports = tuple(_select(report, jobs) for report in decided)
+    decided = [decide_environment(env, each, is_running, ", ".join(running)) for env, each in collected.items()]
+    if asked is not None:
+        from jobgen.features.kueue.queues.what_if_report import compare_environments
+
+        def collect(environments: Sequence[str], change: ChangeObjects) -> dict[str, QueuedJobs]:
+            return _collect(opened.config, environments, rendered, [], change)
+
+        wanted = partial(_matches, patterns=jobs or ("*",)) if suggest else None
+        decided = compare_environments(decided, collected, collect, asked, is_running, wanted)
+    reports = tuple(_select(report, () if suggest else jobs) for report in decided)
     workloads = tuple(
         QueuedWorkload(report.environment, *each.job[:4], each.cluster_queue, each.decision, each.reason, change)
         for report in reports
         for each in report.decision.answers
         for change in (each.obstacle.change if each.obstacle else "",)
     )
-    return QueueResult(workloads, FORMATS.render(format, reports, left_out), tuple(findings), reports, left_out)
+    text = FORMATS.render(format, reports, left_out)
+    changes = tuple(report.comparison.changes for report in reports if report.comparison)
+    return QueueResult(workloads, text, tuple(findings), reports, left_out, changes)
 
 
 def _collect(
-    config: ProjectConfig, environments: Sequence[str], rendered: Sequence[Rendered], findings: list[Finding]
+    config: ProjectConfig,
+    environments: Sequence[str],
+    rendered: Sequence[Rendered],
+    findings: list[Finding],
+    change: ChangeObjects | None = None,
 ) -> dict[str, QueuedJobs]:
-    """Collect the jobs and queues of each environment."""
+    """Collect the jobs and queues of each environment; `change` changes their objects."""
     clusters = {env: config.environment(env, []).cluster for env in environments}
     missing = [each.state for each in clusters.values() if each.state and not folder_exists(config.root, each.state)]
     traced = load_config(config.root, traced=True) if missing else config
     findings += (report_missing_folder(traced, folder) for folder in dict.fromkeys(missing))
     return {
         env: collect_environment(
-            env, [each.object for each in rendered if each.env == env], config, clusters[env], findings
+            env, [each.object for each in rendered if each.env == env], config, clusters[env], findings, change
         )
         for env in environments
     }
+
+
+def _lose_clusters(lost: Sequence[str], collected: Iterable[QueuedJobs]) -> None:
+    """Let decisions do without worker clusters."""
+    contexts = [each.context for each in collected]
+    known = {name for each in contexts for name in list_clusters(each)}
+    for name in lost:
+        if name not in known:
+            raise NotFoundError(f"there is no worker cluster `{name}`{did_you_mean(name, sorted(known))}", ())
+    for each in contexts if lost else ():
+        lose_clusters(each, lost)
 
 
 def _matches(job: Job, patterns: Sequence[str]) -> bool:
@@ -154,7 +207,15 @@ def _select(report: EnvironmentReport, jobs: Sequence[str]) -> EnvironmentReport
     totals = report.decision.totals
     trees = {each.tree for each in totals if each.kind == "ClusterQueue" and each.name in queues}
     totals = tuple(each for each in totals if each.tree in trees)
-    return report._replace(decision=report.decision._replace(answers=answers, totals=totals))
+    names = {each.name for answer in answers for each in answer.clusters}
+    clusters = tuple(each for each in report.decision.cluster_totals if each[0] in names)
+    comparison = report.comparison
+    if comparison is not None:
+        keys = {answer.key for answer in answers}
+        workloads = tuple(each for each in comparison.changes.workloads if each.workload in keys)
+        comparison = comparison._replace(changes=comparison.changes._replace(workloads=workloads))
+    decision = report.decision._replace(answers=answers, totals=totals, cluster_totals=clusters)
+    return report._replace(decision=decision, comparison=comparison)
 
 
 def _check_patterns(patterns: Sequence[str], collected: Iterable[QueuedJobs], left_out: Sequence[LeftOutFile]) -> None:

@@ -15,7 +15,13 @@ from jobgen.compare.operator_behavior import Effect
 from jobgen.compare.snapshot import find_causes
 from jobgen.engine.workers import parallel_map
 from jobgen.features.kueue.answers import NEVER, UNMANAGED, WAITS
-from jobgen.features.kueue.queues.change_sections import format_errors, format_note, format_reason, format_transition
+from jobgen.features.kueue.queues.change_sections import (
+    format_balance,
+    format_errors,
+    format_note,
+    format_reason,
+    format_transition,
+)
 from jobgen.features.page.capacity import find_deadline
 from jobgen.features.page.fleet_tables import ERROR, Row, list_amounts, list_errors
 from jobgen.features.page.page import NONE, Table
@@ -220,7 +226,7 @@ def list_tables(
     # `isLimit` is 0 for what the comparison of queues always assumes.
     notes: list[Row] = [(NONE, 1, note) for note in not_compared]
     for each in changes.queues:
-        found = filter(None, (format_errors(each), format_note(each)))
+        found = filter(None, (format_errors(each), format_balance(each), format_note(each)))
         notes += ((environments[each.environment], int(bool(each.errors)), note) for note in found)
     return [
         Table("environments", ("name:text",), [(env,) for env in environments]),

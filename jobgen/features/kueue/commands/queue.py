@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from jobgen.api.project import load
+from jobgen.api.project import list_captures, load
 from jobgen.cli.complete import complete_jobs
 from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result
@@ -27,6 +27,24 @@ from jobgen.reports.entries import count_severities, format_findings
     shell_complete=lambda *_: ["running=all", "running=none"],
     help="Jobs that already run, separated by commas; default: none.",
 )
+@click.option(
+    "--without-cluster", "lost", multiple=True, metavar="NAME", help="A worker cluster of MultiKueue that is lost."
+)
+@click.option(
+    "--what-if",
+    "what_if",
+    multiple=True,
+    metavar="CHANGE",
+    shell_complete=lambda *_: ["cq/", "cohort/", "lq/", "flavor/", "node/", "priority/", "job/"],
+    help="Compare with a change, such as cq/research.h100+=32 or job/x.replicas=4; can be repeated.",
+)
+@click.option(
+    "--what-if-file",
+    type=click.Path(),
+    metavar="FILE",
+    help="Compare with the changes of a YAML file: partial objects, or a list of `changes`.",
+)
+@click.option("--suggest", is_flag=True, help="Find the smallest changes of quota that admit all jobs, or each JOB.")
 @click.option("--format", "format_", type=click.Choice(FORMATS.names()), default="text", show_default=True)
 @click.option("--exit-code", is_flag=True, help="Exit 1 if a job is never admitted, or has a queue and is unmanaged.")
 @today_option
@@ -36,7 +54,11 @@ def command(
     jobs: tuple[str, ...],
     envs: tuple[str, ...],
     assumptions: tuple[str, ...],
+    lost: tuple[str, ...],
+    what_if: tuple[str, ...],
     *,
+    what_if_file: str | None,
+    suggest: bool,
     format_: str,
     exit_code: bool,
     today: str,
@@ -56,10 +78,21 @@ def command(
             return error_result(ExitCode.USAGE, f"{message}; {hint}")
         running += names
     project = load(directory, today=today)
-    result = queue(project, jobs, environments=envs, running=running or ["none"], format=format_)
+    result = queue(
+        project,
+        jobs,
+        environments=envs,
+        running=running or ["none"],
+        lost=lost,
+        what_if=what_if,
+        what_if_file=str(directory / what_if_file) if what_if_file else None,
+        suggest=suggest,
+        format=format_,
+    )
     if result.failed:
         lacks = name_left_out("left out", result.left_out) if result.reports else "; nothing was decided"
         message = f"{count_severities(result.findings)}{lacks}"
         return error_result(ExitCode.ERRORS, message, format_findings(result.findings))._replace(out=result.text)
     is_refused = exit_code and any(each.is_failure for report in result.reports for each in report.decision.answers)
-    return Result(ExitCode.ERRORS if is_refused else ExitCode.OK, result.text)
+    captures = "".join(f"{each}\n" for each in list_captures(project.config, envs))
+    return Result(ExitCode.ERRORS if is_refused else ExitCode.OK, result.text, captures)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from jobgen.compare.changes import Change, QueueChanges, QuotaAmounts, WorkloadChange
 from jobgen.features.kueue.answers import NEVER, UNMANAGED
-from jobgen.features.kueue.queues.report import NO_FINAL_STATE, NOT_SIMULATED, STOPPED
+from jobgen.features.kueue.queues.report import NO_FINAL_STATE, STOPPED
 from jobgen.model.data import Plain
 from jobgen.reports.escape import markdown_text
 
@@ -130,6 +130,20 @@ def list_quota_rows(changes: QueueChanges) -> list[Row]:
     return rows
 
 
+def list_balance_rows(changes: QueueChanges) -> list[Row]:
+    """List how many workloads are admitted and wait, and what stays unused, before and after."""
+    return [
+        (f"unused {one.resource} in {one.flavor}" if one.resource else one.name, one.before, one.after)
+        for one in changes.balance
+    ]
+
+
+def format_balance(changes: QueueChanges) -> str:
+    """The same in one line; empty if no queue or other object changes."""
+    rows = list_balance_rows(changes)
+    return ", ".join(f"{name} {after if before == after else f'{before} → {after}'}" for name, before, after in rows)
+
+
 def format_objects(changes: QueueChanges) -> str:
     """The queues and other objects that are added, removed or changed."""
     names = [
@@ -145,7 +159,7 @@ def format_note(changes: QueueChanges) -> str:
         return ""
     turns = "" if changes.settles else f"{NO_FINAL_STATE}; "
     stopped = "" if changes.complete else f"{STOPPED}; "
-    return f"running jobs keep their quota; {turns}{stopped}{NOT_SIMULATED}"
+    return f"running jobs keep their quota; {turns}{stopped}not simulated: {', '.join(changes.left_out)}"
 
 
 def format_errors(changes: QueueChanges) -> str:
@@ -193,6 +207,7 @@ def describe_queues(changes: QueueChanges) -> dict[str, Plain]:
             for one in changes.quota
         ],
         "objects": [dict(one._asdict()) for one in changes.objects],
+        **({"balance": [dict(one._asdict()) for one in changes.balance]} if changes.balance else {}),
     }
 
 
@@ -211,13 +226,22 @@ def _render_markdown_environment(changes: QueueChanges, space: int) -> Iterator[
     where = f" in {markdown_text(changes.environment)}" if changes.environment else ""
     summary = format_errors(changes)[: 2 * _RESERVED] or format_counts(changes) or "no job waits longer"
     yield f"**Queues{where}**: {markdown_text(summary)}\n\n"
+    yield from render_tables(changes, space)
+    notes = (format_objects(changes)[:_RESERVED], format_note(changes))
+    yield f"{'; '.join(map(markdown_text, filter(None, notes)))}\n\n"
+
+
+def render_tables(changes: QueueChanges, space: int) -> Iterator[str]:
+    """Yield the Markdown tables of the jobs and of the quota that change, and of both sides in short."""
+    balance = [tuple(map(markdown_text, row)) for row in list_balance_rows(changes)]
+    short = "".join(fill_table("| | before | after |\n|---|---:|---:|\n", balance, space // 3))
+    space -= len(short)
     workloads = [tuple(map(markdown_text, (show_names(names), *row))) for names, row in list_workload_rows(changes)]
     yield from fill_table("| job | | | |\n|---|---|---|---|\n", workloads, space * 2 // 3)
     header = f"| | flavor | resource | {' | '.join(AMOUNTS)} |\n|---|---|---{'|---:' * len(AMOUNTS)}|\n"
     quota = [tuple(map(markdown_text, row)) for row in list_quota_rows(changes)]
     yield from fill_table(header, quota, space // 3)
-    notes = (format_objects(changes)[:_RESERVED], format_note(changes))
-    yield f"{'; '.join(map(markdown_text, filter(None, notes)))}\n\n"
+    yield short
 
 
 def fill_table(header: str, rows: Sequence[Row], space: int) -> Iterator[str]:
@@ -241,21 +265,35 @@ def render_text(several: Sequence[QueueChanges], name: NameEnvironments) -> Iter
         where = f" in {changes.environment}" if changes.environment else ""
         summary = format_errors(changes) or format_counts(changes) or "no job waits longer"
         yield f"queues{where}: {summary}"
-        rows = list_workload_rows(changes)
-        for names, (queue, transition, reason) in rows[:_MAX_ROWS]:
-            yield f"    {show_names(names)}: {transition}"
-            yield f"        {queue}; {reason}"
-        if len(rows) > _MAX_ROWS:
-            left = sum(len(names) for names, _ in rows[_MAX_ROWS:])
-            yield f"    … and {left} more; `--format json` shows all of them"
+        yield from render_workloads(changes)
         if format_note(changes):
             yield f"    {format_note(changes)}"
         if changes.objects:
             yield f"    {format_objects(changes)}"
         yield ""
-        quota = list_quota_rows(changes)
-        if quota:
-            yield from align_rows([("", "flavor", "resource", *AMOUNTS), *quota[:_MAX_ROWS]])
-            if len(quota) > _MAX_ROWS:
-                yield f"… and {len(quota) - _MAX_ROWS} more"
+        yield from render_quota(changes)
+
+
+def render_workloads(changes: QueueChanges) -> Iterator[str]:
+    """Yield the lines about workloads that fare differently."""
+    rows = list_workload_rows(changes)
+    for names, (queue, transition, reason) in rows[:_MAX_ROWS]:
+        yield f"    {show_names(names)}: {transition}"
+        yield f"        {queue}; {reason}"
+    if len(rows) > _MAX_ROWS:
+        left = sum(len(names) for names, _ in rows[_MAX_ROWS:])
+        yield f"    … and {left} more; `--format json` shows all of them"
+
+
+def render_quota(changes: QueueChanges) -> Iterator[str]:
+    """Yield the tables of the quota that changes, and of both sides in short."""
+    tables: list[tuple[list[Row], int]] = [
+        ([("", "flavor", "resource", *AMOUNTS), *list_quota_rows(changes)], 0),
+        ([("", "before", "after"), *list_balance_rows(changes)], 2),
+    ]
+    for rows, numbers in tables:
+        if len(rows) > 1:
+            yield from align_rows(rows[: _MAX_ROWS + 1], numbers)
+            if len(rows) > _MAX_ROWS + 1:
+                yield f"… and {len(rows) - _MAX_ROWS - 1} more"
             yield ""

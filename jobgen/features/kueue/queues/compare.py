@@ -7,12 +7,14 @@ go on waiting. New and restarted jobs arrive after them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.compare.changes import (
     PREEMPTED,
     UNKNOWN,
+    Balance,
     Change,
     JobName,
     QueueChanges,
@@ -32,6 +34,7 @@ from jobgen.features.kueue.answers import (
     NEVER,
     PREEMPTS,
     RUNNING,
+    RUNS,
     UNMANAGED,
     WAITS,
     Answer,
@@ -42,8 +45,8 @@ from jobgen.features.kueue.answers import (
     decide,
 )
 from jobgen.features.kueue.job_workloads import QueuedJobs
-from jobgen.features.kueue.objects import as_mapping, name_of
-from jobgen.features.kueue.queues.report import collect_environment, explain
+from jobgen.features.kueue.objects import ClusterQueue, as_mapping, name_of
+from jobgen.features.kueue.queues.report import collect_environment, explain, find_workers, list_left_out
 from jobgen.features.kueue.quota import show_amount
 from jobgen.features.kueue.workloads import Workload
 from jobgen.model.data import Plain
@@ -52,8 +55,6 @@ from jobgen.pipeline.object_summary import ObjectSummary
 from jobgen.rendering.environment import Rendered
 from jobgen.repo import layout
 from jobgen.spec.overlay import Cluster
-
-_RUNS = frozenset((RUNNING, ADMITTED, BORROWS, PREEMPTS))
 
 
 def get_name(job: Job) -> JobName:
@@ -109,7 +110,7 @@ class _Merge:
                 prior = self._before.get((job.kind, workload.key))
                 if update is Update.RESTARTED or get_name(job) not in self._old:
                     self.later.add(workload.key)
-                elif prior and prior.decision in _RUNS and prior.workload and not self._is_drained(workload):
+                elif prior and prior.decision in RUNS and prior.workload and not self._is_drained(workload):
                     if update is Update.IN_PLACE and _describe_shape(workload) != _describe_shape(prior.workload):
                         running.add(workload.key)
                     else:
@@ -135,7 +136,7 @@ class _Merge:
         if is_stopped or job.obstacle is None or former is None or not former.workloads:
             return job
         prior = [self._before.get((job.kind, key)) for key in _list_keys(former)]
-        is_running = all(each is not None and each.decision in _RUNS for each in prior)
+        is_running = all(each is not None and each.decision in RUNS for each in prior)
         return job._replace(workloads=former.workloads, obstacle=None) if is_running else job
 
     def _is_drained(self, workload: Workload) -> bool:
@@ -253,6 +254,9 @@ def _affects_all(old: AdmissionContext, new: AdmissionContext) -> bool:
     before, after = old.cluster, new.cluster
     if before.configuration != after.configuration or not old.queues or not new.queues:
         return True
+    if old.dispatcher or new.dispatcher:
+        # Jobs of all queues can meet in a worker cluster.
+        return True
     if any(flavor.topology for context in (old, new) for flavor in context.flavors.values()):
         return True
     kinds = {*before.by_kind, *after.by_kind} - _WITHIN_COHORTS - _IN_WORKLOADS
@@ -311,6 +315,22 @@ class _Groups:
         return member
 
 
+def split_groups(queued: QueuedJobs) -> Iterator[QueuedJobs]:
+    """Yield the jobs and queues that share neither quota nor nodes with others; all at once if there are topologies."""
+    context, groups = queued.context, _Groups((queued.context,))
+    if any(flavor.topology for flavor in context.flavors.values()):
+        yield queued
+        return
+    jobs: dict[_GroupMember, list[Job]] = {}
+    queues: dict[_GroupMember, dict[str, ClusterQueue]] = {}
+    for name, queue in context.queues.items():
+        queues.setdefault(groups.find(("ClusterQueue", name)), {})[name] = queue
+    for job in queued.jobs:
+        jobs.setdefault(groups.find(_find_queue(job, context)), []).append(job)
+    for member in sorted(queues.keys() & jobs.keys()):
+        yield QueuedJobs(context.replace_queues(queues[member]), tuple(jobs[member]))
+
+
 _RANKS = {RUNNING: 0, ADMITTED: 0, PREEMPTS: 0, BORROWS: 1, WAITS: 2, NEVER: 3, UNMANAGED: 4}
 """How bad a decision is. A job that preempts others starts as soon as one that finds free quota."""
 _OBJECT_KINDS = ("ClusterQueue", "Cohort", "LocalQueue", "ResourceFlavor", "Topology", "WorkloadPriorityClass")
@@ -343,15 +363,110 @@ def compare_queues(
         changes = merge.compare(after, again)
         order = list(Change)
         workloads = tuple(sorted(changes, key=lambda each: (order.index(each.change), each.workload)))
-    found = QueueChanges(
+    found = _join(env, workloads, (old.context, before or _NOTHING), (new.context, after or _NOTHING))
+    return found if found.workloads or found.quota or found.objects else None
+
+
+_NOTHING = Decision((), (), settles=True, assumptions=())
+
+
+def _join(
+    env: str,
+    workloads: tuple[WorkloadChange, ...],
+    old: tuple[AdmissionContext, Decision],
+    new: tuple[AdmissionContext, Decision],
+) -> QueueChanges:
+    """Return the changes of workloads, with those of quotas and objects."""
+    before, after = old[1], new[1]
+    objects = tuple(_compare_objects(old[0], new[0]))
+    return QueueChanges(
         env,
         workloads,
-        tuple(_compare_totals(before.totals if before else (), after.totals if after else ())),
-        tuple(_compare_objects(old.context, new.context)),
-        settles=all(each.settles for each in (before, after) if each is not None),
-        complete=all(each.is_complete for each in (before, after) if each is not None),
+        tuple(_compare_totals(before.totals, after.totals)),
+        objects,
+        settles=before.settles and after.settles,
+        complete=before.is_complete and after.is_complete,
+        balance=tuple(weigh(before, after)) if objects else (),
+        left_out=list_left_out(new[0]),
     )
-    return found if found.workloads or found.quota or found.objects else None
+
+
+_OUTCOMES = (ADMITTED, PREEMPTED, WAITS, NEVER, UNMANAGED)
+
+
+def weigh(before: Decision, after: Decision) -> Iterator[Balance]:
+    """Yield how many workloads are admitted, preempted or wait, and which quota stays unused, on both sides."""
+    counts = [Counter(map(_name_outcome, side.answers)) for side in (before, after)]
+    for name in _OUTCOMES:
+        if any(count[name] for count in counts):
+            yield Balance(name, *(str(count[name]) for count in counts))
+    unused = [_sum_unused(side.totals) for side in (before, after)]
+    for flavor, resource in sorted({*unused[0], *unused[1]}):
+        was, now = (show_amount(resource, side.get((flavor, resource), 0)) for side in unused)
+        yield Balance("unused", was, now, resource, flavor)
+
+
+def _name_outcome(answer: Answer) -> str:
+    """Return `admitted` for everything that runs, and `preempted` for what waits because it was evicted."""
+    if answer.decision in RUNS:
+        return ADMITTED
+    return PREEMPTED if answer.evicted_by else "" if _is_unqueued(answer) else answer.decision
+
+
+def _sum_unused(totals: Sequence[Total]) -> dict[tuple[str, str], int]:
+    """Sum the quota that nothing uses, by flavor and resource."""
+    tops: dict[tuple[int, str, str], tuple[int, int]] = {}
+    for each in totals:
+        # Of a tree, the cohort at the top has the sums of all.
+        key = (each.tree, each.flavor, each.resource)
+        tops[key] = max(tops.get(key, (0, 0)), (each.nominal, each.used))
+    found = Counter[tuple[str, str]]()
+    for (_, *pair), (nominal, used) in tops.items():
+        found[pair[0], pair[1]] += max(0, nominal - used)
+    return found
+
+
+def compare_decisions(env: str, old: QueuedJobs, new: QueuedJobs, before: Decision, after: Decision) -> QueueChanges:
+    """Compare two decisions about an environment, in each of which all jobs arrive together."""
+    known = {(each.job.kind, each.key): each for each in before.answers}
+    evictions = {each.workload: each for each in after.evictions}
+    found = (_compare_answers(known.get((each.job.kind, each.key)), each, evictions) for each in after.answers)
+    order = list(Change)
+    changes = sorted((each for each in found if each), key=lambda each: (order.index(each.change), each.workload))
+    both = (old.context, before), (new.context, after)
+    return _join(env, tuple(changes), *both)._replace(balance=tuple(weigh(before, after)))
+
+
+def _compare_answers(prior: Answer | None, answer: Answer, evictions: Mapping[str, Eviction]) -> WorkloadChange | None:
+    if prior is None:
+        return None if _is_unqueued(answer) else _describe(Change.NEW, answer, "")
+    if prior.decision in RUNS and answer.evicted_by:
+        return _compare_kept(answer, prior, evictions[answer.key], answer)
+    difference = _rank(answer) - _rank(prior)
+    if not difference:
+        return None
+    return _describe(Change.WORSE if difference > 0 else Change.BETTER, answer, prior.decision)
+
+
+def keep_running(old: QueuedJobs, new: QueuedJobs, before: Decision) -> QueuedJobs:
+    """Return the jobs of a changed cluster, of which those that run keep their admission.
+
+    A job that changes, or that loses a node, is queued again.
+    """
+    running = tuple(each for each in before.answers if each.decision == RUNNING)
+    if not running:
+        return new
+    known = {get_name(job): job for job in old.jobs}
+    updates = {name: Update.RESTARTED for job in new.jobs if known.get(name := get_name(job)) != job}
+    labels = [as_mapping(as_mapping(each.get("metadata")).get("labels")) for each in new.context.cluster.list_nodes()]
+    places = {(str(key), str(value)) for each in labels for key, value in each.items()}
+    for answer in running:
+        for pod_set in answer.workload.admission if answer.workload else ():
+            domains = (zip(pod_set.levels[-len(values) :], values, strict=False) for values, _ in pod_set.domains)
+            if labels and any(each not in places for domain in domains for each in domain):
+                updates[get_name(answer.job)] = Update.RESTARTED
+    jobs, _ = _Merge(new.context, before._replace(answers=running), old.jobs, updates, {}).start(new.jobs)
+    return new._replace(jobs=tuple(jobs))
 
 
 def _describe(change: Change, answer: Answer, before: str) -> WorkloadChange:
@@ -432,7 +547,9 @@ class _Side:
         self.objects = objects or ()
         is_known = objects is not None and (not env or env in self.project.overlays)
         self.cluster = self.project.environment(env, []).cluster if is_known else Cluster()
-        files = layout.read_state(self.project.root, self.cluster.state) if self.cluster.state else ()
+        clusters = (self.cluster, *find_workers(self.project, self.cluster).values())
+        folders = dict.fromkeys(each.state for each in clusters if each.state)
+        files = (file for folder in folders for file in layout.read_state(self.project.root, folder))
         self.state = {file.path: file.content for file in files}
 
     def may_have_queues(self) -> bool:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from jobgen.features.kueue.answers import Answer, Total
-from jobgen.features.kueue.queues.report import NOT_SIMULATED, EnvironmentReport
+from jobgen.features.kueue.queues.change_sections import describe_queues
+from jobgen.features.kueue.queues.comparison import Comparison
+from jobgen.features.kueue.queues.report import EnvironmentReport
 from jobgen.features.kueue.quota import show_amount
 from jobgen.features.kueue.workloads import PodSet, PodSetAdmission
 from jobgen.model.data import Plain
@@ -24,6 +26,10 @@ def render(reports: Sequence[EnvironmentReport], left_out: Sequence[LeftOutFile]
 def describe_report(report: EnvironmentReport) -> dict[str, Plain]:
     """Return the decision about an environment as plain data."""
     decision = report.decision
+    by_cluster: dict[str, list[Plain]] = {}
+    for name, total in decision.cluster_totals:
+        by_cluster.setdefault(name, []).append(_describe_total(total))
+    clusters: list[Plain] = [{"cluster": name, "totals": totals} for name, totals in by_cluster.items()]
     return {
         "environment": report.environment,
         "kueue": {"version": report.version, "fairSharing": report.is_fair},
@@ -31,11 +37,43 @@ def describe_report(report: EnvironmentReport) -> dict[str, Plain]:
         "settles": decision.settles,
         "complete": decision.is_complete,
         "assumptions": list(decision.assumptions),
-        "notSimulated": NOT_SIMULATED.partition(": ")[2].split(", "),
+        "notSimulated": list(report.left_out),
         "summary": dict(report.count_decisions()),
         "workloads": [_describe_answer(answer) for answer in decision.answers],
         "totals": [_describe_total(total) for total in decision.totals],
+        **({"clusterTotals": clusters} if clusters else {}),
+        **({} if report.comparison is None else {"comparison": _describe_comparison(report.comparison)}),
     }
+
+
+def _describe_comparison(comparison: Comparison) -> dict[str, Plain]:
+    found = describe_queues(comparison.changes)
+    names = ("settles", "complete", "summary", "workloads", "quota", "objects", "balance")
+    suggestion = comparison.suggestion
+    document: dict[str, Plain] = {
+        "changes": [dict(each._asdict()) for each in comparison.applied],
+        "unchanged": comparison.unchanged,
+        **{name: found.get(name, []) for name in names},
+    }
+    if suggestion is not None:
+        document["suggestion"] = {
+            "quotas": [
+                {
+                    "change": each.change,
+                    "clusterQueue": each.queue,
+                    "flavor": each.flavor,
+                    "resource": each.resource,
+                    "field": each.field,
+                    "before": show_amount(each.resource, each.before),
+                    "after": show_amount(each.resource, each.after),
+                    "neededBy": each.needed_by,
+                }
+                for each in suggestion.quotas
+            ],
+            "impossible": [{"workload": key, "reason": reason} for key, reason in suggestion.impossible],
+            "untried": suggestion.untried,
+        }
+    return document
 
 
 def _describe_answer(answer: Answer) -> dict[str, Plain]:
@@ -74,6 +112,7 @@ def _describe_answer(answer: Answer) -> dict[str, Plain]:
         "behind": list(answer.blockers),
         "evicts": [{"workload": each.workload, "rule": each.reason} for each in answer.evictions],
         "evictedBy": answer.evicted_by,
+        **({"clusters": [each._asdict() for each in answer.clusters]} if answer.clusters else {}),
     }
 
 

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jobgen.features.kueue.answers import Answer
-from jobgen.features.kueue.queues.change_sections import fill_table, merge_equal, show_names
-from jobgen.features.kueue.queues.report import EnvironmentReport, explain, list_pod_sets, list_total_cells
+from jobgen.features.kueue.queues.change_sections import (
+    fill_table,
+    format_counts,
+    merge_equal,
+    render_tables,
+    show_names,
+)
+from jobgen.features.kueue.queues.comparison import Comparison, list_changes
+from jobgen.features.kueue.queues.report import EnvironmentReport, explain, list_pod_sets, list_rows
 from jobgen.rendering.left_out import LeftOutFile
 from jobgen.reports.escape import markdown_text
 
@@ -38,6 +45,8 @@ def _render_report(report: EnvironmentReport, space: int) -> str:
     top = f"### jobgen queue{where}: {markdown_text(report.summarize())}\n\n"
     notes = "".join(f"- {markdown_text(note)}\n" for note in report.list_notes())
     space -= len(top) + len(notes) + 2 * _RESERVED
+    if report.comparison is not None:
+        return f"{top}{_render_comparison(report.comparison, space)}{notes}\n"
     header = "| | job | queue | pods | |\n|---|---|---|---|---|\n"
     # Workloads that differ only in the name are one row.
     merged = merge_equal((answer.key, _list_cells(answer)) for answer in report.decision.answers)
@@ -49,9 +58,21 @@ def _render_report(report: EnvironmentReport, space: int) -> str:
     header = (
         "| | flavor | resource | nominal | used | borrowed | lent | waiting |\n|---|---|---|---:|---:|---:|---:|---:|\n"
     )
-    cells = [tuple(map(markdown_text, list_total_cells(each))) for each in report.decision.totals]
+    cells = [tuple(map(markdown_text, each)) for each in list_rows(report.decision)]
     totals = "".join(fill_table(header, cells, space // 3 - len(header)))
     return f"{top}{jobs}{totals}{notes}\n"
+
+
+def _render_comparison(comparison: Comparison, space: int) -> str:
+    parts: list[str] = []
+    for title, rows in list_changes(comparison):
+        cells = [(markdown_text(name), markdown_text(text)) for name, text in rows]
+        parts += fill_table(f"| {title} | |\n|---|---|\n", cells, space // 6)
+    if comparison.applied:
+        counts = format_counts(comparison.changes) or "no job fares differently"
+        parts.append(f"**before → after**: {counts}; {comparison.unchanged} unchanged\n\n")
+        parts += render_tables(comparison.changes, space // 2)
+    return "".join(parts)
 
 
 def _list_cells(answer: Answer) -> tuple[str, ...]:
@@ -59,4 +80,5 @@ def _list_cells(answer: Answer) -> tuple[str, ...]:
         f"{row.name} {row.pods} × {row.requests}{f' → {row.flavors}' if row.flavors else ''}"
         for row in list_pod_sets(answer)
     )
-    return answer.decision, answer.job.kind, answer.cluster_queue or answer.job.queue, pods, explain(answer)
+    clusters = "".join(f"; {each.name}: {each.decision}, {each.reason}" for each in answer.clusters)
+    return answer.decision, answer.job.kind, answer.cluster_queue or answer.job.queue, pods, explain(answer) + clusters

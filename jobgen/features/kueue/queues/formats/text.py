@@ -5,10 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jobgen.features.kueue.answers import Answer
-from jobgen.features.kueue.queues.change_sections import align_rows, merge_equal, show_names
-from jobgen.features.kueue.queues.report import EnvironmentReport, explain, list_pod_sets, list_total_cells
+from jobgen.features.kueue.queues.change_sections import (
+    align_rows,
+    format_counts,
+    merge_equal,
+    render_quota,
+    render_workloads,
+    show_names,
+)
+from jobgen.features.kueue.queues.comparison import Comparison, list_changes
+from jobgen.features.kueue.queues.report import EnvironmentReport, explain, list_pod_sets, list_rows
 from jobgen.rendering.left_out import LeftOutFile
 from jobgen.reports.escape import visible
+
+_MAX_ROWS = 50
 
 
 def render(reports: Sequence[EnvironmentReport], left_out: Sequence[LeftOutFile] = ()) -> str:
@@ -22,6 +32,11 @@ def _render_report(report: EnvironmentReport) -> Iterator[str]:
     if report.environment:
         yield f"environment {report.environment}"
         yield ""
+    if report.comparison is not None:
+        yield from _render_comparison(report.comparison)
+        yield report.summarize()
+        yield from (f"  {note}" for note in report.list_notes())
+        return
     rows = merge_equal((answer.key, tuple(_render_answer(answer))) for answer in report.decision.answers)
     for names, (decision, *lines) in rows:
         yield f"{show_names(names)}: {decision}"
@@ -29,10 +44,27 @@ def _render_report(report: EnvironmentReport) -> Iterator[str]:
         yield ""
     if report.decision.totals:
         header = ("", "flavor", "resource", "nominal", "used", "borrowed", "lent", "waiting")
-        yield from align_rows([header, *map(list_total_cells, report.decision.totals)], numbers=5)
+        yield from align_rows([header, *list_rows(report.decision)], numbers=5)
         yield ""
     yield report.summarize()
     yield from (f"  {note}" for note in report.list_notes())
+
+
+def _render_comparison(comparison: Comparison) -> Iterator[str]:
+    """Yield the changes and what is suggested, then the jobs and the quota that they affect."""
+    changes = comparison.changes
+    for title, rows in list_changes(comparison):
+        yield f"{title}:"
+        yield from (f"    {name}: {text}" for name, text in rows[:_MAX_ROWS])
+        if len(rows) > _MAX_ROWS:
+            yield f"    … and {len(rows) - _MAX_ROWS} more"
+        yield ""
+    if not comparison.applied:
+        return
+    yield f"before → after: {format_counts(changes) or 'no job fares differently'}; {comparison.unchanged} unchanged"
+    yield from render_workloads(changes)
+    yield ""
+    yield from render_quota(changes)
 
 
 def _render_answer(answer: Answer) -> Iterator[str]:
@@ -47,5 +79,6 @@ def _render_answer(answer: Answer) -> Iterator[str]:
         flavors = f" → {row.flavors}" if row.flavors else ""
         yield f"    {row.name.ljust(width)}  {row.pods} × {row.requests}{flavors}"
     yield f"    {explain(answer)}"
+    yield from (f"    worker cluster {each.name}: {each.decision}; {each.reason}" for each in answer.clusters)
     if answer.blockers and answer.shortages:
         yield f"    in use by {show_names(answer.blockers)}"

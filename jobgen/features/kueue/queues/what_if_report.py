@@ -1,0 +1,80 @@
+"""What changes do to environments: the decisions before and after, with the quota that is suggested."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from jobgen.api.errors import UsageError
+from jobgen.features.kueue.answers import Job
+from jobgen.features.kueue.job_workloads import QueuedJobs
+from jobgen.features.kueue.queues.compare import compare_decisions, keep_running
+from jobgen.features.kueue.queues.comparison import AppliedChange, Comparison
+from jobgen.features.kueue.queues.report import (
+    ChangeObjects,
+    EnvironmentReport,
+    Objects,
+    decide_environment,
+    find_running,
+)
+from jobgen.features.kueue.queues.suggest import suggest_quota
+from jobgen.features.kueue.queues.what_if import UnknownTargetError, WhatIf
+from jobgen.spec.overlay import Cluster
+
+Collect = Callable[[Sequence[str], ChangeObjects], Mapping[str, QueuedJobs]]
+"""Collects the jobs and queues of environments, whose objects are changed first."""
+
+
+def compare_environments(
+    reports: Sequence[EnvironmentReport],
+    collected: Mapping[str, QueuedJobs],
+    collect: Collect,
+    asked: WhatIf,
+    is_running: Callable[[Job], bool],
+    is_wanted: Callable[[Job], bool] | None,
+) -> list[EnvironmentReport]:
+    """Return the reports after changes, each with a comparison; `is_wanted` are the jobs that quota is suggested for.
+
+    Raises:
+        UsageError: A change is wrong, is ambiguous, or names nothing in any environment.
+
+    """
+    asked = asked._replace(adds=len(reports) == 1)
+    found: list[EnvironmentReport] = []
+    outcomes: list[list[AppliedChange | UnknownTargetError]] = []
+    for before in reports:
+        env, old = before.environment, collected[before.environment]
+        new, after, applied, suggestion = old, before, list[AppliedChange | UnknownTargetError](), None
+        if asked.changes or asked.objects:
+            new, after, applied = _change(asked, before, old, collect, is_running)
+            outcomes.append(applied)
+        if is_wanted is not None:
+            suggestion = suggest_quota(new, after.decision, find_running(new, is_running), is_wanted)
+            if suggestion.quotas:
+                more = asked._replace(changes=(*asked.changes, *(each.change for each in suggestion.quotas)))
+                new, after, applied = _change(more, before, old, collect, is_running)
+        changes = compare_decisions(env, old, new, before.decision, after.decision)
+        made = tuple(each for each in applied if isinstance(each, AppliedChange))
+        unchanged = len(after.decision.answers) - len(changes.workloads)
+        found.append(after._replace(comparison=Comparison(made, changes, unchanged, suggestion)))
+    for several in zip(*outcomes, strict=True):
+        errors = [each for each in several if isinstance(each, UnknownTargetError)]
+        if len(errors) == len(several):
+            # Where the object is known, the message is about its field.
+            raise UsageError(str(max(errors, key=lambda error: error.is_field)))
+    return found
+
+
+def _change(
+    asked: WhatIf, before: EnvironmentReport, old: QueuedJobs, collect: Collect, is_running: Callable[[Job], bool]
+) -> tuple[QueuedJobs, EnvironmentReport, list[AppliedChange | UnknownTargetError]]:
+    """Return the changed jobs and queues, the decision about them, and what each change does."""
+    applied: list[AppliedChange | UnknownTargetError] = []
+
+    def change(objects: Objects, exported: Objects, cluster: Cluster) -> tuple[Objects, Objects, Cluster]:
+        own, others, cluster, found = asked.apply(objects, exported, cluster)
+        applied.extend(found)
+        return own, others, cluster
+
+    env = before.environment
+    new = keep_running(old, collect([env], change)[env], before.decision)
+    return new, decide_environment(env, new, is_running, before.running), applied
