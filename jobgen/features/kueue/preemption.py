@@ -186,6 +186,7 @@ class _ClassicalSearch(_Search):
             return []
         others = list(self._list_others()) if can_reclaim else []
         own = [_Candidate(each, None) for each in users]
+        self._snapshot.steps += len(users) + len(others)
         hierarchical = [each for each in others if each.is_hierarchical]
         ordered: list[_Candidate] = []
         for group in (hierarchical, [each for each in others if not each.is_hierarchical], own):
@@ -376,6 +377,7 @@ class _FairSearch(_Search):
             for other in self._node.root.list_queues():
                 if other is not self._node and any(other.is_borrowing(pair) for pair in self._preemptor.needed):
                     candidates += self._list_candidates(self._policies.reclaim, other.name)
+        self._snapshot.steps += len(candidates)
         if not candidates:
             return []
         self._targets: list[Target] = []

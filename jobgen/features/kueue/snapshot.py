@@ -76,7 +76,7 @@ class Snapshot:
             found = [each for each in self.workloads[queue].values() if not pairs.isdisjoint(each.pairs)]
             found.sort(key=lambda each: each.priority)
             self._users[queue][pairs] = found
-        self.steps += len(found)
+            self.steps += len(found)
         return found
 
     @contextmanager
