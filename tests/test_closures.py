@@ -72,7 +72,7 @@ def test_a_chain_leads_from_one_module_to_the_next():
 
 
 def test_packages_of_a_module_are_reached_too():
-    assert "jobgen.check.rules" in find_chains(["jobgen.check.rules.fleet.shared_output"])
+    assert "jobgen.check.rules" in find_chains(["jobgen.check.rules.fleet.shared"])
     assert "jobgen.reports" in find_chains(["jobgen.rendering.read_jobs"])
 
 

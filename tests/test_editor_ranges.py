@@ -93,6 +93,7 @@ def list_expected(folder, files, encoding):
         end = to_position(lines, each["endLine"], each["endColumn"], encoding)
         if each["rule"] == "unknown-field":
             shown = lines[each["line"] - 1][each["column"] - 1 : each["endColumn"] - 1].strip("\"'")
+            shown = json.loads(f'"{shown}"') if "\\u" in shown else shown
             assert shown == each["message"].split("`")[1]
         expected.append((each["file"], each["rule"], each["severity"], start, end if end != start else None))
     return sorted(expected, key=str)

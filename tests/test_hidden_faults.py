@@ -150,7 +150,7 @@ def test_names_that_exist_are_suggested(tmp_path):
         jobgen.explain(tmp_path, "bert", "namespace", environments=["prod"])
 
 
-@pytest.mark.parametrize("name", ["", 'name: ""', "name: 5", "name: [a]"])
+@pytest.mark.parametrize("name", ["", 'name: ""', "name: 5"])
 def test_an_object_without_a_name_is_checked(tmp_path, name):
     pod = "spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a:1, imagee: b}]}}}"
     text = f"apiVersion: batch/v1\nkind: Job\nmetadata: {{{name}}}\n{pod}\n"

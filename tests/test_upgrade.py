@@ -152,7 +152,7 @@ def test_fix_needs_a_clean_repository(repository):
     [
         (["--kubernetes", "1.99"], "jobgen knows Kubernetes 1.30 to 1.36, and not `1.99`"),
         (["--kubernetes", "1.28"], "and not `1.28`"),
-        (["--to", "new.yaml"], "`kubernetes` in `new.yaml` is no text; write its version in quotes"),
+        (["--to", "new.yaml"], "`kubernetes` in `new.yaml` is not a text; write its version in quotes"),
         (["--operator", "training-operator=1.7.0", "--fix"], "training-operator 1.8.1 is newer than 1.7.0"),
     ],
 )

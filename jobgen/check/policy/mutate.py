@@ -84,6 +84,8 @@ def apply_json_patch(obj: Any, operations: Any) -> Any:
     copied = Budget(MAX_COPIED_NODES)
     try:
         for operation in operations if isinstance(operations, list) else ():
+            if str(operation.get("path")).count("/") > MAX_DEPTH:
+                raise PatchError(_TOO_DEEP)
             made = _apply_operation(made, operation, copied)
     except _FailedTest:
         return obj

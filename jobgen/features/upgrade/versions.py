@@ -65,5 +65,5 @@ def _read_file(path: Path) -> dict[str, str]:
     for name, version in versions.items():
         if not isinstance(version, str):
             # YAML reads 1.30 as 1.3.
-            raise UsageError(f'`{name}` in `{path}` is no text; write its version in quotes, such as `"1.36"`')
+            raise UsageError(f'`{name}` in `{path}` is not a text; write its version in quotes, such as `"1.36"`')
     return versions
