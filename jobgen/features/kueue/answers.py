@@ -19,6 +19,7 @@ from jobgen.features.kueue.objects import STRICT_FIFO, Preemption
 from jobgen.features.kueue.obstacles import PODS, Obstacle, count_least
 from jobgen.features.kueue.quota import FlavorResource, QuotaNode, Tree, Usage, show_amount
 from jobgen.features.kueue.snapshot import Snapshot
+from jobgen.features.kueue.waiting import Waiting
 from jobgen.features.kueue.workloads import GATED_BY, Workload
 
 _MOST_REPEATS = 3
@@ -45,7 +46,7 @@ def _admit_running(scheduler: Scheduler, workloads: Sequence[Workload], context:
     scheduler.snapshot.queues = {name: each._replace(preemption=Preemption()) for name, each in queues.items()}
     for each in workloads:
         scheduler.add(each)
-    _run_until_settled(scheduler, len(workloads))
+    run_until_settled(scheduler, len(workloads))
     scheduler.snapshot.queues = queues
     scheduler.inactive, scheduler.local_queues = inactive, local_queues
     for several in scheduler.parked.values() if context.held_local_queues else ():
@@ -58,8 +59,10 @@ def _admit_running(scheduler: Scheduler, workloads: Sequence[Workload], context:
     scheduler.retry_parked(scheduler.snapshot.queues)
 
 
-def _run_until_settled(scheduler: Scheduler, workloads: int) -> tuple[list[Eviction], dict[str, str], bool]:
-    """Run cycles until several in a row change nothing.
+def run_until_settled(
+    scheduler: Scheduler, workloads: int, waiting: Waiting | None = None
+) -> tuple[list[Eviction], dict[str, str], bool]:
+    """Run cycles until several in a row change nothing; those of `waiting`, if it holds what waits.
 
     Return the evictions, the workloads that are evicted without end and by which, and False if it takes too long.
     Those that are evicted without end are kept back, so that the others can go on.
@@ -75,10 +78,11 @@ def _run_until_settled(scheduler: Scheduler, workloads: int) -> tuple[list[Evict
 
     def measure() -> tuple[int, int]:
         """Numbers that change if a cycle changes anything: of admitted workloads, and of those that wait."""
-        return sum(map(len, snapshot.workloads.values())), sum(map(len, scheduler.parked.values()))
+        passed = waiting.passed if waiting else sum(map(len, scheduler.parked.values()))
+        return sum(map(len, snapshot.workloads.values())), passed
 
-    before = measure()
-    while idle <= flavors and scheduler.run_cycle():
+    before, run_cycle = measure(), (waiting or scheduler).run_cycle
+    while idle <= flavors and run_cycle():
         if scheduler.evicted:
             for key, each in scheduler.evictions.items():
                 preemptor = each.preemptor.key
@@ -226,6 +230,7 @@ class Job(NamedTuple):
     """Why Kueue makes no workload of it."""
     aliases: tuple[str, ...] = ()
     """Other names under which users know it: that of the job of which it is a run, and that of its sweep."""
+    annotations: Mapping[str, str] = {}
 
 
 class Shortage(NamedTuple):
@@ -277,6 +282,20 @@ class Decision(NamedTuple):
     """False if the simulation took too long: jobs that it did not reach wait, and others may be evicted yet."""
 
 
+class Settled(NamedTuple):
+    """The state in which nothing changes any more, and how it came about."""
+
+    scheduler: Scheduler
+    arrivals: Mapping[str, Workload]
+    """All workloads by key, in the order in which they arrive."""
+    assumed: frozenset[str]
+    """The workloads that run from the start."""
+    evictions: Sequence[Eviction]
+    held: Mapping[str, str]
+    """The workloads that are evicted without end, and by which."""
+    is_complete: bool
+
+
 def decide(
     context: AdmissionContext,
     jobs: Sequence[Job],
@@ -288,6 +307,16 @@ def decide(
     A workload in `running` that has an admission keeps it, even above the quota. The others arrive by priority, by
     queue and by name.
     """
+    return report_settled(context, jobs, settle(context, jobs, running, later))
+
+
+def settle(
+    context: AdmissionContext,
+    jobs: Sequence[Job],
+    running: frozenset[str] = frozenset(),
+    later: frozenset[str] = frozenset(),
+) -> Settled:
+    """Let all jobs arrive, and run cycles until nothing changes."""
     scheduler = context.build_scheduler()
     ordered = sorted(
         (each for job in jobs for each in job.workloads),
@@ -299,7 +328,13 @@ def decide(
     for each in arrivals:
         if each.key not in running:
             scheduler.add(each)
-    evictions, held, is_complete = _run_until_settled(scheduler, len(arrivals))
+    found = run_until_settled(scheduler, len(arrivals))
+    return Settled(scheduler, {each.key: each for each in arrivals}, assumed, *found)
+
+
+def report_settled(context: AdmissionContext, jobs: Sequence[Job], settled: Settled) -> Decision:
+    """Answer for each job in the state in which nothing changes."""
+    scheduler, _, assumed, evictions, held, is_complete = settled
     loans = list_loans(scheduler.snapshot)
     reporter = _Reporter(context, scheduler, evictions, held, assumed, loans)
     answers = tuple(answer for job in jobs for answer in reporter.answer_job(job))

@@ -11,7 +11,7 @@ from jobgen.features.kueue.cluster_objects import DECIDING_KINDS
 from jobgen.features.kueue.job_workloads import QueuedJobs, collect_jobs, get_job_name
 from jobgen.features.kueue.objects import find_namespace
 from jobgen.features.kueue.quota import show_amount
-from jobgen.k8s.nodes import get_path
+from jobgen.k8s.nodes import as_mapping, get_path
 from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Finding, pluralize
 from jobgen.pipeline.environment_checker import find_duplicates, read_exported
@@ -122,14 +122,17 @@ def collect_environment(
     deciding = (each for each in exported if str(value_of(each.get("kind"))) in DECIDING_KINDS)
     findings += find_duplicates(deciding, cluster.state)
     queued = collect_jobs(objects, [untraced(dict(each)) for each in exported], cluster)
-    aliases: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    known: dict[tuple[str, str, str], tuple[tuple[str, ...], Mapping[str, str]]] = {}
     for each in objects:
         # The name of the job of which it is a run, and that of the sweep of which it is a member.
         run = get_path(each, "metadata", "annotations", JOB_ANNOTATION)
         names = (run, get_path(each, "metadata", "labels", SWEEP))
         key = str(each.get("kind", "")), find_namespace(each), get_job_name(each)
-        aliases[key] = tuple(str(name) for name in names if name)
-    return queued._replace(jobs=tuple(job._replace(aliases=aliases.get(job[:3], ())) for job in queued.jobs))
+        aliases = tuple(str(name) for name in names if name)
+        known[key] = aliases, as_mapping(get_path(each, "metadata", "annotations"))
+    jobs = (job._replace(aliases=of[0], annotations=of[1]) for job in queued.jobs for of in (known.get(job[:3], ((), {})),))
+    workloads = (untraced(dict(each)) for each in exported if value_of(each.get("kind")) == "Workload")
+    return queued._replace(jobs=tuple(jobs), exported=tuple(workloads))
 
 
 def decide_environment(
