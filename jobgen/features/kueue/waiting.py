@@ -8,7 +8,7 @@ tried one cycle later. `Waiting` counts these cycles, and runs only those in whi
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from jobgen.features.kueue.cycle import Scheduler
@@ -16,7 +16,7 @@ from jobgen.features.kueue.nominate import INADMISSIBLE, NO_LONGER_FITS, OVERLAP
 from jobgen.features.kueue.objects import STRICT_FIFO
 from jobgen.features.kueue.obstacles import PODS, count_least
 from jobgen.features.kueue.queue_order import Shape, find_shape, order_in_queue
-from jobgen.features.kueue.quota import FlavorResource, QuotaNode
+from jobgen.features.kueue.quota import FlavorResource, QuotaNode, Tree
 from jobgen.features.kueue.workloads import Workload
 
 
@@ -27,25 +27,29 @@ class _Need(NamedTuple):
     amount: int
 
 
+_Member = tuple[tuple[int, str, str], Workload, int]
+"""The place of a workload in the order of its queue, the workload, and the number of its shape."""
+
+
 class _Line:
     """The workloads that wait in one queue, in their order, and how far the cycles have come."""
 
     def __init__(self, name: str, *, is_strict: bool) -> None:
         self.name = name
         self.is_strict = is_strict
-        self.members: list[tuple[tuple[int, str, str], Workload]] = []
+        self.members: list[_Member] = []
         self.preemptor = ""
         self.restart()
 
     def restart(self) -> None:
         """Begin with the first again."""
         self.at = 0
-        self.parked: set[Shape] = set()
+        self.parked: set[int] = set()
         self.tried: set[str] = set()
 
     def remove(self, key: str) -> None:
         """Remove a workload."""
-        place = next(number for number, (_, each) in enumerate(self.members) if each.key == key)
+        place = next(number for number, (_, each, _) in enumerate(self.members) if each.key == key)
         del self.members[place]
         self.at -= place < self.at
 
@@ -63,14 +67,15 @@ class Waiting:
             for name, queue in snapshot.queues.items()
             if name not in scheduler.inactive
         }
-        self._trees: dict[object, list[_Line]] = {}
+        self._trees: dict[Tree, list[_Line]] = {}
         for name, line in self._lines.items():
             self._trees.setdefault(snapshot.nodes[name].tree, []).append(line)
-        self._shapes: dict[str, Shape] = {}
-        self._needs: dict[tuple[str, Shape], list[_Need]] = {}
-        self._known: dict[tuple[str, Shape], bool] = {}
+        self._shapes: dict[Shape, int] = {}
+        self._needs: dict[tuple[str, int], list[_Need]] = {}
+        self._known: dict[tuple[str, int], bool] = {}
         self._bounds: dict[tuple[str, FlavorResource, int], int] = {}
-        self._version: dict[object, int] = {}
+        self._versions: dict[Tree, int] = {}
+        self._before: dict[Tree, int] = {}
         self._futile: set[str] = set()
         self._refused = {key for key, each in scheduler.outcomes.items() if each.state == INADMISSIBLE}
         self.passed = 0
@@ -94,18 +99,18 @@ class Waiting:
             nearest = min((each for each in distances if each is not None), default=None)
             if nearest is None:
                 continue
-            self._version[tree] = self._snapshot.nodes[lines[0].name].tree.version
+            self._before[tree] = tree.version
             for line in lines:
                 for _ in range(nearest):
                     self._pass(line)
-                head = self._find_head(line)
-                if head is None:
+                member = next(self._iterate(line), None)
+                if member is None:
                     continue
-                if self._is_harmless(line) and not self._may_get_now(line, head):
+                if self._is_harmless(line) and not self._may_get(line, *member):
                     self._pass(line)
                 else:
-                    heads[line.name] = head
-                    scheduler.pending[line.name].push(head)
+                    heads[line.name] = member[0]
+                    scheduler.pending[line.name].push(member[0])
         if not heads and not scheduler.second_pass:
             return False
         scheduler.run_cycle()
@@ -125,8 +130,8 @@ class Waiting:
             scheduler.parked[line.name].clear()
             self._pass(line, is_tried=True)
         elif line.is_strict and not scheduler.progress.get(head.key):
-            is_same = self._version[self._snapshot.nodes[line.name].tree] == self._snapshot.nodes[line.name].tree.version
-            if is_same and scheduler.outcomes[head.key].message not in (NO_LONGER_FITS, OVERLAPPING):
+            tree = self._snapshot.nodes[line.name].tree
+            if self._before[tree] == tree.version and scheduler.outcomes[head.key].message not in (NO_LONGER_FITS, OVERLAPPING):
                 self._futile.add(head.key)
 
     def _take_over(self) -> None:
@@ -135,11 +140,12 @@ class Waiting:
             pending, parked = self._scheduler.pending[name], self._scheduler.parked[name]
             if not len(pending) and not parked:
                 continue
-            known = {each.key for _, each in line.members}
+            known = {each.key for _, each, _ in line.members}
             for workload in (*pending, *parked):
                 pending.remove(workload.key)
                 if workload.key not in known:
-                    insort(line.members, (order_in_queue(workload), workload), key=lambda pair: pair[0])
+                    shape = self._shapes.setdefault(find_shape(workload), len(self._shapes))
+                    insort(line.members, (order_in_queue(workload), workload, shape), key=lambda member: member[0])
             parked.clear()
             for other in self._trees[self._snapshot.nodes[name].tree]:
                 other.restart()
@@ -152,33 +158,21 @@ class Waiting:
         is_any = self._snapshot.queues[line.name].preemption.reclaim == "Any"
         return is_any and not self._scheduler.gates.prefers_preemptors
 
-    def _may_get_now(self, line: _Line, head: Workload) -> bool:
-        if head.key in self._refused or head.key in self._futile:
-            return False
-        return self._may_get(head, self._find_shape(head), line.name)
-
-    def _find_head(self, line: _Line) -> Workload | None:
-        return next(self._iterate(line), None)
-
-    def _iterate(self, line: _Line) -> Iterable[Workload]:
-        """Yield the workloads that are still to be tried, in their order."""
-        if line.preemptor and line.preemptor not in line.tried:
-            found = (each for _, each in line.members[line.at :] if each.key == line.preemptor)
-            yield from (each for each in found if self._find_shape(each) not in line.parked)
-        for place in range(line.at, len(line.members)):
-            workload = line.members[place][1]
-            if workload.key != line.preemptor and self._find_shape(workload) not in line.parked:
-                yield workload
+    def _iterate(self, line: _Line) -> Iterator[tuple[Workload, int]]:
+        """Yield the workloads that are still to be tried, in their order, each with its shape."""
+        left, first, parked = line.members[line.at :], line.preemptor, line.parked
+        if first and first not in line.tried:
+            yield from ((each, shape) for _, each, shape in left if each.key == first and shape not in parked)
+        yield from ((each, shape) for _, each, shape in left if shape not in parked and each.key != first)
 
     def _measure_distance(self, line: _Line) -> int | None:
         """Return after how many cycles the queue has a head that may get something; None if it never has."""
-        passed: set[Shape] = set()
+        passed: set[int] = set()
         count = 0
-        for workload in self._iterate(line):
-            shape = self._find_shape(workload)
+        for workload, shape in self._iterate(line):
             if shape in passed:
                 continue
-            if self._may_get_now(line, workload):
+            if self._may_get(line, workload, shape):
                 return count
             if self._parks_shape and workload.key not in self._refused:
                 passed.add(shape)
@@ -189,46 +183,36 @@ class Waiting:
 
     def _pass(self, line: _Line, *, is_tried: bool = False) -> None:
         """Count the head of a queue as tried without success. In strict order, it stays the head."""
-        if line.is_strict and not is_tried:
-            return
-        head = self._find_head(line)
-        if head is None:
+        head, shape = next(self._iterate(line), (None, 0))
+        if head is None or (line.is_strict and not is_tried):
             return
         self.passed += 1
         if self._parks_shape and head.key not in self._refused and not line.is_strict:
-            line.parked.add(self._find_shape(head))
-            return
-        if head.key == line.preemptor:
+            line.parked.add(shape)
+        elif head.key == line.preemptor:
             line.tried.add(head.key)
-            return
-        place = next(number for number, (_, each) in enumerate(line.members) if each.key == head.key)
-        line.at = place + 1
-
-    def _find_shape(self, workload: Workload) -> Shape:
-        shape = self._shapes.get(workload.key)
-        if shape is None:
-            shape = self._shapes[workload.key] = find_shape(workload)
-        return shape
+        else:
+            line.at = 1 + next(number for number, (_, each, _) in enumerate(line.members) if each is head)
 
     # What a workload may get: what is free, and what it could preempt at most.
 
-    def _may_get(self, workload: Workload, shape: Shape, queue: str) -> bool:
+    def _may_get(self, line: _Line, workload: Workload, shape: int) -> bool:
         """Return False only if a workload certainly gets nothing in the current state."""
-        tree = self._snapshot.nodes[queue].tree
-        if self._version.get((tree,)) != tree.version:
-            self._version[(tree,)] = tree.version
+        tree = self._snapshot.nodes[line.name].tree
+        if self._versions.get(tree) != tree.version:
+            self._versions[tree] = tree.version
             self._known.clear()
             self._bounds.clear()
-        found = self._known.get((queue, shape))
+        key = line.name, shape
+        found = self._known.get(key)
         if found is None:
-            needs = self._needs.get((queue, shape))
-            if needs is None:
-                needs = self._needs[queue, shape] = self._list_needs(workload, queue)
-            found = self._known[queue, shape] = all(
-                any(self._find_bound(queue, pair, workload.priority, each.amount) >= each.amount for pair in each.pairs)
-                for each in needs
+            if key not in self._needs:
+                self._needs[key] = self._list_needs(workload, line.name)
+            found = self._known[key] = all(
+                any(self._find_bound(line.name, pair, workload.priority, need.amount) >= need.amount for pair in need.pairs)
+                for need in self._needs[key]
             )
-        return found
+        return found and workload.key not in self._refused and workload.key not in self._futile
 
     def _list_needs(self, workload: Workload, queue: str) -> list[_Need]:
         amounts: dict[str, list[int]] = {}
