@@ -78,7 +78,9 @@ _LENGTHS = {"d": DAY, "h": 3600, "m": 60, "s": 1}
 _LENGTH = r"(?:[0-9]{1,12}(?:\.[0-9]{1,3})?[dhms])+"
 _EXPECTED = lazy_pattern(rf"({_LENGTH})(?:-({_LENGTH}))?")
 _LENGTH_PART = lazy_pattern(r"([0-9.]+)([dhms])")
-_MOMENT = lazy_pattern(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(Z|[+-][0-9:]+)?)?")
+_MOMENT = lazy_pattern(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(Z|[+-][0-9:]+)?)?"
+)
 
 
 class Expected(NamedTuple):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names
 from jobgen.api.project import ProjectPath, open_project, select_environments
@@ -15,6 +15,7 @@ from jobgen.features.kueue.queues.formats import FORMATS
 from jobgen.features.kueue.queues.report import ALL, NONE, EnvironmentReport, collect_environment, decide_environment
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean
+from jobgen.model.times import parse_moment
 from jobgen.pipeline.environment_checker import report_missing_folder
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.config import load as load_config
@@ -22,6 +23,9 @@ from jobgen.rendering.environment import Rendered
 from jobgen.rendering.left_out import LeftOutFile, join_environments
 from jobgen.rendering.run import Run
 from jobgen.repo.root import folder_exists
+
+if TYPE_CHECKING:
+    from jobgen.features.kueue.queues.timeline_report import Timeline
 
 
 class QueuedWorkload(NamedTuple):
@@ -57,6 +61,8 @@ class QueueResult(NamedTuple):
     """Private: everything that the formats show."""
     left_out: tuple[LeftOutFile, ...] = ()
     """Jobs and environments that cannot be rendered; the decisions are about the others."""
+    timelines: tuple[Timeline, ...] = ()
+    """Private: when jobs start and end."""
 
     @property
     def failed(self) -> bool:
@@ -71,6 +77,9 @@ def queue(
     environments: Sequence[str] = (),
     running: Sequence[str] = (NONE,),
     format: str = "text",  # noqa: A002 -- the name of the option
+    timeline: bool = False,
+    begin: str = "",
+    history: str = "",
 ) -> QueueResult:
     """Decide which jobs Kueue admits, which wait, and which can never be admitted.
 
@@ -81,7 +90,10 @@ def queue(
         jobs: Names or shell patterns of the jobs or sweeps to report; by default all jobs.
         environments: Names of environments; by default those of the project.
         running: Names or shell patterns of jobs or sweeps that run from the start; or only `all`, or only `none`.
-        format: The format of `QueueResult.text`: `text`, `markdown` or `json`.
+        format: The format of `QueueResult.text`: `text`, `markdown` or `json`; with `timeline` also `html`.
+        timeline: Simulate when each job starts and ends, with the durations that are known.
+        begin: When the timeline begins, such as `2026-11-18T08:00Z`; by default the day of the commit.
+        history: A CSV file of the repository with runs of jobs, in the columns `name`, `start`, `end` and `gpus`.
 
     Raises:
         UsageError: `jobgen.yaml` has errors, an argument is wrong, or no environment has a ClusterQueue.
@@ -92,7 +104,7 @@ def queue(
     check_names("jobs", jobs)
     check_names("environments", environments)
     check_names("running", running)
-    check_format(format, FORMATS.names())
+    check_format(format, [*FORMATS.names(), *(("html",) if timeline else ())])
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
     findings: list[Finding] = []
@@ -112,6 +124,8 @@ def queue(
     left_out = tuple(join_environments(run.not_rendered))
     _check_patterns((*jobs, *(each for each in running if each not in (ALL, NONE))), collected.values(), left_out)
     is_running = partial(_matches, patterns=("*",) if ALL in running else running)
+    if timeline:
+        return _simulate(opened.config, collected, jobs, is_running, Times(begin, history, format), findings, left_out)
     decided = (decide_environment(env, each, is_running, ", ".join(running)) for env, each in collected.items())
     reports = tuple(_select(report, jobs) for report in decided)
     workloads = tuple(
@@ -121,6 +135,53 @@ def queue(
         for change in (each.obstacle.change if each.obstacle else "",)
     )
     return QueueResult(workloads, FORMATS.render(format, reports, left_out), tuple(findings), reports, left_out)
+
+
+class Times(NamedTuple):
+    """How to show a timeline, and with which times."""
+
+    begin: str
+    history: str
+    format: str
+
+
+def _simulate(
+    config: ProjectConfig,
+    collected: Mapping[str, QueuedJobs],
+    jobs: Sequence[str],
+    is_running: Callable[[Job], bool],
+    times: Times,
+    findings: list[Finding],
+    left_out: tuple[LeftOutFile, ...],
+) -> QueueResult:
+    """Simulate when each job starts and ends."""
+    # Imported late: a decision does not need it.
+    from jobgen.features.kueue.queues.timeline_report import RENDERERS, build_timeline, find_begin, select_rows
+    from jobgen.features.kueue.run_times import read_history
+
+    begin = parse_moment(times.begin)
+    if times.begin and begin is None:
+        raise UsageError(f"`{times.begin}` is not a time; write one such as `2026-11-18T08:00Z`")
+    if begin is None:
+        begin = find_begin(list(collected.values()), parse_moment(config.day()))
+    if begin is None:
+        raise UsageError("there is no commit to take the date from; pass `--from`")
+    faults: list[Finding] = []
+    past = read_history(config.root, times.history, faults) if times.history else []
+    findings += faults
+    if faults:
+        return QueueResult((), "", tuple(findings))
+    made = [
+        build_timeline(env, each, begin, past, is_running) for env, each in collected.items() if each.context.queues
+    ]
+    kept = tuple(select_rows(each, partial(_matches, patterns=jobs)) if jobs else each for each in made)
+    if times.format == "html":
+        from jobgen.features.kueue.queues.timeline_page import render_page
+
+        text = render_page(kept, left_out)
+    else:
+        text = RENDERERS[times.format](kept, left_out)
+    return QueueResult((), text, tuple(findings), (), left_out, kept)
 
 
 def _collect(

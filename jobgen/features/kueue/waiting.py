@@ -131,7 +131,10 @@ class Waiting:
             self._pass(line, is_tried=True)
         elif line.is_strict and not scheduler.progress.get(head.key):
             tree = self._snapshot.nodes[line.name].tree
-            if self._before[tree] == tree.version and scheduler.outcomes[head.key].message not in (NO_LONGER_FITS, OVERLAPPING):
+            if self._before[tree] == tree.version and scheduler.outcomes[head.key].message not in (
+                NO_LONGER_FITS,
+                OVERLAPPING,
+            ):
                 self._futile.add(head.key)
 
     def _take_over(self) -> None:
@@ -209,7 +212,10 @@ class Waiting:
             if key not in self._needs:
                 self._needs[key] = self._list_needs(workload, line.name)
             found = self._known[key] = all(
-                any(self._find_bound(line.name, pair, workload.priority, need.amount) >= need.amount for pair in need.pairs)
+                any(
+                    self._find_bound(line.name, pair, workload.priority, need.amount) >= need.amount
+                    for pair in need.pairs
+                )
                 for need in self._needs[key]
             )
         return found and workload.key not in self._refused and workload.key not in self._futile
@@ -265,7 +271,9 @@ class Waiting:
                 if line.tree is not node.tree or line is node or not used:
                     continue
                 borrowed = used - line.find_quota(pair).nominal
-                others = any(amount > line.find_quota(each).nominal for each, amount in line.usage.items() if each != pair)
+                others = any(
+                    amount > line.find_quota(each).nominal for each, amount in line.usage.items() if each != pair
+                )
                 if is_simple and not others:
                     largest = max(each.usage.get(pair, 0) for each in self._snapshot.workloads[line.name].values())
                     used = min(used, borrowed + largest) if borrowed > 0 else 0

@@ -27,8 +27,22 @@ from jobgen.reports.entries import count_severities, format_findings
     shell_complete=lambda *_: ["running=all", "running=none"],
     help="Jobs that already run, separated by commas; default: none.",
 )
-@click.option("--format", "format_", type=click.Choice(FORMATS.names()), default="text", show_default=True)
-@click.option("--exit-code", is_flag=True, help="Exit 1 if a job is never admitted, or has a queue and is unmanaged.")
+@click.option("--timeline", is_flag=True, help="Show when each job starts and ends, and how much of the quota is used.")
+@click.option(
+    "--from", "begin", default="", metavar="TIME", help="When the timeline begins; default: the day of the commit."
+)
+@click.option(
+    "--history",
+    default="",
+    metavar="FILE",
+    help="Runs of jobs, for their durations: CSV with name, start, end and gpus.",
+)
+@click.option("--format", "format_", type=click.Choice([*FORMATS.names(), "html"]), default="text", show_default=True)
+@click.option(
+    "--exit-code",
+    is_flag=True,
+    help="Exit 1 if a job is never admitted, has a queue and is unmanaged, or cannot meet its deadline.",
+)
 @today_option
 @click.pass_obj
 def command(
@@ -37,6 +51,9 @@ def command(
     envs: tuple[str, ...],
     assumptions: tuple[str, ...],
     *,
+    timeline: bool,
+    begin: str,
+    history: str,
     format_: str,
     exit_code: bool,
     today: str,
@@ -55,11 +72,18 @@ def command(
             hint = "write `running=` and names of jobs, `all` or `none`"
             return error_result(ExitCode.USAGE, f"{message}; {hint}")
         running += names
+    if not timeline and (format_ == "html" or begin or history):
+        option = "--format html" if format_ == "html" else "--from" if begin else "--history"
+        return error_result(ExitCode.USAGE, f"`{option}` shows a timeline; add `--timeline`")
     project = load(directory, today=today)
-    result = queue(project, jobs, environments=envs, running=running or ["none"], format=format_)
+    times = {"timeline": timeline, "begin": begin, "history": history}
+    result = queue(project, jobs, environments=envs, running=running or ["none"], format=format_, **times)
     if result.failed:
-        lacks = name_left_out("left out", result.left_out) if result.reports else "; nothing was decided"
+        lacks = name_left_out("left out", result.left_out) if result.text else "; nothing was decided"
         message = f"{count_severities(result.findings)}{lacks}"
         return error_result(ExitCode.ERRORS, message, format_findings(result.findings))._replace(out=result.text)
-    is_refused = exit_code and any(each.is_failure for report in result.reports for each in report.decision.answers)
+    is_refused = exit_code and (
+        any(each.is_failure for report in result.reports for each in report.decision.answers)
+        or any(row.is_failure for each in result.timelines for row in each.rows)
+    )
     return Result(ExitCode.ERRORS if is_refused else ExitCode.OK, result.text)

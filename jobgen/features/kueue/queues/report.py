@@ -130,7 +130,9 @@ def collect_environment(
         key = str(each.get("kind", "")), find_namespace(each), get_job_name(each)
         aliases = tuple(str(name) for name in names if name)
         known[key] = aliases, as_mapping(get_path(each, "metadata", "annotations"))
-    jobs = (job._replace(aliases=of[0], annotations=of[1]) for job in queued.jobs for of in (known.get(job[:3], ((), {})),))
+    jobs = (
+        job._replace(aliases=of[0], annotations=of[1]) for job in queued.jobs for of in (known.get(job[:3], ((), {})),)
+    )
     workloads = (untraced(dict(each)) for each in exported if value_of(each.get("kind")) == "Workload")
     return queued._replace(jobs=tuple(jobs), exported=tuple(workloads))
 
