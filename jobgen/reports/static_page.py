@@ -25,10 +25,17 @@ li { overflow-wrap: anywhere; }
 
 def write_page(title: str, summary: str, sections: Iterable[tuple[str, Iterable[str]]]) -> str:
     """Write a page: a heading and a list for each section. A line that starts with spaces belongs to the one above."""
-    parts = [_HEAD, f"<h1>{_text(title)}</h1>\n<p>{_text(summary)}</p>\n"]
+    parts = [f"<p>{_text(summary)}</p>\n"]
     for heading, lines in sections:
         parts.append(f"<h2>{_text(heading)}</h2>\n<ul>\n{''.join(map(_item, lines))}</ul>\n")
-    return "".join(parts) + "</html>\n"
+    return wrap_page(title, "".join(parts))
+
+
+def wrap_page(title: str, body: str, style: str = "") -> str:
+    """Write a page around its markup, whose texts are escaped; `style` is added to that of all pages."""
+    return (
+        f"{_HEAD}{f'<style>{chr(10)}{style}</style>{chr(10)}' if style else ''}<h1>{_text(title)}</h1>\n{body}</html>\n"
+    )
 
 
 def _item(line: str) -> str:
