@@ -92,7 +92,8 @@ def _find_conflicts(jobs: AllJobs, checkers: Mapping[str, EnvironmentChecker]) -
         kept.setdefault((row.job.env, name), []).append(row)
     rules = {rule.name: rule for rule in all_rules()}
     for (env, name), found in kept.items():
-        for fault in rules[name].check(found, checkers[env].runner.expander.environment.cluster):
+        project = (jobs.run.project, env) if rules[name].needs_project else ()
+        for fault in rules[name].check(found, checkers[env].runner.expander.environment.cluster, *project):
             yield _locate(rules[name], fault, trace)
 
 

@@ -166,6 +166,8 @@ def _simulate(
         begin = find_begin(list(collected.values()), parse_moment(config.day()))
     if begin is None:
         raise UsageError("there is no commit to take the date from; pass `--from`")
+    if times.history.startswith("/") or ".." in times.history.split("/"):
+        raise UsageError(f"`{times.history}` is not in the repository; name a file in it, from its top")
     faults: list[Finding] = []
     past = read_history(config.root, times.history, faults) if times.history else []
     findings += faults

@@ -79,26 +79,29 @@ def _parse_history(text: str, path: str, faults: list[Finding]) -> Iterator[Past
             report(f"the history has no column {names}; begin it with the line `name,start,end,gpus`", 1)
             return
         for row in reader:
-            name, start, end, gpus = (str(row.get(field) or "").strip() for field in (*_COLUMNS, "gpus"))
-            times = [parse_moment(each, needs_zone=False) for each in (start, end or start)]
-            fault = ""
-            if not name:
-                fault = f"the run that starts at `{start[:60]}` has no `name`; write that of its job"
-            elif None in times:
-                wrong = start if times[0] is None else end
-                fault = f"`{wrong[:60]}` is not a time; {_EXAMPLE}"
-            elif end and not 0 < (times[1] or 0) - (times[0] or 0) <= MAX_EXPECTED:
-                fault = f"the run of `{name[:60]}` ends at `{end}`, but starts at `{start}`; correct one of the times"
-            elif gpus and not (gpus.isdecimal() and len(gpus) < 10):
-                fault = f"`gpus` is `{gpus[:60]}`; write a whole number, or leave it empty"
-            if fault:
-                report(fault, reader.line_num)
-                if len(faults) >= _MAX_FAULTS:
-                    return
-            else:
-                yield PastRun(name, times[0] or 0, times[1] if end else None, int(gpus) if gpus else None)
+            run = _parse_run(*(str(row.get(field) or "").strip() for field in (*_COLUMNS, "gpus")))
+            if not isinstance(run, str):
+                yield run
+                continue
+            report(run, reader.line_num)
+            if len(faults) >= _MAX_FAULTS:
+                return
     except csv.Error as error:
         report(f"the history is not CSV: {error}; write one run in each line", reader.line_num)
+
+
+def _parse_run(name: str, start: str, end: str, gpus: str) -> PastRun | str:
+    """Return the run of a row, or what is wrong with it."""
+    if not name:
+        return f"the run that starts at `{start[:60]}` has no `name`; write that of its job"
+    first, last = (parse_moment(each, needs_zone=False) for each in (start, end or start))
+    if first is None or last is None:
+        return f"`{(start if first is None else end)[:60]}` is not a time; {_EXAMPLE}"
+    if end and not 0 < last - first <= MAX_EXPECTED:
+        return f"the run of `{name[:60]}` starts at `{start}`, but ends at `{end}`; correct one of the times"
+    if gpus and not (gpus.isdecimal() and len(gpus) < 10):
+        return f"`gpus` is `{gpus[:60]}`; write a whole number, or leave it empty"
+    return PastRun(name, first, last if end else None, int(gpus) if gpus else None)
 
 
 def read_captured(objects: Sequence[Mapping[str, Any]]) -> list[PastRun]:
@@ -193,11 +196,10 @@ def add_captured(queued: QueuedJobs, runs: Sequence[PastRun]) -> tuple[Job, ...]
     """Return the jobs, and as jobs of their own the running workloads of others that a capture shows."""
     known = {f"{job.namespace}/{job.name}" for job in queued.jobs}
     others = [
-        Job("Workload", each.workload.namespace, run.name.partition("/")[2], each.workload.queue, (each.workload,))
+        Job("Workload", found.namespace, run.name.partition("/")[2], found.queue, (found,))
         for run in runs
-        for each in (run,)
-        if each.workload is not None and run.end is None and run.name not in known
-        if each.workload.cluster_queue in queued.context.queues
+        if (found := run.workload) is not None and run.end is None and run.name not in known
+        if found.cluster_queue in queued.context.queues
     ]
     taken = {workload.key for job in queued.jobs for workload in job.workloads}
     return (*queued.jobs, *(job for job in others if job.workloads[0].key not in taken))

@@ -59,7 +59,7 @@ class Simulation:
         lengths: Mapping[str, int],
         running: Mapping[str, int] | None = None,
     ) -> None:
-        """Let all jobs arrive. `lengths` are in seconds, `running` says since when; both are by the key of workloads."""
+        """Let all jobs arrive. By the key of a workload, `lengths` has its seconds, `running` since when it runs."""
         self.now = begin
         self.spans: dict[str, list[Span]] = {}
         self.admitted: dict[str, Workload] = {}

@@ -1,8 +1,8 @@
 """Workloads that wait for others to end: cycles without trying those that certainly get nothing.
 
-Each end lets Kueue try again all that waits in the same cohorts, one workload of each queue in a cycle. What needs more
-than is free, and more than it could ever preempt, is tried in vain: the only effect is that the next one of its queue is
-tried one cycle later. `Waiting` counts these cycles, and runs only those in which a workload may get something.
+After each end, Kueue tries again all that waits in the same cohorts, one workload of each queue in a cycle. A workload
+that needs more than is free, and more than it could ever preempt, gets nothing: the only effect of its try is that the
+next one of its queue is tried one cycle later. `Waiting` counts these cycles, and runs only the others.
 """
 
 from __future__ import annotations
@@ -153,8 +153,6 @@ class Waiting:
             for other in self._trees[self._snapshot.nodes[name].tree]:
                 other.restart()
             self._futile.clear()
-        for several in self._scheduler._bulk_parked.values():
-            several.clear()
 
     def _is_harmless(self, line: _Line) -> bool:
         """Return True if a workload that gets nothing keeps nothing from others in its cycle."""

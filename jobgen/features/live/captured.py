@@ -131,7 +131,9 @@ def strip(obj: Mapping[str, Any], kept: tuple[str, ...], *, keeps_times: bool = 
         value = block.get(below) if below and isinstance(block, dict) else block if not below else None
         if value is not None:
             place = found.setdefault(first, {}) if below else found
-            place[below or first] = _without_times(value, _VOLATILE - {"lastTransitionTime"} if keeps_times else _VOLATILE)
+            place[below or first] = _without_times(
+                value, _VOLATILE - {"lastTransitionTime"} if keeps_times else _VOLATILE
+            )
     masked: Any = redact_tree(found, find_secrets(found))
     return dict(masked)
 

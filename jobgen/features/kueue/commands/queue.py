@@ -76,8 +76,16 @@ def command(
         option = "--format html" if format_ == "html" else "--from" if begin else "--history"
         return error_result(ExitCode.USAGE, f"`{option}` shows a timeline; add `--timeline`")
     project = load(directory, today=today)
-    times = {"timeline": timeline, "begin": begin, "history": history}
-    result = queue(project, jobs, environments=envs, running=running or ["none"], format=format_, **times)
+    result = queue(
+        project,
+        jobs,
+        environments=envs,
+        running=running or ["none"],
+        format=format_,
+        timeline=timeline,
+        begin=begin,
+        history=history,
+    )
     if result.failed:
         lacks = name_left_out("left out", result.left_out) if result.text else "; nothing was decided"
         message = f"{count_severities(result.findings)}{lacks}"

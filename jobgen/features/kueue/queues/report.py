@@ -129,7 +129,8 @@ def collect_environment(
         names = (run, get_path(each, "metadata", "labels", SWEEP))
         key = str(each.get("kind", "")), find_namespace(each), get_job_name(each)
         aliases = tuple(str(name) for name in names if name)
-        known[key] = aliases, as_mapping(get_path(each, "metadata", "annotations"))
+        annotations = as_mapping(get_path(each, "metadata", "annotations"))
+        known[key] = aliases, {str(name): str(value) for name, value in annotations.items()}
     jobs = (
         job._replace(aliases=of[0], annotations=of[1]) for job in queued.jobs for of in (known.get(job[:3], ((), {})),)
     )

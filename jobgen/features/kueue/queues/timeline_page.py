@@ -83,7 +83,8 @@ def _draw_queue(name: str, rows: Sequence[TimelineRow], timeline: Timeline) -> I
         label = f"{row.answer.key}{' (misses its deadline)' if row.miss else ''}"
         times = " to ".join(window.show() for window in (row.starts, row.ends) if window)
         style = ' class="missed"' if row.miss else ""
-        yield f'<g><title>{_text(f"{row.answer.key}: {times}")}</title><text x="0" y="{top + 12}"{style}>{_text(label)}</text>'
+        yield f"<g><title>{_text(f'{row.answer.key}: {times}')}</title>"
+        yield f'<text x="0" y="{top + 12}"{style}>{_text(label)}</text>'
         # The longer runs are behind the shorter ones.
         for place, spans in reversed(list(enumerate(row.spans))):
             for span in spans:
@@ -114,8 +115,9 @@ def _draw_use(use: Use, timeline: Timeline) -> Iterator[str]:
         left, right = _place(start, timeline), _place(end, timeline)
         height = round(min(percent, 120) * (_HEIGHT - 18) / 100)
         top = 20 + _HEIGHT - height
-        title = _text(f"{show_moment(start)[:10]}: {percent}%")
-        yield f'<g><title>{title}</title><rect class="bar" x="{left:.2f}%" y="{top}" width="{max(right - left - 0.3, 0.2):.2f}%" height="{height}"/>'
+        yield f"<g><title>{show_moment(start)[:10]}: {percent}%</title>"
+        width = max(right - left - 0.3, 0.2)
+        yield f'<rect class="bar" x="{left:.2f}%" y="{top}" width="{width:.2f}%" height="{height}"/>'
         shown = f'<text x="{left:.2f}%" y="{top - 3}">{percent}%</text>' if right - left > 9 else ""
         yield f"{shown}</g>\n"
     yield "</svg>\n"
@@ -133,7 +135,7 @@ def _open_chart(label: str, height: int, timeline: Timeline) -> Iterator[str]:
             yield f'<rect class="odd" x="{left:.2f}%" y="0" width="{right - left:.2f}%" height="{height}"/>'
         if number % step == 0 and left < 90:
             yield f'<text x="{left:.2f}%" y="12">{day[5:]}</text>'
-    yield f'<line x1="0" x2="100%" y1="16" y2="16"/>\n'
+    yield '<line x1="0" x2="100%" y1="16" y2="16"/>\n'
 
 
 def _place(time: int, timeline: Timeline) -> float:

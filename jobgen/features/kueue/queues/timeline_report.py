@@ -1,4 +1,4 @@
-"""What `jobgen queue --timeline` reports: when each job starts and ends, deadlines, and how much of the quota is used."""
+"""What `jobgen queue --timeline` reports: when jobs start and end, deadlines, and how much of the quota is used."""
 
 from __future__ import annotations
 
@@ -113,6 +113,8 @@ class Timeline(NamedTuple):
     uses: tuple[Use, ...]
     has_ranges: bool
     notes: tuple[str, ...]
+    is_captured: bool = False
+    """True if Workload objects show which jobs run."""
 
     @property
     def misses(self) -> list[TimelineRow]:
@@ -156,40 +158,37 @@ def build_timeline(
         if known.finished is not None:
             continue
         workloads = job.workloads
-        if known.workload is not None and len(workloads) == 1:
-            admitted = known.workload
-            fields = {
-                "cluster_queue": admitted.cluster_queue,
-                "admission": admitted.admission,
-                "reserved": admitted.reserved,
-            }
-            workloads = (workloads[0]._replace(**fields),)
+        admitted = known.workload
+        if admitted is not None and len(workloads) == 1 and admitted.cluster_queue in queued.context.queues:
+            queue, admission, reserved = admitted.cluster_queue, admitted.admission, admitted.reserved
+            workloads = (workloads[0]._replace(cluster_queue=queue, admission=admission, reserved=reserved),)
         if known.since is not None or is_running(job):
             running |= {each.key: begin if known.since is None else min(known.since, begin) for each in workloads}
         active.append(job._replace(workloads=workloads))
-    expected = {each.key: known for job in active if (known := times[job[:3]].expected) for each in job.workloads}
+    expected = {each.key: length for job in active if (length := times[job[:3]].expected) for each in job.workloads}
     has_ranges = any(each.least < each.most for each in expected.values())
     courses = [
         simulate(queued.context, active, begin, {key: each[place] for key, each in expected.items()}, running)
         for place in ((0, 1) if has_ranges else (1,))
     ]
-    answers = {answer.key: answer for answer in courses[0].decision.answers}
+    answers = {(*answer.job[:3], answer.key): answer for answer in courses[0].decision.answers}
     rows: list[TimelineRow] = []
     for job in jobs:
         known = times[job[:3]]
         if known.finished is not None:
             ended = Answer(job, f"{job.namespace}/{job.name}", FINISHED, "it has ended")
-            windows = (Window(each, each) for each in known.finished)
-            rows.append(TimelineRow(ended, FINISHED, known, (), *windows))
+            start, end = (Window(each, each) for each in known.finished)
+            rows.append(TimelineRow(ended, FINISHED, known, (), start, end))
             continue
         keys = [each.key for each in job.workloads] or [f"{job.namespace}/{job.name}"]
-        rows += (_build_row(answers[key], known, courses, begin, is_started=key in running) for key in keys)
+        found = [(answers[*job[:3], key], key in running) for key in keys]
+        rows += (_build_row(each, known, courses, begin, is_started=is_started) for each, is_started in found)
     until = max(course.until for course in courses)
     configuration = queued.context.cluster.configuration
     notes = tuple(_list_notes(courses, rows, has_ranges=has_ranges))
     uses = tuple(_measure_uses(queued, courses[-1], begin, until))
     version = ".".join(map(str, configuration.version))
-    return Timeline(env, version, begin, until, tuple(rows), uses, has_ranges, notes)
+    return Timeline(env, version, begin, until, tuple(rows), uses, has_ranges, notes, bool(queued.exported))
 
 
 def _build_row(
@@ -238,7 +237,7 @@ def judge_deadline(row: TimelineRow, begin: int) -> Miss | None:
 def _list_notes(courses: Sequence[Course], rows: Sequence[TimelineRow], *, has_ranges: bool) -> Iterator[str]:
     decision: Decision = courses[0].decision
     if has_ranges:
-        yield "times are those of two simulations, with the shortest and with the longest durations; others are possible"
+        yield "jobgen simulates twice, with the shortest and with the longest durations; other times are possible"
     unknown = [row.answer.key for row in rows if row.times.expected is None and row.state not in (NEVER, FINISHED)]
     if unknown:
         yield f"without a duration, so they never end: {show_names(unknown)}; write `run.expected`, or use `--history`"
@@ -251,8 +250,9 @@ def _list_notes(courses: Sequence[Course], rows: Sequence[TimelineRow], *, has_r
 def _measure_uses(queued: QueuedJobs, course: Course, begin: int, until: int) -> Iterator[Use]:
     """Measure what is used of each flavor on each day, within the timeline."""
     nominal: dict[FlavorResource, int] = {}
-    for each in (*queued.context.queues.values(), *queued.context.cluster.list_cohorts()):
-        for pair, quota in each.quotas.items():
+    quotas = [each.quotas for each in queued.context.queues.values()]
+    for each in (*quotas, *(cohort.quotas for cohort in queued.context.cluster.list_cohorts())):
+        for pair, quota in each.items():
             nominal[pair] = nominal.get(pair, 0) + quota.nominal
     first, last = begin // DAY, max(until - 1, begin) // DAY
     used: dict[FlavorResource, list[int]] = {}
