@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from jobgen.api.project import load
-from jobgen.cli.complete import complete_jobs
+from jobgen.cli.complete import complete_files, complete_jobs
 from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.features.kueue.queue import queue
@@ -29,13 +29,18 @@ from jobgen.reports.entries import count_severities, format_findings
 )
 @click.option("--timeline", is_flag=True, help="Show when each job starts and ends, and how much of the quota is used.")
 @click.option(
-    "--from", "begin", default="", metavar="TIME", help="When the timeline begins; default: the day of the commit."
+    "--from",
+    "begin",
+    default="",
+    metavar="DATE",
+    help="Day or time when the timeline begins, such as 2026-11-18T08:00Z; default: the date of the commit.",
 )
 @click.option(
     "--history",
     default="",
     metavar="FILE",
-    help="Runs of jobs, for their durations: CSV with name, start, end and gpus.",
+    shell_complete=complete_files,
+    help="Runs of jobs, for their durations: a CSV file of the repository with name, start, end and gpus.",
 )
 @click.option("--format", "format_", type=click.Choice([*FORMATS.names(), "html"]), default="text", show_default=True)
 @click.option(
@@ -61,7 +66,8 @@ def command(
     """Show which jobs Kueue admits, which wait and for what, and which can never be admitted.
 
     Queues come from the repository and from the exported state of the cluster (`cluster.state` in an overlay). All jobs
-    of an environment arrive at the same time. JOB selects the jobs to show.
+    of an environment arrive at the same time. JOB selects the jobs to show. With --timeline, jobs also end: their
+    durations come from `run.expected`, a history of runs, or a capture of the cluster.
     """
     running: list[str] = []
     for assumption in assumptions:
