@@ -77,6 +77,7 @@ class Waiting:
         self._versions: dict[Tree, int] = {}
         self._before: dict[Tree, int] = {}
         self._futile: set[str] = set()
+        self._freed: set[Tree] = set()
         self._refused = {key for key, each in scheduler.outcomes.items() if each.state == INADMISSIBLE}
         self.passed = 0
         """How many workloads were tried without success."""
@@ -114,6 +115,8 @@ class Waiting:
         if not heads and not scheduler.second_pass:
             return False
         scheduler.run_cycle()
+        evicted = (target.workload.cluster_queue for target in scheduler.evicted.values())
+        self._freed = {self._snapshot.nodes[name].tree for name in evicted}
         for name, head in heads.items():
             self._settle_head(self._lines[name], head)
         return True
@@ -150,9 +153,12 @@ class Waiting:
                     shape = self._shapes.setdefault(find_shape(workload), len(self._shapes))
                     insort(line.members, (order_in_queue(workload), workload, shape), key=lambda member: member[0])
             parked.clear()
-            for other in self._trees[self._snapshot.nodes[name].tree]:
-                other.restart()
+            self._freed.add(self._snapshot.nodes[name].tree)
+        for tree in self._freed:
+            for line in self._trees[tree]:
+                line.restart()
             self._futile.clear()
+        self._freed = set()
 
     def _is_harmless(self, line: _Line) -> bool:
         """Return True if a workload that gets nothing keeps nothing from others in its cycle."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import NamedTuple
 
 from jobgen.features.kueue.answers import NEVER, UNMANAGED, Answer, Decision, Job
@@ -20,8 +21,8 @@ from jobgen.reports.escape import dump_json, markdown_text, visible
 
 RUNNING, STARTS, WAITS, FINISHED = "running", "starts", "waits", "finished"
 _MAX_DAYS_SHOWN = 14
-_MAX_ROWS = 500
-"""The rows of a table in Markdown: a comment has a limit."""
+_MAX_LENGTH = 60_000
+"""The characters of a comment on a pull request."""
 ASSUMPTIONS = (
     "an evicted job starts again from its beginning; with fewer pods, a job takes as long as with all",
     "not simulated: jobs that arrive later, failures and retries, autoscaling, admission checks, MultiKueue",
@@ -330,30 +331,12 @@ def render_text(timelines: Sequence[Timeline], left_out: Sequence[LeftOutFile] =
 
 
 def render_markdown(timelines: Sequence[Timeline], left_out: Sequence[LeftOutFile] = ()) -> str:
-    """Write the same as tables, for comments on pull requests."""
-    parts: list[str] = []
-    for each in timelines:
-        where = f" in {markdown_text(each.environment)}" if each.environment else ""
-        parts.append(f"### jobgen queue --timeline{where}: {markdown_text(each.summarize())}\n\n")
-        merged = merge_equal((row.answer.key, list_cells(row)) for row in each.rows)
-        parts.append(_write_table([HEADER, *((show_names(names), *cells) for names, cells in merged[:_MAX_ROWS])]))
-        parts += [f"… and {len(merged) - _MAX_ROWS} more\n\n"] if len(merged) > _MAX_ROWS else []
-        parts.append(_write_table(list_use_rows(each)))
-        parts += (
-            f"- **{row.miss.severity.value}** {markdown_text(f'{row.answer.key}: {row.miss.message}')}\n"
-            for row in each.misses
-            if row.miss
-        )
-        parts += (f"- {markdown_text(note)}\n" for note in each.notes)
-    parts += (f"- left out: {markdown_text(each.explain())}\n" for each in left_out)
-    return "".join(parts)
-
-
-def _write_table(rows: Sequence[tuple[str, ...]]) -> str:
-    if not rows:
-        return ""
-    lines = ["| " + " | ".join(map(markdown_text, row)) + " |\n" for row in rows]
-    return "".join((lines[0], "|" + "---|" * len(rows[0]) + "\n", *lines[1:], "\n"))
+    """Write the text as a block, for comments on pull requests; what does not fit is left out."""
+    shown = "; ".join(f"{each.environment}: {each.summarize()}" for each in timelines)
+    lines = render_text(timelines, left_out).replace("```", "…").splitlines(keepends=True)
+    kept = [line for line, length in zip(lines, accumulate(map(len, lines)), strict=True) if length < _MAX_LENGTH]
+    more = f"… and {pluralize(len(lines) - len(kept), 'more line')}\n" if len(kept) < len(lines) else ""
+    return f"### jobgen queue --timeline: {markdown_text(shown)}\n\n```text\n{''.join(kept)}{more}```\n"
 
 
 def render_json(timelines: Sequence[Timeline], left_out: Sequence[LeftOutFile] = ()) -> str:
