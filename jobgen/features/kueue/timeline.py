@@ -75,7 +75,13 @@ class Simulation:
         self._waiting = Waiting(settled.scheduler)
         self.is_complete = settled.is_complete
         self._most_steps = self.scheduler.snapshot.steps + _MOST_STEPS + _MOST_STEPS_PER_WORKLOAD * len(self._arrivals)
-        self._record({each.workload: each.preemptor for each in settled.evictions}, ())
+        evicted = {each.workload: each.preemptor for each in settled.evictions}
+        self._record(evicted, ())
+        for key in self._since.keys() & evicted.keys():
+            # It ran until now; its flavors are not known any more.
+            lost = Span(self._since[key], begin, self._arrivals[key], (), evicted[key])
+            self.spans[key] = [lost, *self.spans.get(key, ())]
+        self._since = {}
 
     def step(self) -> bool:
         """Go on to the next end; return False if nothing ends any more."""
@@ -96,7 +102,7 @@ class Simulation:
         # Where a queue would go on among its flavors depends on how often it was tried since: it begins again.
         self.scheduler.progress.clear()
         for key in self._held:
-            self.scheduler.add(self._arrivals[key])
+            self.scheduler.add(self._arrivals[key]._replace(cluster_queue="", admission=(), reserved=""))
         self._waiting.retry()
         found = run_until_settled(self.scheduler, len(self._arrivals), self._waiting)
         evictions, self._held, self.is_complete = found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 from jobgen.features.kueue.answers import NEVER, UNMANAGED, Answer, Decision, Job
@@ -86,8 +86,10 @@ class TimelineRow(NamedTuple):
         parts = [f"waits for the end of {show_names(self.after)}"] if self.after else []
         if self.state == WAITS:
             parts.append(f"still waits at the end; at first, {explain(self.answer)}")
-        for each in self.evictions[:3]:
-            parts.append(f"{each.evicted_by} evicts it at {show_moment(each.end or 0)}")
+        for each, following in list(pairwise((*self.spans[-1], None) if self.spans else ()))[:3]:
+            if each is not None and each.evicted_by:
+                again = f", and it starts again at {show_moment(following.start)}" if following else ""
+                parts.append(f"{each.evicted_by} evicts it at {show_moment(each.end or 0)}{again}")
         if len(self.evictions) > 3:
             parts.append(f"{len(self.evictions) - 3} more evictions")
         if self.times.expected is None and self.state in (STARTS, RUNNING, UNMANAGED):
