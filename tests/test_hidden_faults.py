@@ -148,3 +148,14 @@ def test_names_that_exist_are_suggested(tmp_path):
     assert found.message.endswith("; did you mean `jobs/bert.yaml`?")
     with pytest.raises(jobgen.NotFoundError, match=r"did you mean `metadata\.namespace`"):
         jobgen.explain(tmp_path, "bert", "namespace", environments=["prod"])
+
+
+@pytest.mark.parametrize("name", ["", 'name: ""', "name: 5", "name: [a]"])
+def test_an_object_without_a_name_is_checked(tmp_path, name):
+    pod = "spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: a:1, imagee: b}]}}}"
+    text = f"apiVersion: batch/v1\nkind: Job\nmetadata: {{{name}}}\n{pod}\n"
+    found = find_rules(tmp_path, {"jobs/run.yaml": text, "jobs/other.yaml": text})
+
+    assert [each.split()[0] for each in found] == ["jobs:3", "jobs:4", *found[2:]]
+    assert "jobs:4 unknown-field" in found
+    assert not [each for each in found if "duplicate" in each]

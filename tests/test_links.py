@@ -19,7 +19,7 @@ PAGES = sorted(
 FENCE = re.compile(r"^(```|~~~).*?^\1$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^()\s]+)\)|(?:src|href)=\"([^\"]+)\"")
 ADDRESS = re.compile(r"[a-z]+:")
-MENTION = re.compile(r"\bdocs/[\w./-]+\.(?:md|json)\b")
+MENTION = re.compile(r"(?<![/\w])docs/[\w./-]+\.(?:md|json)\b")
 
 
 @cache

@@ -15,7 +15,7 @@ names = st.from_regex(r"[a-z0-9][a-z0-9.-]{0,20}", fullmatch=True)
 paths = st.one_of(st.builds("{}/{}.yaml".format, names, names), st.sampled_from([KUSTOMIZATION, ATTRIBUTES]))
 digests = st.text().map(compute_digest)
 tables = st.dictionaries(paths, digests)
-locks = st.builds(LockFile, tables.filter(bool), st.builds(Origin, names, digests, tables))
+locks = st.builds(LockFile, tables.filter(bool), st.builds(Origin, names, digests, tables, st.just("") | digests))
 documents = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.sampled_from(["name", "string", "array", "map", "x"]), inner),
@@ -30,8 +30,9 @@ def test_lock_round_trip(lock: LockFile) -> None:
 @given(locks)
 def test_lock_is_indented_json(lock: LockFile) -> None:
     """The text is the same as ever, so that no release rewrites the lock files of another."""
-    tool, layers, jobs = lock.origin
-    known = {name: value for name, value in (("tool", tool), ("layers", layers), ("jobs", jobs)) if value}
+    tool, layers, jobs, source = lock.origin
+    fields = ("tool", tool), ("source", source), ("layers", layers), ("jobs", jobs)
+    known = {name: value for name, value in fields if value}
     data = {"version": 1, **known, "files": lock.files}
     for name in data.keys() & {"jobs", "files"}:
         data[name] = dict(sorted(data[name].items()))

@@ -11,7 +11,7 @@ import yaml
 from jobgen.api.lint import lint
 from jobgen.check.rule_runner import RuleRunner
 from jobgen.check.rules import all_rules
-from jobgen.check.rules.fleet import gpu_budget_exceeded
+from jobgen.check.rules.fleet.budgets import collect_gpus
 from jobgen.k8s.objects import Manifest
 from jobgen.spec.overlay import Cluster
 
@@ -1174,6 +1174,6 @@ def test_gpus_of_all_pods_count(kind):
     path, pods = COUNTED[kind]
     obj = changed(kind, {path: {"limits": {"nvidia.com/gpu": 8}}, "metadata.namespace": "ml"})
     cluster = Cluster(budgets={"namespaces": {"ml": {"gpus": 4}}})
-    facts = list(gpu_budget_exceeded.collect(Manifest(obj, None, cluster)))
+    facts = list(collect_gpus(Manifest(obj, None, cluster)))
 
     assert [fact.value[1] for fact in facts] == [8 * pods]

@@ -114,3 +114,25 @@ def test_errors_of_the_work_tree_and_of_the_arguments(repository: Repository) ->
     assert "nowhere" in unknown.stderr
     assert "`--since` renders a part of the objects; remove `--check` and `--shard`" in checked.stderr
     assert broken.stdout == ""
+
+
+def test_a_tree_in_another_work_tree_names_the_commit_of_its_jobs(repository, tmp_path):
+    """A later commit that renders the same keeps the name; changes that are not committed are told."""
+    (tmp_path / "deploy").mkdir()
+    deploy = Repository(tmp_path / "deploy", tmp_path / "elsewhere")
+    lock = deploy.folder / "prod/jobgen.lock.json"
+
+    def render() -> str:
+        assert repository.run("jobgen", "render", "-o", str(deploy.folder)).returncode == 0
+        assert repository.run("jobgen", "render", "-o", str(deploy.folder), "--check").returncode == 0
+        return json.loads(lock.read_text())["source"]
+
+    first = repository.run("git", "rev-parse", "HEAD").stdout.strip()
+    assert render() == first
+    write(repository, {"README.md": "Jobs"})
+    repository.commit()
+    assert render() == first
+    write(repository, {"jobs/bert.yaml": JOB.format(name="bert", tag=2)})
+    assert render() == repository.run("git", "rev-parse", "HEAD").stdout.strip() + "-dirty"
+    repository.run("jobgen", "render", "-o", "rendered")
+    assert "source" not in json.loads((repository.folder / "rendered/prod/jobgen.lock.json").read_text())

@@ -6,7 +6,7 @@ import pytest
 
 from jobgen.api.lint import lint
 from jobgen.check.checker import Checker
-from jobgen.check.rules.operator.dropped_field import dropped_field
+from jobgen.check.rules.operator.versions import dropped_field
 from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.k8s.feature_gates import GATED_FIELDS, GATES
 from jobgen.k8s.kinds import format_release

@@ -163,11 +163,30 @@ def page_of(name: str) -> str:
     return f"{doc.summary} {' '.join(doc.text.split())}"
 
 
-def other_severities(rule: Rule) -> set[str]:
-    """The severities that the module of a rule names, apart from the rule's own."""
+def list_names(node: ast.AST) -> set[str]:
+    names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    return names | {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+
+
+def list_parts(rule: Rule) -> list[ast.AST]:
+    """The function of a rule, and the functions and constants of its module that it uses."""
     tree = ast.parse(Path(str(import_module(rule.check.__module__).__file__)).read_text())
-    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    defined = {each.name: each for each in tree.body if isinstance(each, ast.FunctionDef | ast.ClassDef)}
+    for each in tree.body:
+        if isinstance(each, ast.Assign):
+            defined |= {target.id: each for target in each.targets if isinstance(target, ast.Name)}
+    seen, pending = set[str](), [rule.check.__name__]
+    while pending:
+        name = pending.pop()
+        if name in defined and name not in seen:
+            seen.add(name)
+            pending += list_names(defined[name])
+    return [defined[name] for name in seen]
+
+
+def other_severities(rule: Rule) -> set[str]:
+    """The severities that a rule and what it uses of its module name, apart from the rule's own."""
+    names = {name for node in list_parts(rule) for name in list_names(node)}
     return {word for name, word in _SEVERITY_NAMES.items() if name in names} - {rule.severity.value}
 
 

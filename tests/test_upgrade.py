@@ -106,6 +106,14 @@ def test_steps_lead_from_the_old_versions_to_the_new_ones(old, new):
     assert state == new
 
 
+def test_the_release_of_kueue_after_0_19_needs_trainer_2_3():
+    """Its note asks for it, in pull request 14504; jobgen does not know that release yet, but what it needs."""
+    (broken,) = find_broken({"kueue": "0.20", "trainer": "2.2"})
+
+    assert (broken.at_least, broken.source) == ("2.3", "kubernetes-sigs/kueue#14504")
+    assert find_broken({"kueue": "0.20", "trainer": "2.3"}) == find_broken({"kueue": "0.19", "trainer": "2.2"}) == []
+
+
 def test_kueue_follows_trainer_and_trainer_follows_jobset():
     old = {"kueue": "0.16", "trainer": "2.1", "jobset": "0.10.1"}
 
@@ -137,6 +145,44 @@ def test_fix_needs_a_clean_repository(repository):
     assert done.returncode == 2
     assert b"without uncommitted changes" in done.stderr
     assert (repository / "jobgen.yaml").read_text() == "environments: [dev]\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--kubernetes", "1.99"], "jobgen knows Kubernetes 1.30 to 1.36, and not `1.99`"),
+        (["--kubernetes", "1.28"], "and not `1.28`"),
+        (["--to", "new.yaml"], "`kubernetes` in `new.yaml` is no text; write its version in quotes"),
+        (["--operator", "training-operator=1.7.0", "--fix"], "training-operator 1.8.1 is newer than 1.7.0"),
+    ],
+)
+def test_versions_that_are_not_known_are_refused(repository, words, text):
+    (repository / "new.yaml").write_text("kubernetes: 1.30\n")
+    done = run_jobgen(repository, "upgrade", *words)
+
+    assert done.returncode == 2
+    assert text in done.stderr.decode()
+    assert git(repository, "log", "--format=%s") == "jobs\n"
+
+
+def test_a_warning_that_becomes_an_error_is_fixed_or_counted(repository):
+    """The old release warns of the same line."""
+    policy = """\
+apiVersion: admissionregistration.k8s.io/v1beta1
+kind: ValidatingAdmissionPolicy
+metadata: {name: a}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: [""], apiVersions: [v1], operations: [CREATE], resources: [pods]}]
+  validations: [{expression: "true"}]
+"""
+    (repository / "jobs/vap.yaml").write_text(policy)
+    git(repository, "add", "-A")
+    git(repository, "commit", "-q", "-m", "policy")
+    done = run_jobgen(repository, "upgrade", "--kubernetes", "1.36", "--fix")
+
+    assert b"jobs/vap.yaml" in done.stderr
+    assert (repository / "jobs/vap.yaml").read_text().startswith("apiVersion: admissionregistration.k8s.io/v1\n")
 
 
 def test_nothing_is_written_without_fix(repository):
@@ -172,3 +218,91 @@ def test_the_page_shows_what_the_transcripts_show():
 
     assert len(shown) == 4
     assert all(block in expected for block in shown)
+
+
+REPLAYED = {
+    "jobgen.yaml": "environments: [prod]\n",
+    "overlays/prod/overlay.yaml": """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+spec:
+  namespace: ml
+  cluster:
+    state: cluster/prod
+    kubernetes: "1.35"
+    platforms: [trainer, kubeflow]
+    operators: {{{operator}, jobset: "0.12.0", kueue: "{kueue}"}}
+""",
+    "cluster/prod/queues.yaml": """\
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {name: h100}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {name: ml}
+spec:
+  namespaceSelector: {}
+  resourceGroups:
+    - coveredResources: [cpu, memory, nvidia.com/gpu]
+      flavors:
+        - name: h100
+          resources:
+            - {name: cpu, nominalQuota: 400}
+            - {name: memory, nominalQuota: 4Ti}
+            - {name: nvidia.com/gpu, nominalQuota: 16}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {name: ml, namespace: ml}
+spec: {clusterQueue: ml}
+""",
+    "jobs/bert.yaml": """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {{name: bert}}
+spec:
+  framework: pytorch
+  platform: {platform}
+  queue: ml
+  image: registry.example.com/bert:1.4.2
+  command: [torchrun, train.py]
+  resources: {{cpu: 4, memory: 16Gi, gpu: 2}}
+  shm: 8Gi
+  roles: {{worker: {{replicas: 2}}}}
+""",
+}
+
+
+@pytest.mark.parametrize(
+    ("declared", "upgraded", "fixed", "words"),
+    [
+        # kueue#14722: a TrainJob of Trainer 2.1 is never admitted by Kueue 0.17 and newer.
+        ({"trainer": "2.1.0", "kueue": "0.16.0"}, "--kueue 0.17.3", "--operator trainer=2.2.0", "admitted → never"),
+        # By default, Kueue 0.19 no longer manages the kinds of training-operator.
+        ({"training-operator": "1.9.3", "kueue": "0.18.0"}, "--kueue 0.19.0", "", "admitted → unmanaged"),
+    ],
+)
+def test_public_reports_turn_red_and_green_again(tmp_path, declared, upgraded, fixed, words):
+    operator = next(f'{name}: "{version}"' for name, version in declared.items() if name != "kueue")
+    values = {
+        "platform": "trainer" if "trainer" in declared else "kubeflow",
+        "operator": operator,
+        "kueue": declared["kueue"],
+    }
+    for path, text in REPLAYED.items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text.format(**values) if "{{" in text else text)
+
+    assert run_jobgen(tmp_path, "queue", "-e", "prod", "--exit-code").returncode == 0
+    red = run_jobgen(tmp_path, "upgrade", *upgraded.split())
+    assert words in red.stdout.decode(), red.stdout.decode() + red.stderr.decode()
+    if not fixed:
+        overlay = tmp_path / "overlays/prod/overlay.yaml"
+        managed = overlay.read_text().replace(
+            "cluster:", "cluster:\n    kueue: {frameworks: [kubeflow.org/pytorchjob]}"
+        )
+        overlay.write_text(managed)
+    green = run_jobgen(tmp_path, "upgrade", *upgraded.split(), *fixed.split())
+    assert words not in green.stdout.decode()
+    assert (red.returncode, green.returncode) == (1, 0)

@@ -24,7 +24,7 @@ TRANSCRIPTS = [read_transcript(path) for path in find_transcripts("yaml-read")]
 FILES = dict(next(iter(transcript.given.items())) for transcript in TRANSCRIPTS)
 
 # Rules that refuse what Kubernetes reads, but reads as something else than the file seems to mean.
-STRICTER = {"duplicate-key", "unknown-tag", "ignored-document", "invalid-encoding", "nesting-too-deep"}
+STRICTER = {"duplicate-key", "folded-item", "unknown-tag", "ignored-document", "invalid-encoding", "nesting-too-deep"}
 UNREAD = {"invalid-encoding", "nesting-too-deep"}
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from jobgen.api.lint_files import STDIN, LintContents, LintFiles, LintRequest, LintRun, resolve_files, select_findings
-from jobgen.api.project import select_environments
+from jobgen.api.project import list_captures, select_environments
 from jobgen.api.recognized_files import count_unjudged, name_taken, recognize_files, report_unjudged, settle_findings
 from jobgen.check.rules import all_rules, rule_categories, rule_names
 from jobgen.engine.inputs import FOLDER
@@ -127,20 +127,8 @@ def find_findings(
         runs=runs,
         opinions=opinions,
         weaker=_list_weaker(runs[0].project),
-        captures=_list_captures(runs[0].project),
+        captures=list_captures(runs[0].project),
     )
-
-
-def _list_captures(project: ProjectConfig) -> list[str]:
-    """Return of which day the captured state of each environment is."""
-    states = {env: project.environment(env, []).cluster.state for env in project.environments()}
-    if not any(states.values()):
-        return []
-    # Imported late: most repositories have no state of a cluster.
-    from jobgen.repo.captures import read_capture_day
-
-    days = ((env, read_capture_day(project.root, state)) for env, state in states.items() if state)
-    return [f"state of {env or 'the cluster'} captured on {day}" for env, day in days if day]
 
 
 _STRENGTH = ("off", *(severity.value for severity in reversed(Severity)))

@@ -98,3 +98,15 @@ def select_environments(project: ProjectConfig, named: Sequence[str], *, is_lint
             hint = did_you_mean(env, list(project.overlays))
             raise UsageError(f"there is no environment `{env}`{hint} (known: {known})")
     return list(dict.fromkeys(named or project.environments()))
+
+
+def list_captures(project: ProjectConfig, environments: Sequence[str] = ()) -> list[str]:
+    """Return of which day the captured state of each environment is."""
+    states = {env: project.environment(env, []).cluster.state for env in environments or project.environments()}
+    if not any(states.values()):
+        return []
+    # Imported late: most repositories have no state of a cluster.
+    from jobgen.repo.captures import read_capture_day
+
+    days = ((env, read_capture_day(project.root, state)) for env, state in states.items() if state)
+    return [f"state of {env or 'the cluster'} captured on {day}" for env, day in days if day]

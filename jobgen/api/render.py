@@ -23,8 +23,9 @@ from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.run import Run
-from jobgen.repo import layout, rendered_tree
+from jobgen.repo import git, layout, rendered_tree
 from jobgen.repo.atomic import links_outside
+from jobgen.repo.commit import Folder
 from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, Origin, digest_data, is_object_path
 from jobgen.repo.rendered_tree import Drift, IncompleteWriteError, TreeExtras
 from jobgen.repo.root import is_source_folder
@@ -295,8 +296,24 @@ def plan_tree(
         for env in (() if some_jobs or some_environments else rendered_tree.find_environments(folder))
         if env not in project.config.overlays
     }
-    extras = TreeExtras(make_extra_files, find_origins(project.config, digests))
+    source = _name_source(project.config.root, folder)
+    origins = {env: each._replace(source=source) for env, each in find_origins(project.config, digests).items()}
+    extras = TreeExtras(make_extra_files, origins)
     return Tree(folder, {**removed, **wanted}, some_jobs, extras, allow_empty, allow_mass_delete)
+
+
+def _name_source(root: Folder, folder: Path) -> str:
+    """Return the commit that a tree in another work tree is rendered from; `-dirty` follows if files are changed.
+
+    In the same work tree, the commit that will have the tree is not known yet.
+    """
+    if not isinstance(root, Path) or folder.resolve().is_relative_to(root.resolve()):
+        return ""
+    near = next(each for each in (folder, *folder.resolve().parents) if each.is_dir())
+    own, other = git.find_work_tree(root), git.find_work_tree(near)
+    if own is None or other in (None, own) or not git.has_commit(root):
+        return ""
+    return git.resolve_commit(root, "HEAD") + ("-dirty" if git.list_changed(root) else "")
 
 
 def write_tree(tree: Tree, *, fsync: bool = True) -> dict[str, Drift]:

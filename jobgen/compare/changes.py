@@ -119,6 +119,8 @@ class QueueChanges(NamedTuple):
     """False if workloads evict each other in turn, before or after the merge; what is shown is one of the states."""
     complete: bool = True
     """False if there is so much to decide that a simulation was stopped before its end."""
+    left_out: tuple[str, ...] = ()
+    """What is not simulated."""
 
     def count_changes(self) -> Mapping[Change, int]:
         """Return how many workloads fare in each way, the most severe first."""

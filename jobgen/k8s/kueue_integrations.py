@@ -64,6 +64,50 @@ INTEGRATIONS: Final[Mapping[tuple[str, str], Integration]] = {
 }
 
 
+MULTIKUEUE: Final = "kueue.x-k8s.io/multikueue"
+"""The controller of the admission checks of MultiKueue, and the value of `managedBy`."""
+_DISPATCHED_SINCE: Final[Mapping[str, Version]] = {
+    **dict.fromkeys(("Job", "JobSet"), (0, 8)),
+    **dict.fromkeys(("MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob"), (0, 9)),
+    **dict.fromkeys(("AppWrapper", "Deployment", "Pod", "RayCluster", "RayJob", "StatefulSet"), (0, 11)),
+    "JAXJob": (0, 12),
+    "TrainJob": (0, 14),
+    **dict.fromkeys(("LeaderWorkerSet", "RayService"), (0, 17)),
+}
+"""The kinds that MultiKueue sends to worker clusters, and the first version of Kueue that does."""
+_OF_PODS: Final = frozenset(("Deployment", "LeaderWorkerSet", "Pod", "StatefulSet"))
+_FIELD_DEFAULTED: Final = (0, 11)
+"""The first version whose webhooks set `managedBy` in a queue of MultiKueue."""
+_FIELD_OF_JOBS: Final = (0, 15)
+"""The first version that reads `managedBy` of a Job by default."""
+_OWN_CONTROLLERS: Final = frozenset(
+    """jobset.sigs.k8s.io/jobset-controller kubeflow.org/mpi-operator kubeflow.org/training-operator
+    kubernetes.io/job-controller ray.io/kuberay-operator trainer.kubeflow.org/trainjob-controller
+    workload.codeflare.dev/appwrapper-controller""".split()
+)
+"""Values of `managedBy` that webhooks replace, because they mean the same as none."""
+
+
+def explain_dispatch(
+    kind: str, managed_by: str, version: Version, others: Collection[str] = ()
+) -> tuple[str, str] | None:
+    """Explain why MultiKueue rejects a job: why, and what to change; None if it sends the job to worker clusters.
+
+    `managed_by` is the field of the job, empty without it; `others` are kinds that the Configuration adds.
+    """
+    since, shown = _DISPATCHED_SINCE.get(kind), ".".join(map(str, version[:2]))
+    if kind not in others and (since is None or version < since):
+        change = f"update Kueue to {'.'.join(map(str, since))} or later, or use" if since else "use"
+        return f"MultiKueue of Kueue {shown} does not send {kind}s to worker clusters", f"{change} another queue"
+    if kind in _OF_PODS or (kind == "Job" and version < _FIELD_OF_JOBS):
+        return None
+    is_defaulted = version >= _FIELD_DEFAULTED and kind not in others
+    if managed_by == MULTIKUEUE or (is_defaulted and (not managed_by or managed_by in _OWN_CONTROLLERS)):
+        return None
+    wrong = f"`managedBy` is `{managed_by}`" if managed_by else "`managedBy` is not set"
+    return f"MultiKueue rejects it, because {wrong}", f"set `managedBy: {MULTIKUEUE}`"
+
+
 def explain_integration(
     kind: str, integration: Integration, version: Version, frameworks: Collection[str] | None
 ) -> tuple[str, str] | None:

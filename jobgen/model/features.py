@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 NO_FEATURE = "this jobgen installation does not have the feature `{}`"
 _PACKAGE = "jobgen.features"
-_HOME = os.path.dirname(os.path.dirname(__file__))
-_FOLDER = os.path.join(_HOME, "features")
+HOME = os.path.dirname(os.path.dirname(__file__))
+"""The folder of this package."""
+_FOLDER = os.path.join(HOME, "features")
 
 
 class Feature(NamedTuple):
@@ -72,7 +73,7 @@ def list_modules(package: str) -> list[str]:
     """Return the names of the modules and folders of a package of jobgen, such as `check.rules`; none without it."""
     # `pkgutil` would import half of the standard library.
     try:
-        files = os.listdir(os.path.join(_HOME, *package.split(".")))
+        files = os.listdir(os.path.join(HOME, *package.split(".")))
     except FileNotFoundError:
         return []
     names = (name.removesuffix(".py") for name in files if name[0] != "_")

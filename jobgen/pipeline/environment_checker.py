@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jobgen.k8s.devices import DeviceCatalog, build_catalog, concerns_devices, may_concern_devices
 from jobgen.k8s.kinds import Definition, may_define_kinds, read_definition
-from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.lazy_re import lazy_pattern
@@ -68,6 +68,8 @@ def report_folder(project: config.ProjectConfig, folder: str, message: str) -> F
     """Report `cluster.state` without objects, where the settings or an overlay name it; `project` has locations."""
     specs = [spec for overlay in project.overlays.values() for spec in overlay.specs]
     blocks = [as_mapping(spec.get("cluster")) for spec in specs] + [as_mapping(project.settings.get("cluster"))]
+    workers = (get_path(block, "kueue", "multiKueue", "clusters") for block in blocks)
+    blocks += [as_mapping(each) for several in workers for each in as_mapping(several).values()]
     named = [block["state"] for block in blocks if str(value_of(block.get("state"))).strip("/") == folder]
     return locate(Problem("unreadable-file", message, named[0] if named else None, category="yaml"), SETTINGS)
 

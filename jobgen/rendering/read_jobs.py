@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from jobgen.k8s.secrets import is_encrypted
-from jobgen.model.data import EncryptedObject, Location, ValidFields, untraced, value_of
+from jobgen.model.data import EncryptedObject, Location, ValidFields, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.mend import list_parents
 from jobgen.rendering import config
@@ -58,7 +58,7 @@ def read_jobs(
                 if is_spec(job.document.data):
                     yield from _read_spec(job, frameworks, findings, mended)
                 else:
-                    yield from _read_manifests(job, findings)
+                    yield from _read_manifests(job, findings, mended)
             if mended is not None and not path.is_source:
                 mended += _read_repaired(read_file(path), frameworks, findings)
 
@@ -260,7 +260,7 @@ def _locate_errors(job: Job, faults: Callable[[ValidFields], Iterable[Problem]])
     return iter(dict.fromkeys(locate(problem, job.file.path, job.location) for problem in faults(data)))
 
 
-def _read_manifests(whole: Job, findings: list[Finding]) -> Iterator[Job]:
+def _read_manifests(whole: Job, findings: list[Finding], mended: list[MendedJob] | None) -> Iterator[Job]:
     if list_errors(whole.document.data):
         findings += _locate_errors(whole, list_errors)
     path = whole.file.path
@@ -270,6 +270,24 @@ def _read_manifests(whole: Job, findings: list[Finding]) -> Iterator[Job]:
         if _may_have_expressions(whole.file.content) and not manifest_errors(manifest):
             find = find_variables_of_manifest
         if any(find(manifest)):
-            findings += [locate(problem, path, job.start()) for problem in find(job.traced_document().data)]
+            problems = list(find(job.traced_document().data))
+            findings += [locate(problem, path, job.start()) for problem in problems]
+            each = _name_manifest(job, problems) if find is manifest_errors and mended is not None else None
+            if mended is not None and each:
+                mended.append(each)
         else:
             yield job
+
+
+def _name_manifest(job: Job, problems: Sequence[Problem]) -> MendedJob | None:
+    """Return an object whose name is at fault with two other names; None if it has other faults."""
+    data = job.traced_document().data
+    if not isinstance(data, dict) or not isinstance(data.get("metadata", {}), dict):
+        return None
+    copies = [{**data, "metadata": {**data.get("metadata", {}), "name": name}} for name in ("unnamed", "without-name")]
+    if any(manifest_errors(copies[0])):
+        return None
+    left_out, filled = (
+        job._replace(document=job.document._replace(data=untraced(copied)), mended=copied) for copied in copies
+    )
+    return MendedJob(left_out, filled, frozenset(location_of(problem.node) for problem in problems))

@@ -156,7 +156,11 @@ def find_unlisted_overlays(project: ProjectConfig, tracer: Tracer) -> Iterator[F
     """Report overlays that `environments` of the settings leaves out, and that none of these environments extends."""
     if "environments" not in project.settings:
         return
-    used = {name for env in project.environments() for name in list_ancestors(env, project.overlays)}
+    environments = project.environments()
+    # Worker clusters of MultiKueue have queues, and no jobs of their own.
+    workers = [each for env in environments for each in project.environment(env, []).cluster.workers.values()]
+    named = (*environments, *(each.get("environment", "") for each in workers))
+    used = {name for env in named for name in list_ancestors(env, project.overlays)}
     if any(name_overlay(finding) in used or finding.location.file == SETTINGS for finding in project.findings):
         # What an overlay with errors extends may not be known, and what a wrong entry means is not.
         return

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import Any
 
 from jobgen.model.builtin_rules import BUILTIN_RULES, POD_RULES
-from jobgen.model.features import list_rule_modules
+from jobgen.model.features import HOME, list_rule_modules
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import File
 from jobgen.repo.shipped import find_shipped
 from jobgen.yamlio.read import read
 
+_RULE = re.compile(rb"^@rule\([^@]*?\)\ndef (\w+)\(", re.MULTILINE)
 _DEFECT_NAME = re.compile(rb"^    - name: (\S+)$", re.MULTILINE)
 VALIDATING, MUTATING = "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"
 
@@ -23,13 +25,22 @@ def list_known_rules(root: Folder | None) -> list[str]:
     """The names of all policies and rules: policies by name, then rules by category and name."""
     categories = {name: category for name, category, *_ in BUILTIN_RULES}
     categories |= dict.fromkeys(POD_RULES, "pod")
-    # A module is named like its rule, its folder like the category.
-    found = (module.rsplit(".", 2)[-2:] for module in list_rule_modules())
-    categories |= {name.replace("_", "-"): category for category, name in found}
+    categories |= _find_rules()
     documents = read_policy_files(root)
     policies = sorted(name_policy(each) for each in documents if each.get("kind") in (VALIDATING, MUTATING))
     defects = sorted(list_defect_names(root))
     return list(dict.fromkeys((*policies, *defects, *sorted(categories, key=lambda name: (categories[name], name)))))
+
+
+@cache
+def _find_rules() -> dict[str, str]:
+    """Return the category of each rule by its name: that of its function, and the folder of its module."""
+    found: dict[str, str] = {}
+    for module in list_rule_modules():
+        path = Path(HOME, *module.split(".")[1:]).with_suffix(".py")
+        names = _RULE.findall(path.read_bytes())
+        found |= {name.decode().replace("_", "-"): path.parent.name for name in names}
+    return found
 
 
 def list_defect_names(root: Folder | None) -> Iterator[str]:

@@ -31,6 +31,8 @@ class Origin(NamedTuple):
     tool: str = ""
     layers: str = ""
     jobs: Mapping[str, str] = _EMPTY
+    source: str = ""
+    """The commit whose jobs they are, if the tree is in another work tree."""
 
 
 class LockFile(NamedTuple):
@@ -43,9 +45,10 @@ class LockFile(NamedTuple):
         """The content of the lock file; None if the environment has no files."""
         if not self.files:
             return None
-        tool, layers, jobs = self.origin
+        tool, layers, jobs, source = self.origin
         lines = ['"version": 1']
-        lines += [f'"{name}": {json.dumps(text)}' for name, text in (("tool", tool), ("layers", layers)) if text]
+        texts = ("tool", tool), ("source", source), ("layers", layers)
+        lines += [f'"{name}": {json.dumps(text)}' for name, text in texts if text]
         for name, listed in (("jobs", jobs), ("files", self.files)):
             if listed:
                 # What `json.dumps` with `indent` returns, in less time.
@@ -63,7 +66,8 @@ def parse_lock(text: str) -> LockFile | None:
         read = json.loads(text)
         files, jobs = read["files"], read.get("jobs", {})
         known = read["version"] == 1 and all(isinstance(value, str) for value in (*files.values(), *jobs.values()))
-        origin = Origin(str(read.get("tool", "")), str(read.get("layers", "")), _own_files(jobs))
+        tool, layers, source = (str(read.get(name, "")) for name in ("tool", "layers", "source"))
+        origin = Origin(tool, layers, _own_files(jobs), source)
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
         return None
     return LockFile(_own_files(files), origin) if known else None

@@ -193,7 +193,10 @@ def _make_plan(lock: LockFile, wanted: Files, env: str, extras: TreeExtras, *, p
     origin = extras.origins.get(env, Origin())
     jobs = {path: known for path, known in lock.origin.jobs.items() if path in kept}
     files = {**kept, **{path: compute_digest(text) for path, text in texts.items()}}
-    return texts, LockFile(files, origin._replace(jobs={**jobs, **origin.jobs}))
+    new = LockFile(files, origin._replace(jobs={**jobs, **origin.jobs}))
+    # A later commit that renders the same tree leaves it as it is.
+    as_before = new._replace(origin=new.origin._replace(source=lock.origin.source))
+    return texts, as_before if lock.origin.source and as_before == lock else new
 
 
 def write_tree(

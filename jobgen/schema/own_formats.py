@@ -400,7 +400,8 @@ def _text(schema: Any) -> Check:
         if not isinstance(found, str):
             return
         if len(found) < least or len(found) > most:
-            limit = f"be at most {most} characters long" if len(found) > most else "not be empty"
+            short = f"have at least {least} characters" if least > 1 else "not be empty"
+            limit = f"be at most {most} characters long" if len(found) > most else short
             message = f"`{name}` is {format_value(value)}, and must {limit}"
             problems.append(Problem("invalid-value", message, reported_node(value, parent)))
         elif pattern and not pattern.search(found):

@@ -87,6 +87,12 @@ class Cluster(NamedTuple):
         """Return the platforms of the cluster, the preferred first."""
         return self.platforms or (self.platform,)
 
+    @property
+    def workers(self) -> Mapping[str, Mapping[str, str]]:
+        """The worker clusters of MultiKueue: the `environment` or the folder `state` of each."""
+        found: Mapping[str, Mapping[str, str]] = self.kueue.get("multiKueue", {}).get("clusters", {})
+        return found
+
     def find_version(self, operator: str) -> str:
         """Return the declared version of an operator, or of Kubernetes itself; empty if none is declared."""
         return self.kubernetes if operator == "kubernetes" else str(self.operators.get(operator, ""))
@@ -277,6 +283,7 @@ def compose_environment(
     properties: Any = dict(cluster)
     for spec in (spec for overlay in chain for spec in overlays[overlay].specs):
         properties = merge(properties, spec.get("cluster", {}), [])
+    problems += _find_worker_problems(name, properties, overlays)
     cluster = parse_cluster(properties)
     namespace: Any = None
     jobs: list[JobSelector] = []
@@ -302,6 +309,18 @@ def compose_environment(
     return Environment(
         name, cluster, namespace, tuple(jobs), tuple(defaults), tuple(patches), tuple(locks), tuple(images)
     )
+
+
+def _find_worker_problems(name: str, cluster: Any, overlays: Mapping[str, Overlay]) -> Iterator[Problem]:
+    """Find worker clusters of MultiKueue that are no other environment."""
+    for worker in cluster.get("kueue", {}).get("multiKueue", {}).get("clusters", {}).values():
+        other = worker.get("environment")
+        if other is not None and value_of(other) not in overlays:
+            hint = did_you_mean(value_of(other), list(overlays))
+            yield Problem("unknown-overlay", f"there is no overlay `{value_of(other)}`{hint}", other)
+        elif other is not None and value_of(other) == name:
+            message = f"`{name}` is its own worker cluster; a manager cluster cannot send jobs to itself"
+            yield Problem("unknown-overlay", f"{message}; name another environment", other)
 
 
 def list_ancestors(name: str, overlays: Mapping[str, Overlay]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 
 Table = Callable[[Mapping[str, Any]], dict[str, Any]]
 
-_MODULES = ("cycle", "cycle_tas", "flavor", "placement", "preemption", "quota", "webhook", "workload")
+_MODULES = ("clusters", "cycle", "cycle_tas", "flavor", "placement", "preemption", "quota", "webhook", "workload")
 
 
 def list_tables() -> dict[str, Table]:

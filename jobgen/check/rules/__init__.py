@@ -1,4 +1,4 @@
-"""The rules of the linter: one generator function per module, in the folder of its category.
+"""The rules of the linter: generator functions in modules by subject, in the folders of their categories.
 
 A rule receives what its scope names and yields violations: the wrong node and a message. The name of the function is
 the name of the rule, its docstring is the page of the rule (a summary, the reason, what to write instead), and

@@ -130,9 +130,13 @@ def _find_custom(custom: dict[str, Any], release: str, kubernetes: str, *, any_r
         if not any_release:
             reason = describe_range(root, operator)
             newer = find_known_version(custom["apiVersion"], custom["kind"])
-            hint = f"use `{newer}`" if newer else "this kind has no successor"
-            shown = f"the cluster has {operator} {release}" if release else hint
-            return _report_missing(f"{name} {reason}; {shown}", replacement="" if release else newer)
+            if release:
+                every = list_versions(custom["apiVersion"], custom["kind"])
+                same = (one for one in every if one["operator"] == operator)
+                newer = select_newest(one for one in same if contains(one["schema"], release))
+            shown = f"; the cluster has {operator} {release}" if release else ""
+            hint = f"; use `{newer}`" if newer else "" if release else "; this kind has no successor"
+            return _report_missing(f"{name} {reason}{shown}{hint}", replacement=newer)
         release = custom.get("last", "")
     shipped = _compile(assemble_custom(custom, release), kubernetes)._replace(is_documented="incomplete" in custom)
     return _weaken(shipped) if custom.get("fromDocumentation") else shipped
@@ -266,8 +270,9 @@ def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None
         hint = did_you_mean(kind, known["kinds"])
         return _report_missing(f"Kubernetes has no kind {name}{hint}", "kind")
     if not contains(known["types"][kind], release):
-        reason = describe_range(known["types"][kind], "Kubernetes")
-        return _report_missing(f"{name} {reason}; the cluster has Kubernetes {release}")
+        reason, served = describe_range(known["types"][kind], "Kubernetes"), _find_served(group, kind, release)
+        hint = f"; use `{served}`" if served else ""
+        return _report_missing(f"{name} {reason}; the cluster has Kubernetes {release}{hint}", replacement=served)
     types = Types(release, in_crd=False)
     compiled = _compile({**types[f"{place}.{kind}"], "title": kind, "$defs": types}, release)
     is_served = is_served_by_default(api_version)
@@ -276,21 +281,26 @@ def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None
 
 def _warn_disabled(compiled: ShippedSchema, api_version: str, kind: str, release: str) -> ShippedSchema:
     """Return a check that also warns of a version that a server of this release does not serve by default."""
-    group = api_version.partition("/")[0]
-    stable = [each for each in find_versions(group) if "beta" not in each and "alpha" not in each]
-    known = (read_types(f"{name_place(group)}_{each.rpartition('/')[2]}")["types"].get(kind) for each in stable)
-    served = [each for each, range_ in zip(stable, known, strict=True) if range_ and contains(range_, release)]
+    served = _find_served(api_version.partition("/")[0], kind, release)
     shown = release or format_release(NEWEST_RELEASE)
-    hint = f"use `{served[-1]}`" if served else f"turn it on with `--runtime-config={api_version}=true`"
+    hint = f"use `{served}`" if served else f"turn it on with `--runtime-config={api_version}=true`"
     message = f"Kubernetes {shown} does not serve `{kind}` of `{api_version}` by default; {hint}"
 
     def check(obj: Mapping[str, Node]) -> list[Problem]:
         node = obj.get("apiVersion")
-        steps = (FixStep("set", node, served[-1]),) if served else ()
+        steps = (FixStep("set", node, served),) if served else ()
         warning = Problem("old-api-version", message, node, category="schema", severity=Severity.WARNING)
         return [*compiled.check(obj), warning._replace(fix_steps=steps, safe=False)]
 
     return compiled._replace(check=check)
+
+
+def _find_served(group: str, kind: str, release: str) -> str:
+    """Return the newest version of a kind that a server of a release serves by default; empty if there is none."""
+    versions = [each for each in find_versions(group) if is_served_by_default(each)]
+    known = [read_types(f"{name_place(group)}_{each.rpartition('/')[2]}")["types"].get(kind) for each in versions]
+    served = [each for each, ages in zip(versions, known, strict=True) if ages and contains(ages, release)]
+    return max(served, key=_date_version, default="")
 
 
 def _compile(schema: Schema, kubernetes: str) -> ShippedSchema:

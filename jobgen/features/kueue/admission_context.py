@@ -9,10 +9,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from jobgen.check.operators.kueue import describe_faults
-from jobgen.features.kueue.assignment import MULTIKUEUE, PROVISIONING, TOPOLOGY_FAILED, Mode, Topologies
+from jobgen.features.kueue.assignment import PROVISIONING, TOPOLOGY_FAILED, Mode, Topologies
 from jobgen.features.kueue.cluster_objects import (
     MAX_DEPTH,
     NEWEST,
@@ -46,10 +46,20 @@ from jobgen.features.kueue.topology.snapshot import build_snapshots
 from jobgen.features.kueue.topology.tree import Node, parse_nodes, read_gates, sum_other_pods
 from jobgen.features.kueue.workloads import PodSet, Workload
 from jobgen.k8s.kueue import DOMAIN
+from jobgen.k8s.kueue_integrations import MULTIKUEUE
 from jobgen.model.quantity import parse_quantity
 from jobgen.model.suggest import find_closest, list_alternatives
 
 _STOPPED = "Stopped"
+READY, RETRY, REJECTED = "Ready", "Retry", "Rejected"
+"""Answers of admission checks; another one is `Pending`."""
+
+
+class Dispatch(Protocol):
+    """Sends workloads to worker clusters."""
+
+    def dispatch(self, context: AdmissionContext, decision: Any) -> Any:
+        """Add to a decision of `answers.decide` what worker clusters decide."""
 
 
 class AdmissionCheck(NamedTuple):
@@ -58,6 +68,31 @@ class AdmissionCheck(NamedTuple):
     name: str
     controller: str
     is_active: bool
+    config: str = ""
+    """The object with its parameters."""
+
+
+class Refusal(NamedTuple):
+    """An admission check that is not ready."""
+
+    check: str
+    answer: str
+    """`Pending`, `Retry` or `Rejected`."""
+
+    @property
+    def keeps_quota(self) -> bool:
+        """Return True if the workload keeps its quota."""
+        return self.answer not in (RETRY, REJECTED)
+
+    def explain(self) -> str:
+        """Return what becomes of the workload."""
+        if self.answer == REJECTED:
+            return f"admission check `{self.check}` rejects it, and Kueue deactivates it"
+        if self.answer == RETRY:
+            return (
+                f"admission check `{self.check}` answers `{RETRY}`, so Kueue takes its quota back and tries again later"
+            )
+        return f"admission check `{self.check}` is pending; meanwhile it keeps its quota"
 
 
 class Cause(NamedTuple):
@@ -95,7 +130,28 @@ def parse_admission_check(obj: Mapping[str, Any]) -> AdmissionCheck:
     controller = str(as_mapping(obj.get("spec")).get("controllerName") or "")
     conditions = map(as_mapping, as_list(as_mapping(obj.get("status")).get("conditions")))
     is_active = any(each.get("type") == "Active" and each.get("status") == "True" for each in conditions)
-    return AdmissionCheck(name_of(obj), controller, is_active)
+    config = str(as_mapping(as_mapping(obj.get("spec")).get("parameters")).get("name") or "")
+    return AdmissionCheck(name_of(obj), controller, is_active, config)
+
+
+def check_clusters(config: Mapping[str, Any] | None, clusters: Mapping[str, Mapping[str, Any]]) -> tuple[bool, str]:
+    """Return if a check of MultiKueue is active, and the reason: it is if any cluster of its config is usable.
+
+    `clusters` are the MultiKueueClusters by name.
+    """
+    if config is None:
+        return False, "BadConfig"
+    names = list(map(str, as_list(as_mapping(config.get("spec")).get("clusters"))))
+    usable = [name for name in names if name in clusters and is_connected(clusters[name])]
+    if len(usable) == len(names):
+        return True, "Active"
+    return bool(usable), "SomeActiveClusters" if usable else "NoUsableClusters"
+
+
+def is_connected(cluster: Mapping[str, Any]) -> bool:
+    """Return True if a MultiKueueCluster is active; one without a status is."""
+    conditions = map(as_mapping, as_list(as_mapping(cluster.get("status")).get("conditions")))
+    return next((each.get("status") == "True" for each in conditions if each.get("type") == "Active"), True)
 
 
 def check_readiness(queue: ClusterQueue, context: QueueContext) -> Readiness:
@@ -314,8 +370,10 @@ class AdmissionContext:
         self.flavors = {each.name: each for each in flavors}
         known = cluster.list_namespaces()
         self.labels: dict[str, Mapping[str, str] | None] = {**dict.fromkeys(namespaces), **known}
-        self._obstacles: dict[tuple[Any, ...], Obstacle | None] = {}
         """The labels of namespaces; None if they are not known."""
+        self._obstacles: dict[tuple[Any, ...], Obstacle | None] = {}
+        self.dispatcher: Dispatch | None = None
+        """Sends what is admitted to worker clusters, if there are any."""
 
     @cached_property
     def queues(self) -> dict[str, ClusterQueue]:
@@ -348,10 +406,14 @@ class AdmissionContext:
         if unknown and any(each.namespace_selector != {} for each in self.queues.values()):
             shown = ", ".join(f"`{name}`" for name in unknown)
             yield f"the labels of {shown} are not among the files; every queue is assumed to select these namespaces"
-        checks = sorted({name for each in self.queues.values() for name, _ in each.checks})
+        declared = {*self.cluster.configuration.checks, *(self.remote_checks if self.dispatcher else ())}
+        checks = sorted({name for each in self.queues.values() for name, _ in each.checks} - declared)
         if checks:
             shown = ", ".join(f"`{name}`" for name in checks)
             yield f"admission checks are not simulated; {shown} are assumed to pass"
+        measured = any(self.cluster.configuration.resources.devices.sources.values())
+        if measured and not self.cluster.list_objects("ResourceSlice"):
+            yield "no ResourceSlice is among the files; devices that count by counters or capacity use no quota"
         if self.ignores_topology:
             yield "no nodes are among the files; every placement in a topology is assumed to be possible"
 
@@ -367,19 +429,54 @@ class AdmissionContext:
         parents = {each.name: each.parent for each in self.cluster.list_cohorts()}
         context = QueueContext(
             self.flavors,
-            {each.name: each for each in self._list_checks()},
+            {each.name: each for each in self.checks},
             frozenset(map(name_of, self.cluster.list_objects("Topology"))),
             frozenset(find_cycles(parents)),
         )
         return {name: check_readiness(queue, context) for name, queue in self.queues.items()}
 
-    def _list_checks(self) -> Iterator[AdmissionCheck]:
+    @cached_property
+    def checks(self) -> tuple[AdmissionCheck, ...]:
         """The admission checks. One without a status, or without an object, is assumed to be active."""
         objects = {name_of(each): each for each in self.cluster.list_objects("AdmissionCheck")}
-        for name in {name for each in self.queues.values() for name, _ in each.checks}:
+        configs, clusters = (
+            {name_of(each): each for each in self.cluster.list_objects(kind)}
+            for kind in ("MultiKueueConfig", "MultiKueueCluster")
+        )
+        checks: list[AdmissionCheck] = []
+        for name in sorted({name for each in self.queues.values() for name, _ in each.checks}):
             found = objects.get(name, {})
             check = parse_admission_check(found)._replace(name=name)
-            yield check if as_mapping(found.get("status")).get("conditions") else check._replace(is_active=True)
+            if not as_mapping(found.get("status")).get("conditions"):
+                is_known = check.controller == MULTIKUEUE and configs and clusters
+                is_active = check_clusters(configs.get(check.config), clusters)[0] if is_known else True
+                check = check._replace(is_active=is_active)
+            checks.append(check)
+        return tuple(checks)
+
+    @cached_property
+    def remote_checks(self) -> Mapping[str, str]:
+        """The admission checks of MultiKueue, and the MultiKueueConfig of each."""
+        return {each.name: each.config for each in self.checks if each.controller == MULTIKUEUE}
+
+    def find_remote_check(self, queue: str) -> str | None:
+        """Return the admission check of MultiKueue of a ClusterQueue; None if its jobs run in this cluster."""
+        names = (name for name, _ in self.queues[queue].checks) if queue in self.queues else ()
+        return next((name for name in names if name in self.remote_checks), None)
+
+    def find_refusal(self, workload: Workload) -> Refusal | None:
+        """Return the declared answer that keeps a workload with quota from its start; None if there is none."""
+        answers, queue = self.cluster.configuration.checks, self.queues.get(workload.cluster_queue)
+        if not answers or queue is None:
+            return None
+        flavors = {pair.flavor for pair in workload.pairs}
+        found = [
+            Refusal(name, answers[name])
+            for name, only in queue.checks
+            if answers.get(name, READY) != READY and (not only or not flavors.isdisjoint(only))
+        ]
+        # A rejection is final, and a retry takes the quota back, whatever the others say.
+        return min(found, key=lambda each: (each.answer != REJECTED, each.answer != RETRY), default=None)
 
     def build_scheduler(self) -> Scheduler:
         """Return a scheduler in which no workload is admitted."""
@@ -400,7 +497,7 @@ class AdmissionContext:
             inactive=frozenset(
                 name for name, each in self.readiness.items() if not each.is_scheduled or not each.is_active
             ),
-            controllers={each.name: each.controller for each in self._list_checks()},
+            controllers={each.name: each.controller for each in self.checks},
             gates=parse_gates(gates),
         )
 
@@ -461,11 +558,20 @@ class AdmissionContext:
             return Obstacle("namespace", message, change)
         assignment, _ = self._empty.assign(workload, queue.name)
         if assignment.mode is not Mode.NO_FIT:
-            return None
+            return self._explain_rejection(queue)
         if assignment.no_fit == TOPOLOGY_FAILED and self._has_later_places(workload, queue):
             return None
         ignores = self.cluster.configuration.rules.ignores_undeclared
         return explain_no_fit(workload, queue, assignment, self._empty.snapshot, ignores_undeclared=ignores)
+
+    def _explain_rejection(self, queue: ClusterQueue) -> Obstacle | None:
+        """Explain that an admission check rejects every workload of a queue."""
+        answers, every = self.cluster.configuration.checks, {name for group in queue.groups for name in group.flavors}
+        for name, only in queue.checks:
+            if answers.get(name) == REJECTED and (not only or every <= set(only)):
+                change = f"change what `{name}` rejects, or use a queue without this check"
+                return Obstacle("check", Refusal(name, REJECTED).explain(), change)
+        return None
 
     def _has_later_places(self, workload: Workload, queue: ClusterQueue) -> bool:
         """Return True if pods have places in flavors that Kueue tries only while others use the quota of the first.

@@ -7,20 +7,21 @@ an evicted workload leaves its quota before the next cycle.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
-from jobgen.features.kueue.admission_context import AdmissionContext
+from jobgen.features.kueue.admission_context import REJECTED, AdmissionContext, Refusal
 from jobgen.features.kueue.assignment import WAITING_FOR_QUOTA, Assignment
 from jobgen.features.kueue.cycle import Scheduler
-from jobgen.features.kueue.objects import STRICT_FIFO, Preemption
+from jobgen.features.kueue.match import find_node_mismatch
+from jobgen.features.kueue.objects import STRICT_FIFO, Preemption, ResourceGroup
 from jobgen.features.kueue.obstacles import PODS, Obstacle, count_least
 from jobgen.features.kueue.quota import FlavorResource, QuotaNode, Tree, Usage, show_amount
 from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.features.kueue.waiting import Waiting
-from jobgen.features.kueue.workloads import GATED_BY, Workload
+from jobgen.features.kueue.workloads import GATED_BY, PodSet, Workload
 
 _MOST_REPEATS = 3
 """A workload that is evicted more often by the same one is evicted without end."""
@@ -241,6 +242,15 @@ class Shortage(NamedTuple):
     missing: int
 
 
+class ClusterAnswer(NamedTuple):
+    """What a worker cluster of MultiKueue decides about a workload."""
+
+    name: str
+    decision: str
+    """`admitted`; `possible` if it has room as well; `preempts`, `waits`, `never`; `unknown`, `later` or `lost`."""
+    reason: str
+
+
 class Answer(NamedTuple):
     """What becomes of one workload."""
 
@@ -260,6 +270,8 @@ class Answer(NamedTuple):
     """The workloads that it waits behind, or that use what it lacks."""
     evictions: tuple[Eviction, ...] = ()
     evicted_by: str = ""
+    clusters: tuple[ClusterAnswer, ...] = ()
+    """What each worker cluster of MultiKueue decides, if the job runs in one of them."""
 
     @property
     def is_failure(self) -> bool:
@@ -280,6 +292,8 @@ class Decision(NamedTuple):
     """All evictions, in the order in which they happen."""
     is_complete: bool = True
     """False if the simulation took too long: jobs that it did not reach wait, and others may be evicted yet."""
+    cluster_totals: tuple[tuple[str, Total], ...] = ()
+    """The totals of worker clusters, each with the name of its cluster."""
 
 
 class Settled(NamedTuple):
@@ -294,6 +308,8 @@ class Settled(NamedTuple):
     held: Mapping[str, str]
     """The workloads that are evicted without end, and by which."""
     is_complete: bool
+    refused: dict[str, tuple[Refusal, Workload]]
+    """The workloads that admission checks refuse."""
 
 
 def decide(
@@ -328,19 +344,62 @@ def settle(
     for each in arrivals:
         if each.key not in running:
             scheduler.add(each)
-    found = run_until_settled(scheduler, len(arrivals))
-    return Settled(scheduler, {each.key: each for each in arrivals}, assumed, *found)
+    refused: dict[str, tuple[Refusal, Workload]] = {}
+    found = settle_checks(scheduler, context, len(arrivals), refused, assumed)
+    return Settled(scheduler, {each.key: each for each in arrivals}, assumed, *found, refused)
+
+
+def settle_checks(
+    scheduler: Scheduler,
+    context: AdmissionContext,
+    workloads: int,
+    refused: dict[str, tuple[Refusal, Workload]],
+    assumed: frozenset[str],
+    waiting: Waiting | None = None,
+) -> tuple[list[Eviction], dict[str, str], bool]:
+    """Run cycles until nothing changes, also after admission checks refuse workloads, which `refused` gets."""
+    evictions, held, is_complete = run_until_settled(scheduler, workloads, waiting)
+    while is_complete and (found := _refuse(scheduler, context, refused.keys() | assumed)):
+        refused |= found
+        if waiting:
+            waiting.retry()
+        more, others, is_complete = run_until_settled(scheduler, workloads, waiting)
+        evictions, held = evictions + more, held | others
+    return evictions, held, is_complete
 
 
 def report_settled(context: AdmissionContext, jobs: Sequence[Job], settled: Settled) -> Decision:
     """Answer for each job in the state in which nothing changes."""
-    scheduler, _, assumed, evictions, held, is_complete = settled
+    scheduler, _, assumed, evictions, held, is_complete, refused = settled
     loans = list_loans(scheduler.snapshot)
-    reporter = _Reporter(context, scheduler, evictions, held, assumed, loans)
+    reporter = _Reporter(context, scheduler, evictions, held, assumed, loans, refused)
     answers = tuple(answer for job in jobs for answer in reporter.answer_job(job))
-    waiting = [(each.cluster_queue, reporter.requested(each)) for each in answers if each.decision == WAITS]
-    totals = tuple(list_totals(scheduler.snapshot, loans, waiting))
-    return Decision(answers, totals, not held, context.assumptions, tuple(evictions), is_complete)
+    decision = Decision(answers, (), not held, context.assumptions, tuple(evictions), is_complete)
+    if context.dispatcher:
+        decision = context.dispatcher.dispatch(context, decision)
+    admitted = scheduler.snapshot.workloads
+    waiting = [
+        (each.cluster_queue, reporter.requested(each))
+        for each in decision.answers
+        if each.decision == WAITS and each.key not in admitted.get(each.cluster_queue, {})
+    ]
+    return decision._replace(totals=tuple(list_totals(scheduler.snapshot, loans, waiting)))
+
+
+def _refuse(
+    scheduler: Scheduler, context: AdmissionContext, known: Collection[str]
+) -> dict[str, tuple[Refusal, Workload]]:
+    """Take back the quota of workloads whose admission checks do not pass; those that are pending keep it."""
+    if not context.cluster.configuration.checks:
+        return {}
+    every = [each for several in scheduler.snapshot.workloads.values() for each in several.values()]
+    found = {
+        each.key: (refusal, each) for each in every if each.key not in known and (refusal := context.find_refusal(each))
+    }
+    for key, (refusal, _) in found.items():
+        if not refusal.keeps_quota:
+            scheduler.remove(key)
+    return found
 
 
 class _Reporter:
@@ -354,8 +413,13 @@ class _Reporter:
         held: Mapping[str, str],
         assumed: frozenset[str],
         loans: Sequence[Loan],
+        refused: Mapping[str, tuple[Refusal, Workload]],
     ) -> None:
-        """`held` are evicted without end by others, `assumed` are those that run from the start."""
+        """`held` are evicted without end by others, `assumed` are those that run from the start.
+
+        `refused` have had quota, but an admission check does not pass.
+        """
+        self._refused = refused
         self._context = context
         self._scheduler = scheduler
         self._snapshot = scheduler.snapshot
@@ -383,10 +447,17 @@ class _Reporter:
             queue = self._context.find_cluster_queue(workload)
             admitted = self._snapshot.workloads.get(queue, {}).get(workload.key)
             answer = Answer(job, workload.key, NEVER, "", queue, admitted or workload)
+            refusal, _ = self._refused.get(workload.key, (None, None))
+            if refusal is not None and refusal.answer != REJECTED:
+                yield answer._replace(decision=WAITS, reason=refusal.explain())
+                continue
             if admitted is not None:
                 yield self._answer_admitted(answer, admitted)
                 continue
             obstacle = self._context.find_obstacle(workload)
+            if refusal is not None and obstacle is None:
+                change = f"change what `{refusal.check}` rejects, or use a queue without this check"
+                obstacle = Obstacle("check", refusal.explain(), change)
             if obstacle is not None:
                 yield answer._replace(reason=obstacle.message, obstacle=obstacle)
             else:
@@ -411,7 +482,13 @@ class _Reporter:
                 for loan in loans
             )
             return found._replace(decision=BORROWS, reason=f"its queue borrows {shown}")
-        return found._replace(decision=ADMITTED, reason=f"ClusterQueue `{answer.cluster_queue}` has quota for it")
+        reason = f"ClusterQueue `{answer.cluster_queue}` has quota for it"
+        gated = sum(each.count - sum(count for _, count in each.domains) for each in workload.admission if each.domains)
+        if gated > 0:
+            reason += (
+                f", but {gated} of its pods fill no slice and stay gated; use a `podset-slice-size` that divides them"
+            )
+        return found._replace(decision=ADMITTED, reason=reason)
 
     def _answer_waiting(self, answer: Answer, workload: Workload) -> Answer:
         queue = self._snapshot.queues[answer.cluster_queue]
@@ -482,15 +559,26 @@ class _Reporter:
         workload, found = answer.workload, dict[FlavorResource, int]()
         if workload is None:
             return found
+        if answer.key in self._refused:
+            return dict(self._refused[answer.key][1].usage)
         queue = self._snapshot.queues[answer.cluster_queue]
         lacking = {each.resource: each.flavor for each in answer.shortages}
         for pod_set in workload.pod_sets:
             for resource, amount in {**pod_set.total(), PODS: pod_set.count}.items():
                 group = queue.find_group(resource)
                 if group is not None:
-                    pair = FlavorResource(lacking.get(resource, group.flavors[0] if group.flavors else ""), resource)
+                    pair = FlavorResource(self._guess_flavor(pod_set, group, lacking), resource)
                     found[pair] = found.get(pair, 0) + amount
         return found
+
+    def _guess_flavor(self, pod_set: PodSet, group: ResourceGroup, lacking: Mapping[str, str]) -> str:
+        """Return the flavor in which a pod set lacks a resource of a group; else the first that its pods can use."""
+        if len(group.flavors) < 2:
+            return group.flavors[0] if group.flavors else ""
+        known = self._snapshot.flavors
+        lacks = (lacking[name] for name in group.resources if name in lacking and pod_set.requests.get(name))
+        usable = (each for each in group.flavors if each not in known or not find_node_mismatch(known[each], pod_set))
+        return next(lacks, None) or next(usable, group.flavors[0])
 
     def _list_users(self, pairs: frozenset[FlavorResource], queue: str) -> Iterator[str]:
         """Yield the workloads that use any of these: first those of the queue itself, then those of its cohort."""

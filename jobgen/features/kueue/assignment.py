@@ -19,6 +19,7 @@ from jobgen.features.kueue.topology.snapshot import (
 )
 from jobgen.features.kueue.topology.tree import Failure, Placement, PodSetRequest
 from jobgen.features.kueue.workloads import PodSet, Workload, find_conflict, merge_updates
+from jobgen.k8s.kueue_integrations import MULTIKUEUE
 
 
 class PlacedPods(NamedTuple):
@@ -268,8 +269,8 @@ def merge_attempts(found: dict[str, Attempt], attempts: Iterable[Attempt], resou
 PENDING, READY = "Pending", "Ready"
 """States of a placement that waits for admission checks."""
 
-PROVISIONING, MULTIKUEUE = "kueue.x-k8s.io/provisioning-request", "kueue.x-k8s.io/multikueue"
-"""Controllers of admission checks that delay placement."""
+PROVISIONING = "kueue.x-k8s.io/provisioning-request"
+"""The controller of admission checks that delay placement, as does MultiKueue."""
 
 NO_TOPOLOGY = "workload requires Topology, but there is no TAS cache information"
 NO_FLAVOR = "no TAS flavor assigned"

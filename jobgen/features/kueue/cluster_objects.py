@@ -17,7 +17,7 @@ from jobgen.features.kueue.objects import (
     parse_flavor,
 )
 from jobgen.features.kueue.preemption import DEFAULT_STRATEGIES, Rules
-from jobgen.features.kueue.requests import NO_SETTINGS, ResourceSettings, parse_settings
+from jobgen.features.kueue.requests import CAPACITY, COUNTER, NO_SETTINGS, ResourceSettings, parse_settings
 from jobgen.k8s.kueue_integrations import parse_release
 
 # The Kueue of a cluster: its version, its feature gates and their defaults, and its configuration.
@@ -108,7 +108,9 @@ GATES: Final[Mapping[str, Gate]] = {
     "FlavorFungibilityPreserveScanProgress": Gate("0.18.5 0.19.0 0.19.1", "0.18.5 0.19.0 0.19.1"),
     "HierarchicalCohorts": Gate("0.11.4", "0.9"),
     "KueueDRAIntegration": Gate("0.18", "0.18"),
+    "KueueDRAIntegrationConsumableCapacity": Gate("0.19"),
     "KueueDRAIntegrationExtendedResource": Gate("0.18", "0.19"),
+    "KueueDRAIntegrationPartitionableDevices": Gate("0.18", "0.19"),
     "KueueDRARejectWorkloadsWhenDRADisabled": Gate("0.18", "0.18"),
     "LendingLimit": Gate("0.8 0.19", "0.9"),
     "LocalQueueDefaulting": Gate("0.10 0.19", "0.12"),
@@ -240,6 +242,13 @@ def treat_claims(gates: Mapping[str, bool]) -> str:
 
 def adapt_settings(settings: ResourceSettings, version: Version, gates: Mapping[str, bool]) -> ResourceSettings:
     """Return the settings for requests as a version of Kueue reads them."""
+    is_read = {COUNTER: gates["KueueDRAIntegrationPartitionableDevices"]}
+    is_read[CAPACITY] = gates["KueueDRAIntegrationConsumableCapacity"]
+    kept = {
+        name: tuple(each for each in found if is_read[each.kind]) for name, found in settings.devices.sources.items()
+    }
+    devices = settings.devices._replace(sources=kept, accepts_selectors=version >= (0, 18))
+    settings = settings._replace(devices=devices)
     if not gates["ConfigurableResourceTransformations"]:
         return settings._replace(transformations=())
     if version >= (0, 16):
@@ -281,6 +290,10 @@ class Configuration(NamedTuple):
     """The feature gates that differ from the defaults of the version."""
     ignored: tuple[str, ...] = ()
     """The declared parts of the configuration that the version ignores."""
+    checks: Mapping[str, str] = {}
+    """The declared answers of admission checks: `Ready`, `Pending`, `Retry` or `Rejected`."""
+    external_kinds: tuple[str, ...] = ()
+    """Kinds that MultiKueue sends to worker clusters because the configuration lists them."""
 
 
 def parse_configuration(
@@ -321,6 +334,11 @@ def parse_configuration(
         gates=gates,
         switched=switched,
         ignored=tuple(_list_ignored(settings, adapted, gates, ignores_undeclared=ignores_undeclared)),
+        checks={str(name): str(answer) for name, answer in as_mapping(block.get("admissionChecks")).items()},
+        external_kinds=tuple(
+            str(name).partition(".")[0]
+            for name in as_list(as_mapping(block.get("multiKueue")).get("externalFrameworks"))
+        ),
     )
 
 
@@ -371,11 +389,11 @@ def build_nodes(groups: tuple[NodeGroup, ...], flavor_labels: Mapping[str, Mappi
 _KUEUE = "kueue.x-k8s.io"
 _GROUPS: Mapping[str, str] = {
     **dict.fromkeys("AdmissionCheck ClusterQueue Cohort LocalQueue ResourceFlavor Topology".split(), _KUEUE),
-    "WorkloadPriorityClass": _KUEUE,
+    **dict.fromkeys(("MultiKueueCluster", "MultiKueueConfig", "WorkloadPriorityClass"), _KUEUE),
     **dict.fromkeys(("LimitRange", "Namespace", "Node", "Pod"), ""),
     "RuntimeClass": "node.k8s.io",
     "PriorityClass": "scheduling.k8s.io",
-    **dict.fromkeys(("DeviceClass", "ResourceClaimTemplate"), "resource.k8s.io"),
+    **dict.fromkeys(("DeviceClass", "ResourceClaimTemplate", "ResourceSlice"), "resource.k8s.io"),
     **dict.fromkeys(("ClusterTrainingRuntime", "TrainingRuntime"), "trainer.kubeflow.org"),
 }
 """The kinds that decide about admission, and the group of each."""

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import Job
+from jobgen.features.kueue.claims import ClaimFacts, charge_claims, find_renamed, read_claim_facts
 from jobgen.features.kueue.cluster_objects import (
     CHARGED,
     REJECTED,
@@ -37,11 +38,8 @@ from jobgen.features.kueue.requests import (
     ResourceSettings,
     Summary,
     adjust_pod_sets,
-    charge_claims,
     find_invalid_requests,
-    find_renamed,
     read_overhead,
-    read_templates,
     sum_amounts,
     summarize,
     to_nanos,
@@ -49,9 +47,11 @@ from jobgen.features.kueue.requests import (
 from jobgen.features.kueue.workloads import PodSet, Workload, parse_workload
 from jobgen.k8s.kueue_integrations import (
     INTEGRATIONS,
+    MULTIKUEUE,
     SELECTOR_SINCE,
     STARTS,
     explain_conflict,
+    explain_dispatch,
     explain_integration,
     is_release_since,
 )
@@ -111,7 +111,8 @@ class JobContext(NamedTuple):
     default_priority: int = 0
     default_queues: frozenset[str] = frozenset()
     """The namespaces that have a LocalQueue `default`."""
-    templates: Mapping[tuple[str, str], Mapping[str, Any]] = {}
+    facts: ClaimFacts = ClaimFacts()
+    """What claims for devices refer to."""
     renamed: Mapping[str, str] = {}
     """Extended resources that are charged under another name, because a device class provides them."""
     max_pod_sets: int = 18
@@ -157,7 +158,7 @@ def read_context(cluster: ClusterObjects) -> JobContext:
             for each in cluster.list_objects("LocalQueue")
             if name_of(each) == DEFAULT_QUEUE and gates["LocalQueueDefaulting"]
         ),
-        templates=read_templates(cluster.list_objects("ResourceClaimTemplate")),
+        facts=read_claim_facts(cluster),
         renamed=find_renamed(cluster.list_objects("DeviceClass"), settings.devices)
         if gates["KueueDRAIntegration"] and gates["KueueDRAIntegrationExtendedResource"]
         else {},
@@ -217,7 +218,7 @@ def build_workload(
             "priority": priority,
         },
     }
-    workload, error = _charge_devices(parse_workload(made, context.settings), context)
+    workload, error = charge_devices(parse_workload(made, context.settings), context)
     if missing.partition(" ")[0] in context.known_kinds:
         error = f"{missing} does not exist"
     elif not raw:
@@ -236,14 +237,14 @@ def find_queue(obj: Mapping[str, Any], context: JobContext) -> str:
     return DEFAULT_QUEUE if find_namespace(obj) in context.default_queues else ""
 
 
-def _charge_devices(workload: Workload, context: JobContext) -> tuple[Workload, str]:
+def charge_devices(workload: Workload, context: JobContext) -> tuple[Workload, str]:
     """Charge the devices that pods claim; also return why this is not possible."""
     if context.claims == REJECTED and any(each.spec.get("resourceClaims") for each in workload.pod_sets):
         return workload, "it claims devices, but the feature gate `KueueDRAIntegration` is off"
     changed: list[PodSet] = []
     for each in workload.pod_sets:
         claiming = each.spec if context.claims == CHARGED else {}
-        charged = charge_claims(claiming, workload.namespace, context.templates, context.settings.devices)
+        charged = charge_claims(claiming, workload.namespace, context.facts)
         if isinstance(charged, str):
             return workload, charged
         requests = each.requests
@@ -425,6 +426,24 @@ def remove_placements(job: Job) -> Job:
     return job._replace(workloads=tuple(workloads))
 
 
+_MANAGED_BY: Final = (("spec", "managedBy"), ("spec", "runPolicy", "managedBy"))
+
+
+def find_remote_queues(known: ClusterObjects) -> frozenset[tuple[str, str]]:
+    """Return namespace and name of the LocalQueues whose jobs MultiKueue runs in worker clusters."""
+    checks = {
+        name_of(each)
+        for each in known.list_objects("AdmissionCheck")
+        if as_mapping(each.get("spec")).get("controllerName") == MULTIKUEUE
+    }
+    queues = {each.name for each in known.list_queues() if checks and any(name in checks for name, _ in each.checks)}
+    return frozenset(
+        (find_namespace(each), name_of(each))
+        for each in known.list_objects("LocalQueue")
+        if as_mapping(each.get("spec")).get("clusterQueue") in queues
+    )
+
+
 class JobReader:
     """Reads job objects, with the objects that their workloads depend on."""
 
@@ -434,6 +453,7 @@ class JobReader:
         context = read_context(known)
         self._context = context._replace(known_kinds=context.known_kinds | {*cluster.complete})
         self._labels = known.list_namespaces()
+        self._remote_queues = find_remote_queues(known)
         self.remarks: list[str] = []
         """What is not simulated."""
         self._configuration = known.configuration
@@ -461,6 +481,13 @@ class JobReader:
         if conflict is not None:
             yield job._replace(obstacle=Obstacle("version", *conflict))
             return
+        if (first.namespace, first.queue) in self._remote_queues:
+            managed_by = next((value for path in _MANAGED_BY if (value := get_path(obj, *path))), "")
+            kinds = self._configuration.external_kinds
+            rejected = explain_dispatch(job.kind, str(managed_by), self._configuration.version, kinds)
+            if rejected is not None:
+                yield job._replace(obstacle=Obstacle("cluster", *rejected))
+                return
         if not first.queue:
             message = "it names no queue, and Kueue keeps such jobs suspended"
             yield job._replace(obstacle=Obstacle("queue", message, "add the label `kueue.x-k8s.io/queue-name`"))

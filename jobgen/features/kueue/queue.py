@@ -11,6 +11,7 @@ from jobgen.api.errors import NotFoundError, UsageError, check_format, check_nam
 from jobgen.api.project import ProjectPath, open_project, select_environments
 from jobgen.features.kueue.answers import Job
 from jobgen.features.kueue.job_workloads import QueuedJobs
+from jobgen.features.kueue.multikueue import list_clusters, lose_clusters
 from jobgen.features.kueue.queues.formats import FORMATS
 from jobgen.features.kueue.queues.report import ALL, NONE, EnvironmentReport, collect_environment, decide_environment
 from jobgen.model.finding import Finding, Severity
@@ -76,6 +77,7 @@ def queue(
     *,
     environments: Sequence[str] = (),
     running: Sequence[str] = (NONE,),
+    lost: Sequence[str] = (),
     format: str = "text",  # noqa: A002 -- the name of the option
     timeline: bool = False,
     begin: str = "",
@@ -90,6 +92,7 @@ def queue(
         jobs: Names or shell patterns of the jobs or sweeps to report; by default all jobs.
         environments: Names of environments; by default those of the project.
         running: Names or shell patterns of jobs or sweeps that run from the start; or only `all`, or only `none`.
+        lost: Names of worker clusters of MultiKueue that are lost.
         format: The format of `QueueResult.text`: `text`, `markdown` or `json`; with `timeline` also `html`.
         timeline: Simulate when each job starts and ends, with the durations that are known.
         begin: When the timeline begins, such as `2026-11-18T08:00Z`; by default the day of the commit.
@@ -97,13 +100,14 @@ def queue(
 
     Raises:
         UsageError: `jobgen.yaml` has errors, an argument is wrong, or no environment has a ClusterQueue.
-        NotFoundError: A pattern matches no job.
-        TypeError: `jobs`, `environments` or `running` is not a list of strings.
+        NotFoundError: A pattern matches no job, or there is no such worker cluster.
+        TypeError: `jobs`, `environments`, `running` or `lost` is not a list of strings.
 
     """
     check_names("jobs", jobs)
     check_names("environments", environments)
     check_names("running", running)
+    check_names("lost", lost)
     check_format(format, [*FORMATS.names(), *(("html",) if timeline else ())])
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
@@ -123,6 +127,7 @@ def queue(
         raise UsageError(f"{message}; export the queues of the cluster to the folder that `cluster.state` names")
     left_out = tuple(join_environments(run.not_rendered))
     _check_patterns((*jobs, *(each for each in running if each not in (ALL, NONE))), collected.values(), left_out)
+    _lose_clusters(lost, collected.values())
     is_running = partial(_matches, patterns=("*",) if ALL in running else running)
     if timeline:
         return _simulate(opened.config, collected, jobs, is_running, Times(begin, history, format), findings, left_out)
@@ -202,6 +207,17 @@ def _collect(
     }
 
 
+def _lose_clusters(lost: Sequence[str], collected: Iterable[QueuedJobs]) -> None:
+    """Let decisions do without worker clusters."""
+    contexts = [each.context for each in collected]
+    known = {name for each in contexts for name in list_clusters(each)}
+    for name in lost:
+        if name not in known:
+            raise NotFoundError(f"there is no worker cluster `{name}`{did_you_mean(name, sorted(known))}", ())
+    for each in contexts if lost else ():
+        lose_clusters(each, lost)
+
+
 def _matches(job: Job, patterns: Sequence[str]) -> bool:
     names = (job.name, f"{job.namespace}/{job.name}", *job.aliases)
     return any(fnmatchcase(name, each) for each in patterns for name in names)
@@ -217,7 +233,10 @@ def _select(report: EnvironmentReport, jobs: Sequence[str]) -> EnvironmentReport
     totals = report.decision.totals
     trees = {each.tree for each in totals if each.kind == "ClusterQueue" and each.name in queues}
     totals = tuple(each for each in totals if each.tree in trees)
-    return report._replace(decision=report.decision._replace(answers=answers, totals=totals))
+    names = {each.name for answer in answers for each in answer.clusters}
+    clusters = tuple(each for each in report.decision.cluster_totals if each[0] in names)
+    decision = report.decision._replace(answers=answers, totals=totals, cluster_totals=clusters)
+    return report._replace(decision=decision)
 
 
 def _check_patterns(patterns: Sequence[str], collected: Iterable[QueuedJobs], left_out: Sequence[LeftOutFile]) -> None:

@@ -132,7 +132,11 @@ class QueueState:
         if job.obstacle is not None:
             # Other rules report requests outside of a LimitRange.
             is_unmanaged = job.obstacle.code == "unmanaged" and job.queue and (self.cluster.kueue or self.is_declared)
-            return job.obstacle if is_unmanaged or job.obstacle.code in ("queue", "priority", "version") else None
+            return (
+                job.obstacle
+                if is_unmanaged or job.obstacle.code in ("cluster", "queue", "priority", "version")
+                else None
+            )
         kept = remove_placements(job) if self.context.ignores_topology else job
         return self.context.find_obstacle(kept.workloads[0])
 

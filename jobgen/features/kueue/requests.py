@@ -9,7 +9,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from jobgen.features.kueue.objects import as_list, as_mapping, find_namespace, name_of
+from jobgen.features.kueue.objects import as_list, as_mapping, name_of
 from jobgen.features.kueue.quota import UNLIMITED, add, to_amount, to_multiples
 from jobgen.model.quantity import parse_quantity
 
@@ -28,13 +28,30 @@ class Transformation(NamedTuple):
     multiply_by: str = ""
 
 
+COUNTER, CAPACITY = "counter", "capacity"
+
+
+class DeviceSource(NamedTuple):
+    """A counter or a capacity of devices that is charged as a resource."""
+
+    kind: str
+    """`counter` or `capacity`."""
+    name: str
+    driver: str
+    selector: str
+    """A CEL expression about devices; empty for all."""
+    resource: str
+
+
 class DeviceMappings(NamedTuple):
     """How devices that pods claim are charged."""
 
     resources: Mapping[str, str] = {}
     """The resource of each device class."""
-    measured: frozenset[str] = frozenset()
-    """Device classes that are charged by counters or capacity of their devices, not by their number."""
+    sources: Mapping[str, tuple[DeviceSource, ...]] = {}
+    """How device classes are charged whose devices are not just counted."""
+    accepts_selectors: bool = True
+    """False if the version of Kueue admits no claim that selects devices."""
 
 
 class ResourceSettings(NamedTuple):
@@ -60,15 +77,25 @@ def parse_settings(config: Mapping[str, Any]) -> ResourceSettings:
         for raw in map(as_mapping, as_list(config.get("transformations")))
     )
     resources: dict[str, str] = {}
-    measured = set()
+    sources: dict[str, tuple[DeviceSource, ...]] = {}
     for mapping in map(as_mapping, as_list(config.get("deviceClassMappings"))):
         for name in map(str, as_list(mapping.get("deviceClassNames"))):
             # Of several resources of a device class, the first counts.
             resources.setdefault(name, str(mapping.get("name", "")))
-            if mapping.get("sources"):
-                measured.add(name)
+            found = tuple(_list_sources(mapping))
+            if found:
+                sources[name] = (*sources.get(name, ()), *found)
     prefixes = tuple(map(str, as_list(config.get("excludeResourcePrefixes"))))
-    return ResourceSettings(prefixes, transformations, DeviceMappings(resources, frozenset(measured)))
+    return ResourceSettings(prefixes, transformations, DeviceMappings(resources, sources))
+
+
+def _list_sources(mapping: Mapping[str, Any]) -> Iterator[DeviceSource]:
+    for source in map(as_mapping, as_list(mapping.get("sources"))):
+        for kind in (COUNTER, CAPACITY):
+            if isinstance(raw := source.get(kind), dict):
+                selector = as_mapping(as_mapping(raw.get("deviceSelector")).get("cel")).get("expression")
+                texts = (raw.get("name"), raw.get("driver"), selector, mapping.get("name"))
+                yield DeviceSource(kind, *(str(text or "") for text in texts))
 
 
 def to_nanos(quantity: Any) -> int:
@@ -336,76 +363,3 @@ def _adjust_resources(holder: Mapping[str, Any], bounds: Bounds) -> Mapping[str,
     made = {**resources, "limits": limits, "requests": requests}
     kept = {name: value for name, value in made.items() if value}
     return {**holder, "resources": kept} if kept or resources else holder
-
-
-Templates = Mapping[tuple[str, str], Mapping[str, Any]]
-"""The spec of the claim of each ResourceClaimTemplate, by namespace and name."""
-
-
-def read_templates(objects: Iterable[Mapping[str, Any]]) -> Templates:
-    """Read ResourceClaimTemplates."""
-    return {(find_namespace(obj), name_of(obj)): as_mapping(as_mapping(obj.get("spec")).get("spec")) for obj in objects}
-
-
-def charge_claims(
-    spec: Mapping[str, Any], namespace: str, templates: Templates, mappings: DeviceMappings
-) -> Amounts | str:
-    """Count the devices that a pod claims by templates, as resources; return why Kueue cannot admit it otherwise."""
-    amounts: Amounts = {}
-    for claim in map(as_mapping, as_list(spec.get("resourceClaims"))):
-        name = claim.get("resourceClaimTemplateName")
-        if name is None:
-            if claim.get("resourceClaimName") is not None:
-                return f"Kueue does not support the ResourceClaim `{claim['resourceClaimName']}`"
-            continue
-        template = templates.get((namespace, str(name)))
-        if template is None:
-            return f"ResourceClaimTemplate `{name}` does not exist"
-        for request in map(as_mapping, as_list(as_mapping(template.get("devices")).get("requests"))):
-            error = _add_request(request, amounts, mappings)
-            if error:
-                return f"ResourceClaimTemplate `{name}`: {error}"
-    return amounts
-
-
-def _add_request(request: Mapping[str, Any], amounts: Amounts, mappings: DeviceMappings) -> str:
-    """Add the devices of a request; return why Kueue cannot count them."""
-    if request.get("firstAvailable"):
-        return "Kueue does not support `firstAvailable`"
-    # Until v1beta1, the fields of `exactly` were those of the request.
-    exactly = as_mapping(request.get("exactly", request))
-    if exactly.get("adminAccess") is True:
-        return "Kueue does not support `adminAccess`"
-    mode = exactly.get("allocationMode") or "ExactCount"
-    if mode != "ExactCount":
-        return f"Kueue does not support `allocationMode: {mode}`"
-    device_class = str(exactly.get("deviceClassName") or "")
-    if not device_class:
-        return ""
-    resource = mappings.resources.get(device_class)
-    if resource is None:
-        return f"`deviceClassMappings` of Kueue does not have DeviceClass `{device_class}`"
-    if device_class in mappings.measured:
-        return (
-            f"the devices of DeviceClass `{device_class}` are charged by counters or capacity, which is not simulated"
-        )
-    count = exactly.get("count")
-    amounts[resource] = amounts.get(resource, 0) + (count if type(count) is int else 1)
-    return ""
-
-
-def find_renamed(classes: Iterable[Mapping[str, Any]], mappings: DeviceMappings) -> dict[str, str]:
-    """Return the extended resources that device classes provide, with the resource that each is charged as.
-
-    Of several classes with the same resource, the one that was created last counts, then the first by name.
-    """
-    chosen: dict[str, Mapping[str, Any]] = {}
-    by_name = sorted(classes, key=name_of)
-    for each in sorted(
-        by_name, key=lambda obj: str(as_mapping(obj.get("metadata")).get("creationTimestamp") or ""), reverse=True
-    ):
-        extended = as_mapping(each.get("spec")).get("extendedResourceName")
-        if isinstance(extended, str) and extended:
-            chosen.setdefault(extended, each)
-    named = ((extended, mappings.resources.get(name_of(each))) for extended, each in chosen.items())
-    return {extended: resource for extended, resource in named if resource is not None and resource != extended}

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.features.kueue.admission_context import AdmissionContext
-from jobgen.features.kueue.answers import Decision, Job, report_settled, run_until_settled, settle
+from jobgen.features.kueue.answers import Decision, Job, report_settled, settle, settle_checks
 from jobgen.features.kueue.waiting import Waiting
 from jobgen.features.kueue.workloads import Workload
 from jobgen.model.times import DAY
@@ -72,6 +72,9 @@ class Simulation:
         self.scheduler = settled.scheduler
         self._arrivals = settled.arrivals
         self._held = settled.held
+        self._context = context
+        self._assumed = settled.assumed
+        self._refused = settled.refused
         self._waiting = Waiting(settled.scheduler)
         self.is_complete = settled.is_complete
         self._most_steps = self.scheduler.snapshot.steps + _MOST_STEPS + _MOST_STEPS_PER_WORKLOAD * len(self._arrivals)
@@ -104,7 +107,9 @@ class Simulation:
         for key in self._held:
             self.scheduler.add(self._arrivals[key]._replace(cluster_queue="", admission=(), reserved=""))
         self._waiting.retry()
-        found = run_until_settled(self.scheduler, len(self._arrivals), self._waiting)
+        found = settle_checks(
+            self.scheduler, self._context, len(self._arrivals), self._refused, self._assumed, self._waiting
+        )
         evictions, self._held, self.is_complete = found
         self._record({each.workload: each.preemptor for each in evictions}, tuple(sorted(ended)))
         return True
@@ -128,7 +133,8 @@ class Simulation:
                 continue
             # What ran from the start has done a part of its work, unless it was evicted.
             start = self.now if key in evicted or key in self.spans else self._since.get(key, self.now)
-            length = self._lengths.get(key)
+            # One whose admission checks are pending has quota, but does not run.
+            length = None if key in self._refused else self._lengths.get(key)
             end = None if length is None else max(start + length, self.now + 1)
             self.spans.setdefault(key, []).append(Span(start, end, workload, ended))
             if end is not None:

@@ -239,7 +239,7 @@ def parse_workload(
         key=f"{namespace}/{metadata.get('name', '')}",
         queue=str(spec.get("queueName", "")),
         pod_sets=tuple(pod_sets if left is sizes else (replace(each, count=left[each.name]) for each in pod_sets)),
-        priority=int(spec.get("priority") or 0),
+        priority=_as_count(spec.get("priority")),
         created=str(metadata.get("creationTimestamp", "")),
         uid=str(metadata.get("uid", "")),
         namespace=namespace,
@@ -320,7 +320,7 @@ def _parse_pod_set(raw: Mapping[str, Any], settings: ResourceSettings) -> PodSet
     topology = raw.get("topologyRequest")
     return PodSet(
         name=str(raw.get("name", "")),
-        count=int(raw.get("count", 1)),
+        count=_as_count(raw.get("count", 1)),
         requests=charge_pod(exact, settings),
         spec=spec,
         min_count=raw.get("minCount"),
@@ -332,12 +332,12 @@ def _parse_pod_set(raw: Mapping[str, Any], settings: ResourceSettings) -> PodSet
 def parse_topology(raw: Mapping[str, Any]) -> TopologyRequest:
     """Parse a `topologyRequest`. Slices without a size get 0, with which nothing is placed."""
     constraints = [
-        (str(each.get("topology", "")), int(each.get("size") or 0))
+        (str(each.get("topology", "")), _as_count(each.get("size")))
         for each in map(as_mapping, as_list(raw.get("podsetSliceRequiredTopologyConstraints")))
     ]
     level, size = raw.get("podSetSliceRequiredTopology"), raw.get("podSetSliceSize")
     if level and not constraints:
-        constraints = [(str(level), int(size or 0))]
+        constraints = [(str(level), _as_count(size))]
     return TopologyRequest(
         str(raw.get("required") or ""),
         str(raw.get("preferred") or ""),
@@ -350,7 +350,7 @@ def parse_topology(raw: Mapping[str, Any]) -> TopologyRequest:
 def _subtract_finished(sizes: Mapping[str, int], status: Mapping[str, Any]) -> Mapping[str, int]:
     """Subtract the pods that have finished, so that others can use their quota."""
     finished = {
-        each.get("name"): int(each.get("count") or 0)
+        each.get("name"): _as_count(each.get("count"))
         for each in map(as_mapping, as_list(status.get("reclaimablePods")))
     }
     return {name: size - min(finished.get(name, 0), size) for name, size in sizes.items()} if finished else sizes
@@ -364,7 +364,7 @@ def _parse_admission(raw: Mapping[str, Any], sizes: Mapping[str, int], left: Map
     levels = tuple(map(str, as_list(placement.get("levels"))))
     delayed = str(raw.get("delayedTopologyRequest") or "")
     name, given = str(raw.get("name", "")), raw.get("count")
-    count = sizes.get(name, 0) if given is None else int(given)
+    count = sizes.get(name, 0) if given is None else _as_count(given)
     if left.get(name, count) < count:
         usage = {resource: amount // count * left[name] for resource, amount in usage.items()}
         count = left[name]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,12 +17,14 @@ from jobgen.features.live.captured import (
     strip,
 )
 from jobgen.features.live.kubectl import Kubectl, MissingError, UnansweredError
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.rendering.config import ProjectConfig
 from jobgen.repo.atomic import links_outside, make_folder, replace_files
 from jobgen.repo.captures import CAPTURE, INDEX
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
+_PART = lazy_pattern(r"-\d{3}\Z")
 _MOST_BYTES = 4_000_000
 """The size of a file: half of what a lint reads."""
 RUNNING_FOLDER = ".running"
@@ -32,6 +34,7 @@ RUNNING_FOLDER = ".running"
 class Captured(NamedTuple):
     """What was read of a cluster."""
 
+    day: str
     files: Mapping[str, str]
     """The texts of files, by their names in the folder."""
     objects: int
@@ -74,14 +77,15 @@ def capture(kubectl: Kubectl, day: str) -> Captured:
         except MissingError:
             missing.append(name)
         except UnansweredError as error:
+            # The objects of a few pages would look like all of them.
             unread[name] = str(error)
+            continue
         count += len(texts)
         folder = f"{RUNNING_FOLDER}/" if resource in RUNNING else ""
         files |= _split(f"{folder}{name}", (text for *_, text in sorted(texts)))
     operators = _find_versions(kubectl, unread)
     kubernetes = _read_release(kubectl, unread)
-    files[CAPTURE] = _write_index(day, kubernetes, operators, unread, files)
-    return Captured(files, count, kubernetes, operators, unread, tuple(missing))
+    return Captured(day, files, count, kubernetes, operators, unread, tuple(missing))
 
 
 def _list_served(kubectl: Kubectl, unread: dict[str, str]) -> dict[tuple[str, str], list[str]] | None:
@@ -147,28 +151,38 @@ def _read_release(kubectl: Kubectl, unread: dict[str, str]) -> str:
     return ".".join(str(version.get(part, "")).rstrip("+") for part in ("major", "minor"))
 
 
-def _write_index(
-    day: str, kubernetes: str, operators: Mapping[str, str], unread: Mapping[str, str], files: Mapping[str, str]
-) -> str:
+def _write_index(captured: Captured, files: Collection[str]) -> str:
     """Write what is known of the capture itself: an object, so that a folder of manifests stays one."""
-    data = {"day": day, "kubernetes": kubernetes, "files": "".join(f"{name}\n" for name in sorted(files))}
-    data |= {f"operator.{name}": version for name, version in operators.items()}
-    data |= {"unread": "".join(f"{name}\n" for name in sorted(unread))} if unread else {}
+    listed = "".join(f"{name}\n" for name in sorted(files))
+    data = {"day": captured.day, "kubernetes": captured.kubernetes, "files": listed}
+    data |= {f"operator.{name}": version for name, version in captured.operators.items()}
+    data |= {"unread": "".join(f"{name}\n" for name in sorted(captured.unread))} if captured.unread else {}
     return to_yaml({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": INDEX}, "data": data})
 
 
-def write_capture(root: Path, folder: str, captured: Captured) -> None:
-    """Write the files of a capture, and remove those of the last one that are not among them."""
+def write_capture(root: Path, folder: str, captured: Captured) -> tuple[str, ...]:
+    """Write the files of a capture, and remove those of the last one that are not among them.
+
+    Of what could not be read now, the files of the last capture stay; they are returned.
+    """
     home = root / folder
     if links_outside(home, root):
         raise UsageError(f"`{folder}` leads out of the repository")
     old = _list_old(home)
-    for parent in {(home / name).parent for name in captured.files}:
+    kept = tuple(sorted(name for name in old - captured.files.keys() if _name_resource(name) in captured.unread))
+    files = {**captured.files, CAPTURE: _write_index(captured, {*captured.files, *kept})}
+    for parent in {(home / name).parent for name in files}:
         make_folder(parent, root)
     # The list of files is written before others are removed, so that a killed run loses none.
-    replace_files({home / name: text.encode() for name, text in captured.files.items()}, root)
-    for name in old - captured.files.keys():
+    replace_files({home / name: text.encode() for name, text in files.items()}, root)
+    for name in old - files.keys() - set(kept):
         (home / name).unlink(missing_ok=True)
+    return kept
+
+
+def _name_resource(file: str) -> str:
+    """Return the resource whose objects a file has: `nodes` of `nodes-002.yaml`."""
+    return _PART.sub("", file.rpartition("/")[2].removesuffix(".yaml"))
 
 
 def _list_old(home: Path) -> set[str]:

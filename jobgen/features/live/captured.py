@@ -51,6 +51,8 @@ RESOURCES = (
     Resource(_KUEUE, "cohorts"),
     Resource(_KUEUE, "topologies"),
     Resource(_KUEUE, "admissionchecks"),
+    Resource(_KUEUE, "multikueueconfigs"),
+    Resource(_KUEUE, "multikueueclusters", ("status.conditions",)),
     Resource(_KUEUE, "workloadpriorityclasses", ("value", "description")),
     Resource(
         _KUEUE,
@@ -70,6 +72,7 @@ RUNNING = (
     Resource("kubeflow.org/v1", "xgboostjobs", _JOBS),
     Resource("kubeflow.org/v1", "paddlejobs", _JOBS),
     Resource("kubeflow.org/v1", "jaxjobs", _JOBS),
+    Resource("kubeflow.org/v1", "mxjobs", _JOBS),
     Resource("kubeflow.org/v2beta1", "mpijobs", _JOBS),
     Resource("trainer.kubeflow.org/v1alpha1", "trainjobs", _JOBS),
     Resource("ray.io/v1", "rayjobs", _JOBS),

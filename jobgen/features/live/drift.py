@@ -24,6 +24,7 @@ from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import Rendered
 from jobgen.rendering.left_out import LeftOutFile, join_environments
 from jobgen.rendering.runs import JOB_ANNOTATION
+from jobgen.repo.captures import list_unread
 from jobgen.spec.merge import LIST_KEYS
 
 _LIVE = Location("cluster", 1, 1)
@@ -145,9 +146,12 @@ def _read_captured(
     """Yield the objects of a capture; kinds that it never holds are added to `unread`."""
     folder = config.environment(env, []).cluster.state
     captured = {(each.group.rpartition("/")[0], each.plural) for each in (*RESOURCES, *RUNNING)}
+    not_read = list_unread(config.root, folder)
     for version, kind in kinds:
         if (version.rpartition("/")[0], pluralize_kind(kind)) not in captured:
             unread[f"{kind}.{version}"] = "a capture does not hold this kind; compare with the cluster"
+        elif f"{pluralize_kind(kind)}.{version.rpartition('/')[0]}".rstrip(".") in not_read:
+            unread[f"{kind}.{version}"] = "the capture could not read it; capture the cluster again"
     for place in (folder, f"{folder}/.running"):
         yield from (untraced(each) for each in read_exported(config.root, place, []))
 

@@ -40,33 +40,34 @@ class Kubectl:
         program = which("kubectl")
         if program is None:
             raise ToolError("kubectl is not on PATH; install it from https://kubernetes.io/docs/tasks/tools/")
-        self._command = [program, *(["--context", context] if context else []), f"--request-timeout={seconds:g}s"]
+        # kubectl waits longer than its own limit while it connects, so it is stopped a little later.
+        limit = f"--request-timeout={seconds * 0.8:g}s"
+        self._command = [program, *(["--context", context] if context else []), limit]
         self._seconds = seconds
-        self._failures = 0
+        self._failures: list[str] = []
 
     def get(self, path: str) -> Any:
         """Return the answer to a request, or raise an UnansweredError."""
-        if self._failures >= _MOST_FAILURES:
-            raise UnansweredError("it was not asked, because the API server does not answer")
+        if len(self._failures) >= _MOST_FAILURES:
+            raise UnansweredError(f"it was not asked, because {_MOST_FAILURES} requests failed: {self._failures[-1]}")
         try:
-            # kubectl waits longer than its own limit while it connects.
             done = subprocess.run(  # noqa: S603 -- kubectl, and paths of our own
                 [*self._command, "get", "--raw", path],
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 check=False,
-                timeout=2 * self._seconds + 5,
+                timeout=self._seconds,
             )
         except subprocess.TimeoutExpired as error:
-            self._failures += 1
-            raise UnansweredError(f"no answer in {error.timeout:g} seconds") from error
+            self._failures.append(f"no answer in {error.timeout:g} seconds")
+            raise UnansweredError(self._failures[-1]) from error
         if done.returncode:
             text = done.stderr.decode("utf-8", "replace").strip()
             reason = (text.split("\n")[-1] or f"exit {done.returncode}")[:_MAX_REASON]
             is_answered = "Error from server" in reason and "(ServiceUnavailable)" not in reason
-            self._failures = 0 if is_answered else self._failures + 1
+            self._failures = [] if is_answered else [*self._failures, reason]
             raise (MissingError if "(NotFound)" in reason else UnansweredError)(reason)
-        self._failures = 0
+        self._failures = []
         try:
             return json.loads(done.stdout)
         except ValueError as error:

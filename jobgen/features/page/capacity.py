@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from jobgen.check.cluster.quotas import measure_use
 from jobgen.check.cluster.state import ClusterState, build_state, list_kinds_to_read, name_object
-from jobgen.check.rules.fleet.gpu_budget_exceeded import collect
+from jobgen.check.rules.fleet.budgets import collect_gpus
 from jobgen.compare.snapshot import Snapshot
 from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import Answer, Total
@@ -380,7 +380,7 @@ def _list_quotas(env: str, manifests: Sequence[Manifest], state: ClusterState) -
 def _list_budgets(env: str, manifests: Sequence[Manifest], budgets: Mapping[str, Mapping[str, Any]]) -> Iterator[Limit]:
     """Yield the budgets of namespaces and teams; `gpu-budget-exceeded` compares the same sums."""
     taken: dict[tuple[str, str], list[Any]] = {}
-    for fact in (fact for manifest in manifests for fact in collect(manifest)) if budgets else ():
+    for fact in (fact for manifest in manifests for fact in collect_gpus(manifest)) if budgets else ():
         taken.setdefault(fact.value[0], []).append(fact.value)
     for group in ("namespaces", "teams"):
         for name, budget in sorted(budgets.get(group, {}).items()):

@@ -62,10 +62,13 @@ class Action(NamedTuple):
     source: str
     kinds: tuple[str, ...] = ()
     """The kinds that it concerns; empty for all repositories."""
+    until: str = ""
+    """The version from which on something else has to be done; empty for none."""
 
     def concerns(self, old: str, new: str, kinds: Collection[str]) -> bool:
         """Return True if an upgrade passes its version, in an environment that has some kinds."""
         is_passed = bool(old) and parse_version(old) < parse_version(self.version) <= parse_version(new)
+        is_passed = is_passed and not (self.until and parse_version(new) >= parse_version(self.until))
         return is_passed and (not self.kinds or any(kind in kinds for kind in self.kinds))
 
 
@@ -103,6 +106,7 @@ def read_actions() -> tuple[Action, ...]:
             each["text"],
             each["source"],
             tuple(each.get("kinds", ())),
+            each.get("until", ""),
         )
         for each in _read()["actions"]
     )

@@ -42,6 +42,11 @@ class VersionChange(NamedTuple):
     """The declared version; empty if none is declared."""
     new: str
 
+    @property
+    def is_downgrade(self) -> bool:
+        """Return True if the declared version is the newer one."""
+        return bool(self.old) and parse_version(self.new) < parse_version(self.old)
+
 
 class Step(NamedTuple):
     """One component to upgrade, at its place in the order."""

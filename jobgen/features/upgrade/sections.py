@@ -1,21 +1,34 @@
-"""What a rehearsal says, in sections of lines: the formats for people differ only in how they write them."""
+"""What a rehearsal says: sections of lines for people, and data for programs."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator
-from typing import NamedTuple
+from typing import Any
 
 from jobgen.features.upgrade.facts import Requirement
 from jobgen.features.upgrade.rehearse import FAILING, EnvironmentUpgrade, PodChange, Rehearsal, Step, VersionChange
 from jobgen.model.finding import Finding, pluralize
+from jobgen.reports.sections import EnvironmentSections, Section, SectionReport
+from jobgen.spec.kinds import parse_version
+
+VERSION = 1
+"""The version of the data."""
+_SKEW_POLICY = "kubernetes/website:content/en/releases/version-skew-policy.md"
 
 
-class Section(NamedTuple):
-    """A heading with lines below it. A line that belongs to the one above starts with two spaces."""
-
-    title: str
-    lines: tuple[str, ...]
+def describe(rehearsal: Rehearsal) -> SectionReport:
+    """Return what a rehearsal says, as sections and as data; docs/upgrade.md describes the data."""
+    left_out = [each.describe() for each in rehearsal.left_out]
+    data = {
+        "version": VERSION,
+        "failed": rehearsal.failed,
+        "objects": rehearsal.objects,
+        "environments": list(map(_to_plain, rehearsal.environments)),
+        "leftOut": left_out,
+    }
+    parts = [EnvironmentSections(each.environment, list(list_sections(each))) for each in rehearsal.environments]
+    return SectionReport("Upgrade", summarize(rehearsal), parts, left_out, data)
 
 
 def summarize(rehearsal: Rehearsal) -> str:
@@ -47,7 +60,8 @@ def list_sections(upgrade: EnvironmentUpgrade) -> Iterator[Section]:
 
 
 def _describe_change(change: VersionChange) -> str:
-    return f"{change.component} {change.old or '(not declared)'} → {change.new}"
+    shown = f"{change.component} {change.old or '(not declared)'} → {change.new}"
+    return f"{shown}, a downgrade" if change.is_downgrade else shown
 
 
 def _describe_finding(finding: Finding) -> str:
@@ -94,6 +108,8 @@ def _list_steps(upgrade: EnvironmentUpgrade) -> Iterator[str]:
 
 def _list_step(number: int, step: Step, broken: Collection[Requirement]) -> Iterator[str]:
     yield f"{number}. {_describe_change(step.change)}"
+    if between := _list_minors(step.change):
+        yield f"  on the way: {between}; the control plane skips no minor release ({_SKEW_POLICY})"
     titles = {"before": "before", "running": "running jobs", "after": "after"}
     for when, title in titles.items():
         for action in step.actions:
@@ -102,3 +118,55 @@ def _list_step(number: int, step: Step, broken: Collection[Requirement]) -> Iter
     for requirement in step.broken:
         until = "from here on" if requirement in broken else "until a later step"
         yield f"  {until}: {_describe_requirement(requirement)}"
+
+
+def _list_minors(change: VersionChange) -> str:
+    """Return the releases of Kubernetes between two of them; empty if there is none."""
+    if change.component != "kubernetes" or not change.old:
+        return ""
+    (major, first, *_), (_, last, *_) = parse_version(change.old), parse_version(change.new)
+    return ", ".join(f"{major}.{minor}" for minor in range(first + 1, last))
+
+
+def _to_plain(upgrade: EnvironmentUpgrade) -> dict[str, Any]:
+    return {
+        "environment": upgrade.environment,
+        "versions": [each._asdict() for each in upgrade.changes],
+        "refused": list(map(_finding_to_plain, upgrade.refused)),
+        "warnings": list(map(_finding_to_plain, upgrade.warnings)),
+        "solved": list(map(_finding_to_plain, upgrade.solved)),
+        "queues": [{**each.workload._asdict(), "before": each.before} for each in upgrade.queues],
+        "pods": [
+            {
+                "kind": each.kind,
+                "name": each.name,
+                "file": each.location.file,
+                "line": each.location.line,
+                "where": each.difference.where,
+                "field": each.difference.field,
+                "before": each.difference.before,
+                "after": each.difference.after,
+                "training": each.difference.training,
+            }
+            for each in upgrade.pods
+        ],
+        "broken": [each._asdict() for each in upgrade.broken],
+        "steps": [
+            {
+                **step.change._asdict(),
+                "actions": [{"when": each.when, "text": each.text, "source": each.source} for each in step.actions],
+                "broken": [each._asdict() for each in step.broken],
+            }
+            for step in upgrade.steps
+        ],
+    }
+
+
+def _finding_to_plain(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity.value,
+        "message": finding.message,
+        "file": finding.location.file,
+        "line": finding.location.line,
+    }

@@ -7,11 +7,13 @@ from pathlib import Path
 
 from jobgen.api.errors import UsageError
 from jobgen.features.upgrade.facts import ORDER
+from jobgen.k8s.kinds import NEWEST_RELEASE, OLDEST_RELEASE, format_release
 from jobgen.model.data import value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES
 from jobgen.model.suggest import did_you_mean
 from jobgen.schema.shipped_kinds import find_unknown_releases
+from jobgen.spec.kinds import parse_version
 from jobgen.yamlio.read import read
 
 COMPONENTS = tuple(name for name in ORDER if name != "kubernetes")
@@ -36,6 +38,9 @@ def _check(name: str, version: str) -> str:
     match = _VERSION.fullmatch(version)
     if match is None:
         raise UsageError(f"`{version}` is not a version of {name}; write one such as `1.36` or `0.19.0`")
+    if name == "kubernetes" and not OLDEST_RELEASE <= parse_version(match[1])[:2] <= NEWEST_RELEASE:
+        oldest, newest = map(format_release, (OLDEST_RELEASE, NEWEST_RELEASE))
+        raise UsageError(f"jobgen knows Kubernetes {oldest} to {newest}, and not `{version}`; correct the version")
     for problem in find_unknown_releases({"operators": {name: match[1]}}):
         raise UsageError(problem.message)
     return str(match[1])
@@ -55,7 +60,10 @@ def _read_file(path: Path) -> dict[str, str]:
     operators = cluster.get("operators", {}) if isinstance(cluster, dict) else None
     if not isinstance(operators, dict):
         raise UsageError(f"`{path}` is not a YAML file with `kubernetes` and `operators`")
-    versions = {str(name): str(value_of(version)) for name, version in operators.items()}
-    if "kubernetes" in cluster:
-        versions["kubernetes"] = str(value_of(cluster["kubernetes"]))
+    versions = {str(name): value_of(version) for name, version in operators.items()}
+    versions |= {"kubernetes": value_of(cluster["kubernetes"])} if "kubernetes" in cluster else {}
+    for name, version in versions.items():
+        if not isinstance(version, str):
+            # YAML reads 1.30 as 1.3.
+            raise UsageError(f'`{name}` in `{path}` is no text; write its version in quotes, such as `"1.36"`')
     return versions

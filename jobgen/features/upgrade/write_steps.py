@@ -39,6 +39,9 @@ def write_steps(project: Project, rehearsal: Rehearsal) -> Iterator[WrittenStep]
     root = project.root
     if git.find_work_tree(root) is None or git.list_changed(root):
         raise UsageError("`--fix` commits each step, so it needs a Git repository without uncommitted changes")
+    for change in (change for each in rehearsal.environments for change in each.changes):
+        if change.is_downgrade:
+            raise UsageError(f"`--fix` writes upgrades, and {change.component} {change.old} is newer than {change.new}")
     # All environments that declare a component are upgraded in one step.
     steps = {step.change.component: step.change for each in rehearsal.environments for step in each.steps}
     for name, change in steps.items():
@@ -51,7 +54,7 @@ def write_steps(project: Project, rehearsal: Rehearsal) -> Iterator[WrittenStep]
 
 
 def _identify(finding: Finding) -> tuple[object, ...]:
-    return finding.rule, finding.env, finding.object, finding.pointer, finding.location.file
+    return finding.rule, finding.severity, finding.env, finding.object, finding.pointer, finding.location.file
 
 
 def _list_new(root: Path, known: Collection[tuple[object, ...]]) -> list[Finding]:

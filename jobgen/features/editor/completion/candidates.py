@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from jobgen.check.rules.gitops.server_managed_field import SERVER_FIELDS
+from jobgen.check.rules.gitops.fields import SERVER_FIELDS
 from jobgen.features.editor.completion.items import Item, ItemKind, Rank
 from jobgen.features.editor.completion.names import Known, find_keyed_kind, find_named_kind, list_rules
 from jobgen.features.editor.completion.schemas import (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from jobgen.api.project import load
+from jobgen.api.project import list_captures, load
 from jobgen.cli.complete import complete_files, complete_jobs
 from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result
@@ -26,6 +26,9 @@ from jobgen.reports.entries import count_severities, format_findings
     metavar="running=NAMES|all|none",
     shell_complete=lambda *_: ["running=all", "running=none"],
     help="Jobs that already run, separated by commas; default: none.",
+)
+@click.option(
+    "--without-cluster", "lost", multiple=True, metavar="NAME", help="A worker cluster of MultiKueue that is lost."
 )
 @click.option("--timeline", is_flag=True, help="Show when each job starts and ends, and how much of the quota is used.")
 @click.option(
@@ -55,6 +58,7 @@ def command(
     jobs: tuple[str, ...],
     envs: tuple[str, ...],
     assumptions: tuple[str, ...],
+    lost: tuple[str, ...],
     *,
     timeline: bool,
     begin: str,
@@ -87,6 +91,7 @@ def command(
         jobs,
         environments=envs,
         running=running or ["none"],
+        lost=lost,
         format=format_,
         timeline=timeline,
         begin=begin,
@@ -100,4 +105,5 @@ def command(
         any(each.is_failure for report in result.reports for each in report.decision.answers)
         or any(row.is_failure for each in result.timelines for row in each.rows)
     )
-    return Result(ExitCode.ERRORS if is_refused else ExitCode.OK, result.text)
+    captures = "".join(f"{each}\n" for each in list_captures(project.config, envs))
+    return Result(ExitCode.ERRORS if is_refused else ExitCode.OK, result.text, captures)

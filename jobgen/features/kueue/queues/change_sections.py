@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from jobgen.compare.changes import Change, QueueChanges, QuotaAmounts, WorkloadChange
 from jobgen.features.kueue.answers import NEVER, UNMANAGED
-from jobgen.features.kueue.queues.report import NO_FINAL_STATE, NOT_SIMULATED, STOPPED
+from jobgen.features.kueue.queues.report import NO_FINAL_STATE, STOPPED
 from jobgen.model.data import Plain
 from jobgen.reports.escape import markdown_text
 
@@ -145,7 +145,7 @@ def format_note(changes: QueueChanges) -> str:
         return ""
     turns = "" if changes.settles else f"{NO_FINAL_STATE}; "
     stopped = "" if changes.complete else f"{STOPPED}; "
-    return f"running jobs keep their quota; {turns}{stopped}{NOT_SIMULATED}"
+    return f"running jobs keep their quota; {turns}{stopped}not simulated: {', '.join(changes.left_out)}"
 
 
 def format_errors(changes: QueueChanges) -> str:

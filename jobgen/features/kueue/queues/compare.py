@@ -43,7 +43,7 @@ from jobgen.features.kueue.answers import (
 )
 from jobgen.features.kueue.job_workloads import QueuedJobs
 from jobgen.features.kueue.objects import as_mapping, name_of
-from jobgen.features.kueue.queues.report import collect_environment, explain
+from jobgen.features.kueue.queues.report import collect_environment, explain, find_workers, list_left_out
 from jobgen.features.kueue.quota import show_amount
 from jobgen.features.kueue.workloads import Workload
 from jobgen.model.data import Plain
@@ -253,6 +253,9 @@ def _affects_all(old: AdmissionContext, new: AdmissionContext) -> bool:
     before, after = old.cluster, new.cluster
     if before.configuration != after.configuration or not old.queues or not new.queues:
         return True
+    if old.dispatcher or new.dispatcher:
+        # Jobs of all queues can meet in a worker cluster.
+        return True
     if any(flavor.topology for context in (old, new) for flavor in context.flavors.values()):
         return True
     kinds = {*before.by_kind, *after.by_kind} - _WITHIN_COHORTS - _IN_WORKLOADS
@@ -350,6 +353,7 @@ def compare_queues(
         tuple(_compare_objects(old.context, new.context)),
         settles=all(each.settles for each in (before, after) if each is not None),
         complete=all(each.is_complete for each in (before, after) if each is not None),
+        left_out=list_left_out(new.context),
     )
     return found if found.workloads or found.quota or found.objects else None
 
@@ -432,7 +436,9 @@ class _Side:
         self.objects = objects or ()
         is_known = objects is not None and (not env or env in self.project.overlays)
         self.cluster = self.project.environment(env, []).cluster if is_known else Cluster()
-        files = layout.read_state(self.project.root, self.cluster.state) if self.cluster.state else ()
+        clusters = (self.cluster, *find_workers(self.project, self.cluster).values())
+        folders = dict.fromkeys(each.state for each in clusters if each.state)
+        files = (file for folder in folders for file in layout.read_state(self.project.root, folder))
         self.state = {file.path: file.content for file in files}
 
     def may_have_queues(self) -> bool:

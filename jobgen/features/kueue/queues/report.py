@@ -6,26 +6,28 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import DECISIONS, Answer, Decision, Job, Total, decide
 from jobgen.features.kueue.cluster_objects import DECIDING_KINDS
 from jobgen.features.kueue.job_workloads import QueuedJobs, collect_jobs, get_job_name
+from jobgen.features.kueue.multikueue import OWN_SETTINGS, Worker, build_dispatcher, build_worker
 from jobgen.features.kueue.objects import find_namespace
 from jobgen.features.kueue.quota import show_amount
 from jobgen.k8s.nodes import as_mapping, get_path
 from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Finding, pluralize
-from jobgen.pipeline.environment_checker import find_duplicates, read_exported
+from jobgen.pipeline.environment_checker import find_duplicates, read_exported, report_missing_folder
 from jobgen.pipeline.policies import ClusterMutations
 from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.config import load as load_config
 from jobgen.rendering.runs import JOB_ANNOTATION
+from jobgen.repo.root import folder_exists
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.sweeps import SWEEP
 
 ARRIVAL_ORDER = "jobs arrive by priority, then by namespace and queue, then by name"
 NO_FINAL_STATE = "workloads evict each other in turn, so there is no final state; this is one of the states"
 STOPPED = "the simulation was stopped because it takes too long; jobs that it did not reach are listed as waiting"
-NOT_SIMULATED = "not simulated: time, autoscaling, admission checks, MultiKueue"
-"""What a decision leaves out; docs/kueue.md says the same."""
 
 
 _MAX_DOMAINS = 4
@@ -41,6 +43,8 @@ class EnvironmentReport(NamedTuple):
     running: str
     """Which jobs run from the start: `none`, `all`, or their names."""
     decision: Decision
+    left_out: tuple[str, ...] = ()
+    """What is not simulated."""
 
     def count_decisions(self) -> Mapping[str, int]:
         """Return how many workloads have each decision, in the order of decisions."""
@@ -61,7 +65,7 @@ class EnvironmentReport(NamedTuple):
         if not self.decision.is_complete:
             yield STOPPED
         yield from self.decision.assumptions
-        yield NOT_SIMULATED
+        yield f"not simulated: {', '.join(self.left_out)}"
 
 
 class PodSetRow(NamedTuple):
@@ -98,6 +102,14 @@ def list_total_cells(total: Total) -> tuple[str, ...]:
     return (f"{total.kind} {total.name}", total.flavor, total.resource, *shown)
 
 
+def list_rows(decision: Decision) -> Iterator[tuple[str, ...]]:
+    """Yield the cells of all totals, first those of the cluster itself, then those of its worker clusters."""
+    yield from map(list_total_cells, decision.totals)
+    for cluster, total in decision.cluster_totals:
+        name, *cells = list_total_cells(total)
+        yield (f"{name} in {cluster}", *cells)
+
+
 def explain(answer: Answer) -> str:
     """Return why a workload has its decision, and what to change if it is never admitted."""
     if answer.obstacle is not None and answer.obstacle.change:
@@ -122,6 +134,7 @@ def collect_environment(
     deciding = (each for each in exported if str(value_of(each.get("kind"))) in DECIDING_KINDS)
     findings += find_duplicates(deciding, cluster.state)
     queued = collect_jobs(objects, [untraced(dict(each)) for each in exported], cluster)
+    _attach_workers(queued, project, cluster, findings)
     known: dict[tuple[str, str, str], tuple[tuple[str, ...], Mapping[str, str]]] = {}
     for each in objects:
         # The name of the job of which it is a run, and that of the sweep of which it is a member.
@@ -138,6 +151,33 @@ def collect_environment(
     return queued._replace(jobs=tuple(jobs), exported=tuple(workloads))
 
 
+def find_workers(project: ProjectConfig, cluster: Cluster) -> dict[str, Cluster]:
+    """Return the declared worker clusters of MultiKueue: other environments, or folders with exported state."""
+    found: dict[str, Cluster] = {}
+    shared = {key: value for key, value in cluster.kueue.items() if key not in OWN_SETTINGS}
+    for name, each in cluster.workers.items():
+        other = each.get("environment")
+        if other is None:
+            found[name] = cluster._replace(state=str(each.get("state", "")).strip("/"), kueue=shared)
+        elif other in project.overlays:
+            # One that does not exist is an error of the overlay.
+            found[name] = project.environment(other, []).cluster
+    return found
+
+
+def _attach_workers(queued: QueuedJobs, project: ProjectConfig, cluster: Cluster, findings: list[Finding]) -> None:
+    workers: dict[str, Worker] = {}
+    namespaces = sorted({job.namespace for job in queued.jobs})
+    for name, found in find_workers(project, cluster).items():
+        if found.state and not folder_exists(project.root, found.state):
+            findings.append(report_missing_folder(load_config(project.root, traced=True), found.state))
+        elif found.state:
+            exported = [untraced(dict(obj)) for obj in read_exported(project.root, found.state, findings)]
+            workers[name] = build_worker(found, exported, namespaces)
+    if workers:
+        queued.context.dispatcher = build_dispatcher(cluster.kueue["multiKueue"], workers)
+
+
 def decide_environment(
     env: str, queued: QueuedJobs, is_running: Callable[[Job], bool], running: str = NONE
 ) -> EnvironmentReport:
@@ -148,4 +188,12 @@ def decide_environment(
     decision = Decision((), (), True, ("no ClusterQueue is among the files, so nothing is decided",))
     if queued.context.queues:
         decision = decide(queued.context, queued.jobs, keys)
-    return EnvironmentReport(env, version, configuration.rules.is_fair, running, decision)
+    left_out = list_left_out(queued.context)
+    return EnvironmentReport(env, version, configuration.rules.is_fair, running, decision, left_out)
+
+
+def list_left_out(context: AdmissionContext) -> tuple[str, ...]:
+    """Return what a decision leaves out; docs/kueue.md says the same."""
+    has_answers, has_workers = bool(context.cluster.configuration.checks), context.dispatcher is not None
+    known = {"time": False, "autoscaling": False, "admission checks": has_answers, "MultiKueue": has_workers}
+    return tuple(name for name, is_simulated in known.items() if not is_simulated)

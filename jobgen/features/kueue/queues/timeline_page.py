@@ -17,7 +17,7 @@ from jobgen.features.kueue.quota import show_amount
 from jobgen.model.times import DAY, show_moment
 from jobgen.rendering.left_out import LeftOutFile
 from jobgen.reports.escape import visible
-from jobgen.reports.static_page import wrap_page
+from jobgen.reports.sections import wrap_page
 
 _STYLE = """\
 body { --bar: #2563ab; --later: #8fb8e3; --lost: #b3432b; --line: #c9ced6; --today: #f1f3f6; }

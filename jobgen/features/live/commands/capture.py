@@ -13,6 +13,7 @@ from jobgen.cli.result import ExitCode, Result
 from jobgen.features.live.capture import capture, describe_role, find_folder, propose_cluster, write_capture
 from jobgen.features.live.captured import DEFINITIONS, DEPLOYMENTS, RESOURCES, RUNNING
 from jobgen.features.live.kubectl import Kubectl
+from jobgen.features.live.lines import list_reasons
 from jobgen.model.finding import pluralize
 from jobgen.reports.escape import visible
 
@@ -38,11 +39,15 @@ def command(directory: Path, envs: tuple[str, ...], *, context: str, dry_run: bo
     for env in select_environments(project.config, envs):
         folder = find_folder(project.config, env)
         captured = capture(Kubectl(context), datetime.now(UTC).date().isoformat())
-        write_capture(project.root, folder, captured)
-        for name, reason in captured.unread.items():
-            err += visible(f"not read: {name}: {reason}") + "\n"
-        what = f"{pluralize(captured.objects, 'object')} in {pluralize(len(captured.files), 'file')}"
-        err += visible(f"{what} written to {folder}") + "\n"
+        err += "".join(visible(f"not read: {each}") + "\n" for each in list_reasons(captured.unread))
+        if captured.unread and not captured.files:
+            err += visible(f"nothing was read, so `{folder}` stays as it is") + "\n"
+            is_complete = False
+            continue
+        kept = write_capture(project.root, folder, captured)
+        what = f"{pluralize(captured.objects, 'object')} in {pluralize(len(captured.files) + 1, 'file')}"
+        stay = f"; of what was not read, {pluralize(len(kept), 'file')} of the last capture stay" if kept else ""
+        err += visible(f"{what} written to {folder}{stay}") + "\n"
         is_complete = is_complete and not captured.unread
         proposed = propose_cluster(captured)
         out += f"# overlays/{env}/overlay.yaml\n{proposed}" if proposed else ""

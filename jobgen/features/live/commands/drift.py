@@ -12,19 +12,19 @@ from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result
 from jobgen.features.live.capture import find_folder
 from jobgen.features.live.drift import find_drift
-from jobgen.features.live.formats import FORMATS
 from jobgen.features.live.kubectl import Kubectl
-from jobgen.features.live.lines import summarize
+from jobgen.features.live.lines import describe
 from jobgen.repo.captures import read_capture_day
 from jobgen.reports.entries import format_findings
 from jobgen.reports.escape import visible
+from jobgen.reports.sections import FORMATS
 
 
 @click.command("drift")
 @env_option
 @click.option("--context", default="", metavar="NAME", help="The context of kubectl; default: its current one.")
 @click.option("--captured", is_flag=True, help="Compare with the captured state, without a cluster.")
-@click.option("--format", "format_", type=click.Choice(FORMATS.names()), default="text", show_default=True)
+@click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="text", show_default=True)
 @today_option
 @click.pass_obj
 def command(
@@ -45,6 +45,7 @@ def command(
             if not day:
                 raise UsageError(f"`{folder}` has no capture; run `jobgen capture -e {env}`")
         drifts.append(find_drift(project.config, env, None if captured else Kubectl(context), day))
-    err = "".join(format_findings(drift.findings) for drift in drifts) + visible(summarize(drifts)) + "\n"
+    report = describe(drifts)
+    err = "".join(format_findings(drift.findings) for drift in drifts) + visible(report.summary) + "\n"
     code = ExitCode.ERRORS if any(drift.failed for drift in drifts) else ExitCode.OK
-    return Result(code, FORMATS.render(format_, drifts), err)
+    return Result(code, FORMATS[format_](report), err)

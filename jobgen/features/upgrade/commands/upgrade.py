@@ -7,18 +7,18 @@ from pathlib import Path
 import click
 
 from jobgen.api.errors import OperationError, UsageError
-from jobgen.api.project import load
+from jobgen.api.project import list_captures, load
 from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result
-from jobgen.features.upgrade.formats import FORMATS
 from jobgen.features.upgrade.rehearse import rehearse
-from jobgen.features.upgrade.sections import summarize
+from jobgen.features.upgrade.sections import describe
 from jobgen.features.upgrade.versions import COMPONENTS, read_versions
 from jobgen.features.upgrade.write_steps import write_steps
 from jobgen.model.finding import pluralize
 from jobgen.repo.git import GitError
 from jobgen.reports.entries import format_findings
 from jobgen.reports.escape import visible
+from jobgen.reports.sections import FORMATS
 
 
 @click.command("upgrade")
@@ -40,7 +40,7 @@ from jobgen.reports.escape import visible
     help="A YAML file with `kubernetes` and `operators`, as in `cluster` of an overlay.",
 )
 @env_option
-@click.option("--format", "format_", type=click.Choice(FORMATS.names()), default="text", show_default=True)
+@click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="text", show_default=True)
 @click.option("--fix", is_flag=True, help="Write what can be written, one commit for each step.")
 @today_option
 @click.pass_obj
@@ -67,7 +67,9 @@ def command(
     if not versions:
         raise UsageError("name the versions after the upgrade, such as `--kueue 0.19` or `--operator trainer=2.3`")
     rehearsal = rehearse(project, versions, envs)
-    err = f"{format_findings(rehearsal.findings)}{visible(summarize(rehearsal))}\n"
+    report = describe(rehearsal)
+    lines = [visible(report.summary), *list_captures(project.config, envs)]
+    err = format_findings(rehearsal.findings) + "".join(f"{line}\n" for line in lines)
     if fix:
         try:
             for step in write_steps(project, rehearsal):
@@ -77,4 +79,4 @@ def command(
         except GitError as error:
             raise OperationError(str(error)) from error
     code = ExitCode.ERRORS if rehearsal.failed else ExitCode.OK
-    return Result(code, FORMATS.render(format_, rehearsal), err)
+    return Result(code, FORMATS[format_](report), err)

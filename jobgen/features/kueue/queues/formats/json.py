@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from jobgen.features.kueue.answers import Answer, Total
-from jobgen.features.kueue.queues.report import NOT_SIMULATED, EnvironmentReport
+from jobgen.features.kueue.queues.report import EnvironmentReport
 from jobgen.features.kueue.quota import show_amount
 from jobgen.features.kueue.workloads import PodSet, PodSetAdmission
 from jobgen.model.data import Plain
@@ -23,6 +23,10 @@ def render(reports: Sequence[EnvironmentReport], left_out: Sequence[LeftOutFile]
 
 def _describe(report: EnvironmentReport) -> dict[str, Plain]:
     decision = report.decision
+    by_cluster: dict[str, list[Plain]] = {}
+    for name, total in decision.cluster_totals:
+        by_cluster.setdefault(name, []).append(_describe_total(total))
+    clusters: list[Plain] = [{"cluster": name, "totals": totals} for name, totals in by_cluster.items()]
     return {
         "environment": report.environment,
         "kueue": {"version": report.version, "fairSharing": report.is_fair},
@@ -30,10 +34,11 @@ def _describe(report: EnvironmentReport) -> dict[str, Plain]:
         "settles": decision.settles,
         "complete": decision.is_complete,
         "assumptions": list(decision.assumptions),
-        "notSimulated": NOT_SIMULATED.partition(": ")[2].split(", "),
+        "notSimulated": list(report.left_out),
         "summary": dict(report.count_decisions()),
         "workloads": [_describe_answer(answer) for answer in decision.answers],
         "totals": [_describe_total(total) for total in decision.totals],
+        **({"clusterTotals": clusters} if clusters else {}),
     }
 
 
@@ -73,6 +78,7 @@ def _describe_answer(answer: Answer) -> dict[str, Plain]:
         "behind": list(answer.blockers),
         "evicts": [{"workload": each.workload, "rule": each.reason} for each in answer.evictions],
         "evictedBy": answer.evicted_by,
+        **({"clusters": [each._asdict() for each in answer.clusters]} if answer.clusters else {}),
     }
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from jobgen.features.kueue.answers import Answer
 from jobgen.features.kueue.queues.change_sections import fill_table, merge_equal, show_names
-from jobgen.features.kueue.queues.report import EnvironmentReport, explain, list_pod_sets, list_total_cells
+from jobgen.features.kueue.queues.report import EnvironmentReport, explain, list_pod_sets, list_rows
 from jobgen.rendering.left_out import LeftOutFile
 from jobgen.reports.escape import markdown_text
 
@@ -49,7 +49,7 @@ def _render_report(report: EnvironmentReport, space: int) -> str:
     header = (
         "| | flavor | resource | nominal | used | borrowed | lent | waiting |\n|---|---|---|---:|---:|---:|---:|---:|\n"
     )
-    cells = [tuple(map(markdown_text, list_total_cells(each))) for each in report.decision.totals]
+    cells = [tuple(map(markdown_text, each)) for each in list_rows(report.decision)]
     totals = "".join(fill_table(header, cells, space // 3 - len(header)))
     return f"{top}{jobs}{totals}{notes}\n"
 
@@ -59,4 +59,5 @@ def _list_cells(answer: Answer) -> tuple[str, ...]:
         f"{row.name} {row.pods} × {row.requests}{f' → {row.flavors}' if row.flavors else ''}"
         for row in list_pod_sets(answer)
     )
-    return answer.decision, answer.job.kind, answer.cluster_queue or answer.job.queue, pods, explain(answer)
+    clusters = "".join(f"; {each.name}: {each.decision}, {each.reason}" for each in answer.clusters)
+    return answer.decision, answer.job.kind, answer.cluster_queue or answer.job.queue, pods, explain(answer) + clusters

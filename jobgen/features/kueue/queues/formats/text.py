@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from jobgen.features.kueue.answers import Answer
 from jobgen.features.kueue.queues.change_sections import align_rows, merge_equal, show_names
-from jobgen.features.kueue.queues.report import EnvironmentReport, explain, list_pod_sets, list_total_cells
+from jobgen.features.kueue.queues.report import EnvironmentReport, explain, list_pod_sets, list_rows
 from jobgen.rendering.left_out import LeftOutFile
 from jobgen.reports.escape import visible
 
@@ -29,7 +29,7 @@ def _render_report(report: EnvironmentReport) -> Iterator[str]:
         yield ""
     if report.decision.totals:
         header = ("", "flavor", "resource", "nominal", "used", "borrowed", "lent", "waiting")
-        yield from align_rows([header, *map(list_total_cells, report.decision.totals)], numbers=5)
+        yield from align_rows([header, *list_rows(report.decision)], numbers=5)
         yield ""
     yield report.summarize()
     yield from (f"  {note}" for note in report.list_notes())
@@ -47,5 +47,6 @@ def _render_answer(answer: Answer) -> Iterator[str]:
         flavors = f" → {row.flavors}" if row.flavors else ""
         yield f"    {row.name.ljust(width)}  {row.pods} × {row.requests}{flavors}"
     yield f"    {explain(answer)}"
+    yield from (f"    worker cluster {each.name}: {each.decision}; {each.reason}" for each in answer.clusters)
     if answer.blockers and answer.shortages:
         yield f"    in use by {show_names(answer.blockers)}"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.kueue import get_kueue_queue
+from jobgen.k8s.kueue_integrations import MULTIKUEUE
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, find_nodes, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, untraced
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from jobgen.features.kueue.queue_state import QueueState
 
 _HOST = "kubernetes.io/hostname"
-_MULTI_KUEUE = "kueue.x-k8s.io/multikueue"
 
 
 @rule("queue", WARNING)
@@ -112,10 +112,6 @@ def _check_manager(manifest: Manifest, queue: Mapping[str, Node], queues: QueueS
     known = {name: queues.objects.get(("AdmissionCheck", "", name)) for name in names if name}
     controllers = [as_text(get_path(check or {}, "spec", "controllerName")) for check in known.values()]
     # A check that is not among the files may be one of MultiKueue.
-    if as_text(node) == _MULTI_KUEUE and _MULTI_KUEUE not in controllers and "" not in controllers:
-        message = (
-            f"`managedBy` is `{_MULTI_KUEUE}`, but the queue has no admission check of MultiKueue, so no controller"
-        )
-        yield Violation(
-            node, f"{message} runs the job after its admission; remove `managedBy`", evidence=(_MULTI_KUEUE,)
-        )
+    if as_text(node) == MULTIKUEUE and MULTIKUEUE not in controllers and "" not in controllers:
+        message = f"`managedBy` is `{MULTIKUEUE}`, but the queue has no admission check of MultiKueue, so no controller"
+        yield Violation(node, f"{message} runs the job after its admission; remove `managedBy`", evidence=(MULTIKUEUE,))

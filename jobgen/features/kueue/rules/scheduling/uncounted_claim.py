@@ -54,15 +54,14 @@ def uncounted_claim(manifest: Manifest, queues: QueueState) -> Iterator[Violatio
 
 def _check_counted(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
     """Check claims that Kueue charges as resources."""
+    from jobgen.features.kueue.claims import charge_claims, read_claim_facts
     from jobgen.features.kueue.objects import find_namespace
-    from jobgen.features.kueue.requests import charge_claims, read_templates
 
-    known = queues.known
-    templates = read_templates(known.list_objects("ResourceClaimTemplate"))
+    facts = read_claim_facts(queues.known)
     for pod in manifest.pods:
         claims = [claim for claim in pod.claims.values() if claim.definition is not None]
         spec, namespace = untraced(dict(pod.spec)), find_namespace(untraced(dict(manifest.object)))
-        reason = charge_claims(spec, namespace, templates, known.configuration.resources.devices) if claims else {}
+        reason = charge_claims(spec, namespace, facts) if claims else {}
         if isinstance(reason, str):
             message = f"the job is never admitted: {reason}; declare `deviceClassMappings` of Kueue in `cluster.kueue`"
             yield Violation(claims[0].name, f"{message}, or change the claim", evidence=())

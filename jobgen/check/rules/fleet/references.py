@@ -1,0 +1,121 @@
+"""What an object refers to, and what does not fit together in one cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, Violation, rule
+from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.k8s.objects import Manifest
+from jobgen.model.suggest import find_closest
+from jobgen.spec.overlay import Cluster
+
+if TYPE_CHECKING:
+    from jobgen.check.cluster.state import ClusterState
+
+
+@rule("cluster", ERROR)
+def unknown_reference(manifest: Manifest, state: ClusterState) -> Iterator[Violation]:
+    """A reference to an object, or to a key in one, that is neither in the repository nor in the exported state.
+
+    The rule applies to the kinds in `cluster.complete`, of which the repository and the folder `cluster.state` hold
+    every object. A pod that refers to something else is refused, or never starts; a queue that does not exist admits no
+    job. References with `optional: true` are not reported.
+
+    The keys of a Secret are checked in any case if the repository has the Secret, its ExternalSecret or its
+    SealedSecret, and this names all keys. Keys are readable if SOPS encrypts the values.
+
+    Correct the name, or add the object. A kind that other tools create does not belong in `cluster.complete`.
+    """
+    if not state.cluster.complete and manifest.namespace not in state.secret_namespaces:
+        return
+    from jobgen.check.cluster.references import find_broken_references
+
+    for broken in find_broken_references(manifest, state):
+        yield Violation(broken.node, broken.message)
+
+
+_CLUSTER, _OWN = "ClusterTrainingRuntime", "TrainingRuntime"
+# The runtimes that Trainer installs; those of torchtune share a prefix.
+_CUTOFF = 0.85
+_SHIPPED = frozenset(
+    """torch-distributed torch-distributed-with-cache deepspeed-distributed mlx-distributed jax-distributed
+    xgboost-distributed""".split()
+)
+
+
+def collect_runtimes(manifest: Manifest) -> Iterator[Fact]:
+    """Yield a runtime by kind, namespace and name, or the runtime that a TrainJob refers to."""
+    if manifest.kind_name in (_CLUSTER, _OWN):
+        own = manifest.namespace if manifest.kind_name == _OWN else ""
+        yield Fact((True, manifest.kind_name, own, manifest.name), ("metadata", "name"))
+        return
+    reference = as_mapping(manifest.spec.get("runtimeRef"))
+    name = as_text(reference.get("name"))
+    if name:
+        kind = as_text(reference.get("kind")) or _CLUSTER
+        yield Fact((False, kind, manifest.namespace, name), ("spec", "runtimeRef", "name"))
+
+
+@rule("fleet", WARNING, kinds=("TrainJob", _CLUSTER, _OWN), collect=collect_runtimes)
+def unknown_runtime(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
+    """A TrainJob whose runtime is neither in the repository nor shipped with Trainer.
+
+    Trainer's webhook rejects a TrainJob whose runtime does not exist. The rule looks only for kinds of runtime that the
+    repository contains; others can exist in the cluster only.
+
+    Correct the name or the `kind` in `runtimeRef`. A TrainingRuntime must be in the namespace of the job.
+    """
+    del cluster
+    known = {fact.value[1:]: fact for fact in facts if fact.value[0]}
+    kinds = {kind for kind, _, _ in known}
+    for fact in facts:
+        is_runtime, kind, namespace, name = fact.value
+        wanted = (kind, namespace if kind == _OWN else "", name)
+        if is_runtime or wanted in known or (kind == _CLUSTER and (name in _SHIPPED or name.startswith("torchtune-"))):
+            continue
+        other = known.get((_OWN, namespace, name)) if kind == _CLUSTER else known.get((_CLUSTER, "", name))
+        if other is not None:
+            message = f"`{name}` is a {other.value[1]}; set `kind: {other.value[1]}` in `runtimeRef`"
+            yield FactViolation(fact, message, ((other, "the runtime"),))
+        elif kind in kinds:
+            names = [other_name for _, _, other_name in known]
+            start = f"the repository has no {kind} `{name}`"
+            # Names of runtimes share words, such as `torch`, so a name must be very close to be meant.
+            close = find_closest(name, names, _CUTOFF)
+            hint = f"; did you mean `{close}`?" if close else ""
+            yield FactViolation(fact, f"{start}{hint}", evidence=(name,))
+
+
+def collect_mpi_jobs(manifest: Manifest) -> Iterator[Fact]:
+    """Yield the apiVersion of an MPIJob."""
+    version = as_text(manifest.object.get("apiVersion"))
+    if version in ("kubeflow.org/v1", "kubeflow.org/v2beta1"):
+        yield Fact(version, ("apiVersion",))
+
+
+@rule("fleet", ERROR, kinds=("MPIJob",), collect=collect_mpi_jobs)
+def mixed_mpi_versions(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
+    """MPIJobs of both `kubeflow.org/v1` and `kubeflow.org/v2beta1` in one environment.
+
+    training-operator and mpi-operator both name their CRD `mpijobs.kubeflow.org`, and a cluster holds only one CRD of
+    that name. It serves one of the two versions and rejects the other.
+
+    Move all jobs to one version.
+    """
+    versions = sorted({fact.value for fact in facts})
+    if len(versions) < 2:
+        return
+    kept = versions[1] if cluster.platform == "mpi-operator" else _most_common_version(facts)
+    other = next(fact for fact in facts if fact.value == kept)
+    for fact in facts:
+        if fact.value != kept:
+            message = f"a cluster serves MPIJob as `{fact.value}` or as `{kept}`, never both; use `{kept}`"
+            yield FactViolation(fact, message, ((other, f"uses `{kept}`"),))
+
+
+def _most_common_version(facts: list[Fact]) -> str:
+    """Return the version that most jobs use, the first one on a tie."""
+    versions = [fact.value for fact in facts]
+    return str(max(versions, key=versions.count))

@@ -1,0 +1,231 @@
+"""Fields that belong to the cluster, and fields that differ from what the cluster stores."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
+from jobgen.k8s.argocd_annotations import is_hook, is_training_job
+from jobgen.k8s.kinds import BUILTIN_GROUPS
+from jobgen.k8s.kueue import can_be_queued, get_kueue_queue, get_suspend
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.objects import Container, Manifest, Pod
+from jobgen.model.data import Node, value_of
+from jobgen.model.finding import FixStep
+from jobgen.model.quantity import canonicalize_quantity
+
+
+@rule("manifest", WARNING)
+def finalizer_in_git(manifest: Manifest) -> Iterator[Violation]:
+    """An object in Git with a finalizer.
+
+    A controller sets and removes its finalizer. A finalizer in Git comes back with each sync, and without its
+    controller the object cannot be deleted. Argo CD's own finalizers are not reported.
+
+    Remove the finalizer from the manifest.
+    """
+    for name in as_list(manifest.metadata.get("finalizers")):
+        if "argocd.argoproj.io" not in as_text(name):
+            yield Violation(
+                name, f"finalizer `{as_text(name)}` can block deletion of the object; remove it, its controller sets it"
+            )
+
+
+@rule("manifest", WARNING)
+def owner_references_in_git(manifest: Manifest) -> Iterator[Violation]:
+    """An object in Git with `ownerReferences`.
+
+    An owner reference contains the `uid` that one cluster assigned to the owner. Where no such object exists, the
+    garbage collector deletes this object as soon as it is created.
+
+    Remove `ownerReferences` from the manifest.
+    """
+    if as_list(manifest.metadata.get("ownerReferences")):
+        key = next(key for key in manifest.metadata if key == "ownerReferences")
+        message = f"`{key}` makes the cluster delete the object if the owner does not exist there; remove it"
+        yield Violation(key, message, fix_steps=(FixStep("remove", key),), safe=False)
+
+
+SERVER_FIELDS = frozenset(
+    ("creationTimestamp", "deletionTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
+)
+_LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+
+
+@rule("manifest", WARNING)
+def server_managed_field(manifest: Manifest) -> Iterator[Violation]:
+    """A field that only the cluster sets, in a manifest that was exported from one.
+
+    The API server drops or rejects the field, and a comparison of Git with the cluster always shows a difference.
+    `creationTimestamp: null` and a `status` without values, which code generators write, have no effect and are not
+    reported; a `status` with values is dropped, and is an info.
+
+    Remove the field from the manifest.
+    """
+    if not _is_empty(manifest.object.get("status")):
+        yield from (_report(key)._replace(severity=INFO) for key in manifest.object if key == "status")
+    for key, value in manifest.metadata.items():
+        if key in SERVER_FIELDS and value_of(value) is not None:
+            yield _report(key)
+    annotations = manifest.metadata.get("annotations")
+    if isinstance(annotations, dict) and _LAST_APPLIED in annotations:
+        yield from (_report(key) for key in annotations if key == _LAST_APPLIED)
+
+
+def _is_empty(node: Node) -> bool:
+    """Return True if a value holds nothing: neither text nor a number, at any depth."""
+    nodes = [node]
+    while nodes:
+        found = nodes.pop()
+        if isinstance(found, dict):
+            nodes += found.values()
+        elif isinstance(found, list):
+            nodes += found
+        elif value_of(found):
+            return False
+    return True
+
+
+def _report(key: str) -> Violation:
+    message = f"`{key}` is set by the cluster; remove it from the manifest"
+    return Violation(key, message, fix_steps=(FixStep("remove", key),))
+
+
+@rule("job", WARNING, kinds=("TrainJob",))
+def runtime_patch_time(manifest: Manifest) -> Iterator[Violation]:
+    """A `time` in the `runtimePatches` of a TrainJob.
+
+    Trainer's webhook sets it whenever a patch changes. The value from Git is overwritten, so Git and the cluster always
+    differ.
+
+    Remove it.
+    """
+    for patch in as_list(manifest.spec.get("runtimePatches")):
+        for key in as_mapping(patch):
+            if key == "time":
+                message = "Trainer sets the `time` of a patch itself; remove it"
+                yield Violation(key, message, fix_steps=(FixStep("remove", key),))
+
+
+_ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
+
+
+@rule("manifest", WARNING)
+def suspend_in_git(manifest: Manifest) -> Iterator[Violation]:
+    """A queued job with `suspend` set in Git.
+
+    Kueue sets `suspend` when it admits or stops a job. If Git also sets it, Argo CD or Flux reverts it: `true` stops a
+    job that is training, `false` starts a job without quota.
+
+    Remove `suspend`. Kueue suspends a queued job itself.
+    """
+    engine = _ENGINES.get(manifest.cluster.gitops)
+    if engine is None or get_kueue_queue(manifest) is None or not can_be_queued(manifest):
+        return
+    suspend = get_suspend(manifest)
+    if value_of(suspend) is not None:
+        effect = "stops a job that Kueue has admitted" if value_of(suspend) else "starts the job before Kueue admits it"
+        message = f"{engine} reverts `suspend` and {effect}; remove it"
+        yield Violation(suspend, message, fix_steps=(FixStep("remove", suspend, key="suspend"),), safe=False)
+
+
+_APPLIERS = {"argocd": "Argo CD", "flux": "Flux", "kubectl": "`kubectl apply`"}
+
+
+@rule("manifest", ERROR)
+def generated_name(manifest: Manifest) -> Iterator[Violation]:
+    """A `generateName` in a manifest that is applied.
+
+    Applying needs a name to find the object again. `kubectl apply`, Argo CD and Flux reject an object without one; only
+    Argo CD hooks can have a generated name.
+
+    Write a `name`.
+    """
+    applier = _APPLIERS.get(manifest.cluster.gitops)
+    if applier is None or "generateName" not in manifest.metadata or manifest.name:
+        return
+    if applier != "Argo CD" or not is_hook(manifest):
+        key = next(key for key in manifest.metadata if key == "generateName")
+        yield Violation(key, f"{applier} rejects an object without a name; use `name` instead of `generateName`")
+
+
+_FALLBACKS = {
+    "argocd": "Argo CD uses the namespace of the app",
+    "flux": "Flux uses the namespace of the Kustomization, if it has one",
+    "kubectl": "`kubectl` uses the namespace of the current context",
+}
+
+
+@rule("job", INFO)
+def missing_namespace(manifest: Manifest) -> Iterator[Violation]:
+    """A job without a namespace, in a cluster that is deployed from Git.
+
+    Something else then decides the namespace: the Argo CD app, the Flux Kustomization, or the kubectl context.
+
+    Set the namespace in the job, or once for all jobs in the overlay.
+    """
+    fallback = _FALLBACKS.get(manifest.cluster.gitops)
+    if fallback is not None and not manifest.namespace and is_training_job(manifest):
+        name = manifest.metadata.get("name", manifest.metadata.get("generateName"))
+        yield Violation(name, f"the job has no namespace, so {fallback}; set one")
+
+
+_INSTANCE = "app.kubernetes.io/instance"
+
+
+@rule("pod", INFO)
+def instance_label_on_pods(pod: Pod) -> Iterator[Violation]:
+    """The label `app.kubernetes.io/instance` on a pod template that Argo CD applies.
+
+    When Argo CD tracks objects by this label, which was the default before 3.0, it considers the pods its own and can
+    prune them while they train.
+
+    Remove the label from the pods, or let Argo CD track by annotation.
+    """
+    # Workloads such as Deployments often select their pods by this label.
+    if pod.manifest.cluster.gitops != "argocd" or pod.manifest.kind is None:
+        return
+    labels = pod.metadata.get("labels")
+    for key in labels if isinstance(labels, dict) else ():
+        if key == _INSTANCE:
+            message = f"Argo CD can treat pods with the label `{key}` as its own and prune them; remove it"
+            yield Violation(key, message, fix_steps=(FixStep("remove", key),), safe=False)
+
+
+@rule("pod", INFO, fields=("tolerations",))
+def queued_tolerations(pod: Pod) -> Iterator[Violation]:
+    """Tolerations of a queued job that Argo CD keeps in sync with Git.
+
+    Kueue adds the tolerations of the flavor when it admits the job. Argo CD compares the list as a whole and sees a
+    difference; with self-heal it reverts the list, which stops the job.
+
+    Move the tolerations to the ResourceFlavor, or ignore the difference in Argo CD.
+    """
+    manifest = pod.manifest
+    if manifest.cluster.gitops != "argocd" or get_kueue_queue(manifest) is None:
+        return
+    if as_list(pod.spec["tolerations"]):
+        key = next(key for key in pod.spec if key == "tolerations")
+        message = "Kueue adds to `tolerations`, and Argo CD can revert that; move them to the ResourceFlavor"
+        yield Violation(key, message)
+
+
+@rule("container", INFO, fields=("resources",))
+def non_canonical_quantity(container: Container) -> Iterator[Violation]:
+    """A quantity in non-canonical form, such as `1000m`, in a job that Argo CD or Flux applies.
+
+    Kueue and operators write objects back in canonical form: `1000m` as `1`, `1024Mi` as `1Gi`. Git and the cluster
+    then differ, and a tool that reverts the difference conflicts with them. Kinds of Kubernetes itself, such as
+    Deployments, are not reported: Argo CD and Flux know which of their fields are quantities.
+
+    Write the quantity in canonical form.
+    """
+    manifest = container.pod.manifest
+    engine = _ENGINES.get(manifest.cluster.gitops)
+    if engine is None or manifest.group in BUILTIN_GROUPS:
+        return
+    for amounts in (container.limits, container.requests):
+        for name, node in amounts.items():
+            quantity = value_of(node)
+            canonical = canonicalize_quantity(quantity) if isinstance(quantity, str) else None
+            if canonical is not None and canonical != quantity:
+                message = f"`{name}` is not in canonical form, so {engine} can see a difference; write `{canonical}`"
+                yield Violation(node, message, fix_steps=(FixStep("set", node, canonical),))

@@ -1,0 +1,116 @@
+"""Text that another tool should have replaced, or would replace."""
+
+import re
+from collections.abc import Iterator
+
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.nodes import as_list, as_text
+from jobgen.k8s.objects import Container, Manifest
+from jobgen.model.data import Node
+from jobgen.model.finding import FixStep
+from jobgen.model.lazy_re import lazy_pattern
+
+# Expressions of Helm, Argo Workflows and similar tools; other braces may be meant for the program.
+_TEMPLATE = lazy_pattern(
+    r"\{\{-?\s*(?:\.|\$\.|include |template |tpl |printf |quote |default "
+    r"|(?:workflow|inputs|outputs|steps|tasks|item|pod|retries|values)\b[.}\s])[^}]*\}\}"
+)
+
+
+@rule("container", WARNING, fields=("image", "command", "args", "env"))
+def template_text(container: Container) -> Iterator[Violation]:
+    """A template expression, such as `{{ .Values.image }}`, that was not rendered.
+
+    The program receives the braces literally.
+
+    Render the template first, or set in an overlay what differs.
+    """
+    if "{{" not in container.search_text:
+        return
+    values = (entry.get("value") for _, entry in container.env)
+    for leaf in (container.data.get("image"), *container.command_line, *values):
+        if "{{" in as_text(leaf) and (found := _TEMPLATE.search(as_text(leaf))):
+            yield Violation(
+                leaf, f"`{found[0]}` is an unrendered template expression; render it first or use an overlay"
+            )
+
+
+_SHELL_VARIABLE = lazy_pattern(r"(?<!\$)\$\{([A-Z_][A-Z0-9_]*)\}")
+# Without braces, names in capitals that end with the word; `$1` and `$HOMEdir` may be anything else.
+_BARE_VARIABLE = lazy_pattern(r"(?<![\w$\\])\$(?:\{([A-Z_][A-Z0-9_]*)\}|([A-Z][A-Z0-9_]+)(?![\w(]))")
+_SHELL = lazy_pattern(r"(?:^|[/\s])(?:ba|z|da|k|a|c)?sh\b|\beval\b|\benvsubst\b|\.sh\b|\bsource\b|\bexport\b")
+
+
+@rule("container", WARNING, fields=("command", "args", "env"))
+def unexpanded_variable(container: Container) -> Iterator[Violation]:
+    """A `$NAME` or `${NAME}` in a command without a shell, or a `${NAME}` in the value of an environment variable.
+
+    Kubernetes expands only `$(NAME)`. The program receives the literal text `${NAME}` and, for example, creates a
+    directory of that name. In the value of an environment variable, a name that the container does not set before is
+    not reported: Kubernetes could not expand it, and another tool probably fills it in.
+
+    Write `$(NAME)`, or start a shell: `sh -c`.
+    """
+    if "$" not in container.search_text or "${" in as_text(container.data.get("image")):
+        # A `${` in the image shows that another tool expands the manifest.
+        return
+    if container.pod.manifest.cluster.gitops != "flux":
+        yield from _check_values(container)
+    if not as_list(container.data.get("command")):
+        # The entry point of the image may be a shell.
+        return
+    for word in container.command_line:
+        if _SHELL.search(as_text(word)):
+            return
+        yield from _check(word, "without a shell", _BARE_VARIABLE)
+
+
+def _check_values(container: Container) -> Iterator[Violation]:
+    """Check the values that refer to a variable that Kubernetes could expand: one that is set before them."""
+    known: set[str] = set()
+    for name, entry in container.env:
+        used = {match[1] for match in _SHELL_VARIABLE.finditer(as_text(entry.get("value")))}
+        if used and (used <= known or "envFrom" in container.data):
+            yield from _check(entry.get("value"), "in a value", _SHELL_VARIABLE)
+        known.add(name)
+
+
+def _check(leaf: Node, where: str, pattern: re.Pattern[str]) -> Iterator[Violation]:
+    text = as_text(leaf)
+    found = pattern.search(text) if "$" in text else None
+    if found:
+        name = next(filter(None, found.groups()))
+        message = f"Kubernetes does not expand `{found[0]}` {where}; write `$({name})`"
+        meant = pattern.sub(lambda match: f"$({next(filter(None, match.groups()))})", text)
+        yield Violation(leaf, message, fix_steps=(FixStep("set", leaf, meant),), safe=False)
+
+
+_SUBSTITUTE = "kustomize.toolkit.fluxcd.io/substitute"
+_FLUX_VARIABLE = lazy_pattern(r"(?<!\$)\$\{([A-Za-z_]\w*)[^}]*\}")
+
+
+@rule("container", WARNING, fields=("command", "args"))
+def flux_substitution(container: Container) -> Iterator[Violation]:
+    """A `${NAME}` in a command of a job that Flux applies.
+
+    With post-build substitution, Flux replaces `${NAME}` before the script sees it. It fails for a variable that it
+    does not know, or, before 2.9, inserts an empty string.
+
+    Set the annotation `kustomize.toolkit.fluxcd.io/substitute: disabled`, or write `$${NAME}`.
+    """
+    manifest = container.pod.manifest
+    if manifest.cluster.gitops != "flux" or "${" not in container.search_text or _is_substitution_disabled(manifest):
+        return
+    if "${" in as_text(container.data.get("image")):
+        # The image relies on substitution, so the command may rely on it, too.
+        return
+    for word in container.command_line:
+        if "${" in as_text(word) and (found := _FLUX_VARIABLE.search(as_text(word))):
+            message = f"Flux substitutes its own variable for `{found[0]}`"
+            yield Violation(word, f"{message}; set the annotation `{_SUBSTITUTE}: disabled`")
+            return
+
+
+def _is_substitution_disabled(manifest: Manifest) -> bool:
+    values = (manifest.annotations.get(_SUBSTITUTE), manifest.labels.get(_SUBSTITUTE))
+    return any(as_text(value).lower() == "disabled" for value in values)

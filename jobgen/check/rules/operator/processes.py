@@ -1,0 +1,181 @@
+"""Processes of a pod: what the operator starts, and what the command needs."""
+
+from collections.abc import Iterator, Sequence
+
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.command_line import find_mpi_launches, parse_command
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Container, Manifest, Role
+from jobgen.k8s.operators import describe_rejection, is_operator_since
+from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.finding import FixStep
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import suggest_entry
+
+
+@rule("job", WARNING, kinds=("PyTorchJob",))
+def deprecated_nproc_per_node(manifest: Manifest) -> Iterator[Violation]:
+    """A PyTorchJob that sets the deprecated `elasticPolicy.nProcPerNode`.
+
+    Since 1.7 the field is `spec.nprocPerNode`, and the operator warns about the old one.
+
+    Move it to `spec.nprocPerNode`, as a string.
+    """
+    policy = as_mapping(manifest.spec.get("elasticPolicy"))
+    if "nProcPerNode" not in policy or "nprocPerNode" in manifest.spec or not is_operator_since(manifest, "1.7.0"):
+        return
+    node = policy["nProcPerNode"]
+    number = value_of(node)
+    if number is not None:
+        fix_steps = (
+            FixStep("remove", node, key="nProcPerNode"),
+            *suggest_entry("nprocPerNode", str(number), manifest.spec),
+        )
+        message = f'this field is deprecated; write `nprocPerNode: "{number}"` under `spec`'
+        # If it is the only entry, the fix would remove the whole policy, and the job would not be elastic.
+        yield Violation(node, message, fix_steps=fix_steps if len(policy) > 1 else ())
+
+
+@rule("job", ERROR, kinds=("PyTorchJob",))
+def nproc_per_node_twice(manifest: Manifest) -> Iterator[Violation]:
+    """A PyTorchJob that sets the number of processes per node twice.
+
+    `elasticPolicy.nProcPerNode` is the deprecated form of `nprocPerNode`; the operator rejects a job that has both.
+
+    Keep only `nprocPerNode`.
+    """
+    policy = as_mapping(manifest.spec.get("elasticPolicy"))
+    own = manifest.spec.get("nprocPerNode")
+    if "nProcPerNode" in policy and value_of(policy["nProcPerNode"]) is not None and value_of(own) is not None:
+        message = f"`nprocPerNode` is also set; {describe_rejection(manifest)}; remove this one"
+        old = policy["nProcPerNode"]
+        fix_steps = (FixStep("remove", old, key="nProcPerNode"),) if len(policy) > 1 else ()
+        yield Violation(
+            old,
+            message,
+            related=((own, "also set here"),),
+            fix_steps=fix_steps,
+            safe=str(value_of(old)) == str(value_of(own)),
+        )
+
+
+_WORDS = ("auto", "cpu", "gpu", "xpu")
+
+
+@rule("job", ERROR, kinds=("PyTorchJob", "PyTorchTrainingJob", "TrainJob"))
+def unknown_nproc_per_node(manifest: Manifest) -> Iterator[Violation]:
+    """A number of processes per node that torchrun does not accept.
+
+    The CRD accepts any text, or any number, and passes it on. torchrun accepts `auto`, `cpu`, `gpu`, `xpu` or a
+    positive integer, and exits at once otherwise; so does `mpirun` with a negative number of slots. Other words are a
+    warning, because newer versions of torchrun can know them. So is a `numProcPerNode` below 1 of a TrainJob whose
+    runtime is not known to start these programs: releases of Trainer after 2.3 reject it.
+
+    Use one of these values.
+    """
+    if manifest.kind_name == "TrainJob":
+        yield from _check_train_job(manifest)
+        return
+    for node in (manifest.spec.get("nprocPerNode"), get_path(manifest.spec, "torchrunConfig", "procPerNode")):
+        written = as_text(node)
+        if not written or written in _WORDS or (written.isdecimal() and int(written) > 0):
+            continue
+        numeric = written.lstrip("-+").replace(".", "", 1).isdecimal()
+        message = f"torchrun accepts `auto`, `cpu`, `gpu` or a positive integer, not `{written}`"
+        yield Violation(node, message, severity=None if numeric else WARNING)
+
+
+def _check_train_job(manifest: Manifest) -> Iterator[Violation]:
+    node = get_path(manifest.spec, "trainer", "numProcPerNode")
+    number = as_integer(node)
+    if number is None or number > 0 or manifest.kind is None:
+        return
+    runtime = manifest.kind.requirements.runtimes.get(as_text(get_path(manifest.spec, "runtimeRef", "name")))
+    own = as_text(get_path(manifest.spec, "runtimeRef", "kind")) == "TrainingRuntime"
+    program = {"torch": "torchrun", "mpi": "mpirun"}.get(runtime.policy if runtime and not own else "", "")
+    # A command of the job's own may start something else.
+    written = " ".join(as_text(word) for role in manifest.roles for word in _list_command(role))
+    is_certain = bool(program) and (not written or program in written)
+    message = f"`numProcPerNode` must be at least 1, got `{number}`"
+    effect = f"; `{program}` exits at once" if is_certain else ""
+    yield Violation(node, f"{message}{effect}; use the number of GPUs", severity=None if is_certain else WARNING)
+
+
+def _list_command(role: Role) -> list[Node]:
+    return role.pod.main_container.command_line if role.pod.main_container else []
+
+
+@rule("job", WARNING, kinds=("MPIJob",))
+def launcher_command_on_workers(manifest: Manifest) -> Iterator[Violation]:
+    """An MPIJob whose workers have the command of the launcher, or call `mpirun` themselves.
+
+    A worker has to wait for the launcher: without a command, the operator makes it run `sshd` (MPIJob v1: `sleep`). A
+    worker that calls `mpirun` does not listen, so the launcher cannot start processes there, which is an error. Any
+    other program is a warning, because it can listen.
+
+    Set `command` and `args` for the role `launcher` only.
+    """
+    launcher, worker = manifest.find_role("launcher"), manifest.find_role("worker")
+    main = worker.pod.main_container if worker else None
+    command = as_list(main.data.get("command")) if main else []
+    if not main or not launcher or not worker or not command:
+        return
+    first = launcher.pod.main_container
+    shared = first is not None and untraced(first.command_line) == untraced(main.command_line)
+    launches = any(find_mpi_launches(parse_command(main.command_line)))
+    if launches or (shared and not _waits(main.command_line)):
+        name = as_text(command[0]).partition(" ")[0]
+        message = f"the workers run `{name}` instead of waiting for the launcher; set `command` for the launcher only"
+        # A worker that starts `mpirun` fails for certain; another program may listen for the launcher.
+        yield Violation(command, message, severity=ERROR if launches else WARNING)
+
+
+def _waits(words: Sequence[Node]) -> bool:
+    """Return True if a command line waits for the launcher."""
+    text = " ".join(map(as_text, words))
+    return any(word in text for word in ("sshd", "sleep", "tail -f"))
+
+
+_NAME = "JOB_COMPLETION_INDEX"
+_ANNOTATION = "batch.kubernetes.io/job-completion-index"
+# `$(NAME)` of Kubernetes, and `$NAME` and `${NAME}` of a shell; `${NAME:-0}` has a value for this case.
+_REFERENCE = lazy_pattern(rf"(?<!\$)\$(?:\({_NAME}\)|{_NAME}\b|\{{{_NAME}(?![:?+=-]|\w))|environ\W+{_NAME}\b")
+
+
+@rule("manifest", WARNING, kinds=("CronJob", "Job"))
+def missing_completion_index(manifest: Manifest) -> Iterator[Violation]:
+    """A Job with several pods that reads `JOB_COMPLETION_INDEX` but is not `Indexed`.
+
+    Kubernetes sets the variable, and the annotation that it is copied from, only with `completionMode: Indexed`. The
+    default is `NonIndexed`: a shell reads an empty text, and a program gets `$(JOB_COMPLETION_INDEX)` as it is written.
+    Pods that are meant to share the work all do the same, or fail.
+
+    Set `completionMode: Indexed`, and `completions`.
+    """
+    if manifest.group != "batch":
+        return
+    path = ("jobTemplate", "spec") if manifest.kind_name == "CronJob" else ()
+    spec = as_mapping(get_path(manifest.spec, *path)) if path else manifest.spec
+    pods = max(as_integer(spec.get(name)) or 1 for name in ("parallelism", "completions"))
+    if pods < 2 or as_text(spec.get("completionMode")) == "Indexed":
+        return
+    for container in (each for pod in manifest.pods for each in (*pod.containers, *pod.init_containers)):
+        node = _find_reference(container)
+        if node is not None:
+            mode = "`completionMode` is `NonIndexed`" if "completionMode" in spec else "the Job is not `Indexed`"
+            message = f"{mode}, so the {pods} pods have no `{_NAME}`; set `completionMode: Indexed`"
+            yield Violation(node, message)
+            return
+
+
+def _find_reference(container: Container) -> Node:
+    """Return the first node that reads the index; None if there is none, or if the container sets it."""
+    entries = list(container.env)
+    for name, entry in entries:
+        source = get_path(entry, "valueFrom", "fieldRef", "fieldPath")
+        if _ANNOTATION in as_text(source):
+            return source
+        if name == _NAME:
+            return None
+    texts: list[Node] = [*container.command_line, *(entry.get("value") for _, entry in entries)]
+    return next((node for node in texts if _NAME in as_text(node) and _REFERENCE.search(as_text(node))), None)

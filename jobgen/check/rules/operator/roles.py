@@ -1,0 +1,326 @@
+"""The roles of a job, and how many replicas they have."""
+
+from collections.abc import Iterator, Mapping
+
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.nodes import as_integer, as_mapping, get_path
+from jobgen.k8s.objects import Manifest, Pod, Role
+from jobgen.k8s.operators import choose_severity, describe_rejection, is_operator_since
+from jobgen.model.data import Node, value_of
+from jobgen.model.finding import FixStep, Severity, pluralize
+from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_entry, suggest_rename, suggest_value
+from jobgen.spec.replicas import RoleDescription, find_count, find_template
+
+
+@rule("job", ERROR)
+def missing_role(manifest: Manifest) -> Iterator[Violation]:
+    """A job without a role that its operator requires, or without a role that can complete it.
+
+    Without a required role, such as the Launcher of an MPIJob, nothing is started. Without a role that decides whether
+    the job succeeded, as in a TFJob with only parameter servers, the job runs until somebody deletes it, which is a
+    warning.
+
+    Add the role.
+    """
+    kind = manifest.kind
+    assert kind is not None
+    if kind.shape not in ("map", "list") or not kind.requirements.known:
+        return
+    present = {role.definition.name for role in manifest.roles if role.definition}
+    missing = [value_of(role.spelling) for role in kind.roles.values() if role.required and role.name not in present]
+    if not missing and not present.isdisjoint(kind.success or present):
+        return
+    node = _find_node(manifest)
+    if node is None:
+        return
+    if missing:
+        names = list_alternatives(f"`{name}`" for name in missing)
+        message = f"the job has no {names}; {describe_rejection(manifest)}; add {'it' if len(missing) == 1 else 'them'}"
+        yield Violation(node, message, severity=choose_severity(manifest))
+    elif not manifest.roles:
+        yield Violation(node, "the job has no roles, so nothing is started; add one")
+    elif kind.requirements.unknown_roles == "started":
+        names = list_alternatives(f"`{value_of(kind.roles[name].spelling)}`" for name in kind.success)
+        yield Violation(node, f"the job has no {names}, so it never completes; add one", severity=WARNING)
+
+
+def _find_node(manifest: Manifest) -> Node:
+    """Return the key of the roles, or the name of an object without a spec; None if the schema reports it."""
+    assert manifest.kind is not None
+    *steps, last = map(str, manifest.kind.replicas_at)
+    holder = get_path(manifest.object, *steps)
+    if not isinstance(holder, dict):
+        return manifest.metadata.get("name") or manifest.object.get("kind")
+    return next((key for key in holder if key == last and value_of(holder[key]) is not None), None)
+
+
+@rule("role", ERROR)
+def unknown_role(role: Role) -> Iterator[Violation]:
+    """A role that the kind does not have, often in the wrong case or of another framework.
+
+    CRDs accept any name. Most operators then reject the job; mpi-operator starts all other roles; the controllers of
+    TFJob and MXJob start the pods of the role but ignore how they end, which is a warning.
+
+    Use a role of the kind.
+    """
+    kind = role.manifest.kind
+    if role.definition or kind is None or not role.replica_type or not kind.requirements.unknown_roles:
+        return
+    known = [str(value_of(known.spelling)) for known in kind.roles.values()]
+    severity: Severity | None = choose_severity(role.manifest)
+    if kind.requirements.unknown_roles == "started":
+        consequence, severity = "its pods start, but the operator ignores how they end", Severity.WARNING
+    elif kind.requirements.unknown_roles == "ignored":
+        consequence = "the operator ignores it and starts none of its pods"
+    else:
+        consequence = describe_rejection(role.manifest)
+    taken = dict.fromkeys(other.replica_type for other in role.manifest.roles)
+    free = [name for name in known if name not in taken]
+    message = f"{kind.name} has no role `{role.replica_type}`{did_you_mean(role.replica_type, free)}"
+    if kind.shape == "map" and isinstance(role.key, str):
+        fix_steps, safe = suggest_rename(role.key, known, taken)
+    else:
+        fix_steps, safe = suggest_value(role.key, free)
+    yield Violation(
+        role.key,
+        f"{message.removesuffix('?')}{'?' if message.endswith('?') else ';'} {consequence}",
+        severity=severity,
+        fix_steps=fix_steps,
+        safe=safe,
+    )
+
+
+@rule("job", WARNING, kinds=("TensorFlowTrainingJob", "PyTorchTrainingJob", "XGBoostTrainingJob"))
+def duplicate_role(manifest: Manifest) -> Iterator[Violation]:
+    """A role that appears twice in the list of roles.
+
+    Pods are named after the job, the role and an index, so both entries ask for pods of the same names.
+
+    Merge the entries into one, with the sum of their replicas.
+    """
+    seen: dict[str, Role] = {}
+    for role in manifest.roles:
+        first = seen.setdefault(role.replica_type, role)
+        if first is not role:
+            yield Violation(
+                role.key,
+                f"role `{role.replica_type}` is listed twice; merge the two entries",
+                related=((first.key, "the first entry"),),
+            )
+
+
+@rule("job", ERROR, kinds=("TFJob",))
+def chief_and_master(manifest: Manifest) -> Iterator[Violation]:
+    """A TFJob with both a Chief and a Master.
+
+    Both are names of the role that leads the job and decides whether it succeeded, so the operator rejects a job that
+    has both.
+
+    Keep `Chief`; `Master` is the older name.
+    """
+    leaders = [role for role in manifest.roles if role.name in ("chief", "master")]
+    if len(leaders) > 1:
+        first, second = leaders[:2]
+        message = f"`{first.replica_type}` and `{second.replica_type}` are the same role"
+        message = f"{message}; {describe_rejection(manifest)}; remove one of them"
+        yield Violation(second.key, message, related=((first.key, "the other role"),))
+
+
+@rule("role", ERROR)
+def role_without_template(role: Role) -> Iterator[Violation]:
+    """A role without a pod template.
+
+    The CRD does not require one, but the operator cannot create pods without it and rejects the job.
+
+    Add `template.spec.containers`, or remove the role.
+    """
+    kind = role.manifest.kind
+    if role.pod.partial or kind is None or not kind.requirements.known:
+        return
+    if isinstance(find_template(role.replica_spec, kind.replicas), dict):
+        # An empty template is a pod without containers, which the API server rejects.
+        return
+    yield Violation(
+        role.key,
+        f"`{role.replica_type}` has no pod template; {describe_rejection(role.manifest)}; set `template`",
+        severity=choose_severity(role.manifest),
+    )
+
+
+@rule("pod", ERROR, fields=("containers",))
+def missing_main_container(pod: Pod) -> Iterator[Violation]:
+    """A pod without a container of the name that the operator expects, such as `pytorch`.
+
+    The operator finds the main container by its name, for its port and its exit code, and rejects a job without it.
+
+    Rename the container that trains. Other containers can have any name.
+    """
+    kind = pod.manifest.kind
+    if kind is None or pod.role is None or not kind.requirements.container or not pod.containers:
+        return
+    wanted = value_of(kind.container)
+    names = [container.data.get("name") for container in pod.containers]
+    if wanted in map(value_of, names) or not all(map(value_of, names)):
+        # The API server rejects a container without a name.
+        return
+    name = names[0]
+    remedy = f"rename `{value_of(name)}`" if len(names) == 1 else "rename the one that trains"
+    message = f"no container is named `{wanted}`; {describe_rejection(pod.manifest)}; {remedy}"
+    severity = choose_severity(pod.manifest)
+    fix_steps = (FixStep("set", name, wanted),) if len(names) == 1 else ()
+    # The fix is safe where the job is certainly rejected as it is.
+    yield Violation(name, message, severity=severity, fix_steps=fix_steps, safe=severity is None)
+
+
+@rule("role", ERROR, kinds=("PyTorchJob", "XGBoostJob", "MPIJob"))
+def missing_replicas(role: Role) -> Iterator[Violation]:
+    """A role without `replicas` where the operator does not default to one pod.
+
+    Since 1.8, the webhook of training-operator rejects a Master of a PyTorchJob or an XGBoostJob without an explicit
+    `replicas: 1`. The Worker of an MPIJob has no pods without `replicas`.
+
+    Set `replicas`.
+    """
+    kind, described = role.manifest.kind, role.definition
+    if described is None or kind is None or as_integer(role.replica_spec.get("replicas")) is not None:
+        return
+    since = kind.requirements.written.get(described.name)
+    if since and is_operator_since(role.manifest, since):
+        message = f"`{role.replica_type}` must set `replicas: 1`; {describe_rejection(role.manifest)}"
+        yield Violation(role.key, message, fix_steps=suggest_entry("replicas", 1, role.replica_spec))
+    elif not described.omitted:
+        consequence = f"; {describe_rejection(role.manifest)}" if described.least else ""
+        message = f"`{role.replica_type}` does not set `replicas`, so it has no pods{consequence}; set it"
+        yield Violation(role.key, message, fix_steps=suggest_entry("replicas", 1, role.replica_spec), safe=False)
+
+
+@rule("role", ERROR)
+def invalid_replica_count(role: Role) -> Iterator[Violation]:
+    """A role with more or fewer pods than the operator supports, such as two masters.
+
+    Operators require exactly one Master or Launcher, and reject the job otherwise. mpi-operator also rejects
+    `replicas: 0` of the Worker, and so does training-operator 1.9 or later for a PyTorchJob; it accepts that in other
+    kinds, such as MPIJob `v1`. A second Chief of TensorFlow is started, and both train as if they were alone.
+    A number that the operator does not check is a warning.
+
+    Set a supported number of replicas.
+    """
+    kind = role.manifest.kind
+    assert kind is not None
+    one = kind.shape == "one"
+    node = role.replica_spec.get(str(kind.replicas_at[-1])) if one else find_count(role.replica_spec, kind.replicas)
+    written = as_integer(node)
+    # A kind without templates has only the number of nodes.
+    described = kind.roles.get("node") if one else role.definition
+    if written is None or (written < 0 and described and described.name in kind.requirements.scaled):
+        # The schema of the CRD reports it.
+        return
+    wanted = _describe_bounds(role, described, written)
+    if not wanted:
+        return
+    # An operator with bounds in the object uses the nearest number.
+    checked = described is not None and described.name not in kind.requirements.unchecked and not kind.replicas.least
+    bounded = described is not None and described.least is not None
+    consequence = f"; {describe_rejection(role.manifest)}" if checked and bounded else ""
+    severity = choose_severity(role.manifest) if checked or described is None else Severity.WARNING
+    if one:
+        message = f"the job has {pluralize(written, 'node')} but needs {wanted}"
+    else:
+        message = f"`{role.replica_type}` has `replicas: {written}` but needs {wanted}"
+    yield Violation(node, f"{message}{consequence}", severity=severity)
+
+
+def _describe_bounds(role: Role, described: RoleDescription | None, written: int) -> str:
+    """Return how many pods the role must have; an empty string if it has as many."""
+    assert role.manifest.kind is not None
+    least, most = (described.least, described.most) if described else (None, None)
+    since = role.manifest.kind.requirements.bounds_since.get(described.name, "") if described else ""
+    if not is_operator_since(role.manifest, since):
+        least = None
+    if (least or 0) <= written and (most is None or written <= most):
+        return ""
+    if least is not None and least == most:
+        return f"exactly {most}"
+    return f"at least {least or 0}" if written < (least or 0) else f"at most {most}"
+
+
+@rule("job", ERROR)
+def min_available_too_high(manifest: Manifest) -> Iterator[Violation]:
+    """A `schedulingPolicy.minAvailable` above the number of pods.
+
+    A gang scheduler starts the job when that many of its pods can run at once. The job has fewer, so it waits forever.
+
+    Remove `minAvailable`; the default is all pods.
+    """
+    if "schedulingPolicy" not in manifest.run_policy:
+        return
+    least = get_path(manifest.run_policy, "schedulingPolicy", "minAvailable")
+    number = as_integer(least)
+    if number is not None and manifest.roles and number > manifest.pod_count:
+        pods = pluralize(manifest.pod_count, "pod")
+        message = f"`minAvailable` is {number}, but the job has {pods}, so it never starts; remove `minAvailable`"
+        fix_steps = (FixStep("remove", least, key="minAvailable"),)
+        counts = tuple(each for role in manifest.roles for each in role.compared_count)
+        yield Violation(least, message, counts, fix_steps=fix_steps, safe=False)
+
+
+@rule("job", ERROR, kinds=("PyTorchJob", "PaddleJob"))
+def elastic_bounds(manifest: Manifest) -> Iterator[Violation]:
+    """Elastic bounds that contradict each other or the number of pods.
+
+    With `minReplicas` above `maxReplicas`, torchrun exits at once. With fewer pods than `minReplicas`, it waits for
+    nodes that are never started. Pods beyond `maxReplicas` are not used, which is a warning. No operator checks this.
+
+    Make `minReplicas`, `maxReplicas` and the number of pods consistent.
+    """
+    policy = as_mapping(manifest.spec.get("elasticPolicy"))
+    if not policy:
+        return
+    least, most = as_integer(policy.get("minReplicas")), as_integer(policy.get("maxReplicas"))
+    if least is not None and most is not None and least > most:
+        yield Violation(
+            policy["minReplicas"], f"`minReplicas` is {least}, which is above `maxReplicas` ({most}); lower it"
+        )
+    elif manifest.kind_name == "PyTorchJob" and not policy.get("metrics"):
+        yield from _check_pods(manifest, policy, least, most)
+
+
+def _check_pods(
+    manifest: Manifest, policy: Mapping[str, Node], least: int | None, most: int | None
+) -> Iterator[Violation]:
+    """Compare the bounds with the number of pods, which is fixed without metrics; a missing bound equals the other."""
+    total = manifest.pod_count
+    bounds = [(bound, key) for bound, key in ((least, "minReplicas"), (most, "maxReplicas")) if bound is not None]
+    if not bounds:
+        return
+    (low, lower), (high, upper) = bounds[0], bounds[-1]
+    counts = tuple(each for role in manifest.roles for each in role.compared_count)
+    if total < low:
+        message = f"torchrun waits for {pluralize(low, 'pod')}, but the job has {total}; add pods or lower `{lower}`"
+        yield Violation(policy[lower], message, counts)
+    elif total > high:
+        message = f"torchrun uses at most {pluralize(high, 'pod')}, but the job has {total}"
+        message += f"; set `maxReplicas` to at least {total}"
+        yield Violation(policy[upper], message, counts, severity=WARNING)
+
+
+@rule("job", ERROR, kinds=("PyTorchJob",))
+def elastic_without_worker(manifest: Manifest) -> Iterator[Violation]:
+    """A PyTorchJob with an `elasticPolicy` but without Workers.
+
+    Only Workers are scaled. Since 1.9 the webhook rejects such a job; before that, the operator could fail on it, which
+    is a warning.
+
+    Add a Worker, or remove the `elasticPolicy`.
+    """
+    if (
+        "elasticPolicy" not in manifest.spec
+        or manifest.find_role("worker")
+        or not isinstance(manifest.spec["elasticPolicy"], dict)
+    ):
+        return
+    key = next(key for key in manifest.spec if key == "elasticPolicy")
+    is_rejected = is_operator_since(manifest, "1.9.0")
+    effect = "the operator's webhook rejects the job" if is_rejected else "the operator can fail on it"
+    message = f"`elasticPolicy` requires a `Worker`, but the job has none; {effect}"
+    yield Violation(key, message, severity=None if is_rejected else WARNING)

@@ -1,0 +1,238 @@
+"""Kinds, fields and values that the declared versions do not have."""
+
+from collections.abc import Iterator
+
+from jobgen.check.operators import KINDS, find_violations
+from jobgen.check.operators.checks import ADMITS_NOTHING, GATE_OFF, REJECTED, is_gate_on
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.feature_gates import find_nodes, list_dropped
+from jobgen.k8s.kinds import BUILTIN_GROUPS, format_release, get_group, parse_release
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest
+from jobgen.k8s.operators import choose_severity, describe_rejection, is_operator_since
+from jobgen.model.data import Node, value_of
+from jobgen.model.suggest import did_you_mean, find_key, list_alternatives, suggest_value
+from jobgen.spec.kinds import Choice
+
+_MPI_JOBS = {
+    "mpi-operator": "use `platform: mpi-operator`, or `apiVersion: kubeflow.org/v2beta1` in a manifest",
+    "training-operator": "use `platform: kubeflow`, or `apiVersion: kubeflow.org/v1` in a manifest",
+}
+
+
+@rule("job", ERROR)
+def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
+    """A kind that the declared operator does not serve yet, or that another operator serves in its place.
+
+    The API server rejects objects of unknown kinds. JAXJob was added in training-operator 1.9, PaddleJob in 1.6. An
+    MPIJob is either `v1` of training-operator or `v2beta1` of mpi-operator, depending on what the cluster declares.
+
+    Update the operator, or use a kind and version that it serves.
+    """
+    kind, cluster = manifest.kind, manifest.cluster
+    assert kind is not None
+    if not is_operator_since(manifest, kind.versions.since):
+        since, declared = kind.versions.since, manifest.operator_version
+        message = f"{kind.name} was added in {kind.operator} {since}, but this cluster has {declared}"
+        yield Violation(manifest.object["kind"], f"{message}; update the operator or use another kind")
+    other_operator = kind.requirements.conflicts_with
+    if not other_operator:
+        return
+    platforms = cluster.list_platforms()
+    mine = kind.operator in cluster.operators or kind.operator in platforms
+    is_declared = other_operator in cluster.operators or other_operator in platforms
+    if (other_operator in platforms and kind.platform not in platforms) or (is_declared and not mine):
+        message = f"this cluster runs MPIJobs with {other_operator}, not with {kind.operator}"
+        advice = _MPI_JOBS.get(other_operator, "use its `apiVersion`")
+        yield Violation(manifest.object["apiVersion"], f"{message}; {advice}")
+
+
+@rule("job", ERROR)
+def field_newer_than_operator(manifest: Manifest) -> Iterator[Violation]:
+    """A field that is newer than the operator version that the cluster declares.
+
+    The API server drops the field without an error, or rejects the object if the client asks for strict validation. For
+    example, a job with `suspend: true` starts at once.
+
+    Remove the field, or update the operator.
+    """
+    kind, declared = manifest.kind, manifest.operator_version
+    assert kind is not None
+    if not declared or kind.older:
+        # The schema is that of the declared version, and reports the field.
+        return
+    seen: set[tuple[object, ...]] = set()
+    for field in kind.fields.values():
+        if field.versions.contains(declared) or field.at in seen:
+            continue
+        seen.add(field.at)
+        *steps, last = map(str, field.at)
+        holder = get_path(manifest.object, *steps)
+        key = next((key for key in holder if key == last), None) if isinstance(holder, dict) else None
+        if key is not None:
+            message = f"`{key}` {field.versions} of {kind.operator}, but this cluster has {declared}, which drops it"
+            yield Violation(key, f"{message}; remove it")
+
+
+@rule("manifest", WARNING)
+def dropped_field(manifest: Manifest) -> Iterator[Violation]:
+    """A field that the API server drops because its feature gate is off by default in the cluster's release.
+
+    The object is accepted, and runs as if the field were not there: with Kubernetes 1.30, a mount with
+    `recursiveReadOnly: Enabled` is not read-only below its top.
+
+    Remove the field, or update the cluster. If the gate is on in your cluster, name it in `cluster.featureGates`.
+    """
+    release = parse_release(manifest.cluster.kubernetes)
+    is_own = get_group(as_text(manifest.object.get("apiVersion"))) in BUILTIN_GROUPS
+    places: list[tuple[Node, str]] = [(pod.spec, "") for pod in manifest.pods]
+    places += [(dict(manifest.object), as_text(manifest.object.get("kind")))] if is_own else []
+    for holder, kind in places:
+        for field in list_dropped(kind, release):
+            if is_gate_on(manifest, field.gate):
+                continue
+            for key, value in find_nodes(holder, field.path):
+                if value_of(value) not in (None, field.default):
+                    shown = f"`{field.gate}` is off by default in Kubernetes {format_release(release)}"
+                    advice = "remove it, or name the gate in `cluster.featureGates`"
+                    yield Violation(key, f"the API server drops `{key}`, because the feature gate {shown}; {advice}")
+
+
+@rule("manifest", WARNING, kinds=KINDS)
+def feature_gate_off(manifest: Manifest) -> Iterator[Violation]:
+    """A field that its operator rejects unless you turn on a feature gate that is off by default.
+
+    Without the gate, the operator rejects the object or never starts it. This is an error if `cluster.featureGates`
+    declares the gates of the cluster and does not list this one.
+
+    Remove the field. If the gate is on in your cluster, name it in `cluster.featureGates`.
+    """
+    yield from find_violations(manifest, GATE_OFF)
+
+
+@rule("manifest", ERROR, kinds=KINDS)
+def rejected_by_operator(manifest: Manifest) -> Iterator[Violation]:
+    """An object that the webhook of its operator rejects.
+
+    The schema of a CRD describes single fields. Webhooks check more: whether names fit, whether a reference names
+    something that exists, and whether two fields go together. With GitOps the object then never reaches the cluster.
+    `cluster.operators` names the version of the operator; without it, the newest applies.
+
+    Change the value as the message says.
+    """
+    yield from find_violations(manifest, REJECTED)
+
+
+@rule("manifest", WARNING, kinds=KINDS)
+def admits_nothing(manifest: Manifest) -> Iterator[Violation]:
+    """A queue that Kueue accepts, but that admits no workload.
+
+    A ClusterQueue without `namespaceSelector` matches no namespace, so its workloads wait forever.
+
+    Change the value as the message says.
+    """
+    yield from find_violations(manifest, ADMITS_NOTHING)
+
+
+@rule("job", ERROR)
+def unknown_enum_value(manifest: Manifest) -> Iterator[Violation]:
+    """A value that the operator does not know, in a field where the CRD accepts any string.
+
+    Some operators reject it; others silently do something else. For example, a misspelled `cleanPodPolicy` deletes
+    every pod and its log when the job ends. It is a warning if that does what was meant, or if an image can know more
+    values than the operator.
+
+    Use one of the values that the message names.
+    """
+    assert manifest.kind is not None
+    for place, choices in manifest.kind.requirements.choices.items():
+        holder = get_path(manifest.object, *place)
+        if not isinstance(holder, dict):
+            continue
+        for key in holder:
+            choice = choices.get(key)
+            if choice is not None and value_of(holder[key]) not in choice.values:
+                yield from _report(manifest, key, holder[key], choice)
+
+
+def _report(manifest: Manifest, key: Node, node: Node, choice: Choice) -> Iterator[Violation]:
+    written = value_of(node)
+    if not isinstance(written, str) or not is_operator_since(manifest, choice.since):
+        return
+    known = [value for value in choice.values if value]
+    hint = did_you_mean(written, known).removeprefix("; ")
+    remedy = hint or f"use {list_alternatives(f'`{value}`' for value in known)}"
+    # `all` and `always` get the effect that was meant.
+    is_warning = choice.warning or (choice.otherwise and written.lower() in ("all", "always"))
+    consequence = choice.otherwise or describe_rejection(manifest)
+    message = f"`{key}` has the unknown value `{written}`; {consequence}; {remedy}"
+    fix_steps, safe = suggest_value(node, known)
+    yield Violation(
+        node, message, severity=WARNING if is_warning else choose_severity(manifest), fix_steps=fix_steps, safe=safe
+    )
+
+
+@rule("job", ERROR)
+def number_out_of_bounds(manifest: Manifest) -> Iterator[Violation]:
+    """A number that the operator does not support, such as a deadline of zero seconds.
+
+    CRDs accept any number. A job with a negative `activeDeadlineSeconds` or `backoffLimit` fails as soon as it starts,
+    and one with a negative `ttlSecondsAfterFinished` is deleted as soon as it ends; mpi-operator rejects all of them.
+
+    Use a number within the bounds that the message names.
+    """
+    assert manifest.kind is not None
+    for place, bounds in manifest.kind.requirements.bounds.items():
+        holder = get_path(manifest.object, *place)
+        if not isinstance(holder, dict):
+            continue
+        for key in holder:
+            bound = bounds.get(key)
+            number = as_integer(holder[key]) if bound is not None else None
+            if bound is None or number is None:
+                continue
+            if bound.minimum is not None and number < bound.minimum:
+                wanted = f"at least {bound.minimum}"
+            elif bound.maximum is not None and number > bound.maximum:
+                wanted = f"at most {bound.maximum}"
+            else:
+                continue
+            yield Violation(holder[key], f"`{key}` must be {wanted}, got {number}", severity=choose_severity(manifest))
+
+
+_SCHEMES = {"dataset": ("hf", "s3", "cache"), "model": ("hf", "s3")}
+
+
+@rule("job", WARNING, kinds=("TrainJob",))
+def unknown_storage_scheme(manifest: Manifest) -> Iterator[Violation]:
+    """A `storageUri` of a TrainJob that Trainer's initializers cannot read.
+
+    The initializers shipped with Trainer read `hf://` and `s3://`, and for datasets also `cache://`; they fail
+    otherwise.
+
+    Use one of these schemes, or an initializer image of your own.
+    """
+    if "initializer" not in manifest.spec:
+        return
+    for what, schemes in _SCHEMES.items():
+        node = get_path(manifest.spec, "initializer", what, "storageUri")
+        scheme = as_text(node).partition("://")[0]
+        # From 2.3 on the CRD itself asks for a scheme.
+        if scheme not in schemes and ("://" in as_text(node) or (scheme and not is_operator_since(manifest, "2.3.0"))):
+            known = list_alternatives(f"`{scheme}://`" for scheme in schemes)
+            yield Violation(node, f"Trainer's initializers read only {known}, not `{as_text(node)}`")
+
+
+@rule("job", WARNING, kinds=("TrainJob",))
+def ignored_device_claims(manifest: Manifest) -> Iterator[Violation]:
+    """A TrainJob with `claims` in `resourcesPerNode`, which Trainer ignores.
+
+    Trainer copies only the `limits` and `requests` of `resourcesPerNode` into the pods. The container of the node gets
+    no devices of the claims, and trains with what its runtime requests.
+
+    Set `resources.claims` of the container `node`, and `resourceClaims` of its pod, in the runtime.
+    """
+    resources = as_mapping(get_path(manifest.spec, "trainer", "resourcesPerNode"))
+    if as_list(resources.get("claims")):
+        message = "Trainer ignores `claims` of `resourcesPerNode`, so the nodes get no devices of them"
+        yield Violation(find_key(resources, "claims"), f"{message}; set the claims in the runtime")

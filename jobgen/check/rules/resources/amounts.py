@@ -1,0 +1,283 @@
+"""CPUs, memory and shared memory that are missing or do not suffice."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
+from jobgen.k8s.command_line import parse_command
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Container, Manifest, Pod, Role
+from jobgen.model.data import Node, TracedScalar, value_of
+from jobgen.model.finding import FixStep
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.quantity import to_milli
+
+_QUEUE = "kueue.x-k8s.io/queue-name"
+_GPU_LAUNCHERS = frozenset(("torchrun", "accelerate", "deepspeed", "horovodrun"))
+
+
+@rule("job", INFO)
+def missing_resources(manifest: Manifest) -> Iterator[Violation]:
+    """A container that trains without requests or limits, where no LimitRange sets them.
+
+    The scheduler assumes that the pod needs nothing, and can place it on a node that is full. When memory runs short,
+    the pod is evicted first. A ResourceQuota for cpu or memory refuses it. A command trains if it starts `torchrun`,
+    another launcher, or a file such as `train.py`.
+
+    Add `resources` with cpu and memory.
+    """
+    # The rule missing-requests reports jobs in a queue.
+    if _QUEUE in manifest.labels:
+        return
+    roles = [role for role in manifest.roles if _asks_for_nothing(role)]
+    if not roles or _may_have_defaults(manifest):
+        return
+    names = " and ".join(role.title for role in roles)
+    verb, subject = ("requests", "it is") if len(roles) == 1 else ("request", "they are")
+    message = f"{names} {verb} no resources, so {subject} evicted first when memory runs short"
+    main = roles[0].pod.main_container
+    node = main.data.get("image") if main else None
+    yield Violation(roles[0].key if node is None else node, f"{message}; add cpu and memory requests")
+
+
+def _asks_for_nothing(role: Role) -> bool:
+    """Return True if the main container of a role, whose command trains, asks for nothing, and neither does its pod."""
+    pod, main = role.pod, role.pod.main_container
+    # A launcher only waits for the others.
+    if main is None or role.name == "launcher" or pod.partial or not role.count:
+        return False
+    if as_mapping(pod.spec.get("resources")) or as_mapping(main.data.get("resources")):
+        return False
+    return any(_trains(argument.text) for argument in parse_command(main.command_line))
+
+
+def _trains(word: str) -> bool:
+    """Return True if a word of a command is a program that trains."""
+    name = word.rpartition("/")[2]
+    is_script = name.endswith(".py") and "train" in name
+    return name in _GPU_LAUNCHERS or is_script or word.startswith("torch.distributed.")
+
+
+def _may_have_defaults(manifest: Manifest) -> bool:
+    """Return True if a LimitRange sets what is missing, or may do so: one of the two does not say its namespace."""
+    namespaces = manifest.read_catalog().defaulted_namespaces
+    return bool(namespaces) and (not manifest.namespace or bool({"", manifest.namespace} & namespaces))
+
+
+@rule("job", WARNING)
+def missing_requests(manifest: Manifest) -> Iterator[Violation]:
+    """A job in a Kueue queue with pods that request nothing.
+
+    Kueue counts the requests of the pods, which are zero here. The job is admitted however full the queue is, and its
+    pods take room on nodes that is assigned to others.
+
+    Add `resources` with cpu and memory.
+    """
+    if not manifest.labels or _QUEUE not in manifest.labels:
+        return
+    roles = [role.title for role in manifest.roles if _requests_nothing(role)]
+    if roles:
+        subject = f"{' and '.join(roles)} request{'s' * (len(roles) == 1)}"
+        message = f"{subject} no resources, so the queue counts none; add cpu and memory requests"
+        yield Violation(manifest.labels[_QUEUE], message)
+
+
+def _requests_nothing(role: Role) -> bool:
+    pod = role.pod
+    # A launcher only waits for the others.
+    if pod.partial or not pod.containers or not role.count or role.name == "launcher":
+        return False
+    asked = as_mapping(pod.spec.get("resources"))
+    return not asked and not any(container.limits or container.requests for container in pod.containers)
+
+
+@rule("manifest", INFO)
+def missing_memory(manifest: Manifest) -> Iterator[Violation]:
+    """A container with GPUs that requests no memory.
+
+    The scheduler can place it on a node without enough memory. When memory runs short, such pods are evicted or killed
+    first and lose everything since the last checkpoint.
+
+    Add a memory request.
+    """
+    for name, container in _list_containers(manifest):
+        pod = container.pod
+        if pod.partial or not container.devices or as_mapping(pod.spec.get("resources")):
+            continue
+        named = [str(key) for key in (*container.limits, *container.requests)]
+        # A name without a domain that resembles memory has a finding of its own.
+        if "memory" not in named and not any("mem" in key for key in named if "/" not in key):
+            wanted = "GPUs" if container.gpus else "accelerators"
+            message = f"{name} has {wanted} but requests no memory, so it is evicted first"
+            yield Violation(container.device_node, f"{message}; add a memory request")
+            return
+
+
+def _list_containers(manifest: Manifest) -> Iterator[tuple[str, Container]]:
+    """Yield the containers that compute: that of each role, or all of a kind without roles, with a name for them."""
+    if manifest.kind is None:
+        yield from ((f"`{container.name}`", container) for pod in manifest.pods for container in pod.containers)
+    for role in manifest.roles:
+        if role.pod.main_container is not None:
+            yield role.title, role.pod.main_container
+
+
+_MEBIBYTE = 1024 * 1024 * 1000  # in thousandths
+_GIBIBYTE = 1024 * _MEBIBYTE
+
+
+@rule("container", ERROR, fields=("resources",))
+def memory_too_small(container: Container) -> Iterator[Violation]:
+    """Too little memory: a missing unit, `m`, which means thousandths, or less than 1 GiB for several GPUs.
+
+    `512m` is half a byte, and `64` is 64 bytes. With a limit below one mebibyte, the container is killed before its
+    program starts; such a request is useless to the scheduler, which is a warning.
+
+    Less than one gibibyte for several GPUs is a warning: the libraries of CUDA alone need more, so the container is
+    probably killed with `OOMKilled` when it starts to train. As a request without a limit it is an info.
+
+    Write `512Mi` or `64Gi`.
+    """
+    for amounts, severity in ((container.limits, ERROR), (container.requests, WARNING)):
+        node = amounts.get("memory")
+        size = to_milli(node) if node is not None else None
+        if size is not None and 0 < size < _MEBIBYTE:
+            written = str(value_of(node))
+            fix_steps = (FixStep("set", node, _suggest(written)),)
+            yield Violation(node, _explain_memory(written), severity=severity, fix_steps=fix_steps, safe=False)
+            return
+    yield from _check_gpus(container)
+
+
+def _check_gpus(container: Container) -> Iterator[Violation]:
+    """Check the memory of a container with several GPUs: the limit, or the request if there is no limit."""
+    limit = container.limits.get("memory")
+    node = container.requests.get("memory") if limit is None else limit
+    size = to_milli(node) if node is not None else None
+    if size is None or not 0 < size < _GIBIBYTE or container.gpus < 2:
+        return
+    effect = "so the scheduler reserves too little" if limit is None else "so the container is probably killed"
+    message = f"`{value_of(node)}` is too little memory for {container.gpus} GPUs, {effect}"
+    severity, devices = INFO if limit is None else WARNING, ((container.device_node, ""),)
+    yield Violation(node, f"{message}; write gibibytes, such as `64Gi`", devices, severity)
+
+
+def _explain_memory(written: str) -> str:
+    if written.endswith("m"):
+        reason = "`m` means thousandths of a byte"
+    elif written[-1].isdigit():
+        reason = "without a unit it means bytes"
+    else:
+        reason = "no program fits into less than a mebibyte"
+    return f"`{written}` is too little memory: {reason}; write `{_suggest(written)}`"
+
+
+def _suggest(written: str) -> str:
+    """Return the quantity that was probably meant."""
+    digits = written.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
+    return f"{digits}Mi" if written.endswith("m") or len(digits) > 2 else f"{digits}Gi"
+
+
+_KINDS = frozenset(("PyTorchJob", "PyTorchTrainingJob"))
+# In objects of other kinds, the command says that PyTorch starts processes that share the GPUs of the pod.
+_SHM_USERS = lazy_pattern(
+    r"(?:\A|[\s/;&|(])(?:torchrun|accelerate\s+launch|deepspeed)\s|\btorch\.distributed\.(?:run|launch)\b"
+)
+
+
+@rule("pod", WARNING, fields=("containers",))
+def missing_shm(pod: Pod) -> Iterator[Violation]:
+    """A PyTorch pod with several GPUs and nothing mounted at `/dev/shm`.
+
+    A container has 64 MiB of shared memory by default. The workers of a `DataLoader` and NCCL within a node pass their
+    data through it and fail with `Bus error` when it is full. A pod is one of PyTorch if it belongs to a PyTorchJob, or
+    if its command is `torchrun`, `accelerate launch` or `deepspeed`.
+
+    Mount an `emptyDir` with `medium: Memory` at `/dev/shm`; in a job spec, set `shm`.
+    """
+    main = pod.main_container
+    is_started = pod.role is None or pod.role.count
+    if main is None or main.gpus < 2 or pod.partial or not is_started or value_of(pod.spec.get("hostIPC")) is True:
+        return
+    if _runs_torch(main) and not _mounts_shm(main):
+        start = f"{main.gpus} GPUs share the default 64 MiB of `/dev/shm`"
+        is_spec = _is_of_spec(pod.manifest)
+        remedy = "set `shm`, such as `shm: 8Gi`" if is_spec else "mount an `emptyDir` with `medium: Memory`"
+        yield Violation(main.device_node, f"{start}; {remedy}")
+
+
+def _runs_torch(main: Container) -> bool:
+    manifest = main.pod.manifest
+    if manifest.kind is not None and manifest.kind.name in _KINDS:
+        return True
+    # KubeRay mounts shared memory in its pods.
+    command = " ".join(map(as_text, main.command_line))
+    return manifest.group != "ray.io" and _SHM_USERS.search(f"{command} ") is not None
+
+
+def _is_of_spec(manifest: Manifest) -> bool:
+    """True if the object is rendered from a job spec, which has `shm`: its kind comes from the kind description."""
+    kind = manifest.object["kind"]
+    return isinstance(kind, TracedScalar) and kind.layer.startswith("kind ")
+
+
+def _mounts_shm(container: Container) -> bool:
+    for mount in as_list(container.data.get("volumeMounts")):
+        if as_text(as_mapping(mount).get("mountPath")).rstrip("/") in ("/dev/shm", "/dev"):  # noqa: S108
+            return True
+    return False
+
+
+@rule("pod", WARNING, fields=("volumes",))
+def shm_over_memory(pod: Pod) -> Iterator[Violation]:
+    """A volume with `medium: Memory` whose `sizeLimit` exceeds the memory limit of a container that mounts it.
+
+    Files in the volume count as memory of the container that wrote them. If they grow, the container is killed
+    (`OOMKilled`) before the volume is full.
+
+    Raise the memory limit, or reduce the size of the volume.
+    """
+    for volume in pod.volumes:
+        if as_text(get_path(volume, "emptyDir", "medium")) != "Memory":
+            continue
+        node = get_path(volume, "emptyDir", "sizeLimit")
+        size = to_milli(node) if node is not None else None
+        for container in pod.containers if size else ():
+            limit = container.limits.get("memory")
+            memory = to_milli(limit) if limit is not None else None
+            if size and memory and size > memory and _mounts(container, as_text(volume.get("name"))):
+                yield Violation(node, _explain_shm(container, node, limit), ((limit, "the memory limit"), (limit, "")))
+
+
+def _explain_shm(container: Container, size: Node, limit: Node) -> str:
+    exceeded = f"the memory limit of container `{container.name}`, `{value_of(limit)}`"
+    return f"a memory volume of `{value_of(size)}` exceeds {exceeded}; raise the limit or reduce the size"
+
+
+def _mounts(container: Container, name: str) -> bool:
+    return any(as_text(as_mapping(mount).get("name")) == name for mount in as_list(container.data.get("volumeMounts")))
+
+
+# More than machines for training have; the smallest of the usual numbers of millicores above it is 500.
+_MOST_CORES = 448
+
+
+@rule("container", WARNING, fields=("resources",))
+def cpu_too_large(container: Container) -> Iterator[Violation]:
+    """A number of CPUs that hardly any node has, such as `500`.
+
+    `500` is five hundred cores, and `500m` is half a core. Hardly any machine has that many, so
+    the pod probably stays `Pending`.
+
+    Add the unit `m` for millicores.
+    """
+    reported: set[int] = set()
+    for amounts in (container.limits, container.requests):
+        node = amounts.get("cpu")
+        milli = to_milli(node) if node is not None else None
+        if milli is None or milli <= _MOST_CORES * 1000 or milli in reported:
+            continue
+        reported.add(milli)
+        cores = milli // 1000
+        message = f"`cpu` is `{cores}` cores, more than most nodes have; write `{cores}m` for millicores"
+        fix_steps = (FixStep("set", node, f"{cores}m"),) if str(value_of(node)) == str(cores) else ()
+        yield Violation(node, message, fix_steps=fix_steps, safe=False)

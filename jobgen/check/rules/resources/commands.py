@@ -1,0 +1,478 @@
+"""Commands that run in another way than they were written."""
+
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+
+from jobgen.check.admission.fields import iter_mappings
+from jobgen.check.operators.checks import is_since
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Container, Manifest, Role
+from jobgen.k8s.shell_script import Pipeline, Script, find_script, split_pipelines, split_words
+from jobgen.k8s.workloads import RAY_CLUSTERS
+from jobgen.model.data import Node
+from jobgen.model.finding import pluralize
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.yamlio.read import read
+from jobgen.yamlio.write import to_inline_yaml
+
+# A program without a path, or with one, and more words after it.
+_COMMAND = lazy_pattern(r"\s*[\w./+-]+\s+\S")
+_MAX_LENGTH = 60
+
+
+@rule("container", ERROR, fields=("command",))
+def command_in_one_string(container: Container) -> Iterator[Violation]:
+    """A `command` whose first item is a whole command line, such as `torchrun train.py`.
+
+    Kubernetes does not split it. The runtime looks for a program of that name, spaces included, and the container never
+    starts: `executable file not found`.
+
+    Write one item for each word, or start a shell: `[sh, -c, "torchrun train.py"]`.
+    """
+    command = as_list(container.data.get("command"))
+    text = as_text(command[0]) if command else ""
+    if _COMMAND.match(text) is None or _is_joined(container):
+        return
+    yield Violation(command[0], f"`{_shorten(text)}` is not the name of a program; {_explain(text)}")
+
+
+def _is_joined(container: Container) -> bool:
+    """Return True if KubeRay joins the command to a line for a shell: that of the first container of a Ray pod."""
+    pod = container.pod
+    keeps = as_text(as_mapping(pod.metadata.get("annotations")).get("ray.io/overwrite-container-cmd")) == "true"
+    return pod.manifest.group == "ray.io" and pod.containers[0] is container and not keeps
+
+
+def _shorten(text: str) -> str:
+    line = " ".join(text.replace("`", "'").split())
+    return line if len(line) <= _MAX_LENGTH else f"{line[:_MAX_LENGTH]}…"
+
+
+def _explain(text: str) -> str:
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = []
+    if not words or len(text) > _MAX_LENGTH or any(sign in text for sign in "|&;<>$\n"):
+        return "start a shell: `[sh, -c, …]`"
+    # A dash may be that of an item, which was indented too far.
+    return "write one item for each word" if "-" in words else f"write `{to_inline_yaml(words)}`"
+
+
+_JOBS = {"RayCronJob": ("spec", "jobTemplate"), "RayJob": ("spec",)}
+_CLUSTERS = {**RAY_CLUSTERS, "RayCronJob": ("spec", "jobTemplate", "rayClusterSpec")}
+_QUOTING = ("aws.amazon.com/neuroncore", "google.com/tpu")
+_SHELL_MODES = ("", "K8sJobMode", "SidecarMode")
+_REDIRECTION = lazy_pattern(r"(?:^|\s)(?:[12&]?>>?|<)\s*[^\s&>]")
+_QUOTED = lazy_pattern(r"'[^']*'|\\.")
+_VARIABLE = lazy_pattern(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
+_SPECIAL = lazy_pattern(r"[;&|<>()\s]")
+
+
+@rule("manifest", WARNING, kinds=tuple(_CLUSTERS))
+def command_split_by_shell(manifest: Manifest) -> Iterator[Violation]:
+    """A command of Ray of which a shell takes a part, or a word that the shell splits, before Ray gets it.
+
+    The submitter of a RayJob runs `ray job submit -- ENTRYPOINT` in a shell. That shell ends the command at the first
+    `;`, `&&`, `|`, `>` or line break: only the part before it runs in the cluster, and the rest runs in the submitter,
+    which has no GPUs. It also replaces variables, with the values that they have in the submitter. This is so since
+    KubeRay 1.3.
+
+    KubeRay writes the values of `rayStartParams`, and the command of the Ray container, into a line for a shell without
+    quotes. The shell removes the quotes of JSON and splits at spaces, and `ray start` gets other arguments.
+
+    Write the entrypoint as `sh -c '…'`. Write JSON in two pairs of quotes, as the message shows.
+    """
+    if manifest.group != "ray.io":
+        return
+    if manifest.kind_name in _JOBS:
+        yield from _check_entrypoint(manifest, as_mapping(get_path(manifest.object, *_JOBS[manifest.kind_name])))
+    cluster = as_mapping(get_path(manifest.object, *_CLUSTERS[manifest.kind_name]))
+    for group in map(as_mapping, (cluster.get("headGroupSpec"), *as_list(cluster.get("workerGroupSpecs")))):
+        container = next(iter_mappings(get_path(group, "template", "spec", "containers")), {})
+        limits = as_mapping(get_path(container, "resources", "limits"))
+        for name, value in as_mapping(group.get("rayStartParams")).items():
+            # KubeRay adds these accelerators to the resources, and then quotes them.
+            if name != "resources" or not any(each in limits for each in _QUOTING):
+                yield from _check_parameter(name, value)
+        yield from _check_container(as_mapping(group.get("template")))
+
+
+def _check_entrypoint(manifest: Manifest, job: Mapping[str, Node]) -> Iterator[Violation]:
+    node = job.get("entrypoint")
+    text = as_text(node).strip()
+    submitter = next(iter_mappings(get_path(job, "submitterPodTemplate", "spec", "containers")), {})
+    in_shell = as_text(job.get("submissionMode")) in _SHELL_MODES and not as_list(submitter.get("command"))
+    if not text or not in_shell or not is_since(manifest, "kuberay", "1.3"):
+        return
+    found = split_pipelines(text)
+    several = len(found) > 1 or any(len(each.commands) > 1 for each in found)
+    first = found[0].commands[0] if found else ""
+    if several or (found and _REDIRECTION.search(_QUOTED.sub("", _remove_strings(first)))):
+        sign = ("|" if len(found[0].commands) > 1 else found[0].end) if several else ">"
+        where = "a line break" if sign == "\n" else f"`{sign}`"
+        what = "the rest runs in" if several else "the output goes to a file of"
+        message = f"the shell of the submitter ends the entrypoint at {where}: only what is before it runs in the"
+        message += f" cluster, and {what} the submitter, without GPUs"
+        yield Violation(node, f"{message}; write `sh -c '…'` around all of it", evidence=(text,))
+        return
+    own = {as_text(each.get("name")) for each in iter_mappings(submitter.get("env"))}
+    for name in _VARIABLE.findall(_QUOTED.sub("", text)):
+        if name not in own and name in _list_cluster_variables(job):
+            message = f"the shell of the submitter replaces `${name}`, which is set only in the Ray cluster, by nothing"
+            yield Violation(node, f"{message}; write `sh -c '…'` around the entrypoint", evidence=(name,))
+            return
+
+
+def _remove_strings(text: str) -> str:
+    parts = text.split('"')
+    return "".join(parts[::2])
+
+
+def _list_cluster_variables(job: Mapping[str, Node]) -> set[str]:
+    """Return the variables that the driver of the job has: those of the head and of the runtime environment."""
+    head = get_path(job, "rayClusterSpec", "headGroupSpec", "template", "spec", "containers")
+    names = {as_text(each.get("name")) for each in iter_mappings(next(iter_mappings(head), {}).get("env"))}
+    text = as_text(job.get("runtimeEnvYAML"))
+    for document in read(text.encode(errors="replace"), "runtimeEnvYAML").documents if "env_vars" in text else ():
+        names.update(map(str, as_mapping(as_mapping(document.data).get("env_vars"))))
+    return names
+
+
+def _check_parameter(name: str, node: Node) -> Iterator[Violation]:
+    """Check a value that KubeRay writes as `--name=value` into a line for a shell."""
+    text = as_text(node)
+    # A command whose output is the value is meant for the shell.
+    if not text or "$(" in text or "`" in text or (not _SPECIAL.search(text) and '"' not in text and "'" not in text):
+        return
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = []
+    is_json = text.lstrip(" '\"").startswith("{")
+    reached = words[0] if len(words) == 1 else ""
+    if (is_json and _is_json(reached)) or (not is_json and len(words) == 1):
+        return
+    message = f"KubeRay writes `{name}` of `rayStartParams` into a shell command without quotes"
+    if not is_json:
+        yield Violation(node, f"{message}, so the shell splits `{text}` into words; quote it: `'\"…\"'`")
+        return
+    quoted = json.dumps(text) if _is_json(text) else ""
+    advice = "write the JSON in two pairs of quotes"
+    if quoted and "'" not in quoted:
+        advice += f", in YAML: `'{quoted}'`"
+    message += ", so the shell removes the quotes of the JSON, and `ray start` fails"
+    yield Violation(node, f"{message}; {advice}", evidence=(name,))
+
+
+def _is_json(text: str) -> bool:
+    try:
+        return isinstance(json.loads(text), dict)
+    except ValueError:
+        return False
+
+
+def _check_container(template: Mapping[str, Node]) -> Iterator[Violation]:
+    """Check the command of the Ray container, which KubeRay joins with spaces before `ray start`."""
+    annotations = as_mapping(as_mapping(template.get("metadata")).get("annotations"))
+    container = next(iter_mappings(get_path(template, "spec", "containers")), {})
+    words = [*as_list(container.get("command")), *as_list(container.get("args"))]
+    texts = [as_text(word) for word in words]
+    keeps = as_text(annotations.get("ray.io/overwrite-container-cmd")).lower() == "true"
+    if keeps or any("ray start" in text for text in texts):
+        return
+    for before, text, node in zip(texts, texts[1:], words[1:], strict=False):
+        # `sh -c` takes one word; the script is several words when KubeRay has joined it.
+        if before in ("-c", "-lc", "-ec", "-ce", "-xc") and len(text.split()) > 1 and text[0] not in "'\"":
+            message = (
+                "KubeRay joins the command of the Ray container with spaces, so the shell gets only the first word"
+            )
+            yield Violation(node, f"{message} of this script; remove `{texts[0]} {before}`", evidence=())
+            return
+
+
+# `;` is not one of them: `find -exec` takes it as an argument.
+_OPERATORS = frozenset(("&&", "||", "|", ">", ">>", "<", "2>&1", "&>"))
+_BUILTINS = frozenset(("cd", "source", ".", "export", "set", "ulimit", "umask", "exec", "alias", "unset", "trap"))
+_SHELL = lazy_pattern(r"(?:^|[/\s])(?:ba|z|da|k|a|c)?sh\b|\beval\b|\.sh\b")
+_SCRIPT_OPTION = lazy_pattern(r"-[a-z]*c\Z")
+
+
+@rule("container", WARNING, fields=("command",))
+def shell_syntax_without_shell(container: Container) -> Iterator[Violation]:
+    """`&&`, `|`, `cd` and other words of a shell in a command that no shell reads.
+
+    Kubernetes starts the program directly. `cd` is not a program, so the container never starts; `&&` and what follows
+    become arguments of the first program. After `sh -c`, only one item is the script.
+
+    Write the whole script as one item after `sh -c`, or use `workingDir` instead of `cd`.
+    """
+    words = container.command_line
+    first = as_text(as_list(container.data.get("command"))[0]) if as_list(container.data.get("command")) else ""
+    if first in _BUILTINS:
+        advice = "use `workingDir`" if first == "cd" else "set variables in `env`" if first == "export" else ""
+        also = f", or {advice}" if advice else ""
+        yield Violation(words[0], f"`{first}` is shell syntax, not a program; start a shell with `sh -c`{also}")
+        return
+    if not first:
+        # The entry point of the image may be a shell.
+        return
+    for index, word in enumerate(words):
+        text = as_text(word)
+        if text in _OPERATORS and not _may_be_read(words, index):
+            message = (
+                f"`{text}` is an argument here, because no shell reads it; write the script as one item after `sh -c`"
+            )
+            yield Violation(word, message)
+            return
+
+
+def _may_be_read(words: Sequence[Node], index: int) -> bool:
+    """Return True if a shell before this word may read it: not if an item of `-c` stands between them."""
+    shells = [at for at in range(index) if _SHELL.search(as_text(words[at]))]
+    if not shells:
+        return False
+    after = [at for at in range(shells[0], index) if _SCRIPT_OPTION.match(as_text(words[at]))]
+    # `sh -c cd /app && …` in items: the script is `cd` alone.
+    return not after or index - after[0] == 1
+
+
+_QUOTES = {"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "‚": "'"}
+_QUOTE = lazy_pattern(f"[{''.join(_QUOTES)}]")
+# An apostrophe between letters is one of a sentence.
+_APOSTROPHE = lazy_pattern(r"(?<=[^\W\d_])’(?=[^\W\d_])")
+# Chinese and Japanese text has these quotation marks of its own: kana, ideographs, hangul, full-width forms.
+_EAST_ASIAN = lazy_pattern("[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
+
+
+@rule("container", WARNING, fields=("args", "command", "env"))
+def curly_quote(container: Container) -> Iterator[Violation]:
+    """A typographic quotation mark, such as `“`, in a command, an argument or the value of a variable.
+
+    Chat tools and word processors replace straight quotation marks when text is pasted. Neither YAML nor a shell nor a
+    program takes them for quotation marks, so they become a part of the value.
+
+    Write straight quotation marks, `"` or `'`. Chinese, Japanese and Korean text is not reported.
+    """
+    if container.search_text.isascii():
+        return
+    # A name with such a mark is an error of its own.
+    for node in (*container.command_line, *(entry.get("value") for _, entry in container.env)):
+        found = _find_quote(node)
+        if found:
+            message = (
+                f"`{found}` is a typographic quotation mark and becomes part of the value; write `{_QUOTES[found]}`"
+            )
+            yield Violation(node, message)
+
+
+def _find_quote(node: Node) -> str:
+    """The first typographic quotation mark of a text; empty if it has none, or if its language has them."""
+    text = as_text(node)
+    if text.isascii() or _EAST_ASIAN.search(text):
+        return ""
+    found = _QUOTE.search(_APOSTROPHE.sub("", text))
+    return found[0] if found else ""
+
+
+# One quotation mark, at the start or at the end of a word. `$'…'` and JSON have more than one.
+_STRAY = lazy_pattern(r"""(?:["'][^"'\s]+|[^"'\s\\]+["'])\Z""")
+
+
+@rule("container", WARNING, fields=("args", "command", "env"))
+def stray_quote(container: Container) -> Iterator[Violation]:
+    """A single quotation mark at the start or the end of an argument or of the value of a variable, such as `10"`.
+
+    YAML reads a quotation mark without a partner as a part of the text, and the program gets it: `10"` is not a number.
+
+    Write both quotation marks, or none.
+    """
+    if '"' not in container.search_text and "'" not in container.search_text:
+        return
+    for node in (*container.command_line, *(entry.get("value") for _, entry in container.env)):
+        text = as_text(node)
+        if _STRAY.match(text):
+            bare = text.strip("\"'")
+            yield Violation(node, f'`{text}` has one quotation mark, which becomes part of the value; write `"{bare}"`')
+
+
+# Scripts that read their parameters, and those whose text Kubernetes completes.
+_READS_PARAMETERS = lazy_pattern(
+    r"\$[\d@*#]|\$\{[#!]?[\d@*#]|\b(?:shift|getopts|BASH_ARGV|eval)\b|\bfor\s+\w+\s*(?:;|\n|do\b)|\$\(\w+\)"
+)
+# Programs that do nothing useful without arguments.
+_NEED_ARGUMENTS = lazy_pattern(
+    r"(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|mpirun|mpiexec|horovodrun|sleep|cd)"
+)
+
+# What is written for `$0`, the name of the script in messages.
+_NAMES = frozenset(("sh", "bash", "_", "-", "--", "/bin/sh", "/bin/bash", "arg0", "argv0", "dummy", "ignored"))
+
+
+@rule("container", WARNING, fields=("command", "args"))
+def arguments_after_script(container: Container) -> Iterator[Violation]:
+    """Arguments after the script of `sh -c`, such as `[bash, -c, torchrun, train.py]`.
+
+    A shell takes one item after `-c` as its script. The items after that are the parameters `$0`, `$1` and so on of the
+    script, which this script does not use, so they have no effect. It is an error if the program needs them: `python`
+    and `torchrun` end at once without a script.
+
+    Write the whole command as one item after `-c`, or leave out the shell.
+    """
+    script = find_script(container)
+    if script is None or not script.rest or not _loses_arguments(script):
+        return
+    lost, program = script.rest[0], script.text.strip()
+    is_certain = bool(as_list(container.data.get("command"))) and _NEED_ARGUMENTS.fullmatch(program)
+    message = f"`{script.shell} -c` runs `{_shorten(program)}` without `{_shorten(as_text(lost))}`"
+    yield Violation(
+        lost,
+        f"{message}; write the whole command as one item: `{_shorten(_join(script))}`",
+        severity=ERROR if is_certain else WARNING,
+    )
+
+
+def _loses_arguments(script: Script) -> bool:
+    """Return True if the script uses none of the words after it, and they are more than a name for it."""
+    words = [as_text(word) for word in script.rest]
+    if script.reads_files or _READS_PARAMETERS.search(script.text) or _OPERATORS.intersection(words):
+        # The rule shell-syntax-without-shell reports operators.
+        return False
+    try:
+        is_single = len(shlex.split(script.text)) == 1
+    except ValueError:
+        return False
+    if words[0] in _NAMES or not words[0]:
+        return len(words) > 1
+    # One word after a longer script may be a name for it.
+    return len(words) > 1 or is_single or words[0].startswith("-")
+
+
+def _join(script: Script) -> str:
+    return " ".join((script.text.strip(), *map(as_text, script.rest)))
+
+
+_KEEPS_CODE = lazy_pattern(r"pipefail|PIPESTATUS|pipestatus|mispipe")
+_PROGRAM = lazy_pattern(
+    r"(?:\S*/)?(python[\d.]*|torchrun|accelerate|deepspeed|mpirun|mpiexec|horovodrun|\w[\w.-]*\.(?:sh|py))"
+)
+# Commands after the pipeline whose own exit codes say nothing about it.
+_HARMLESS = frozenset(("", "echo", "printf", "date", "ls", "true", "wait", "sync", "fi", "done", "esac", "}", "exit"))
+
+
+@rule("container", WARNING, fields=("command", "args"))
+def lost_exit_code(container: Container) -> Iterator[Violation]:
+    """A script whose training command is piped into `tee`, without `pipefail`.
+
+    A pipeline has the exit code of its last command. `tee` succeeds even if the training failed, so the job is
+    reported as complete, and nothing restarts it.
+
+    Write `set -o pipefail` before it, and start the script with `bash`: not every `sh` has the option.
+    """
+    manifest = container.pod.manifest
+    # The exit code of a server, which is restarted in any case, matters little.
+    if "tee" not in container.search_text or (manifest.kind is None and manifest.kind_name != "CronJob"):
+        return
+    script = find_script(container)
+    if script is None or script.reads_files or any(name in ("SHELLOPTS", "BASH_ENV") for name, _ in container.env):
+        return
+    if _KEEPS_CODE.search(script.text) or "pipefail" in script.options:
+        return
+    program = _find_program(split_pipelines(script.text))
+    if program:
+        message = f"the exit code of `{program}` is lost: `tee` succeeds even if `{program}` fails"
+        fix = "write `set -o pipefail` before it"
+        if script.shell not in ("bash", "zsh", "ksh"):
+            fix += f", and start the script with `bash` instead of `{script.shell}`"
+        yield Violation(script.node, f"{message}, and so does the job; {fix}")
+
+
+def _find_program(pipelines: tuple[Pipeline, ...]) -> str:
+    """Return the program whose exit code would be that of the script if it were not piped into `tee`; "" if none."""
+    for before, pipeline in zip(reversed((None, *pipelines[:-1])), reversed(pipelines), strict=True):
+        words = [split_words(command) for command in pipeline.commands]
+        names = [each[0] if each else "" for each in words]
+        if len(names) > 1 and names[-1].rpartition("/")[2] == "tee":
+            found = next((match for word in words[0] if (match := _PROGRAM.fullmatch(word))), None)
+            return found[1] if found else ""
+        # What follows `||` runs only if `tee` fails.
+        if names[0] not in _HARMLESS and not (before and before.end == "||"):
+            return ""
+    return ""
+
+
+_DURATION = lazy_pattern(r"(\d{1,9})([smhd]?)")
+_SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_DAY = 86400
+_ENDLESS_LOOPS = frozenset(("true", ":", "[ 1 ]", "[ true ]", "1"))
+_MPI = ("MPIJob",)
+# In jobs of these kinds every pod with GPUs computes by itself. Elsewhere, such as in jobs of MPI, another pod may
+# start processes in a pod that waits.
+_KINDS = """JAXJob Job JobSet PaddleJob PyTorchJob PyTorchTrainingJob TensorFlowTrainingJob TFJob TrainJob XGBoostJob
+XGBoostTrainingJob""".split()
+
+
+@rule("job", WARNING, kinds=(*_KINDS, *_MPI))
+def idle_command(manifest: Manifest) -> Iterator[Violation]:
+    """A command that only waits, such as `sleep infinity`, in a job that holds GPUs.
+
+    The job holds its GPUs and its quota until somebody deletes it.
+
+    Write the command that trains. To try something by hand, use a pod or a notebook with few GPUs and a deadline, such
+    as `activeDeadlineSeconds`.
+    """
+    roles = [role for role in manifest.roles if role.count]
+    if manifest.kind_name in ("Job", "JobSet") and len(roles) > 1:
+        return
+    for role in roles:
+        main = role.pod.main_container
+        gpus = _count_gpus(role)
+        found = _find_waiting(main) if main and gpus else None
+        if found:
+            node, command, is_all = found
+            what = f"only runs `{command}`" if is_all else f"ends with `{command}`"
+            message = f"{role.title} {what}, so the job never ends and holds {pluralize(gpus, 'GPU')}"
+            fix = "write the command that trains" if is_all else "remove it"
+            yield Violation(node, f"{message}; {fix}")
+
+
+def _count_gpus(role: Role) -> int:
+    """Return the number of GPUs that wait with a role: its own; those of the whole job for a launcher."""
+    if role.manifest.kind_name in _MPI:
+        return role.manifest.gpus if role.name == "launcher" else 0
+    return role.gpus or (role.pod.main_container.gpus if role.pod.main_container else 0)
+
+
+def _find_waiting(container: Container) -> tuple[Node, str, bool] | None:
+    """Return the item with the command that waits, the command, and whether there is nothing else."""
+    script = find_script(container)
+    if script is None:
+        words = tuple(map(as_text, container.command_line))
+        return (container.command_line[0], " ".join(words), True) if _waits(words) else None
+    pipelines = split_pipelines(script.text)
+    commands = [split_words(each.commands[0]) if len(each.commands) == 1 else () for each in pipelines]
+    if commands[-1:] == [("done",)] and len(commands) > 2 and commands[-2][:1] == ("sleep",):
+        is_endless = pipelines[-3].commands[0].removeprefix("while").strip() in _ENDLESS_LOOPS
+        if is_endless and pipelines[-3].commands[0].startswith("while"):
+            return script.node, "while true; do sleep …; done", len(commands) == 3
+        return None
+    if not commands or not _waits(commands[-1]):
+        return None
+    # What runs only after a failure, or in a condition, does not keep every job.
+    if (len(pipelines) > 1 and pipelines[-2].end in ("||", "&", "(")) or pipelines[-1].end not in ("", ";", "\n"):
+        return None
+    return script.node, " ".join(commands[-1]), len(commands) == 1
+
+
+def _waits(words: Sequence[str]) -> bool:
+    program = words[0].rpartition("/")[2] if words else ""
+    if program == "sleep":
+        return len(words) == 2 and (words[1] in ("inf", "infinity") or _lasts_a_day(words[1]))
+    return program == "tail" and words[-1] == "/dev/null" and any(word in ("-f", "-F") for word in words[1:-1])
+
+
+def _lasts_a_day(duration: str) -> bool:
+    found = _DURATION.fullmatch(duration)
+    return found is not None and int(found[1]) * _SECONDS[found[2]] >= _DAY

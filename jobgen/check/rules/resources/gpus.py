@@ -1,0 +1,453 @@
+"""GPUs and other devices: misspelled, uncounted, idle or shared."""
+
+from collections.abc import Iterator
+from functools import cache
+
+from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
+from jobgen.k8s.command_line import parse_command
+from jobgen.k8s.devices import WELL_KNOWN_RESOURCES, PodClaim, format_devices, is_device, is_device_share
+from jobgen.k8s.node_agents import is_node_agent
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Container, Manifest, Role
+from jobgen.k8s.resources import list_counted_pods
+from jobgen.k8s.shell_script import find_script, split_pipelines, split_words
+from jobgen.k8s.workloads import POD_SETS, RAY_CLUSTERS, REPLICA_TYPES, find_pods
+from jobgen.model.data import Node, value_of
+from jobgen.model.finding import FixStep, pluralize
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.quantity import parse_digits, to_milli
+from jobgen.model.suggest import is_same_name
+from jobgen.spec.sweeps import GPUS
+
+_LETTERS = lazy_pattern(r"[^a-z0-9]")
+_DOMAINS = frozenset(name.partition("/")[0] for name in WELL_KNOWN_RESOURCES)
+
+
+@rule("container", WARNING, fields=("resources",))
+def gpu_typo(container: Container) -> Iterator[Violation]:
+    """A resource name that resembles the name of a GPU, such as `nvidia.com/gpus`.
+
+    Kubernetes accepts any name with a domain and waits for a node that offers it, so the pod stays `Pending`.
+
+    Use the resource name of the device plugin in the cluster.
+    """
+    for amounts in (container.limits, container.requests):
+        for key in amounts:
+            meant = _find_known_name(str(key)) if "/" in key else ""
+            if meant and not _is_declared(container, key):
+                message = f"no device plugin offers `{key}`; did you mean `{meant}`?"
+                fix_steps = (FixStep("rename", key, meant),) if meant not in amounts else ()
+                yield Violation(key, message, fix_steps=fix_steps, safe=is_same_name(key, meant))
+
+
+def _is_declared(container: Container, key: Node) -> bool:
+    """Return True if the cluster declares the resource as its GPU resource."""
+    return str(key) == container.pod.manifest.cluster.gpu_resource
+
+
+@cache
+def _find_known_name(name: str) -> str:
+    """Return the well-known name that this name misspells, or an empty string."""
+    if is_device(name) or is_device_share(name):
+        return ""
+    domain, _, rest = name.partition("/")
+    for known in WELL_KNOWN_RESOURCES:
+        right, _, tail = known.partition("/")
+        if domain == right and _normalize(rest) == _normalize(tail):
+            return known
+        if domain not in _DOMAINS and _normalize(rest) == _normalize(tail) and _is_misspelling(domain, right):
+            return known
+    return ""
+
+
+def _normalize(word: str) -> str:
+    """Remove case, dashes and the plural from a word."""
+    return _LETTERS.sub("", word.lower()).removesuffix("s")
+
+
+def _is_misspelling(domain: str, right: str) -> bool:
+    """Return True if a domain lacks its suffix, or has one letter that is wrong, missing, added or swapped."""
+    if domain.lower() in (right, right.rpartition(".")[0]):
+        return True
+    if abs(len(domain) - len(right)) > 1 or domain[:1] != right[:1]:
+        return False
+    start = 0
+    while start < min(len(domain), len(right)) and domain[start] == right[start]:
+        start += 1
+    a, b = domain[start:], right[start:]
+    return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
+
+
+@rule("container", WARNING, fields=("resources",))
+def mixed_gpu_resources(container: Container) -> Iterator[Violation]:
+    """Whole and virtual GPUs, or GPUs of two vendors, in one container.
+
+    A node offers its cards through one device plugin, as `nvidia.com/gpu` or as `nvidia.com/vgpu`, and seldom has cards
+    of two vendors. The pod usually stays `Pending`.
+
+    Remove one of them; often it is a leftover.
+    """
+    limits = container.limits
+    if len(limits) < 2:
+        return
+    found: list[Node] = [key for key in limits if "/" in key and is_device(str(key)) and to_milli(limits[key])]
+    for number, key in enumerate(found[1:], 1):
+        other = next((earlier for earlier in found[:number] if _are_exclusive(str(earlier), str(key))), None)
+        if other is not None:
+            message = f"no node is likely to offer both `{key}` and `{other}`; remove one of them"
+            yield Violation(key, message, ((other, "the other resource"),))
+
+
+def _are_exclusive(one: str, other: str) -> bool:
+    virtual = {one, other} == {"nvidia.com/gpu", "nvidia.com/vgpu"}
+    return virtual or one.partition("/")[0] != other.partition("/")[0]
+
+
+@rule("manifest", WARNING)
+def uncounted_devices(manifest: Manifest) -> Iterator[Violation]:
+    """A claim for devices whose number is not known, in a cluster with limits for GPUs.
+
+    A pod's `resourceClaims` count as the devices that their ResourceClaim or ResourceClaimTemplate requests. The number
+    is not known if the repository does not have the claim, the template or its DeviceClass, or if it requests all
+    devices of a node. Then the job can exceed `cluster.budgets`, the quota of its queue in `cluster.queues`, or the
+    limit of its sweep, and nothing reports that.
+
+    Add the object to the repository, or request a number of devices.
+    """
+    cluster = manifest.cluster
+    if not (cluster.budgets or cluster.queues or GPUS in manifest.annotations):
+        return
+    seen: set[tuple[str, str]] = set()
+    for pod, count in list_counted_pods(manifest):
+        for claim in pod.claims.values() if count else ():
+            if not claim.is_counted and claim.key[1] and claim.key not in seen:
+                seen.add(claim.key)
+                yield _report_uncounted(claim)
+
+
+def _report_uncounted(claim: PodClaim) -> Violation:
+    name = f"`{claim.key[1]}`"
+    reason = claim.definition.uncounted if claim.definition else f"the repository has no {claim.kind} {name}"
+    message = f"the devices of {name} do not count as GPUs of the job, because {reason}"
+    return Violation(claim.name, f"{message}; budgets and quotas can be exceeded")
+
+
+_VISIBLE, _CAPABILITIES = "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"
+# What hides all GPUs, or leaves them to the device plugin.
+_HIDDEN = ("", "none", "void")
+# Variables of libraries: they number the devices that the container was given.
+_NUMBERED = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
+_READ = frozenset((_VISIBLE, _CAPABILITIES, *_NUMBERED))
+
+
+@rule("container", WARNING, fields=("env",))
+def exposed_devices(container: Container) -> Iterator[Violation]:
+    """A variable with which a container uses other GPUs than the device plugin assigned to it, or none.
+
+    `NVIDIA_VISIBLE_DEVICES` is how the device plugin tells the container runtime which GPUs a container gets. A value
+    in the pod, such as `all`, replaces it: the container uses GPUs of other pods. `CUDA_VISIBLE_DEVICES` numbers the
+    GPUs of the container from 0; a number that it does not have hides the GPU. `NVIDIA_DRIVER_CAPABILITIES` without
+    `compute` leaves out the libraries of CUDA.
+
+    Remove the variable.
+    """
+    if not any(name in _READ for name, _ in container.env):
+        return
+    # mpi-operator hides the GPUs of a launcher, which `overwritten-env` reports.
+    is_launcher = container.pod.role is not None and container.pod.role.name == "launcher"
+    if container.pod.manifest.runs_on_every_node or is_launcher or is_node_agent(container.pod):
+        return
+    for name, entry in container.env:
+        text = as_text(entry.get("value")).strip()
+        if name == _VISIBLE and text.lower() not in _HIDDEN and "$" not in text:
+            if container.gpus or not any(container.pod.devices.values()):
+                effect = "uses GPUs of other pods" if text.lower() == "all" else "ignores which GPUs are free"
+                message = f"`{name}: {text}` replaces what the device plugin assigns, so the container {effect}"
+                yield Violation(entry["value"], f"{message}; remove it")
+        elif name in _NUMBERED and container.gpus:
+            yield from _check_numbers(container, name, entry.get("value"))
+        elif name == _CAPABILITIES and container.gpus and text and not {"all", "compute"} & set(text.split(",")):
+            message = f"`{name}: {text}` leaves out the libraries of CUDA, so the container cannot use its GPUs"
+            yield Violation(entry["value"], f"{message}; add `compute`, or remove it")
+
+
+def _check_numbers(container: Container, name: str, node: Node) -> Iterator[Violation]:
+    numbers = [number.strip() for number in as_text(node).split(",")]
+    if not all(number.isdecimal() and len(number) < 5 for number in numbers):
+        return
+    beyond = [number for number in numbers if int(number) >= container.gpus]
+    if beyond:
+        gpus = pluralize(container.gpus, "GPU")
+        message = f"`{name}` has `{beyond[0]}`, but the container has only {gpus}, numbered from 0"
+        yield Violation(node, f"{message}, so it and the ones after it are not used; remove the variable")
+
+
+# A claim can be reserved for so many pods.
+_MOST = 256
+
+
+@rule("manifest", WARNING)
+def shared_device_claim(manifest: Manifest) -> Iterator[Violation]:
+    """A ResourceClaim that several pods of one object name.
+
+    A ResourceClaim is allocated once. All pods that name it share its devices, and devices of a node force all pods
+    onto that node; the ones that do not fit there stay `Pending`. More than 256 pods cannot share a claim, which is an
+    error.
+
+    Use `resourceClaimTemplateName`: each pod gets a claim of its own.
+    """
+    if not any("resourceClaims" in pod.spec for pod in manifest.pods):
+        return
+    key = (manifest.group, manifest.kind_name)
+    for found in find_pods(manifest.object, POD_SETS.get(key) or REPLICA_TYPES.get(key, ())):
+        spec = as_mapping(as_mapping(found.template).get("spec"))
+        for entry in map(as_mapping, as_list(spec.get("resourceClaims"))):
+            name = entry.get("resourceClaimName")
+            if as_text(name) and found.total > 1:
+                message = f"all {found.total} pods name the ResourceClaim `{as_text(name)}`, so they share its devices"
+                message += " and run on one node; use `resourceClaimTemplateName`, which gives each pod its own"
+                yield Violation(name, message, severity=ERROR if found.total > _MOST else WARNING)
+
+
+_PERCENT = ("nvidia.com/gpucores", "nvidia.com/gpumem-percentage")
+_MEMORY = "nvidia.com/gpumem"
+_MORE_THAN_ANY_GPU_HAS = 1_000_000_000  # thousandths of MiB: about a terabyte
+
+
+@rule("container", ERROR, fields=("resources",))
+def gpu_share_range(container: Container) -> Iterator[Violation]:
+    """A GPU share above 100 percent, or more memory than any GPU has.
+
+    `nvidia.com/gpumem` counts MiB, so `8Gi` means more than eight billion MiB and the pod stays `Pending` forever.
+    `gpucores` and `gpumem-percentage` are percentages of each card; more than 100 is a warning.
+
+    Write `8192` for 8 GiB, and request more cards instead of more than 100 percent.
+    """
+    limits = container.limits
+    for name in _PERCENT:
+        if name in limits and (to_milli(limits[name]) or 0) > 100_000:
+            message = f"`{name}` is a percentage of each GPU and must be at most 100; request more GPUs instead"
+            yield Violation(limits[name], message, severity=WARNING)
+    if _MEMORY in limits and (to_milli(limits[_MEMORY]) or 0) > _MORE_THAN_ANY_GPU_HAS:
+        message = f"`{_MEMORY}` counts MiB, and no GPU has that many; write `8192` for 8 GiB"
+        yield Violation(limits[_MEMORY], message)
+
+
+_SHARES = ("nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores")
+
+
+@rule("container", INFO, fields=("resources",))
+def gpu_share_without_count(container: Container) -> Iterator[Violation]:
+    """Memory or cores of a GPU without a number of GPUs.
+
+    HAMi then adds its configured default, usually one GPU, while quotas and queues that count GPUs count none.
+
+    Add `nvidia.com/vgpu` or `nvidia.com/gpu`, whichever the cluster uses.
+    """
+    limits = container.limits
+    key = next((key for key in limits if key in _SHARES), None)
+    if key is not None and not any(is_device(str(name)) for name in limits):
+        yield Violation(key, f"`{key}` sets the share of each GPU, but nothing sets the number of GPUs; add it")
+
+
+@rule("job", WARNING, kinds=("PyTorchJob", "PyTorchTrainingJob"))
+def master_worker_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
+    """A master and workers with different GPUs in a PyTorch job, where the master is one of the ranks that train.
+
+    A rank without a GPU cannot take part in NCCL, and with different numbers of GPUs `torchrun` starts different
+    numbers of processes. The other ranks wait.
+
+    Request the same devices in both roles.
+    """
+    master, worker = manifest.find_role("master"), manifest.find_role("worker")
+    if not master or not worker or not worker.count or _resources(master) == _resources(worker):
+        return
+    if not all(claim.is_counted for role in (master, worker) for claim in role.pod.claims.values()):
+        return
+    ours, theirs = _devices(master), _devices(worker)
+    if ours != theirs:
+        message = f"the master requests {_format_devices(ours)}, but a worker {_format_devices(theirs)}; use the same"
+        one, other = (worker, master) if theirs else (master, worker)
+        yield Violation(_find_request(one), message, ((_find_request(other), f"the {other.name}"),))
+
+
+def _resources(role: Role) -> list[Node]:
+    return [(each.limits, each.requests) for each in role.pod.containers] + [role.pod.spec.get("resourceClaims")]
+
+
+def _find_request(role: Role) -> Node:
+    """Return the node where a role requests devices, else its key."""
+    nodes = (container.device_node for container in role.pod.containers)
+    return next((node for node in nodes if node is not None), role.key)
+
+
+def _devices(role: Role) -> dict[str, int]:
+    return {str(name): count for name, count in role.pod.devices.items() if count}
+
+
+def _format_devices(devices: dict[str, int]) -> str:
+    return " and ".join(f"`{name}: {count}`" for name, count in sorted(devices.items())) or "no accelerator"
+
+
+@rule("manifest", WARNING, kinds=tuple(RAY_CLUSTERS))
+def ray_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
+    """A `num-gpus` in `rayStartParams` other than the number of GPUs of the container.
+
+    Ray trusts the parameter. With more GPUs than the container has, it gives tasks GPUs that do not exist; with
+    fewer, some GPUs are never used. Without it, KubeRay sets the number from the limits of the container.
+
+    Remove `num-gpus`.
+    """
+    if manifest.group != "ray.io":
+        return
+    cluster = as_mapping(get_path(manifest.object, *RAY_CLUSTERS[manifest.kind_name]))
+    # Ray runs in the first container.
+    containers = {id(pod.template): pod.containers[0] for pod in manifest.pods if pod.containers}
+    for group in map(as_mapping, (cluster.get("headGroupSpec"), *as_list(cluster.get("workerGroupSpecs")))):
+        node = as_mapping(group.get("rayStartParams")).get("num-gpus")
+        container = containers.get(id(group.get("template")))
+        declared = parse_digits(as_text(node))
+        # `resources` of a group replace the parameter.
+        if container is None or declared is None or "resources" in group or not _is_known(container):
+            continue
+        if container.gpus != declared:
+            has = pluralize(container.gpus, "GPU") if container.gpus else "no GPUs"
+            message = f"`num-gpus` is `{declared}`, but container `{container.name}` has {has}"
+            advice = "remove it, and KubeRay sets the number from the limits"
+            yield Violation(node, f"{message}; {advice}", ((container.device_node, ""),))
+
+
+def _is_known(container: Container) -> bool:
+    """Return False if claims, or accelerators other than GPUs, may be what is counted."""
+    has_claims = bool(as_mapping(container.data.get("resources")).get("claims"))
+    return not has_claims and (bool(container.gpus) or not container.devices)
+
+
+_IDLE = {
+    "MXJob": ("scheduler", "server"),
+    "TFJob": ("ps",),
+    "TensorFlowTrainingJob": ("ps",),
+    "MPIJob": ("launcher",),
+}
+
+
+_RUNTIMES = ("ClusterTrainingRuntime", "TrainingRuntime")
+
+
+@rule("job", WARNING, kinds=(*_IDLE, *_RUNTIMES))
+def idle_gpus(manifest: Manifest) -> Iterator[Violation]:
+    """GPUs on a role that does not train: a parameter server, a scheduler or a launcher.
+
+    The role holds them as long as the job runs, and nothing computes on them. mpi-operator hides them from a launcher
+    that is not a worker; training-operator turns a launcher that has them into a worker, with slots in the hostfile.
+    The launcher of a runtime is in the hostfile only with `runLauncherAsNode`.
+
+    Request GPUs only for the roles that train.
+    """
+    name = manifest.kind.name if manifest.kind else ""
+    if name in _RUNTIMES:
+        yield from _check_runtime(manifest)
+    for role in manifest.roles if name in _IDLE else ():
+        yield from _check_role(role, _IDLE[name])
+
+
+def _check_role(role: Role, idle: tuple[str, ...]) -> Iterator[Violation]:
+    manifest = role.manifest
+    if role.name not in idle or not any(container.devices for container in role.pod.containers):
+        return
+    if role.name == "launcher":
+        worker = manifest.find_role("worker")
+        # A launcher without workers does the work itself.
+        if not worker or not worker.count or value_of(manifest.spec.get("runLauncherAsWorker")) is True:
+            return
+    for container in role.pod.containers:
+        if container.devices:
+            yield _report_idle(role, container)
+
+
+def _check_runtime(manifest: Manifest) -> Iterator[Violation]:
+    """Check the launcher of a runtime for MPI that has other nodes, which run the processes."""
+    policy = get_path(manifest.spec, "mlPolicy", "mpi")
+    if not isinstance(policy, dict) or value_of(policy.get("runLauncherAsNode")) is True:
+        return
+    jobs = as_list(get_path(manifest.spec, "template", "spec", "replicatedJobs"))
+    launcher = next((job for job in jobs if as_text(as_mapping(job).get("name")) == "launcher"), None)
+    template = get_path(launcher, "template", "spec", "template")
+    pods = [pod for pod in manifest.pods if pod.template is template]
+    for container in (each for pod in pods for each in pod.containers if each.devices and len(jobs) > 1):
+        gpus = format_devices(container.devices)
+        message = f"the launcher requests {gpus}, but only the other nodes are in the hostfile"
+        yield Violation(
+            container.device_node, f"{message}; request them only for the nodes, or set `runLauncherAsNode: true`"
+        )
+
+
+def _report_idle(role: Role, container: Container) -> Violation:
+    node = container.device_node
+    gpus = format_devices(container.devices)
+    if role.name != "launcher":
+        message = f"`{role.replica_type}` does not train but requests {gpus}; request them only for roles that train"
+        return Violation(node, message)
+    kind = role.manifest.kind
+    is_v1 = kind is not None and value_of(kind.api_version) == "kubeflow.org/v1"
+    effect = "so the operator adds its slots to the hostfile" if is_v1 else "which the operator hides from it"
+    message = f"the launcher requests {gpus}, {effect}; request them only for the workers"
+    return Violation(node, message)
+
+
+_PYTHON = lazy_pattern(r"(?:\S*/)?python[\d.]*")
+# Launchers, programs and options that use several GPUs, or name a number of processes or devices.
+_USES_SEVERAL = lazy_pattern(
+    r"""(?ix) torchrun | torch\.distributed | torchx | accelerate | deepspeed | horovod | mpi(?:run|exec) | colossalai
+    | \bray\b | lightning | litgpt | nemo | megatron | jax | flax | tensorflow | keras | vllm | sglang | tgi | trtllm
+    | triton | llama | axolotl | swift | composer | fabric | ultralytics | yolo | spawn | launch | multi | parallel
+    | distribut | ddp | fsdp | zero | strategy | device | n?gpus? | nproc | num[-_]?proc | world[-_]?size
+    | workers?[-_]per | \$\{?(?:PET_|NPROC|WORLD_SIZE|NUM_GPUS)"""
+)
+
+
+@rule("role", INFO, kinds=("PyTorchJob", "PyTorchTrainingJob"))
+def single_process(role: Role) -> Iterator[Violation]:
+    """A PyTorch pod with several GPUs whose command is `python train.py`, without a launcher.
+
+    PyTorch uses one GPU for each process. Unless the script starts processes itself, as Lightning does, or splits the
+    model, the other GPUs stay idle.
+
+    Start the script with `torchrun --nproc-per-node=gpu`, or request one GPU for each pod.
+    """
+    main = role.pod.main_container
+    if main is None or main.gpus < 2 or not role.count or main.init:
+        return
+    torchrun = (get_path(role.manifest.spec, *path) for path in (("torchrunConfig", "enabled"), ("elastic", "enabled")))
+    if any(value_of(node) is True for node in torchrun):
+        return
+    # The image is no evidence: most images of PyTorch have names such as `torch-distributed`.
+    command = "\n".join(map(as_text, main.command_line))
+    variables = "\n".join(f"{name}={as_text(entry.get('value'))}" for name, entry in main.env if name != "NCCL_DEBUG")
+    found = None if _USES_SEVERAL.search(f"{command}\n{variables}") else _find_script(main.command_line, role)
+    if found:
+        node, script = found
+        message = f"`python {script}` is one process, and the pod has {main.gpus} GPUs"
+        advice = f"unless `{script}` uses all of them, start it with `torchrun --nproc-per-node={main.gpus}`"
+        yield Violation(node, f"{message}; {advice}", ((main.device_node, ""),))
+
+
+def _find_script(words: list[Node], role: Role) -> tuple[Node, str] | None:
+    """Return the item with the only call of Python in a command line, and the file that it runs."""
+    main = role.pod.main_container
+    script = find_script(main) if main else None
+    if script is None:
+        arguments = [argument.text for argument in parse_command(words)]
+        file = _find_file(arguments)
+        return (words[0], file) if file else None
+    calls = [split_words(command) for each in split_pipelines(script.text) for command in each.commands]
+    files = [file for call in calls if (file := _find_file(call))]
+    return (script.node, files[-1]) if files and ".sh" not in script.text else None
+
+
+def _find_file(words: tuple[str, ...] | list[str]) -> str:
+    """Return the file that a call of Python runs; "" if it is no such call."""
+    if not words or not _PYTHON.fullmatch(words[0]):
+        return ""
+    options = [word for word in words[1:] if word not in ("-u", "-O", "-B")]
+    return options[0] if options and options[0].endswith(".py") else ""

@@ -1,0 +1,240 @@
+"""What is lost, or stays, when pods end."""
+
+from collections.abc import Iterator, Mapping
+
+from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
+from jobgen.k8s.argocd_annotations import is_hook
+from jobgen.k8s.command_line import find_written_volumes
+from jobgen.k8s.injected_volumes import is_mounted_by_sidecar
+from jobgen.k8s.kinds import Release, format_release, parse_release
+from jobgen.k8s.kueue import get_kueue_queue
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Container, Manifest, Pod, Role
+from jobgen.k8s.workloads import find_ttl_path
+from jobgen.model.data import Node, value_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import find_key
+from jobgen.spec.kinds import parse_version
+
+_DELETED = ("emptyDir", "ephemeral")
+_NAME = lazy_pattern(r"(?:\A|[-_/.])(?:ckpts?|checkpoints?)(?=\Z|[-_/.])")
+
+
+@rule("pod", WARNING, fields=("volumes",))
+def lost_checkpoints(pod: Pod) -> Iterator[Violation]:
+    """Checkpoints or results of a job in a volume that is deleted with its pod.
+
+    An `emptyDir` lives as long as its pod. When the pod is replaced after a failure, a preemption or the loss of its
+    node, the training starts again from the beginning. A volume that another container also mounts, such as one that
+    uploads the checkpoints, is not reported.
+
+    Write checkpoints to a persistent volume or to object storage.
+    """
+    if not any(container.devices for container in pod.containers) or pod.manifest.kind is None:
+        return
+    written = {name: text for each in pod.containers for name, text in _find_written(each)}
+    for volume in pod.volumes if written else ():
+        name = as_text(volume.get("name"))
+        field = next((field for field in _DELETED if field in volume), "")
+        if field and name in written and _count_mounts(pod, name) == 1:
+            message = f"checkpoints in `{written[name]}` are in an `{field}`, which is deleted with the pod"
+            advice = "write them to a persistent volume, so that a restarted job continues"
+            yield Violation(find_key(volume, field), f"{message}; {advice}")
+
+
+def _find_written(container: Container) -> Iterator[tuple[str, str]]:
+    """Yield the volumes that a container plainly writes checkpoints to, with the path."""
+    yield from find_written_volumes(container)
+    for mount in map(as_mapping, as_list(container.data.get("volumeMounts"))):
+        name, path = as_text(mount.get("name")), as_text(mount.get("mountPath"))
+        if _NAME.search(path.lower()) or _NAME.search(name.lower()):
+            yield name, path
+
+
+def _count_mounts(pod: Pod, volume: str) -> int:
+    """Return how many containers mount a volume."""
+    several = (*pod.containers, *pod.init_containers)
+    mounts = (map(as_mapping, as_list(each.data.get("volumeMounts"))) for each in several)
+    return sum(any(as_text(mount.get("name")) == volume for mount in each) for each in mounts)
+
+
+_BATCH = {"CronJob": ("spec", "jobTemplate", "spec"), "Job": ("spec",)}
+_KUBEFLOW = "JAXJob PaddleJob PyTorchJob TFJob XGBoostJob".split()
+# Since then, training-operator respects `cleanPodPolicy` when a limit is reached.
+_FIXED = (1, 9, 4)
+
+
+@rule("manifest", WARNING, kinds=(*_BATCH, *_KUBEFLOW, "JobSet"))
+def lost_logs(manifest: Manifest) -> Iterator[Violation]:
+    """A job with GPUs whose pods are deleted when it fails, and with them the logs that say why.
+
+    With `restartPolicy: OnFailure`, a Job deletes its pod when `backoffLimit` is reached; with `Never`, failed pods
+    stay. A TTL of 0 deletes a job as soon as it has ended, and `failedJobsHistoryLimit: 0` a failed run of a CronJob.
+    training-operator before 1.9.4 deletes all pods when `backoffLimit` or `activeDeadlineSeconds` is reached, whatever
+    `cleanPodPolicy` says.
+
+    Use the policy, the limit or the TTL that the message names, or ship logs to another place.
+    """
+    if not any(any(pod.devices.values()) for pod in manifest.pods):
+        return
+    if manifest.group == "kubeflow.org":
+        yield from _check_training_operator(manifest)
+    elif manifest.group == "batch":
+        yield from _check_job(as_mapping(get_path(manifest.object, *_BATCH[manifest.kind_name])))
+        limit = manifest.spec.get("failedJobsHistoryLimit")
+        if manifest.kind_name == "CronJob" and as_integer(limit) == 0:
+            message = "`failedJobsHistoryLimit: 0` deletes a failed run at once, with its pods and logs"
+            yield Violation(limit, f"{message}; keep at least 1")
+    elif manifest.group == "jobset.x-k8s.io":
+        for item in map(as_mapping, as_list(manifest.spec.get("replicatedJobs"))):
+            yield from _check_job(as_mapping(get_path(item, "template", "spec")))
+    yield from _check_ttl(manifest)
+
+
+def _check_job(job: Mapping[str, Node]) -> Iterator[Violation]:
+    policy = get_path(job, "template", "spec", "restartPolicy")
+    # The API server refuses this policy beside a policy for failed pods.
+    if as_text(policy) == "OnFailure" and "podFailurePolicy" not in job:
+        message = "with `OnFailure`, the Job deletes its pod when `backoffLimit` is reached, and the logs of all"
+        yield Violation(policy, f"{message} attempts are lost; use `Never`, which keeps failed pods")
+
+
+def _check_ttl(manifest: Manifest) -> Iterator[Violation]:
+    # `ttl-reruns-job` and `endless-sync` report what else a TTL does.
+    if manifest.cluster.gitops or is_hook(manifest):
+        return
+    path = find_ttl_path(manifest.group, manifest.kind_name, manifest.kind.operator if manifest.kind else "")
+    ttl = get_path(manifest.object, *path) if path else None
+    if as_integer(ttl) == 0:
+        message = "`ttlSecondsAfterFinished: 0` deletes the job as soon as it has ended, with its pods and logs"
+        yield Violation(ttl, f"{message}; leave time to read them, such as 86400")
+
+
+def _check_training_operator(manifest: Manifest) -> Iterator[Violation]:
+    version = manifest.operator_version
+    cleaned = as_text(manifest.run_policy.get("cleanPodPolicy"))
+    if not version or parse_version(version) >= _FIXED or cleaned == "All":
+        return
+    limit, deadline = (manifest.run_policy.get(name) for name in ("backoffLimit", "activeDeadlineSeconds"))
+    restarts = any(role.restart_policy not in ("", "Never") for role in manifest.roles)
+    # Without restarts, `backoff-without-restarts` reports the limit.
+    reached = ("backoffLimit", limit) if limit is not None and restarts else ("activeDeadlineSeconds", deadline)
+    if reached[1] is not None:
+        message = f"training-operator {version} deletes all pods when `{reached[0]}` is reached, and ignores"
+        message += f" `cleanPodPolicy: {cleaned or 'None'}`, so the logs of the failure are lost"
+        advice = "use 1.9.4, or `restartPolicy: Never` without a limit" if reached[1] is limit else "use 1.9.4"
+        yield Violation(reached[1], f"{message}; {advice}")
+
+
+@rule("pod", WARNING, fields=("volumes",))
+def unmounted_volume(pod: Pod) -> Iterator[Violation]:
+    """A volume that no container of the pod mounts.
+
+    The data that the container expects is not there, and the pod still waits for the volume before it starts.
+
+    Mount the volume (`mountPath` in a job), or remove it.
+    """
+    if pod.partial or not pod.containers:
+        return
+    mounted = pod.mounted_volumes
+    for volume in pod.volumes:
+        name = as_text(volume.get("name"))
+        if name and name not in mounted and not is_mounted_by_sidecar(name, pod):
+            yield Violation(volume["name"], f"no container mounts the volume `{name}`; add `mountPath`, or remove it")
+
+
+# The kubelet's feature gate GitRepoVolumeDriver is off since the first, and cannot be turned on since the second.
+_OFF, _GONE = (1, 33), (1, 36)
+
+
+@rule("pod", WARNING, fields=("volumes",))
+def git_repo_volume(pod: Pod) -> Iterator[Violation]:
+    """A `gitRepo` volume, which Kubernetes no longer mounts.
+
+    The API server accepts it, but since 1.33 the kubelet does not mount it unless its feature gate
+    `GitRepoVolumeDriver` is turned on, and since 1.36 the gate cannot be turned on. Such a pod stays in
+    `ContainerCreating` and never starts. This is an error if `cluster.kubernetes` declares 1.36 or later, and a warning
+    otherwise.
+
+    Clone the repository in an init container into an `emptyDir`, or put the files into the image.
+    """
+    declared = pod.manifest.cluster.kubernetes
+    release = parse_release(declared) if declared else None
+    for volume in pod.volumes:
+        if isinstance(volume.get("gitRepo"), dict):
+            message = f"{_describe(release)}; clone the repository in an init container into an `emptyDir`"
+            severity = ERROR if release is not None and release >= _GONE else None
+            yield Violation(find_key(volume, "gitRepo"), message, severity=severity)
+
+
+def _describe(release: Release | None) -> str:
+    """Return what a release does with such a volume; None if the release is not declared."""
+    if release is not None and release >= _GONE:
+        return f"Kubernetes {format_release(release)} cannot mount `gitRepo`, so the pod never starts"
+    if release is not None and release >= _OFF:
+        return f"`gitRepo` is off by default in Kubernetes {format_release(release)}, and is gone in 1.36"
+    return "`gitRepo` is off by default since Kubernetes 1.33, and is gone in 1.36"
+
+
+_JOBS = {"RayCronJob": ("spec", "jobTemplate"), "RayJob": ("spec",)}
+_FIELD = "shutdownAfterJobFinishes"
+_INTERACTIVE = "InteractiveMode"
+
+
+@rule("manifest", WARNING, kinds=tuple(_JOBS))
+def cluster_outlives_job(manifest: Manifest) -> Iterator[Violation]:
+    """A RayJob that does not say whether KubeRay deletes its RayCluster when the job ends.
+
+    The default of `shutdownAfterJobFinishes` is false: the pods keep running after the job, and no other job can use
+    their GPUs until somebody deletes the RayJob. Without GPUs or other devices it is an info. A job with
+    `clusterSelector` uses a cluster that exists, and is not reported.
+
+    Set `shutdownAfterJobFinishes: true`. To keep the cluster on purpose, set it to false.
+    """
+    spec = as_mapping(get_path(manifest.object, *_JOBS[manifest.kind_name]))
+    cluster = find_key(spec, "rayClusterSpec")
+    if manifest.group != "ray.io" or cluster is None or spec.get(_FIELD) is not None or spec.get("clusterSelector"):
+        return
+    # Other rules report that these need the field; an interactive job ends when its user says so.
+    is_required = value_of(spec.get("suspend")) is True or (as_integer(spec.get("ttlSecondsAfterFinished")) or 0) > 0
+    is_queued = manifest.kind_name == "RayJob" and get_kueue_queue(manifest) is not None
+    if is_required or is_queued or spec.get("deletionStrategy") or as_text(spec.get("submissionMode")) == _INTERACTIVE:
+        return
+    gpus = any(pod.gpus for pod in manifest.pods)
+    devices = gpus or any(any(pod.devices.values()) for pod in manifest.pods)
+    what = f"its pods keep their {'GPUs' if gpus else 'devices'}" if devices else "its pods keep running"
+    message = f"`{_FIELD}` is not set, so {what} after the job; set it to true"
+    yield Violation(cluster, message, severity=None if devices else INFO)
+
+
+# Roles whose program runs until it is stopped: servers, and pods that wait for the launcher.
+_ENDLESS = {"MPIJob": ("worker",), "TFJob": ("ps",)}
+
+
+@rule("job", WARNING, kinds=tuple(_ENDLESS))
+def workers_outlive_job(manifest: Manifest) -> Iterator[Violation]:
+    """Workers of an MPIJob, or parameter servers, that keep their GPUs after the job has ended.
+
+    Workers of an MPIJob wait for the launcher, and parameter servers for workers: they never end by themselves. The
+    default of `cleanPodPolicy` is `None`, so the operator leaves them running, and no other job can use their GPUs
+    until somebody deletes the job. A job with a TTL is deleted after that time, and not reported.
+
+    Set `runPolicy.cleanPodPolicy: Running`.
+    """
+    if manifest.group != "kubeflow.org" or "ttlSecondsAfterFinished" in manifest.run_policy:
+        return
+    # The first version of the MPIJob has the field in its spec.
+    policy = manifest.run_policy.get("cleanPodPolicy", manifest.spec.get("cleanPodPolicy"))
+    # Who writes `None` keeps the pods on purpose.
+    if as_text(policy) not in ("", "Undefined"):
+        return
+    for role in manifest.roles:
+        if role.name in _ENDLESS[manifest.kind_name] and _has_devices(role):
+            message = f"`cleanPodPolicy` is not set, so `{role.replica_type}` pods, which never end by themselves, keep"
+            node = policy if as_text(policy) else find_key(manifest.spec, "runPolicy") or role.key
+            yield Violation(node, f"{message} their GPUs after the job; set `runPolicy.cleanPodPolicy: Running`")
+            return
+
+
+def _has_devices(role: Role) -> bool:
+    return role.count > 0 and any(role.pod.devices.values())

@@ -1,0 +1,104 @@
+"""Quotas and limit ranges of a namespace."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.nodes import as_list, as_mapping
+from jobgen.k8s.objects import Manifest, Pod
+from jobgen.model.data import Node
+
+if TYPE_CHECKING:
+    from jobgen.check.cluster.state import ClusterState
+
+
+@rule("cluster", ERROR)
+def exceeds_limit_range(manifest: Manifest, state: ClusterState) -> Iterator[Violation]:
+    """A request or limit outside the bounds of a LimitRange in the namespace.
+
+    LimitRanges of the repository, or of the folder `cluster.state`, apply to the containers, pods and claims of their
+    namespace, after the defaults that they set. The API server refuses what is out of bounds, so the job never starts.
+
+    Write an amount within the bounds, or change the LimitRange.
+    """
+    limit_ranges = state.limit_ranges.get(manifest.namespace, ())
+    if not limit_ranges:
+        return
+    from jobgen.check.cluster.pod_resources import check_claim, check_pod, resolve_pod_resources
+    from jobgen.check.cluster.state import show_name
+
+    pods = [
+        (resolve_pod_resources(pod, limit_ranges, state.release), pod.spec or pod.template)
+        for pod in manifest.pods
+        if not pod.partial
+    ]
+    for limit_range in limit_ranges:
+        in_pods = (each for resources, place in pods for each in check_pod(resources, limit_range, place))
+        claims = _list_claims(manifest)
+        in_claims = (each for requests, place in claims for each in check_claim(requests, place, limit_range))
+        for each in chain(in_pods, in_claims):
+            related = ((each.bound, f"LimitRange `{show_name(limit_range)}`"),)
+            yield Violation(each.node, each.message, related)
+
+
+def _list_claims(manifest: Manifest) -> Iterator[tuple[Node, Node]]:
+    """Yield the requests of the claims that an object is or creates, each with a node for one that is missing."""
+    specs: list[Node] = [manifest.spec] if manifest.kind_name == "PersistentVolumeClaim" else []
+    specs += [as_mapping(claim).get("spec") for claim in as_list(manifest.spec.get("volumeClaimTemplates"))]
+    specs += [spec for pod in manifest.pods for spec in _list_ephemeral(pod)]
+    for spec in map(as_mapping, specs):
+        yield as_mapping(spec.get("resources")).get("requests"), spec
+
+
+def _list_ephemeral(pod: Pod) -> Iterator[Node]:
+    for volume in pod.volumes:
+        template = as_mapping(as_mapping(volume.get("ephemeral")).get("volumeClaimTemplate"))
+        if template:
+            yield template.get("spec")
+
+
+@rule("cluster", ERROR)
+def exceeds_quota(manifest: Manifest, state: ClusterState) -> Iterator[Violation]:
+    """Objects that together need more than a ResourceQuota of their namespace allows.
+
+    ResourceQuotas of the repository, or of the folder `cluster.state`, are compared with the sum of what the repository
+    creates in an environment: pods times replicas, claims and other objects, with the defaults of LimitRanges. The API
+    server refuses the objects that come last. If a quota limits CPU or memory, it also refuses pods that do not declare
+    them. Suspended jobs create no pods. If only jobs in queues of Kueue exceed a quota together, it is a warning,
+    because Kueue can start some of them later.
+
+    Request less, suspend some of the jobs, or raise the quota.
+    """
+    from jobgen.check.cluster.quotas import find_missing_amounts
+    from jobgen.check.cluster.state import show_name
+
+    for missing in find_missing_amounts(manifest, state):
+        name = show_name(missing.quota)
+        owner = f" of namespace `{manifest.namespace}`" if manifest.namespace else ""
+        message = (
+            f"container `{missing.container}` sets no `{missing.resource}`, but quota `{name}`{owner} limits it, so"
+        )
+        message += " the pod is refused; set it"
+        yield Violation(missing.node, message, ((missing.quota, f"quota `{name}`"),))
+
+
+_COUNTED = (".storageclass.storage.k8s.io/", ".deviceclass.resource.k8s.io/")
+
+
+@rule("manifest", WARNING, kinds=("ResourceQuota",))
+def ineffective_quota(manifest: Manifest) -> Iterator[Violation]:
+    """A device or other extended resource in a ResourceQuota without the prefix `requests.`.
+
+    Kubernetes counts extended resources such as `nvidia.com/gpu` only under their requests. It accepts another key and
+    never enforces it, so the namespace has no limit.
+
+    Write `requests.nvidia.com/gpu`.
+    """
+    for key in as_mapping(manifest.spec.get("hard")):
+        if "/" not in key or key.startswith(("requests.", "count/")) or any(part in key for part in _COUNTED):
+            continue
+        name = f"requests.{key.removeprefix('limits.')}"
+        yield Violation(key, f"a quota for `{key}` is never enforced; write `{name}`")

@@ -1,0 +1,292 @@
+"""Variables of a container, and the address of the first process."""
+
+from collections.abc import Iterator, Sequence
+
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Container, Manifest, Pod
+from jobgen.k8s.workloads import POD_SETS, REPLICA_TYPES, find_pods
+from jobgen.model.data import Node, location_of, value_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.spec.kinds import parse_version
+
+_MASTER = frozenset(("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"))
+_TORCH = frozenset(("PET_NNODES", "PET_NPROC_PER_NODE"))
+_RAY = frozenset("FQ_RAY_IP RAY_CLUSTER_NAME RAY_CLUSTER_NAMESPACE RAY_CLOUD_INSTANCE_ID RAY_NODE_TYPE_NAME".split())
+# The plugins of a Job of Volcano that set variables.
+_PLUGINS = {"pytorch": _MASTER, "tensorflow": frozenset(("TF_CONFIG",)), "mpi": frozenset(("MPI_HOST",))}
+_RESERVED = {
+    **dict.fromkeys(("RayCluster", "RayJob", "RayService"), _RAY | {"KUBERAY_GEN_RAY_START_CMD"}),
+    "Job": frozenset().union(*_PLUGINS.values(), ("VC_TASK_INDEX", "VK_TASK_INDEX")),
+    "TFJob": frozenset(("TF_CONFIG",)),
+    "XGBoostJob": _MASTER,
+    "JAXJob": frozenset(("COORDINATOR_ADDRESS", "COORDINATOR_PORT", "NUM_PROCESSES", "PROCESS_ID")),
+    "PaddleJob": frozenset(("PADDLE_JOB_ID", "PADDLE_NNODES", "PADDLE_MASTER")),
+    "MXJob": frozenset(
+        ("MX_CONFIG", "DMLC_PS_ROOT_PORT", "DMLC_PS_ROOT_URI", "DMLC_NUM_SERVER", "DMLC_NUM_WORKER", "DMLC_ROLE")
+    ),
+    "MPIJob": frozenset(
+        """OMPI_MCA_orte_default_hostfile I_MPI_HYDRA_HOST_FILE HYDRA_HOST_FILE NVIDIA_VISIBLE_DEVICES
+        NVIDIA_DRIVER_CAPABILITIES""".split()
+    ),
+    "PyTorchJob": _MASTER | _TORCH | {"PET_NODE_RANK"},
+}
+
+
+# Variables that a controller sets in each pod, but not if the pod has them: all pods then have one value.
+_NUMBERS = {
+    **dict.fromkeys(("Job", "JobSet"), ("JOB_COMPLETION_INDEX",)),
+    "LeaderWorkerSet": ("LWS_WORKER_INDEX", "LWS_LEADER_ADDRESS"),
+}
+# The variable with the hostfile of each implementation of MPI.
+_HOSTFILES = {"Intel": "I_MPI_HYDRA_HOST_FILE", "MPICH": "HYDRA_HOST_FILE"}
+
+
+@rule("container", WARNING, fields=("env",), kinds=(*_RESERVED, *_NUMBERS))
+def overwritten_env(container: Container) -> Iterator[Violation]:
+    """An environment variable that the operator sets itself, such as `WORLD_SIZE` or `TF_CONFIG`.
+
+    The operator appends its own value, and of two variables with the same name the last one wins. The value in the
+    manifest has no effect. Kubernetes and LeaderWorkerSet do not set the index of a pod if the manifest has it: then
+    all pods have the same one, and do the same work or never find each other.
+
+    Remove the variable.
+    """
+    if container.init:
+        return
+    manifest = container.pod.manifest
+    for name, entry in container.env if manifest.kind_name in _NUMBERS else ():
+        if name in _NUMBERS[manifest.kind_name] and as_text(entry.get("value")) and "valueFrom" not in entry:
+            message = f"all pods get this `{name}`, because the controller sets it only if the pod does not have it"
+            yield Violation(entry["name"], f"{message}; remove it")
+    names = _RESERVED.get(manifest.kind_name, frozenset())
+    for name, entry in container.env:
+        if name in names and _is_set_by_operator(name, container, manifest):
+            yield Violation(
+                entry["name"], f"the operator overwrites `{name}`, so the value here has no effect; remove it"
+            )
+
+
+def _is_set_by_operator(name: str, container: Container, manifest: Manifest) -> bool:
+    """Return True if the operator sets the variable in this job."""
+    if manifest.group == "ray.io":
+        return container is container.pod.containers[0]
+    if manifest.kind_name == "Job":
+        plugins = as_mapping(manifest.spec.get("plugins")) if manifest.group == "batch.volcano.sh" else {}
+        by_env = "env" in plugins and name in ("VC_TASK_INDEX", "VK_TASK_INDEX")
+        return by_env or any(plugin in plugins and name in names for plugin, names in _PLUGINS.items())
+    if manifest.kind_name == "PyTorchJob":
+        if name in _TORCH:
+            return not manifest.operator_version or parse_version(manifest.operator_version) >= (1, 7)
+        return manifest.find_role("master") is not None
+    if manifest.kind_name == "TFJob":
+        return manifest.pod_count > 1 and container.name == "tensorflow"
+    if manifest.kind_name == "MPIJob":
+        role = container.pod.role
+        if role is None or role.name != "launcher" or container is not container.pod.containers[0]:
+            return False
+        if name.startswith("NVIDIA_"):
+            # The operator hides GPUs from a launcher that is not a worker.
+            return value_of(manifest.spec.get("runLauncherAsWorker")) is not True and bool(manifest.find_role("worker"))
+        implementation = as_text(manifest.spec.get("mpiImplementation"))
+        return name == _HOSTFILES.get(implementation, "OMPI_MCA_orte_default_hostfile")
+    return True
+
+
+# Variables with the network interface of a library; other pods are not reached through the loopback interface.
+_INTERFACES = frozenset(
+    """NCCL_SOCKET_IFNAME GLOO_SOCKET_IFNAME TP_SOCKET_IFNAME RCCL_SOCKET_IFNAME HCCL_SOCKET_IFNAME HOROVOD_GLOO_IFACE
+    UCX_NET_DEVICES OMPI_MCA_btl_tcp_if_include OMPI_MCA_oob_tcp_if_include""".split()
+)
+_ADDRESSES = frozenset(
+    "MASTER_ADDR PET_MASTER_ADDR PET_RDZV_ENDPOINT RDZV_ENDPOINT COORDINATOR_ADDRESS JAX_COORDINATOR_ADDRESS".split()
+)
+_SHARED_OPTIONS = ("rdzv-id", "master-port")
+_OPTION = lazy_pattern(
+    r"--(rdzv[-_]id|master[-_]port|rdzv[-_]endpoint|master[-_]addr|dist[-_]url|dist[-_]init[-_](?:method|addr)"
+    r"|coordinator[-_]address)(?:=|\s+|\Z)[\"']?((?:\$\([^)]*\)+|`[^`]*`|[^\s\"';&|])*)"
+)
+_LOOPBACK = lazy_pattern(r"(?:tcp://)?(?:localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)(?::\d*)?")
+# What a shell, or each pod, makes something else of.
+_RANDOM = lazy_pattern(
+    r"\$\{?S?RANDOM\b|\$\$(?!\w|[({])|\$\(\(.*\bRANDOM\b|(?:\$\(|`)\s*(?:uuidgen|date|shuf|openssl)\b"
+)
+_OWN_NAME = lazy_pattern(
+    r"(?:tcp://)?[\"']?(?:\$\{?HOSTNAME\}?|\$\(\s*(?:hostname|HOSTNAME)\b[^)]*\)|`hostname[^`]*`|\$\(?\{?POD_(?:IP|NAME)[)}]?)"
+)
+# Another port of sshd or ssh, in commands or variables.
+_SSH_PORT = lazy_pattern(r"(?is)\b(?:sshd?|plm_rsh_args)\b.{0,200}?(?:-p\s*\d|port)")
+_EXPORT = lazy_pattern(r"\bMASTER_ADDR=[\"']?([\w.-]+)")
+# Settings that NCCL must have in common in all processes.
+_COMMON = "NCCL_ALGO NCCL_PROTO NCCL_NET NCCL_IB_DISABLE NCCL_NET_PLUGIN NCCL_P2P_NET_CHUNKSIZE NCCL_BUFFSIZE".split()
+# In objects of these kinds all pods with devices train together.
+_TOGETHER = "JAXJob MPIJob PaddleJob PyTorchJob PyTorchTrainingJob TrainJob DeepSpeedJob".split()
+# In others, a command says so.
+_MULTI_NODE = lazy_pattern(
+    r"--nnodes[= ](?!1\b)|--node[-_]rank|--num[-_]machines|--nnodes\b.*\$|MASTER_ADDR=|LWS_LEADER_ADDRESS"
+)
+_KINDS = (*_TOGETHER, "Job", "JobSet", "LeaderWorkerSet")
+
+
+@rule("manifest", WARNING, kinds=_KINDS)
+def unreachable_rendezvous(manifest: Manifest) -> Iterator[Violation]:
+    """An address, an interface or an id with which the pods of a distributed job never find each other.
+
+    The loopback interface and `localhost` reach the pod itself, not other pods. An id such as `$RANDOM`, or the own
+    name of a pod as address, is different in every pod. NCCL needs the same algorithm, protocol and transport in all
+    processes. The pods of a Job have host names only with `subdomain`, and those of a JobSet are
+    `<jobset>-<job>-<number>-<index>.<subdomain>`. mpirun reaches workers through port 22, which belongs to the node on
+    the node's own network, and with a key that only root can read in `/root/.ssh`. Such a job hangs in
+    `init_process_group`, or in its first collective operation, and holds its GPUs.
+
+    Use the address of one pod, such as `$MASTER_ADDR`, the name of the job as id, and the same settings in all pods.
+    """
+    pods = [pod for pod in _list_pods(manifest) if pod[1]]
+    if sum(count for _, count in pods) < 2:
+        return
+    mains = [(main, count) for pod, count in pods if (main := pod.main_container)]
+    together = manifest.kind_name in _TOGETHER
+    mains = [each for each in mains if together or _MULTI_NODE.search(each[0].search_text)]
+    seen: set[object] = set()
+    for main, count in mains:
+        for node, message in (*_check_env(main, count), *_check_options(main, count)):
+            place = (location_of(node) or id(node), message)
+            if place not in seen:
+                seen.add(place)
+                yield Violation(node, message)
+    if manifest.kind_name == "MPIJob":
+        yield from _check_ssh(manifest)
+    elif together:
+        yield from _check_settings([main for main, _ in mains if main.gpus])
+    for main, _ in mains:
+        yield from _check_hosts(main)
+
+
+def _list_pods(manifest: Manifest) -> list[tuple[Pod, int]]:
+    """Return the pods of an object, and how many there are."""
+    if manifest.kind is not None:
+        return [(role.pod, role.count) for role in manifest.roles]
+    key = (manifest.group, manifest.kind_name)
+    found = find_pods(manifest.object, POD_SETS.get(key) or REPLICA_TYPES.get(key, ()))
+    return [(Pod(as_mapping(each.template), manifest), each.total) for each in found if isinstance(each.template, dict)]
+
+
+def _check_env(main: Container, count: int) -> Iterator[tuple[Node, str]]:
+    for name, entry in main.env:
+        text = as_text(entry.get("value")).strip()
+        if name in _INTERFACES and text and set(text.removeprefix("=").split(",")) == {"lo"}:
+            message = f"`{name}: {text}` is the loopback interface, which does not reach the pods on other nodes"
+            yield entry["value"], f"{message}, so the job hangs; remove it, or exclude it: `^lo,docker0`"
+        elif name in _ADDRESSES and count > 1 and _LOOPBACK.fullmatch(text) and not _is_replaced(main, name):
+            message = f"`{name}: {text}` is the pod itself, so its {count} pods never find each other"
+            yield entry["value"], f"{message}; write the address of one pod"
+
+
+def _is_replaced(main: Container, name: str) -> bool:
+    """Return True if the operator replaces a variable, which another rule reports."""
+    return main.pod.manifest.kind_name == "PyTorchJob" and name == "MASTER_ADDR"
+
+
+def _check_options(main: Container, count: int) -> Iterator[tuple[Node, str]]:
+    """Check options of launchers, in arguments and in scripts."""
+    wording = main.search_text
+    if "--" not in wording or "--standalone" in wording:
+        return
+    for option, text, node in _find_options(main):
+        shown = f"`--{option}={text}`"
+        name = option.replace("_", "-")
+        if name in _SHARED_OPTIONS:
+            if _RANDOM.search(text) or (name == "rdzv-id" and _OWN_NAME.match(text)):
+                message = f"{shown} is different in every pod, so the nodes never find each other"
+                yield node, f"{message}; write one that all pods share, such as the name of the job"
+        elif count > 1 and (_LOOPBACK.fullmatch(text) or _OWN_NAME.match(text)):
+            message = f"{shown} is the address of the pod itself, so its {count} pods never find each other"
+            yield node, f"{message}; write the address of one pod, such as `$MASTER_ADDR`"
+
+
+def _find_options(main: Container) -> Iterator[tuple[str, str, Node]]:
+    """Yield the options that pods meet with, their values as they are written, and the item with them."""
+    words = main.command_line
+    for index, node in enumerate(words):
+        for found in _OPTION.finditer(as_text(node)):
+            if found[2]:
+                yield found[1], found[2], node
+            elif index + 1 < len(words) and found.end() == len(as_text(node)):
+                yield found[1], as_text(words[index + 1]), words[index + 1]
+
+
+def _check_settings(mains: Sequence[Container]) -> Iterator[Violation]:
+    """Check that the processes of all roles have the same settings of NCCL."""
+    if len(mains) < 2 or any("envFrom" in main.data for main in mains):
+        return
+    for name in _COMMON:
+        found = [entry for main in mains for key, entry in main.env if key == name and as_text(entry.get("value"))]
+        if len(found) == len(mains) and len({as_text(entry.get("value")) for entry in found}) > 1:
+            message = f"`{name}` differs between the roles of the job, and NCCL hangs if it is not the same in all pods"
+            yield Violation(found[-1]["value"], f"{message}; write the same value in every role")
+
+
+def _check_ssh(manifest: Manifest) -> Iterator[Violation]:
+    """Check that mpirun can reach the workers of mpi-operator with ssh."""
+    worker, launcher = manifest.find_role("worker"), manifest.find_role("launcher")
+    if worker is None or launcher is None or manifest.kind is None or manifest.kind.operator != "mpi-operator":
+        return
+    texts = [container.search_text for role in (worker, launcher) for container in role.pod.containers]
+    host_network = worker.pod.spec.get("hostNetwork")
+    if value_of(host_network) is True and not any(_SSH_PORT.search(text) for text in texts):
+        message = "on the network of the node, the sshd of the node has port 22, so the launcher never reaches the"
+        yield Violation(host_network, f"{message} workers; remove `hostNetwork`, or run sshd on another port")
+    if as_text(manifest.spec.get("sshAuthMountPath")) not in ("", "/root/.ssh"):
+        return
+    for role in (worker, launcher):
+        main = role.pod.main_container
+        user = get_path(main.data, "securityContext", "runAsUser") if main else None
+        user = get_path(role.pod.spec, "securityContext", "runAsUser") if user is None else user
+        if as_integer(user):
+            message = (
+                f"user `{as_integer(user)}` cannot read the key in `/root/.ssh`, so ssh fails and the launcher never"
+            )
+            yield Violation(user, f"{message} reaches the workers; set `sshAuthMountPath` to a folder of the user")
+
+
+def _check_hosts(main: Container) -> Iterator[Violation]:
+    """Check addresses that are plainly meant to be those of pods of the same Job or JobSet."""
+    manifest = main.pod.manifest
+    if (manifest.group, manifest.kind_name) not in (("batch", "Job"), ("jobset.x-k8s.io", "JobSet")):
+        return
+    texts = [(as_text(entry.get("value")), entry.get("value")) for name, entry in main.env if name in _ADDRESSES]
+    texts += [(text, node) for option, text, node in _find_options(main) if option[:4] != "rdzv" or "end" in option]
+    texts += [(found[1], node) for node in main.command_line for found in _EXPORT.finditer(as_text(node))]
+    seen: set[str] = set()
+    for text, node in texts:
+        host = text.removeprefix("tcp://").partition(":")[0]
+        wanted = _find_wanted_host(host, main) if host not in seen else ""
+        seen.add(host)
+        if wanted:
+            message = f"`{host}` is not the host name of a pod, so the other pods never find it"
+            yield Violation(node, f"{message}; {wanted}")
+
+
+def _find_wanted_host(host: str, main: Container) -> str:
+    """Return what to write instead of a host that looks like a pod of the same object; empty if it is one."""
+    manifest, (first, _, rest) = main.pod.manifest, host.partition(".")
+    subdomain = as_text(main.pod.spec.get("subdomain"))
+    if not manifest.name or not first.startswith(f"{manifest.name}-"):
+        return ""
+    numbers = first.removeprefix(f"{manifest.name}-").rsplit("-", 2)
+    if manifest.kind_name == "Job":
+        is_meant = len(numbers) == 1 and numbers[0].isdecimal()
+        if not is_meant or (subdomain and rest.partition(".")[0] == subdomain):
+            return ""
+        if subdomain:
+            return f"write `{first}.{subdomain}`"
+        name = manifest.name
+        return f"set `subdomain: {name}` in the pods, add a headless Service `{name}`, and write `{first}.{name}`"
+    domain = as_text(get_path(manifest.spec, "network", "subdomain")) or manifest.name
+    if len(numbers) != 3 or not (numbers[1] + numbers[2]).isdecimal() or not rest:
+        return ""
+    jobs = [as_text(as_mapping(item).get("name")) for item in as_list(manifest.spec.get("replicatedJobs"))]
+    if numbers[0] in jobs and rest.partition(".")[0] == domain:
+        return ""
+    name = numbers[0] if numbers[0] in jobs else jobs[0] if jobs else "<job>"
+    return f"write `{manifest.name}-{name}-{numbers[1]}-{numbers[2]}.{domain}`"

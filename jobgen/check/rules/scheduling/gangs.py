@@ -1,0 +1,368 @@
+"""Gangs and topologies: pods that start together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from jobgen.check.admission.fields import iter_mappings
+from jobgen.check.admission.names import LABEL_KEY, is_label_key
+from jobgen.check.operators.checks import is_since
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.kueue import DOMAIN, is_managed_by_kueue
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest, Pod
+from jobgen.k8s.resources import count_pods, format_amount
+from jobgen.model.data import Node, value_of
+from jobgen.model.finding import FixStep
+from jobgen.model.quantity import to_milli
+from jobgen.model.suggest import find_key
+
+if TYPE_CHECKING:
+    from jobgen.check.cluster.state import ClusterState
+
+_QUEUE_LABEL = "volcano.sh/queue-name"
+_VOLCANO = "batch.volcano.sh"
+_KINDS = (
+    *("CronJob", "Job", "PodGroup", "RayCluster", "RayJob"),
+    *("JAXJob", "MPIJob", "PaddleJob", "PyTorchJob", "TFJob", "XGBoostJob"),
+)
+
+
+class _Task(NamedTuple):
+    """Pods of one template: what each requests in thousandths, how many there are, and how many must start."""
+
+    requests: Mapping[str, int]
+    replicas: int
+    least: int
+
+
+class _Gang(NamedTuple):
+    """What must start together, with the node that names its queue."""
+
+    queue: Node
+    tasks: list[_Task]
+    least: int
+    """How many pods must start together."""
+    resources: Mapping[str, Node]
+    """What they need together, if the object says so."""
+    is_default: bool = False
+    """True if the object does not say how many pods must start."""
+
+    def find_need(self, resource: str) -> int:
+        """Return the least of a resource that the gang can start with."""
+        declared = to_milli(self.resources.get(resource)) or 0
+        fixed = sum(task.least for task in self.tasks)
+        kept = [task.least if fixed <= self.least else 0 for task in self.tasks]
+        need = sum(count * task.requests.get(resource, 0) for count, task in zip(kept, self.tasks, strict=True))
+        missing = self.least - sum(kept)
+        rest = (
+            (task.requests.get(resource, 0), task.replicas - count)
+            for count, task in zip(kept, self.tasks, strict=True)
+        )
+        for amount, count in sorted(rest):
+            need += amount * min(count, max(missing, 0))
+            missing -= count
+        return max(declared, need)
+
+
+@rule("cluster", ERROR, kinds=_KINDS)
+def gang_beyond_queue(manifest: Manifest, state: ClusterState) -> Iterator[Violation]:
+    """A gang that needs more than its queue of Volcano can ever use, so that it never starts.
+
+    Volcano starts the pods of a gang together, when all of them fit into the `capability` of the queue and of the
+    queues above it. A gang that needs more waits forever: its pods stay `Pending`, or are never created. The rule
+    applies if the Queue is among the files, or in the folder `cluster.state`. The gang is `minAvailable` pods, by
+    default all of them. It is a warning if the gang fits because of `minPartitions`, but not all pods together.
+
+    Volcano also rejects jobs for a queue that is closed, or that has queues below it.
+
+    Request less, start fewer pods, or raise `capability`.
+    """
+    gang = _find_gang(manifest, state)
+    queue = state.volcano_queues.get(as_text(gang.queue) or "default") if gang else None
+    if gang is None or queue is None:
+        return
+    name = as_text(get_path(queue, "metadata", "name"))
+    node = gang.queue if as_text(gang.queue) else find_key(manifest.object, "spec")
+    closed = as_text(get_path(queue, "status", "state"))
+    if manifest.group == _VOLCANO and closed in ("Closed", "Closing"):
+        yield Violation(node, f"queue `{name}` is closed, so Volcano rejects the job; use another queue, or open it")
+        return
+    below = [key for key, each in state.volcano_queues.items() if as_text(get_path(each, "spec", "parent")) == name]
+    if manifest.group == _VOLCANO and below and is_since(manifest, "volcano", "1.11"):
+        message = f"queue `{name}` has other queues below it, so Volcano rejects the job; use one of them"
+        yield Violation(node, f"{message}, such as `{below[0]}`", evidence=(name,))
+        return
+    for owner, resource, most in _list_capabilities(queue, state):
+        allowed, need = to_milli(most), gang.find_need(resource)
+        total = sum(task.replicas * task.requests.get(resource, 0) for task in gang.tasks)
+        if allowed is None or max(need, total) <= allowed or not (need > allowed or gang.is_default):
+            continue
+        is_certain = need > allowed
+        wanted, shown = (format_amount(resource, need if is_certain else total), value_of(most))
+        what = "the gang of the job needs" if is_certain else "all pods of the job together need"
+        effect = "its pods stay Pending forever" if is_certain else "some pods stay Pending while the others run"
+        message = (
+            f"{what} `{wanted}` of `{resource}`, but the `capability` of queue `{owner}` is `{shown}`, so {effect}"
+        )
+        related = ((most, f"`capability` of queue `{owner}`"),)
+        severity = None if is_certain else WARNING
+        yield Violation(node, f"{message}; request less, or raise `capability`", related, severity)
+
+
+def _list_capabilities(queue: Mapping[str, Node], state: ClusterState) -> Iterator[tuple[str, str, Node]]:
+    """Yield the limits of a queue and of those above it: the name of the queue, the resource and the amount."""
+    seen: set[str] = set()
+    while queue and (name := as_text(get_path(queue, "metadata", "name"))) not in seen:
+        seen.add(name)
+        for resource, amount in as_mapping(get_path(queue, "spec", "capability")).items():
+            yield name, str(resource), amount
+        queue = state.volcano_queues.get(as_text(get_path(queue, "spec", "parent")), {})
+
+
+def _find_gang(manifest: Manifest, state: ClusterState) -> _Gang | None:
+    if manifest.group == "scheduling.volcano.sh":
+        return _Gang(manifest.spec.get("queue"), [], 0, as_mapping(manifest.spec.get("minResources")))
+    if manifest.group == _VOLCANO:
+        is_job = manifest.kind_name == "Job"
+        return _read_job(
+            manifest, manifest.spec if is_job else as_mapping(get_path(manifest.spec, "jobTemplate", "spec")), state
+        )
+    tasks = [_Task(_read_requests(pod, state), count, 0) for pod, count in count_pods(manifest) if count]
+    if manifest.group == "ray.io":
+        cluster = (
+            manifest.spec if manifest.kind_name == "RayCluster" else as_mapping(manifest.spec.get("rayClusterSpec"))
+        )
+        # With the autoscaler, fewer pods are enough.
+        scales = value_of(cluster.get("enableInTreeAutoscaling")) is True
+        queue = manifest.labels.get(_QUEUE_LABEL)
+        return _Gang(queue, tasks, sum(task.replicas for task in tasks), {}) if as_text(queue) and not scales else None
+    policy = as_mapping(manifest.run_policy.get("schedulingPolicy"))
+    least = as_integer(policy.get("minAvailable"))
+    count = sum(task.replicas for task in tasks) if least is None else least
+    queue = policy.get("queue")
+    return _Gang(queue, tasks, count, as_mapping(policy.get("minResources"))) if as_text(queue) else None
+
+
+def _read_job(manifest: Manifest, spec: Mapping[str, Node], state: ClusterState) -> _Gang:
+    """Read a Job of Volcano with the defaults that its webhook sets."""
+    tasks: list[_Task] = []
+    for task in iter_mappings(spec.get("tasks")):
+        policy = as_mapping(task.get("partitionPolicy"))
+        partitions = (as_integer(policy.get("minPartitions")) or 0) * (as_integer(policy.get("partitionSize")) or 0)
+        count, least = max(as_integer(task.get("replicas")) or 0, 0), as_integer(task.get("minAvailable"))
+        pod = Pod(as_mapping(task.get("template")), manifest)
+        tasks.append(
+            _Task(_read_requests(pod, state), count, min(partitions or count if least is None else least, count))
+        )
+    declared = as_integer(spec.get("minAvailable"))
+    least = declared or sum(task.least for task in tasks)
+    is_default = not declared and not any("minAvailable" in task for task in iter_mappings(spec.get("tasks")))
+    return _Gang(spec.get("queue"), tasks, least, {}, is_default)
+
+
+def _read_requests(pod: Pod, state: ClusterState) -> dict[str, int]:
+    from jobgen.check.cluster.pod_resources import resolve_pod_resources
+
+    ranges = state.limit_ranges.get(pod.manifest.namespace, ())
+    return {name: each.milli for name, each in resolve_pod_resources(pod, ranges, state.release).requests.items()}
+
+
+_DEFAULT = "default-scheduler"
+
+
+@rule("manifest", WARNING, kinds=("Job",))
+def gang_without_volcano(manifest: Manifest) -> Iterator[Violation]:
+    """A Job of Volcano whose pods `default-scheduler` starts.
+
+    The scheduler of Kubernetes ignores the PodGroup of the job, and so its `minAvailable` and its queue: it starts the
+    pods one by one, and some hold their GPUs while they wait for the others. The `schedulerName` of a pod template
+    takes precedence over that of the job.
+
+    Use `schedulerName: volcano`, or remove the field.
+    """
+    if manifest.group != "batch.volcano.sh":
+        return
+    own = manifest.spec.get("schedulerName")
+    nodes: list[Node] = []
+    for task in map(as_mapping, as_list(manifest.spec.get("tasks"))):
+        written = get_path(task, "template", "spec", "schedulerName")
+        nodes.append(written if as_text(written) else own)
+    # `mixed-schedulers` reports tasks with different schedulers.
+    if nodes and all(as_text(node) == _DEFAULT for node in nodes):
+        message = f"`{_DEFAULT}` ignores the PodGroup and the queue of the job, and starts its pods one by one"
+        yield Violation(nodes[0], f"{message}; use `volcano`")
+
+
+@rule("job", WARNING, kinds=("PyTorchJob", "MPIJob", "JAXJob", "PaddleJob", "XGBoostJob"))
+def min_available_too_low(manifest: Manifest) -> Iterator[Violation]:
+    """A `schedulingPolicy.minAvailable` below the number of pods, although the job needs all of them.
+
+    The scheduler starts the job as soon as that many pods fit. They hold their GPUs and wait for the others, and two
+    such jobs can wait for each other forever.
+
+    Remove `minAvailable`; the default is all pods.
+    """
+    least = get_path(manifest.run_policy, "schedulingPolicy", "minAvailable")
+    number = as_integer(least)
+    if number is None or "elasticPolicy" in manifest.spec:
+        return
+    total = manifest.pod_count
+    if 0 < number < total:
+        message = (
+            f"{number} of {total} pods can start and then wait for the rest; remove `minAvailable` or set it to {total}"
+        )
+        fix_steps = (FixStep("remove", least, key="minAvailable"),)
+        counts = tuple(each for role in manifest.roles for each in role.compared_count)
+        yield Violation(least, message, counts, fix_steps=fix_steps, safe=False)
+
+
+@rule("job", WARNING)
+def mixed_schedulers(manifest: Manifest) -> Iterator[Violation]:
+    """Roles of one job with different schedulers.
+
+    No scheduler sees the whole job, so none can start all of it or nothing. One half can hold its GPUs and wait for the
+    other half.
+
+    Set the same `schedulerName` in every role.
+    """
+    first = None
+    for role in manifest.roles:
+        name = role.pod.spec.get("schedulerName")
+        if not as_text(name):
+            continue
+        if first is None:
+            first = name
+        elif as_text(name) != as_text(first):
+            message = (
+                f"scheduler `{as_text(name)}` differs from `{as_text(first)}` of another role; use one for all roles"
+            )
+            yield Violation(name, message, ((first, "the scheduler of the other role"),))
+
+
+_PREFIX = DOMAIN + "podset-"
+_REQUIRED, _PREFERRED = _PREFIX + "required-topology", _PREFIX + "preferred-topology"
+_UNCONSTRAINED = _PREFIX + "unconstrained-topology"
+_SLICE, _SLICE_SIZE = _PREFIX + "slice-required-topology", _PREFIX + "slice-size"
+_GROUP = _PREFIX + "group-name"
+_BOOLEANS = ("1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False")
+_GROUP_SIZE = 2
+
+
+@rule("manifest", ERROR)
+def bad_topology_request(manifest: Manifest) -> Iterator[Violation]:
+    """A topology request in a pod template that Kueue's webhook rejects, or that leaves pods gated.
+
+    A pod template has at most one of `podset-required-topology`, `podset-preferred-topology` and
+    `podset-unconstrained-topology`. Slices need both their topology and their size, and a group of pod sets has two
+    members, one of them with a single pod. If the size of slices does not divide the number of pods, Kueue admits the
+    job, and the pods that fill no slice stay gated; this is a warning.
+
+    Change the annotations as the message says.
+    """
+    if not any(_requests_topology(pod) for pod in manifest.pods) or not is_managed_by_kueue(manifest):
+        return
+    requests = [
+        (as_mapping(pod.metadata.get("annotations")), count // _count_workloads(manifest))
+        for pod, count in count_pods(manifest)
+        if _requests_topology(pod)
+    ]
+    for asked, count in requests:
+        yield from _check_topology(asked)
+        yield from _check_slices(asked, count)
+        yield from _check_group(asked)
+    yield from _check_groups(requests)
+
+
+def _count_workloads(manifest: Manifest) -> int:
+    """Return the number of workloads of an object; Kueue admits each group of a LeaderWorkerSet for itself."""
+    groups = as_integer(manifest.spec.get("replicas")) if manifest.kind_name == "LeaderWorkerSet" else 1
+    return max(groups or 1, 1)
+
+
+def _requests_topology(pod: Pod) -> bool:
+    annotations = pod.metadata.get("annotations")
+    return isinstance(annotations, dict) and any(key.startswith(_PREFIX) for key in annotations)
+
+
+def _check_topology(annotations: Mapping[str, Node]) -> Iterator[Violation]:
+    found = [key for key in annotations if key in (_REQUIRED, _PREFERRED, _UNCONSTRAINED)]
+    if len(found) > 1:
+        yield Violation(found[1], f"`{found[0]}` and `{found[1]}` are mutually exclusive; remove one of them")
+    for key in annotations:
+        value = as_text(annotations[key])
+        if key in (_REQUIRED, _PREFERRED, _SLICE) and not is_label_key(value):
+            yield Violation(annotations[key], f"`{value}` is not a label of nodes; {LABEL_KEY}")
+        elif key == _UNCONSTRAINED and value not in _BOOLEANS:
+            yield Violation(annotations[key], f'`{key}` is `{value}`, but must be `"true"` or `"false"`')
+
+
+def _check_slices(annotations: Mapping[str, Node], count: int) -> Iterator[Violation]:
+    size = as_text(annotations.get(_SLICE_SIZE))
+    if (_SLICE in annotations) != (_SLICE_SIZE in annotations):
+        given, other = (_SLICE, _SLICE_SIZE) if _SLICE in annotations else (_SLICE_SIZE, _SLICE)
+        yield Violation(find_key(annotations, given), f"`{given}` requires `{other}`; set both")
+    if _SLICE_SIZE not in annotations:
+        return
+    if not (size.isascii() and size.isdigit() and int(size[:10])):
+        yield Violation(annotations[_SLICE_SIZE], f"`{_SLICE_SIZE}` is `{size}`, but must be a number above 0")
+    elif count and int(size[:10]) > count:
+        message = f"`{_SLICE_SIZE}` is `{size}`, but there are {count} pods; use at most that"
+        yield Violation(annotations[_SLICE_SIZE], message)
+    elif rest := count % int(size[:10]):
+        message = f"`{_SLICE_SIZE}` is `{size}`, which does not divide the {count} pods; Kueue admits the job, but"
+        message += f" {rest} of them {'stays' if rest == 1 else 'stay'} gated; use a size that divides them"
+        yield Violation(annotations[_SLICE_SIZE], message, severity=WARNING)
+
+
+def _check_group(annotations: Mapping[str, Node]) -> Iterator[Violation]:
+    if _GROUP not in annotations:
+        return
+    name, node = as_text(annotations[_GROUP]), annotations[_GROUP]
+    if name.isascii() and name.isdigit():
+        yield Violation(node, f"`{_GROUP}` is `{name}`, but must not be a number; use a name")
+    for key in (_SLICE, _SLICE_SIZE):
+        if key in annotations:
+            yield Violation(node, f"`{_GROUP}` and `{key}` are mutually exclusive; remove one of them")
+            return
+    if _REQUIRED not in annotations and _PREFERRED not in annotations:
+        yield Violation(node, f"`{_GROUP}` requires `{_REQUIRED}` or `{_PREFERRED}`; set one of them")
+
+
+def _check_groups(requests: list[tuple[Mapping[str, Node], int]]) -> Iterator[Violation]:
+    groups: dict[str, list[tuple[Mapping[str, Node], int]]] = {}
+    for asked, count in requests:
+        if as_text(asked.get(_GROUP)):
+            groups.setdefault(as_text(asked[_GROUP]), []).append((asked, count))
+    for name, members in groups.items():
+        node = members[0][0][_GROUP]
+        if len(members) != _GROUP_SIZE:
+            message = f"group `{name}` has {len(members)} pod sets, but must have {_GROUP_SIZE}; change `{_GROUP}`"
+            yield Violation(node, message)
+        elif all(count > 1 for _, count in members):
+            yield Violation(node, f"group `{name}` has no pod set with a single pod; one of the two must have one")
+        else:
+            wanted = [[as_text(annotations.get(key)) for key in (_REQUIRED, _PREFERRED)] for annotations, _ in members]
+            if wanted[0] != wanted[1] and all(map(any, wanted)):
+                yield Violation(node, f"the pod sets of group `{name}` request different topologies; use the same")
+
+
+_TOPOLOGY = frozenset(f"{DOMAIN}podset-{how}-topology" for how in ("required", "preferred", "unconstrained"))
+
+
+@rule("job", WARNING)
+def topology_on_job(manifest: Manifest) -> Iterator[Violation]:
+    """A topology annotation of Kueue on the job instead of its pod templates.
+
+    Kueue reads `kueue.x-k8s.io/podset-…-topology` from each pod template. On the job it has no effect, and the workers
+    can be spread over racks.
+
+    Move it to the `metadata.annotations` of the pod templates.
+    """
+    annotations = manifest.metadata.get("annotations")
+    if not isinstance(annotations, dict) or not manifest.roles or manifest.roles[0].pod.partial:
+        return
+    for key in annotations:
+        if key in _TOPOLOGY:
+            yield Violation(key, f"Kueue reads `{key}` only from pod templates; move it there")

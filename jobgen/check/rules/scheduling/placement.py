@@ -1,0 +1,112 @@
+"""Where and when pods may run."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.kueue import DOMAIN, get_kueue_queue
+from jobgen.k8s.node_agents import is_node_agent
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest, Pod
+from jobgen.model.data import value_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.quantity import parse_digits
+from jobgen.model.suggest import find_key
+
+_NAME = lazy_pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+
+
+@rule("pod", WARNING, fields=("nodeName",))
+def fixed_node(pod: Pod) -> Iterator[Violation]:
+    """`nodeName` in a pod of a training job.
+
+    The pod skips the scheduler: nothing waits until the node has free GPUs and memory, and a gang scheduler does not
+    see the pod. If the node is full, the kubelet refuses the pod, and it fails. All pods of the role run on that node.
+
+    Use a `nodeSelector` with `kubernetes.io/hostname`.
+    """
+    node = pod.spec["nodeName"]
+    name = as_text(node)
+    # In the file of a team, it is an error.
+    if pod.manifest.team is not None:
+        return
+    if pod.manifest.kind is None or not _NAME.fullmatch(name) or pod.spec.get("schedulingGates"):
+        return
+    # A Job that does something on one node is meant to run there.
+    if pod.manifest.group == "batch" and (not any(pod.devices.values()) or is_node_agent(pod)):
+        return
+    message = f"`nodeName: {name}` skips the scheduler, so the pod fails if the node has no room"
+    yield Violation(node, f"{message}; remove it, and add `nodeSelector: {{kubernetes.io/hostname: {name}}}`")
+
+
+# Domains of controllers that remove their own gates.
+_REMOVED = ("kueue.x-k8s.io/", "cloud.google.com/", "gke.io/", "networking.gke.io/", "grove.io/", "scheduling.run.ai/")
+
+
+@rule("pod", WARNING, fields=("schedulingGates",))
+def scheduling_gate(pod: Pod) -> Iterator[Violation]:
+    """A scheduling gate in a pod template.
+
+    The scheduler ignores a pod until all its gates are removed. Kueue removes only its own: a job with another gate is
+    admitted and holds its quota, but its pods stay `SchedulingGated`. Gates of Kueue and of other known controllers are
+    not reported.
+
+    Remove the gate, or run the controller that removes it, and disable the rule for the job.
+    """
+    gates = [as_text(as_mapping(each).get("name")) for each in as_list(pod.spec["schedulingGates"])]
+    own = [name for name in gates if name and not name.startswith(_REMOVED)]
+    if not own or pod.partial:
+        return
+    queued = get_kueue_queue(pod.manifest) is not None
+    effect = (
+        "holds its quota after Kueue has admitted it, but its pods are never scheduled" if queued else "never starts"
+    )
+    message = f"until a controller removes the scheduling gate `{own[0]}`, the job {effect}; remove the gate"
+    yield Violation(find_key(pod.spec, "schedulingGates"), message, evidence=(own[0],))
+
+
+_LIMIT = DOMAIN + "max-exec-time-seconds"
+_MOST = 2**31 - 1
+
+
+@rule("manifest", ERROR)
+def bad_max_exec_time(manifest: Manifest) -> Iterator[Violation]:
+    """A `kueue.x-k8s.io/max-exec-time-seconds` that is not a positive integer.
+
+    Kueue's webhook rejects the job.
+
+    Write the seconds as a string: `"3600"`.
+    """
+    labels = manifest.metadata.get("labels")
+    if not isinstance(labels, dict) or _LIMIT not in labels:
+        return
+    limit = as_text(labels[_LIMIT])
+    if not 0 < (parse_digits(limit) or 0) <= _MOST:
+        yield Violation(
+            labels[_LIMIT], f"`{limit}` is not a positive number of seconds, so Kueue rejects the job; write seconds"
+        )
+
+
+_GROUPS = ("batch", "batch.volcano.sh")
+
+
+@rule("manifest", WARNING, kinds=("CronJob",))
+def overlapping_runs(manifest: Manifest) -> Iterator[Violation]:
+    """A CronJob with GPUs that does not say whether its runs can overlap.
+
+    The default of `concurrencyPolicy` is `Allow`: if a run takes longer than the schedule, the next one starts
+    beside it, and each of them takes as many GPUs again. A CronJob whose runs have a deadline is not reported.
+
+    Set `concurrencyPolicy: Forbid` or `Replace`. To let runs overlap on purpose, write `Allow`.
+    """
+    if manifest.group not in _GROUPS or as_text(manifest.spec.get("concurrencyPolicy")):
+        return
+    deadline = get_path(manifest.spec, "jobTemplate", "spec", "activeDeadlineSeconds")
+    devices = {name: count for pod in manifest.pods for name, count in pod.devices.items() if count}
+    if not devices or value_of(deadline) is not None or value_of(manifest.spec.get("suspend")) is True:
+        return
+    what = "GPUs" if any(pod.gpus for pod in manifest.pods) else "devices"
+    message = "`concurrencyPolicy` is not set, so concurrent runs are allowed: if a run hangs or takes longer than the"
+    message += f" schedule, the next one takes as many {what} again"
+    yield Violation(
+        find_key(manifest.spec, "schedule") or manifest.object.get("kind"), f"{message}; set it to `Forbid`"
+    )

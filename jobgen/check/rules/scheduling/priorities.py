@@ -1,0 +1,116 @@
+"""Priorities and their classes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.kueue import get_kueue_queue
+from jobgen.k8s.nodes import as_integer, as_text, get_path
+from jobgen.k8s.objects import Manifest, Pod
+
+if TYPE_CHECKING:
+    from jobgen.check.cluster.state import ClusterState
+
+# The classes that every cluster has.
+_SYSTEM_CLASSES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+@rule("pod", ERROR, fields=("priority", "preemptionPolicy"))
+def priority_without_class(pod: Pod) -> Iterator[Violation]:
+    """`priority` or `preemptionPolicy` in a pod without `priorityClassName`.
+
+    The API server computes both from the class. Without one, the priority is 0 and the policy `PreemptLowerPriority`,
+    unless the cluster has a default class. A pod that says otherwise is refused, so the job never starts.
+
+    Set `priorityClassName`, and remove `priority` and `preemptionPolicy`.
+    """
+    name = as_text(pod.spec.get("priorityClassName"))
+    # Others may complete a template, but not that of a runtime here; no pods are created from a PodTemplate.
+    is_completed = pod.part == "patch" or (pod.partial and pod.manifest.group != "trainer.kubeflow.org")
+    if is_completed or pod.manifest.kind_name == "PodTemplate" or (name and name not in _SYSTEM_CLASSES):
+        return
+    # Volcano gives the class of the job to its pods.
+    if pod.manifest.group == "batch.volcano.sh" and as_text(pod.manifest.spec.get("priorityClassName")):
+        return
+    # A team that lists its classes can have no others.
+    if pod.manifest.team is not None and "priorityClasses" in pod.manifest.team.allowed:
+        return
+    known = _SYSTEM_CLASSES.get(name, 0)
+    priority = as_integer(pod.spec.get("priority"))
+    if priority is not None and priority != known:
+        message = f"`priority: {priority}` without a class is refused; set `priorityClassName` instead"
+        if name:
+            message = f"`priority: {priority}` is refused, because the class `{name}` has {known}; remove it"
+        yield Violation(pod.spec["priority"], message)
+    if as_text(pod.spec.get("preemptionPolicy")) == "Never":
+        message = "`preemptionPolicy: Never` without a class is refused; set the `priorityClassName` of a class with it"
+        if name:
+            message = f"`preemptionPolicy: Never` is refused, because the class `{name}` preempts; remove it"
+        yield Violation(pod.spec["preemptionPolicy"], message)
+
+
+_PREEMPTS = "PreemptLowerPriority"
+
+
+@rule("cluster", ERROR)
+def priority_differs_from_class(manifest: Manifest, state: ClusterState) -> Iterator[Violation]:
+    """`preemptionPolicy` or `priority` of a pod that differs from its PriorityClass.
+
+    The API server takes both from the class, and refuses a pod that says something else. The job is accepted, but none
+    of its pods is ever created. The rule applies if the PriorityClass is known.
+
+    Remove the field: the pod has what its class says.
+    """
+    if not state.priorities:
+        return
+    for pod in manifest.pods:
+        yield from () if pod.partial else _check_pod(pod, state)
+
+
+def _check_pod(pod: Pod, state: ClusterState) -> Iterator[Violation]:
+    name = as_text(pod.spec.get("priorityClassName"))
+    found = state.priorities.get(name)
+    if found is None:
+        return
+    policy, value = as_text(found.get("preemptionPolicy")) or _PREEMPTS, as_integer(found.get("value")) or 0
+    for field, wanted in (("preemptionPolicy", policy), ("priority", str(value))):
+        node = pod.spec.get(field)
+        given = as_text(node) if field == "preemptionPolicy" else str(as_integer(node))
+        if node is not None and given and given != wanted:
+            message = f"`{field}: {given}` differs from PriorityClass `{name}`, which has `{wanted}`, so every pod"
+            related = ((found.get("value"), f"PriorityClass `{name}`"),)
+            yield Violation(node, f"{message} is refused; remove it", related)
+
+
+@rule("job", WARNING)
+def uneven_priority(manifest: Manifest) -> Iterator[Violation]:
+    """A priority class on some roles of a job but not on others, or only on the PodGroup of the job.
+
+    When a pod without the priority is evicted, the other pods also lose their work. `schedulingPolicy.priorityClass` is
+    the priority of the PodGroup, which decides about the order of jobs; the pods have the default priority and are
+    preempted by others.
+
+    Set the same priority class in every role, as `priorityClassName` of the pods.
+    """
+    group = get_path(manifest.run_policy, "schedulingPolicy", "priorityClass")
+    pods = [role.pod for role in manifest.roles if role.count]
+    # Kueue reads it as the priority of the job in its queue.
+    is_read = not pods or get_kueue_queue(manifest) is not None
+    if as_text(group) and not is_read and not any(as_text(pod.spec.get("priorityClassName")) for pod in pods):
+        message = f"`{as_text(group)}` is the priority of the PodGroup only: the pods have the default priority and can"
+        yield Violation(group, f"{message} be preempted; also set `priorityClassName: {as_text(group)}` in every role")
+        return
+    if not any("priorityClassName" in role.pod.spec for role in manifest.roles):
+        return
+    classes = [(role, role.pod.spec.get("priorityClassName")) for role in manifest.roles if not role.pod.partial]
+    written = [name for _, name in classes if as_text(name)]
+    if not written:
+        return
+    for role, name in classes:
+        if not as_text(name) and role.count:
+            message = f"`{role.replica_type}` has no priority class, but another role has `{as_text(written[0])}`"
+            yield Violation(
+                role.key, f"{message}; set it in every role", ((written[0], "the priority of the other role"),)
+            )

@@ -1,0 +1,371 @@
+"""Queues of Kueue and Volcano, and the labels that name them."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from jobgen.check.rules import ERROR, INFO, WARNING, Fact, FactViolation, Violation, rule
+from jobgen.check.team_limits import list_accelerated_pods, requires_queue
+from jobgen.k8s.kueue import (
+    DOMAIN,
+    QUEUE_LABEL,
+    advise_queue,
+    can_be_queued,
+    get_kueue_queue,
+    get_queue,
+    is_managed_by_kueue,
+    is_mpi_v1,
+)
+from jobgen.k8s.kueue_integrations import explain_conflict, explain_declared
+from jobgen.k8s.nodes import as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest, Pod
+from jobgen.k8s.resources import count_gpus
+from jobgen.model.data import Node, value_of
+from jobgen.model.finding import FixStep
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_move
+from jobgen.spec.kinds import parse_version
+from jobgen.spec.overlay import Cluster
+
+
+@rule("manifest", WARNING)
+def missing_queue(manifest: Manifest) -> Iterator[Violation]:
+    """An object with GPUs that names no queue, in a cluster that declares queues.
+
+    Its GPUs count against no quota: the job takes GPUs that queued jobs were promised, or it is never admitted where
+    every job must be in a queue. Kueue also manages Pods, Deployments, StatefulSets, LeaderWorkerSets and RayClusters.
+
+    Set `queue`, or the label `kueue.x-k8s.io/queue-name`. For a CronJob, set the label in its `jobTemplate`. For kinds
+    that Kueue does not manage, such as a ReplicaSet, set it in the pod template, or use another kind.
+    """
+    queues = manifest.cluster.queues
+    if not queues or (manifest.team is not None and requires_queue(manifest.team)):
+        return
+    pods = list_accelerated_pods(manifest)
+    advice = advise_queue(manifest, pods) if pods else ""
+    # KAI, Run:ai and similar schedulers use a label.
+    if advice and not any("queue" in key for key in manifest.labels):
+        gpus = count_gpus(manifest)
+        fitting = [name for name, budget in queues.items() if budget.get("gpus", gpus) >= gpus]
+        known = list_alternatives(f"`{name}`" for name in sorted(fitting or queues)[:5])
+        wanted = "GPUs" if any(pod.gpus for pod in pods) else "accelerators"
+        what = "job" if manifest.kind else "object"
+        use = f"use queue {known}" if can_be_queued(manifest) else f"{advice} to {known}"
+        message = f"the {what} requests {wanted} but names no queue; {use}"
+        yield Violation(manifest.metadata.get("name", manifest.metadata.get("generateName")), message)
+
+
+@rule("manifest", ERROR)
+def unknown_queue(manifest: Manifest) -> Iterator[Violation]:
+    """A queue that the cluster does not have.
+
+    The job stays suspended until its queue admits it, and a missing queue never does.
+
+    Use one of the queues that the overlay declares under `cluster.queues`, or declare the queue there.
+    """
+    queues = manifest.cluster.queues
+    if not queues or not can_be_queued(manifest):
+        return
+    queue = get_queue(manifest)
+    if queue is not None and as_text(queue) not in queues:
+        hint = did_you_mean(as_text(queue), list(queues))
+        yield Violation(queue, f"the cluster declares no queue `{as_text(queue)}`, so the job never starts{hint}")
+
+
+_LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
+_SUBDOMAIN = lazy_pattern(rf"{_LABEL}(?:\.{_LABEL})*\Z")
+
+
+@rule("manifest", ERROR)
+def bad_queue_name(manifest: Manifest) -> Iterator[Violation]:
+    """A queue name in the label `kueue.x-k8s.io/queue-name` that no queue can have.
+
+    Kueue's webhook rejects the job. A queue name follows the rules of object names.
+
+    Use lower-case letters, digits, `-` and `.`.
+    """
+    queue = get_kueue_queue(manifest)
+    if queue is not None and not _SUBDOMAIN.match(as_text(queue)):
+        message = f"`{as_text(queue)}` is not a valid queue name; use lower-case letters, digits, `-` and `.`"
+        yield Violation(queue, message)
+
+
+# Common misspellings of the domain, then `queue`, optionally with `local` before or `name` after it.
+_MISSPELLED = lazy_pattern(
+    r"(?:kueue\.(?:x-k8s\.io|k8s\.io|x\.k8s\.io|x-k8s|sigs\.k8s\.io|io)|x-k8s\.io)/(?:local[-_]?)?queue(?:[-_.]?name)?\Z",
+    re.IGNORECASE,
+)
+# The label itself, and one that Kueue sets on pods.
+_OTHERS = frozenset(("kueue.x-k8s.io/local-queue-name", QUEUE_LABEL))
+
+
+@rule("manifest", WARNING)
+def queue_label_typo(manifest: Manifest) -> Iterator[Violation]:
+    """A label that resembles Kueue's `kueue.x-k8s.io/queue-name`.
+
+    Kueue ignores it, so the job starts at once, without quota.
+
+    Write `kueue.x-k8s.io/queue-name`.
+    """
+    labels = manifest.metadata.get("labels")
+    for key in labels if isinstance(labels, dict) else ():
+        if (
+            "queue" in key.lower()
+            and key not in _OTHERS
+            and _MISSPELLED.match(key)
+            and get_kueue_queue(manifest) is None
+        ):
+            message = f"Kueue does not read the label `{key}`; use `{QUEUE_LABEL}`"
+            yield Violation(key, message, fix_steps=(FixStep("rename", key, QUEUE_LABEL),))
+
+
+@rule("pod", WARNING)
+def queue_label_on_pods(pod: Pod) -> Iterator[Violation]:
+    """The label `kueue.x-k8s.io/queue-name` on a pod template.
+
+    Kueue reads the label of the job and ignores that of its pods. If the job has none, it is not queued as a whole:
+    where Kueue also manages pods, it admits each pod separately, so a job can get some of its workers and wait forever
+    for the others.
+
+    Set the label only in the `metadata` of the job; for a CronJob, in that of its `jobTemplate`.
+    """
+    manifest = pod.manifest
+    if manifest.kind is None and not is_managed_by_kueue(manifest) and manifest.kind_name != "CronJob":
+        # A pod or a Deployment is no job whose pods have to start together.
+        return
+    labels = as_mapping(pod.metadata.get("labels"))
+    for key in labels if QUEUE_LABEL in labels else ():
+        if key == QUEUE_LABEL:
+            effect, remedy, is_redundant = _describe(pod)
+            fix_steps = (FixStep("remove", key),) if is_redundant else ()
+            yield Violation(key, f"{effect}; {remedy}", fix_steps=fix_steps, safe=False)
+
+
+def _describe(pod: Pod) -> tuple[str, str, bool]:
+    """Return what Kueue does with the label, what to write instead, and whether the label can just be removed."""
+    manifest = pod.manifest
+    kind = manifest.kind
+    separately = f"label `{QUEUE_LABEL}` on pods does not queue the job; at most, Kueue admits each pod separately"
+    if kind is not None and kind.completed_by:
+        return separately, f"set it in the `metadata` of each {kind.completed_by}", False
+    if kind is None and manifest.kind_name == "CronJob":
+        return separately, "move it to the labels of `jobTemplate`", False
+    if not is_managed_by_kueue(manifest):
+        return separately, f"remove it, because Kueue does not manage {manifest.kind_name}", False
+    if get_kueue_queue(manifest) is not None:
+        return f"Kueue ignores label `{QUEUE_LABEL}` on the pods of a queued job", "remove it, the job has it", True
+    return separately, "move it to the job", False
+
+
+_LABELS = frozenset(DOMAIN + name for name in ("queue-name", "priority-class", "max-exec-time-seconds"))
+
+
+@rule("manifest", WARNING)
+def kueue_label_as_annotation(manifest: Manifest) -> Iterator[Violation]:
+    """An annotation that Kueue reads only as a label, such as `kueue.x-k8s.io/queue-name`.
+
+    Kueue ignores the annotation, so the job has no queue, priority or time limit.
+
+    Move it to `metadata.labels`.
+    """
+    annotations = manifest.annotations
+    for key in annotations:
+        if key in _LABELS and key not in manifest.labels:
+            message = f"Kueue reads `{key}` only as a label; move it to the labels"
+            fix_steps, safe = suggest_move(key, annotations[key], annotations, "labels", manifest.metadata)
+            yield Violation(key, message, fix_steps=fix_steps, safe=safe)
+
+
+class _Values(NamedTuple):
+    """The values that a controller knows, and what it does with any other."""
+
+    known: tuple[str, ...]
+    otherwise: str
+
+
+_SWITCH = ("true", "false")
+_KUEUE, _RAY = "kueue.x-k8s.io/", "ray.io/"
+# Controllers compare these texts exactly, and say nothing about others.
+_ANNOTATIONS: Mapping[str, _Values] = {
+    f"{_KUEUE}elastic-job": _Values(_SWITCH, "Kueue takes it for `false`, so the job cannot be resized"),
+    f"{_KUEUE}elastic-job-scale-up-strategy": _Values(
+        ("atomic", "partial"), "Kueue takes it for `atomic`, so the job never grows by parts"
+    ),
+    f"{_KUEUE}pod-group-fast-admission": _Values(_SWITCH, "Kueue takes it for `false` and waits for all pods"),
+    f"{_KUEUE}pod-group-serving": _Values(_SWITCH, "Kueue takes it for `false`, so the group ends with its pods"),
+    f"{_KUEUE}retriable-in-group": _Values(_SWITCH, "Kueue takes it for `true` and waits for another pod"),
+    f"{_KUEUE}safe-to-forcefully-delete": _Values(_SWITCH, "Kueue takes it for `false` and does not delete the pod"),
+    f"{_RAY}disable-provisioned-head-restart": _Values(_SWITCH, "KubeRay takes it for `false`"),
+    f"{_RAY}enable-serve-service": _Values(_SWITCH, "KubeRay takes it for `false` and creates no Service"),
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": _Values(
+        _SWITCH, "the cluster autoscaler ignores it, so it can evict the pod"
+    ),
+    "karpenter.sh/do-not-disrupt": _Values(_SWITCH, "Karpenter ignores it, so it can evict the pod"),
+}
+# The value does not count, so `false` turns it on.
+_PRESENT = {
+    f"{_RAY}gang-scheduling-enabled": "KubeRay turns gang scheduling on for any value",
+    "alpha.jobset.sigs.k8s.io/node-selector": "JobSet uses node selectors for any value",
+}
+
+
+@rule("manifest", WARNING)
+def misread_annotation(manifest: Manifest) -> Iterator[Violation]:
+    """An annotation or label with a value that its controller silently takes for another one.
+
+    Some controllers compare a value with one text, and take any other for the default: `Partial` is not `partial`, and
+    `"True"` is not `"true"`. Others ask only if the key exists, so `"false"` turns the feature on. No
+    webhook complains about these values.
+
+    Write one of the values that the message names, exactly; or remove the key.
+    """
+    metadata = (manifest.metadata, *(pod.metadata for pod in manifest.pods))
+    for each in metadata:
+        for key, node in as_mapping(each.get("annotations")).items():
+            if key in _ANNOTATIONS:
+                yield from _check(key, node, _ANNOTATIONS[key])
+        for field in ("annotations", "labels"):
+            for key, node in as_mapping(each.get(field)).items():
+                if key in _PRESENT and str(value_of(node)).lower() == "false":
+                    yield Violation(node, f"`{key}` is `{value_of(node)}`, but {_PRESENT[key]}; remove it")
+
+
+def _check(key: str, node: Node, values: _Values) -> Iterator[Violation]:
+    written = value_of(node)
+    # The API server rejects what is no text.
+    if not isinstance(written, str) or written in values.known:
+        return
+    close = [known for known in values.known if known == written.strip().lower()]
+    remedy = list_alternatives(f"`{known}`" for known in close or values.known)
+    message = f"`{key}` has the unknown value `{written}`; {values.otherwise}; write {remedy}"
+    yield Violation(node, message)
+
+
+_SUSPENDS_SINCE = "1.7.0"
+_WITHOUT_KUEUE = {
+    ("batch.volcano.sh", "CronJob"): "a CronJob of Volcano",
+    ("batch.volcano.sh", "Job"): "a Job of Volcano",
+    ("ray.io", "RayCronJob"): "a RayCronJob, nor does KubeRay copy its labels to its RayJobs",
+}
+
+
+@rule("manifest", WARNING)
+def ineffective_queue_label(manifest: Manifest) -> Iterator[Violation]:
+    """A Kueue label on a job that Kueue cannot manage, such as an MPIJob of `kubeflow.org/v1`.
+
+    Kueue does not support these kinds, or the operator is too old to suspend a job (before training-operator 1.7). The
+    job is unmanaged: it starts at once, without quota.
+
+    This is an error if the cluster declares the version of Kueue, or its `frameworks`, and this Kueue does not manage
+    the kind: since 0.19, PyTorchJob, TFJob, XGBoostJob, PaddleJob and JAXJob, unless `cluster.kueue.frameworks` lists
+    them. It is also an error if the declared versions do not work together: Kueue 0.17 and later needs Trainer 2.2 or
+    later to start a TrainJob.
+
+    Use a kind that Kueue manages; for MPI, `kubeflow.org/v2beta1` or a TrainJob. Set the label of a CronJob in the
+    `metadata` of its `jobTemplate`, so each Job has it.
+    """
+    queue = get_kueue_queue(manifest)
+    kind = manifest.kind
+    name = (manifest.group, manifest.kind_name)
+    if queue is None:
+        return
+    unmanaged = explain_declared(as_text(manifest.object.get("apiVersion")), manifest.kind_name, manifest.cluster)
+    conflict = explain_conflict(manifest.kind_name, manifest.cluster)
+    if unmanaged is not None:
+        yield Violation(queue, f"the job is unmanaged: {'; '.join(unmanaged)}", severity=ERROR)
+    elif conflict is not None:
+        yield Violation(queue, f"the job is never admitted: {'; '.join(conflict)}", severity=ERROR)
+    elif name == ("batch", "CronJob"):
+        yield Violation(queue, "Kueue manages the Jobs of a CronJob; move the label to `jobTemplate`")
+    elif name in _WITHOUT_KUEUE:
+        yield Violation(queue, f"Kueue does not manage {_WITHOUT_KUEUE[name]}; remove the label `{QUEUE_LABEL}`")
+    elif is_mpi_v1(manifest):
+        yield Violation(queue, "Kueue manages MPIJob only as `kubeflow.org/v2beta1`; use that version")
+    elif kind is not None and kind.platform == "tensorstack":
+        yield Violation(queue, f"Kueue does not manage {kind.name}, so `{QUEUE_LABEL}` has no effect; remove it")
+    elif kind is not None and kind.operator == "training-operator":
+        declared = manifest.operator_version
+        if declared and parse_version(declared) < parse_version(_SUSPENDS_SINCE):
+            message = f"training-operator {declared} cannot suspend jobs, which Kueue requires"
+            yield Violation(queue, f"{message}; use {_SUSPENDS_SINCE} or later")
+
+
+@rule("job", WARNING)
+def kueue_and_volcano_queues(manifest: Manifest) -> Iterator[Violation]:
+    """A job that is queued by both Kueue and Volcano.
+
+    Each counts quota separately: a job that Kueue admitted can wait in Volcano's queue while it holds its quota, and
+    GPUs that are free in one are taken in the other.
+
+    Use only one of them for queueing.
+    """
+    queue = get_kueue_queue(manifest)
+    if queue is None:
+        return
+    other = get_path(manifest.run_policy, "schedulingPolicy", "queue")
+    if as_text(other):
+        message = (
+            f"the job is in Volcano's queue `{as_text(other)}` and in Kueue's queue `{as_text(queue)}`; remove one"
+        )
+        yield Violation(other, message, ((queue, "Kueue's queue"),))
+        return
+    for role in manifest.roles:
+        name = role.pod.spec.get("schedulerName")
+        if as_text(name) == "volcano":
+            message = f"Kueue queues the job in `{as_text(queue)}`, and Volcano then queues its pods; use only one"
+            yield Violation(name, message, ((queue, "Kueue's queue"),))
+            return
+
+
+# Trainer has no runtime for TensorFlow and Paddle.
+_SUCCESSORS = {"TFJob": "JobSet", "PaddleJob": "JobSet"}
+
+
+def _collect(manifest: Manifest) -> Iterator[Fact]:
+    """Yield the kind of a queued job."""
+    if get_kueue_queue(manifest) is not None and manifest.kind is not None:
+        yield Fact(manifest.kind_name, ("metadata", "labels", QUEUE_LABEL))
+
+
+@rule("fleet", INFO, kinds=("PyTorchJob", "TFJob", "XGBoostJob", "PaddleJob", "JAXJob"), collect=_collect)
+def queue_support_ending(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
+    """Queued jobs of a kind whose support in Kueue is deprecated; reported once per kind.
+
+    Kueue deprecates these kinds of `kubeflow.org/v1`, does not manage them by default since 0.19, and plans to remove
+    them in 0.20. Without support the jobs are unmanaged: they start at once, without quota. If the cluster declares a
+    Kueue that does not manage them, this is `ineffective-queue-label`.
+
+    Plan a migration to TrainJob, or to JobSet for TFJob and PaddleJob, which Trainer does not run. Check this before
+    you update Kueue.
+    """
+    for kind in sorted({fact.value for fact in facts}):
+        if explain_declared("kubeflow.org/v1", kind, cluster) is not None:
+            # Kueue does not manage it now, which is an error of each job.
+            continue
+        queued = [fact for fact in facts if fact.value == kind]
+        more = f" ({len(queued)} queued jobs affected)" if len(queued) > 1 else ""
+        message = (
+            f"Kueue plans to remove support for {kind} in 0.20{more}; migrate to {_SUCCESSORS.get(kind, 'TrainJob')}"
+        )
+        yield FactViolation(queued[0], message)
+
+
+_ELASTIC = DOMAIN + "elastic-job"
+
+
+@rule("job", ERROR)
+def elastic_job_unsupported(manifest: Manifest) -> Iterator[Violation]:
+    """Kueue's annotation for elastic jobs on a kind that Kueue does not resize.
+
+    Kueue's webhook rejects `kueue.x-k8s.io/elastic-job` on the kinds of Kubeflow.
+
+    Remove the annotation.
+    """
+    annotations = manifest.metadata.get("annotations")
+    if not isinstance(annotations, dict) or _ELASTIC not in annotations:
+        return
+    group = as_text(manifest.object.get("apiVersion")).partition("/")[0]
+    if group == "kubeflow.org" and as_text(annotations[_ELASTIC]) == "true":
+        node = annotations[_ELASTIC]
+        message = f"Kueue cannot resize {manifest.kind_name} and rejects it with `{_ELASTIC}`; remove the annotation"
+        yield Violation(node, message, fix_steps=(FixStep("remove", node, key=_ELASTIC),))

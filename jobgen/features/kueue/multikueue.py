@@ -1,0 +1,383 @@
+"""MultiKueue: which worker cluster runs a job for which the manager cluster has quota.
+
+The manager sends a copy of each such workload to worker clusters. The first of them that admits its copy runs the job,
+and the others lose theirs. Which one is first is a race if several have room; the first in order is assumed then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, NamedTuple
+
+from jobgen.features.kueue.admission_context import AdmissionContext, is_connected
+from jobgen.features.kueue.answers import NEVER, WAITS, Answer, ClusterAnswer, Decision, Job, Total, decide
+from jobgen.features.kueue.assignment import Mode
+from jobgen.features.kueue.cluster_objects import Version, get_group, group_objects, is_past, parse_configuration
+from jobgen.features.kueue.cycle import Scheduler
+from jobgen.features.kueue.job_workloads import JobContext, charge_devices, read_context, remove_placements
+from jobgen.features.kueue.objects import STRICT_FIFO, as_list, as_mapping, name_of
+from jobgen.features.kueue.obstacles import Obstacle
+from jobgen.features.kueue.queue_order import find_shape
+from jobgen.features.kueue.requests import charge_pod
+from jobgen.features.kueue.workloads import Workload, parse_workload
+from jobgen.model.suggest import list_alternatives
+from jobgen.spec.overlay import Cluster
+
+ADMITTED, POSSIBLE, PREEMPTS, UNKNOWN, LATER, LOST = "admitted", "possible", "preempts", "unknown", "later", "lost"
+MAX_CLUSTERS: Final = 20
+"""The most clusters that a MultiKueueConfig can have."""
+OWN_SETTINGS: Final = frozenset(("admissionChecks", "multiKueue", "nodes"))
+"""Parts of `cluster.kueue` that are about one cluster; its worker clusters share the others."""
+STEP: Final = 3
+"""How many clusters the incremental dispatcher adds in a round, unless the configuration says otherwise."""
+_INCREMENTAL_SINCE, _ORDER_SINCE, _EVICTION_SINCE = "0.13", "0.19", "0.16"
+_ORIGIN = "kueue.x-k8s.io/multikueue-origin"
+_MOST_PASSES = 4
+"""Workloads that evict each other more often do so without end."""
+
+
+def nominate_next(clusters: Sequence[str], nominated: Sequence[str], step: int, *, keeps_order: bool) -> list[str]:
+    """Return the clusters that the incremental dispatcher adds in its next round; none if all are nominated."""
+    left = [name for name in clusters if name not in nominated]
+    return (left if keeps_order else sorted(left))[: max(step, 1)]
+
+
+class Worker(NamedTuple):
+    """A worker cluster: its queues, what its amounts depend on, and what already runs there."""
+
+    context: AdmissionContext
+    jobs: JobContext
+    running: tuple[Workload, ...] = ()
+
+    def copy(self, workload: Workload) -> tuple[Workload, str]:
+        """Return the copy of a workload in this cluster, charged as its Kueue does, and why it cannot be."""
+        settings = self.jobs.settings
+        pod_sets = (replace(each, requests=charge_pod(each.exact or {}, settings)) for each in workload.pod_sets)
+        made = workload._replace(
+            pod_sets=tuple(pod_sets), cluster_queue="", admission=(), reserved="", is_admitted=False, checks=()
+        )
+        copied, error = charge_devices(made, self.jobs)
+        if self.context.ignores_topology:
+            (copied,) = remove_placements(Job("", "", "", "", (copied,))).workloads
+        return copied, error
+
+
+class Dispatcher(NamedTuple):
+    """How a manager cluster sends workloads to its worker clusters."""
+
+    workers: Mapping[str, Worker]
+    """The declared ones, by the name of the MultiKueueCluster."""
+    is_incremental: bool = False
+    step: int = STEP
+    lost: frozenset[str] = frozenset()
+
+    def dispatch(self, context: AdmissionContext, decision: Decision) -> Decision:
+        """Add to a decision of the manager what its worker clusters decide."""
+        remote = [each for each in decision.answers if context.find_remote_check(each.cluster_queue) is not None]
+        sent = [each for each in remote if each.decision not in (NEVER, WAITS)]
+        order = sorted(sent, key=_find_turn)
+        before = _Run(self._replace(lost=frozenset()), context, order, {}).placed if self.lost else {}
+        # What runs in another cluster goes on there, and comes before what has to move.
+        kept = {key: name for key, name in before.items() if name not in self.lost}
+        run = _Run(self, context, sorted(order, key=lambda each: each.key not in kept), kept)
+        told = {each.key: _tell(each, run, before.get(each.key, "")) for each in sent}
+        told |= {each.key: _refuse(each, run.ask_ever(each)) for each in remote if each.decision == WAITS}
+        answers = tuple(told.get(each.key, each) for each in decision.answers)
+        totals = tuple((name, each) for name, several in run.totals.items() for each in several)
+        notes = (*decision.assumptions, *self._list_notes(run))
+        return decision._replace(answers=answers, cluster_totals=totals, assumptions=notes)
+
+    def _list_notes(self, run: _Run) -> Iterator[str]:
+        if self.lost:
+            names = ", ".join(f"`{name}`" for name in sorted(self.lost))
+            yield f"lost worker clusters: {names}; Kueue sends their jobs elsewhere after `workerLostTimeout`"
+        if any(len(several) > 1 for several in run.rivals.values()):
+            yield (
+                "where several worker clusters have room for a job, the first in order is assumed to be the fastest; "
+                "if another one is, later jobs can run elsewhere as well"
+            )
+        for name, worker in sorted(self.workers.items()):
+            if name in self.lost:
+                continue
+            yield from (f"worker cluster `{name}`: {note}" for note in worker.context.assumptions)
+
+
+def _find_turn(answer: Answer) -> tuple[str, str]:
+    """Return when the manager reserved quota for a workload."""
+    return (answer.workload.reserved, answer.workload.created) if answer.workload else ("", "")
+
+
+def _tell(answer: Answer, run: _Run, before: str) -> Answer:
+    """Return the answer of the manager with what its worker clusters say."""
+    clusters = run.tell(answer.key)
+    place, rivals = run.placed.get(answer.key, ""), run.rivals.get(answer.key, ())
+    is_moved = bool(before) and before != place
+    if place:
+        moved = f"it moves from worker cluster `{before}` to `{place}`; " if is_moved else ""
+        where = f"worker cluster `{place}` admits it"
+        if len(rivals) > 1:
+            shown = list_alternatives(f"`{name}`" for name in rivals)
+            where = f"worker cluster {shown} admits it, whichever is first; jobgen assumes `{place}`"
+        elif any(each.name == place and each.decision == UNKNOWN for each in clusters):
+            where = f"worker cluster `{place}`, whose queues are not among the files, is assumed to admit it"
+        return answer._replace(reason=f"{moved}{answer.reason}; {where}", clusters=clusters)
+    moved = f"it loses worker cluster `{before}`; " if is_moved else ""
+    message = f"{moved}it has quota in the manager cluster, and waits until a worker cluster admits it"
+    if not clusters:
+        message = "it has quota in the manager cluster, but there is no worker cluster to run it"
+    return _refuse(answer._replace(decision=WAITS, reason=message, clusters=clusters), clusters)
+
+
+def _refuse(answer: Answer, clusters: tuple[ClusterAnswer, ...]) -> Answer:
+    """Return the answer about a waiting workload; it is never admitted if no worker cluster ever admits it."""
+    if not clusters or any(each.decision != NEVER for each in clusters):
+        return answer
+    message = "no worker cluster ever admits it"
+    if answer.clusters:
+        message = f"it has quota in the manager cluster, and keeps it, but {message}"
+    obstacle = Obstacle("cluster", message, "change the job, or the queues of a worker cluster")
+    return answer._replace(decision=NEVER, reason=message, obstacle=obstacle, clusters=clusters, shortages=())
+
+
+class _Run:
+    """Sends workloads to worker clusters, one after the other."""
+
+    def __init__(
+        self, dispatcher: Dispatcher, context: AdmissionContext, order: Sequence[Answer], kept: dict[str, str]
+    ) -> None:
+        """Place workloads in this order; those that are evicted in a worker cluster are sent again afterwards.
+
+        `kept` are the clusters of those that run already.
+        """
+        self._dispatcher = dispatcher
+        self._context = context
+        self._version: Version = context.cluster.configuration.version
+        self._workers = {name: each for name, each in dispatcher.workers.items() if name not in dispatcher.lost}
+        self._schedulers: dict[str, Scheduler] = {}
+        for name, worker in self._workers.items():
+            self._schedulers[name] = worker.context.build_scheduler()
+            for each in worker.running:
+                self._schedulers[name].add(each)
+        self.placed: dict[str, str] = {}
+        """The cluster that runs each workload, by its key."""
+        self.rivals: dict[str, tuple[str, ...]] = {}
+        """The clusters that had room for a workload, the one that runs it first."""
+        self._asked: dict[str, dict[str, ClusterAnswer]] = {}
+        self._waiting: dict[str, dict[str, Workload]] = {name: {} for name in self._workers}
+        self._heads: dict[tuple[str, str], str] = {}
+        """What waits first in queues with strict order, by cluster and ClusterQueue."""
+        self._sent = frozenset(each.key for each in order)
+        self._homes: dict[tuple[str, ...], str] = {}
+        """The cluster of jobs whose workloads stay together."""
+        self._last = kept
+        """The cluster in which a workload stays: where it runs, or where it was evicted and waits."""
+        self._hopeless: set[tuple[Any, ...]] = set()
+        """The shapes of workloads that a cluster has no room for."""
+        self.totals: dict[str, tuple[Total, ...]] = {}
+        self._place_all(order)
+        self._ask_waiting()
+
+    def _place_all(self, order: Sequence[Answer]) -> None:
+        for _ in range(_MOST_PASSES):
+            evicted: dict[str, str] = {}
+            for answer in (each for each in order if each.key not in self.placed):
+                gone = self._place(answer)
+                evicted |= {key: self.placed.pop(key, "") for key in gone}
+            if not evicted:
+                break
+            self._last = {} if is_past(self._version, _EVICTION_SINCE) else evicted
+            self._hopeless.clear()
+
+    def _list_clusters(self, answer: Answer) -> list[str]:
+        """Return the clusters of the MultiKueueConfig of a workload that exist and are connected."""
+        cluster = self._context.cluster
+        configs = {name_of(each): each for each in cluster.list_objects("MultiKueueConfig")}
+        check = self._context.find_remote_check(answer.cluster_queue)
+        config = configs.get(self._context.remote_checks.get(check or "", ""))
+        names = list(map(str, as_list(as_mapping((config or {}).get("spec")).get("clusters"))))
+        names = names[:MAX_CLUSTERS] if configs else list(self._dispatcher.workers)
+        objects = {name_of(each): each for each in cluster.list_objects("MultiKueueCluster")}
+        return [
+            name for name in dict.fromkeys(names) if not objects or (name in objects and is_connected(objects[name]))
+        ]
+
+    def _list_rounds(self, names: Sequence[str]) -> Iterator[list[str]]:
+        """Yield the clusters that have a copy in each round, in the order in which they are asked."""
+        dispatcher, asked = self._dispatcher, list[str]()
+        if not dispatcher.is_incremental or not is_past(self._version, _INCREMENTAL_SINCE):
+            yield list(names)
+            return
+        keeps_order = is_past(self._version, _ORDER_SINCE)
+        step = dispatcher.step if keeps_order else STEP
+        while more := nominate_next(names, asked, step, keeps_order=keeps_order):
+            asked += more
+            yield list(asked)
+
+    def _place(self, answer: Answer) -> list[str]:
+        """Place a workload, and return what is evicted for it."""
+        workload, key = answer.workload, answer.key
+        assert workload is not None
+        every, lost = self._list_clusters(answer), self._dispatcher.lost
+        self._asked[key] = {name: ClusterAnswer(name, LOST, "it gets no jobs") for name in every if name in lost}
+        home = self._homes.get(answer.job[:3]) or self._last.get(key)
+        names = [name for name in every if name not in lost and name in (home or name, home)]
+        for several in self._list_rounds(names):
+            found = {name: self._ask(name, workload) for name in several}
+            for mode in (ADMITTED, PREEMPTS, UNKNOWN):
+                able = [name for name in several if found[name] == mode]
+                for place in able:
+                    evicted = self._admit(place, key)
+                    if evicted is not None:
+                        self._settle(answer, place, able, names)
+                        return evicted
+        return []
+
+    def _settle(self, answer: Answer, place: str, able: Sequence[str], names: Sequence[str]) -> None:
+        """Record where a workload runs."""
+        key, asked = answer.key, self._asked[answer.key]
+        self.placed[key] = place
+        self.rivals[key] = (place, *(name for name in able if name != place and asked[name].decision != UNKNOWN))
+        if answer.job.kind == "LeaderWorkerSet":
+            self._homes[answer.job[:3]] = place
+        for name in names:
+            self._waiting.get(name, {}).pop(key, None)
+            if name not in asked:
+                asked[name] = ClusterAnswer(name, LATER, "it is asked only if none before it admits the job")
+            elif name in able and name != place:
+                asked[name] = asked[name]._replace(decision=POSSIBLE)
+
+    def ask_ever(self, answer: Answer) -> tuple[ClusterAnswer, ...]:
+        """Return what each cluster can ever do with a workload that the manager has no quota for now."""
+        names, workload = self._list_clusters(answer), answer.workload
+        refusals = ((name, self._refuse_copy(name, workload)) for name in names if workload and name in self._workers)
+        found = {name: ClusterAnswer(name, NEVER, reason) for name, reason in refusals if isinstance(reason, str)}
+        return tuple(found.values()) if len(found) == len(names) else ()
+
+    def _ask(self, name: str, workload: Workload) -> str:
+        """Return what a cluster can do with a workload now, and note why."""
+        mode, reason = self._explain(name, workload)
+        self._asked[workload.key][name] = ClusterAnswer(name, mode, reason)
+        return mode
+
+    def _explain(self, name: str, workload: Workload) -> tuple[str, str]:
+        worker = self._workers.get(name)
+        if worker is None:
+            return UNKNOWN, "its queues are not among the files; declare it in `cluster.kueue.multiKueue.clusters`"
+        copy = self._refuse_copy(name, workload)
+        if isinstance(copy, str):
+            return NEVER, copy
+        queue = worker.context.find_cluster_queue(copy)
+        self._waiting[name][copy.key] = copy
+        head = self._heads.get((name, queue), copy.key)
+        if head != copy.key and head in self._waiting[name]:
+            return WAITS, f"`{head}` waits before it in strict order"
+        shape = (name, queue, copy.namespace, copy.priority, find_shape(copy))
+        if shape in self._hopeless:
+            return WAITS, ""
+        assignment, targets = self._schedulers[name].assign(copy, queue, is_resumed=False)
+        if assignment.mode is Mode.FIT:
+            return ADMITTED, f"ClusterQueue `{queue}` has quota for it"
+        if targets:
+            evicted = ", ".join(f"`{each.workload.key}`" for each in targets)
+            return PREEMPTS, f"it evicts {evicted}"
+        if worker.context.queues[queue].strategy == STRICT_FIFO:
+            self._heads.setdefault((name, queue), copy.key)
+        self._hopeless.add(shape)
+        return WAITS, ""
+
+    def _refuse_copy(self, name: str, workload: Workload) -> Workload | str:
+        """Return the copy of a workload in a cluster, or why the cluster never admits it."""
+        context = self._workers[name].context
+        copy, error = self._workers[name].copy(workload)
+        namespaces = context.cluster.list_namespaces()
+        if namespaces and copy.namespace not in namespaces:
+            return f"it has no namespace `{copy.namespace}`"
+        obstacle = None if error else context.find_obstacle(copy)
+        if error or obstacle:
+            return error or (obstacle.message if obstacle else "")
+        queue = context.find_cluster_queue(copy)
+        is_manager = context.find_remote_check(queue) is not None
+        return f"its ClusterQueue `{queue}` is one of MultiKueue, which sends no job further" if is_manager else copy
+
+    def _admit(self, name: str, key: str) -> list[str] | None:
+        """Admit the copy of a workload, and return what is evicted for it; None if that is not possible."""
+        if name not in self._workers:
+            return []
+        scheduler, copy, evicted = self._schedulers[name], self._waiting[name][key], list[str]()
+        scheduler.add(copy)
+        for _ in range(len(scheduler.snapshot.flavors) + 2):
+            if scheduler.find_admitted(key) or not scheduler.run_cycle():
+                break
+            gone = list(scheduler.evicted)
+            scheduler.release_evicted(gone)
+            evicted += gone
+        admitted = scheduler.find_admitted(key)
+        refusal = self._workers[name].context.find_refusal(admitted) if admitted else None
+        if admitted is None or refusal is None:
+            return None if admitted is None else evicted
+        scheduler.remove(key)
+        self._asked[key][name] = ClusterAnswer(
+            name, NEVER if refusal.answer == "Rejected" else WAITS, refusal.explain()
+        )
+        return None
+
+    def _ask_waiting(self) -> None:
+        """Let each cluster decide about all that it has, for the reasons of what waits there, and its totals."""
+        for name, worker in self._workers.items():
+            admitted = [
+                each for several in self._schedulers[name].snapshot.workloads.values() for each in several.values()
+            ]
+            running = [each for each in admitted if self.placed.get(each.key) == name or each.key not in self._sent]
+            waiting = [each for key, each in self._waiting[name].items() if key not in self.placed]
+            jobs = [Job("", each.namespace, each.key, each.queue, (each,)) for each in (*running, *waiting)]
+            decision = decide(worker.context, jobs, frozenset(each.key for each in running))
+            self.totals[name] = decision.totals
+            for answer in decision.answers:
+                asked = self._asked.get(answer.key, {})
+                if name in asked and asked[name] == (name, WAITS, ""):
+                    asked[name] = ClusterAnswer(name, WAITS, answer.reason)
+
+    def tell(self, key: str) -> tuple[ClusterAnswer, ...]:
+        """Return what the clusters say about a workload; a copy that another cluster runs does not wait."""
+        asked, place = self._asked[key], self.placed.get(key, "")
+        found = (each if each.reason else each._replace(reason="it lacks quota for it now") for each in asked.values())
+        return tuple(
+            each._replace(reason=f"{each.reason}, unless `{place}` admits the job first")
+            if each.decision == PREEMPTS and place and each.name != place
+            else each
+            for each in found
+        )
+
+
+def build_worker(cluster: Cluster, objects: Sequence[Mapping[str, Any]], namespaces: Sequence[str]) -> Worker:
+    """Build a worker cluster from its settings and its exported objects; `namespaces` are those of the jobs."""
+    configuration = parse_configuration(cluster.kueue, cluster.find_version("kueue"), cluster.feature_gates)
+    known = group_objects(objects, configuration)
+    context = AdmissionContext(known, namespaces)
+    workloads = [each for each in objects if each.get("kind") == "Workload" and get_group(each) == "kueue.x-k8s.io"]
+    # What this manager has sent there is decided again.
+    others = (each for each in workloads if _ORIGIN not in as_mapping(as_mapping(each.get("metadata")).get("labels")))
+    running = (each for each in map(parse_workload, others) if each.reserved and each.cluster_queue in context.queues)
+    return Worker(context, read_context(known), tuple(running))
+
+
+def build_dispatcher(block: Mapping[str, Any], workers: Mapping[str, Worker]) -> Dispatcher:
+    """Build what `cluster.kueue.multiKueue` declares."""
+    step = block.get("stepSize")
+    return Dispatcher(workers, block.get("dispatcher") == "Incremental", step if type(step) is int else STEP)
+
+
+def lose_clusters(context: AdmissionContext, names: Iterable[str]) -> None:
+    """Decide from now on as if these worker clusters were lost."""
+    found = context.dispatcher
+    if isinstance(found, Dispatcher):
+        context.dispatcher = found._replace(lost=found.lost | frozenset(names))
+
+
+def list_clusters(context: AdmissionContext) -> set[str]:
+    """Return the names of all worker clusters: the declared ones, and those of MultiKueueConfigs."""
+    if not isinstance(context.dispatcher, Dispatcher):
+        return set()
+    specs = (as_mapping(each.get("spec")) for each in context.cluster.list_objects("MultiKueueConfig"))
+    return {*context.dispatcher.workers, *(str(name) for spec in specs for name in as_list(spec.get("clusters")))}

@@ -1,0 +1,104 @@
+"""What a launcher and its pods disagree about."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.features.launch.report import list_settings, list_violations
+from jobgen.k8s.objects import Manifest
+
+
+@rule("manifest", ERROR)
+def launch_refused(manifest: Manifest) -> Iterator[Violation]:
+    """Arguments that the launcher, the training script or the server refuses on these pods.
+
+    The pods start, pull their images, and fail at once, or wait for processes that never start. jobgen reads the
+    command as Kubernetes and a shell would run it, with the variables that the operator sets, and computes what the
+    framework computes: world size, tensor, pipeline and data parallel sizes, batch sizes. What depends on an image, on
+    files that are not in the repository or on other unknown values is not reported. The message has the error of the
+    framework. GPUs that no process uses are a warning.
+
+    Follow the advice in the message. `jobgen explain JOB launch` shows all numbers, and where they come from.
+    """
+    return list_violations(manifest, "")
+
+
+@rule("manifest", WARNING)
+def launcher_on_one_pod(manifest: Manifest) -> Iterator[Violation]:
+    """A launcher such as `torchrun` that starts processes on one pod only, though the job has several.
+
+    Ray runs the command of a job once, on the head: `torchrun` there starts no processes on the workers, whose GPUs
+    stay idle. On other platforms every pod trains on its own: TensorStack sets no variables for `torchrun` unless
+    `torchrunConfig` starts it, and `deepspeed` finds other pods by a hostfile only.
+
+    Follow the advice in the message.
+    """
+    return list_violations(manifest, "launcher-on-one-pod")
+
+
+@rule("manifest", WARNING)
+def launch_variables(manifest: Manifest) -> Iterator[Violation]:
+    """A variable of CUDA, NCCL, Gloo, OpenMP or MXNet that does not fit the devices, the network or the pods.
+
+    The device plugin numbers the GPUs of a container from 0, so `CUDA_VISIBLE_DEVICES` can only hide some of them.
+    `NCCL_SOCKET_IFNAME=lo` keeps pods from reaching each other. `NCCL_IB_DISABLE=1` beside RDMA devices holds them for
+    nothing. `GLOO_SOCKET_IFNAME` takes one name, unlike NCCL's variable. `NCCL_IB_HCA` without RDMA devices, and more
+    OpenMP threads than CPUs, are only slow, and reported as info.
+
+    Remove the variable, or follow the message.
+    """
+    return list_settings(manifest)
+
+
+@rule("manifest", ERROR)
+def nnodes_mismatch(manifest: Manifest) -> Iterator[Violation]:
+    """A number of nodes, or a meeting point, with which the pods do not form one job.
+
+    A launcher such as `torchrun --nnodes=4` waits for that many nodes. With more nodes than pods it never starts, and
+    fails after a timeout. With fewer, the other pods fail. Pods that meet at `localhost` wait for each other forever.
+    It is a warning if each pod trains alone, which can be meant, and if a condition that is not known decides whether
+    the launcher starts.
+
+    Remove the option if the operator gives the number, as `PET_NNODES`; otherwise, use the number of pods.
+    """
+    return list_violations(manifest, "nnodes-mismatch")
+
+
+@rule("manifest", WARNING)
+def nproc_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
+    """A number of processes, by an option or by a field, other than the number of GPUs of the pod.
+
+    The launcher starts that many processes in every pod, and each uses the GPU of its local rank. With more processes
+    than GPUs, a program that uses CUDA fails (`invalid device ordinal`), and one that trains on the CPU does not. It is
+    an error if the command names NCCL, such as `--backend=nccl`: NCCL refuses two processes on one GPU. With fewer
+    processes, some GPUs are never used.
+
+    Use the number of GPUs, or `gpu`.
+    """
+    return list_violations(manifest, "nproc-gpu-mismatch")
+
+
+@rule("manifest", WARNING)
+def slots_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
+    """`slotsPerWorker` with a number other than the number of GPUs of a worker.
+
+    mpirun starts as many processes on a worker as it has slots. With more slots than GPUs, processes share a GPU or
+    fail; with fewer, some GPUs are never used. The default is 1.
+
+    Set it to the number of GPUs.
+    """
+    return list_violations(manifest, "slots-gpu-mismatch")
+
+
+@rule("manifest", WARNING)
+def mpi_slots_mismatch(manifest: Manifest) -> Iterator[Violation]:
+    """`mpirun -np` with a number other than the number of slots: workers times `slotsPerWorker`.
+
+    With more processes than slots, Open MPI stops: `There are not enough slots available`. That is an error if the job
+    certainly uses Open MPI: an MPIJob of `v2beta1` whose `mpiImplementation` is `OpenMPI`, the default, or a command
+    with its options, such as `--allow-run-as-root` and `--mca`. MPICH and Intel MPI put several processes on a slot.
+    With fewer processes than slots, some workers hold GPUs that are never used. With `replicas: 0` of the workers, the
+    hostfile is empty, and Open MPI starts all processes in the launcher.
+
+    Remove `-np`, which uses all slots, or keep it in line with the replicas.
+    """
+    return list_violations(manifest, "mpi-slots-mismatch")

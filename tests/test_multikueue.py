@@ -1,0 +1,545 @@
+"""MultiKueue, admission checks and devices in `jobgen queue`."""
+
+import base64
+import json
+import shutil
+from pathlib import Path
+from random import Random
+
+import jsonschema
+import pytest
+import yaml
+from jobgenprocess import run_here
+
+from jobgen.api.errors import NotFoundError
+from jobgen.api.lint import lint
+from jobgen.features.kueue.queue import queue
+from jobgen.k8s.kueue_integrations import MULTIKUEUE, explain_dispatch
+
+SCHEMA = json.loads((Path(__file__).parent.parent / "docs/queue_v1.json").read_text("utf-8"))
+GPU = "nvidia.com/gpu"
+
+
+def made(kind, name, spec, namespace="", api="kueue.x-k8s.io/v1beta2", **more):
+    metadata = {"name": name} | ({"namespace": namespace} if namespace else {})
+    return {"apiVersion": api, "kind": kind, "metadata": metadata, "spec": spec, **more}
+
+
+def make_queue(gpus, *, flavors=("h100",), resources=(GPU,), **spec):
+    quotas = [
+        {"name": name, "resources": [{"name": each, "nominalQuota": gpus} for each in resources]} for name in flavors
+    ]
+    groups = [{"coveredResources": list(resources), "flavors": quotas}]
+    return [
+        *(made("ResourceFlavor", name, {"nodeLabels": {"gpu": name}}) for name in flavors),
+        made("ClusterQueue", "research", {"namespaceSelector": {}, "resourceGroups": groups, **spec}),
+        made("LocalQueue", "research", {"clusterQueue": "research"}, "ml"),
+    ]
+
+
+def make_manager(gpus, clusters, *, check="workers"):
+    parameters = {"apiGroup": "kueue.x-k8s.io", "kind": "MultiKueueConfig", "name": "workers"}
+    return [
+        *make_queue(gpus, admissionChecks=[check]),
+        made("AdmissionCheck", "workers", {"controllerName": MULTIKUEUE, "parameters": parameters}),
+        made("MultiKueueConfig", "workers", {"clusters": clusters}),
+    ]
+
+
+def make_job(name, pods=1, *, gpus=8, requests=None, priority="", kind="Job", managed_by=None, **pod):
+    container = {"name": "train", "image": "registry.example.com/train:1", "command": ["train"]}
+    limits = {GPU: gpus} | (requests or {}) if gpus else dict(requests or {})
+    template = {
+        "spec": {"restartPolicy": "Never", "containers": [container | {"resources": {"limits": limits}}], **pod}
+    }
+    labels = {"kueue.x-k8s.io/queue-name": "research"}
+    labels |= {"kueue.x-k8s.io/priority-class": priority} if priority else {}
+    metadata = {"name": name, "namespace": "ml", "labels": labels}
+    spec = {"parallelism": pods, "completions": pods, "template": template}
+    spec |= {"managedBy": managed_by} if managed_by else {}
+    if kind == "LeaderWorkerSet":
+        spec = {"replicas": pods, "leaderWorkerTemplate": {"size": 1, "workerTemplate": {"spec": template["spec"]}}}
+        spec["leaderWorkerTemplate"]["workerTemplate"]["spec"].pop("restartPolicy")
+        return {"apiVersion": "leaderworkerset.x-k8s.io/v1", "kind": kind, "metadata": metadata, "spec": spec}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+FRAMEWORKS = ["batch/job", "leaderworkerset.x-k8s.io/leaderworkerset"]
+
+
+@pytest.fixture
+def project(tmp_path):
+    """Write a repository: jobs, the state of each cluster, and settings of the manager."""
+
+    def write(jobs, states, *, clusters=None, version="0.19", overlays=(), **settings):
+        names = [name for name in states if name != "manager"]
+        declared = clusters if clusters is not None else {name: {"state": f"cluster/{name}"} for name in names}
+        multi = {"multiKueue": {"clusters": declared, **settings.pop("multi", {})}} if declared else {}
+        kueue = {"version": version, "frameworks": FRAMEWORKS, **multi, **settings}
+        spec = {"cluster": {"state": "cluster/manager", "kueue": kueue}}
+        every = {"manager": spec, **dict(overlays)}
+        files = {
+            f"overlays/{name}/overlay.yaml": {"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": each}
+            for name, each in every.items()
+        }
+        files |= {
+            f"cluster/{name}/state.yaml": {"apiVersion": "v1", "kind": "List", "items": items}
+            for name, items in states.items()
+        }
+        files |= {f"jobs/{obj['metadata']['name']}.yaml": obj for obj in jobs}
+        files["jobgen.yaml"] = {"environments": ["manager"]}
+        for path, content in files.items():
+            (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / path).write_text(yaml.safe_dump(content, sort_keys=False))
+        return tmp_path
+
+    return write
+
+
+def answers(folder, **options):
+    result = queue(folder, **options)
+    assert not result.failed, result.findings
+    (report,) = result.reports
+    return {each.key.removeprefix("ml/"): each for each in report.decision.answers}
+
+
+def places(folder, **options):
+    """The decision about each job, and what each cluster says."""
+    found = answers(folder, **options)
+    return {key: (each.decision, {one.name: one.decision for one in each.clusters}) for key, each in found.items()}
+
+
+def test_the_first_worker_that_has_room_runs_a_job_and_a_race_is_said(project):
+    states = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(16), "east": make_queue(8)}
+    folder = project([make_job("a"), make_job("b", 2)], states)
+
+    found = answers(folder)
+
+    assert places(folder) == {
+        "a": ("admitted", {"west": "admitted", "east": "possible"}),
+        "b": ("waits", {"west": "waits", "east": "never"}),
+    }
+    assert "`west` or `east` admits it, whichever is first; jobgen assumes `west`" in found["a"].reason
+    assert "it lacks `8`" in found["b"].clusters[0].reason
+    assert "allows `8` in flavor `h100`" in found["b"].clusters[1].reason
+    (report,) = queue(folder).reports
+    assert any("the first in order is assumed" in note for note in report.list_notes())
+    assert [(name, total.used) for name, total in report.decision.cluster_totals] == [("west", 8), ("east", 0)]
+
+
+def test_without_a_race_the_cluster_is_certain(project):
+    states = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(8), "east": make_queue(16)}
+
+    found = answers(project([make_job("a", 2)], states))["a"]
+
+    assert found.reason.endswith("; worker cluster `east` admits it")
+
+
+def test_a_job_that_no_worker_can_admit_is_never_admitted_and_keeps_its_quota(project):
+    states = {"manager": make_manager(64, ["west"]), "west": make_queue(8)}
+    folder = project([make_job("a", 4), make_job("b", 9)], states)
+
+    found = answers(folder)
+
+    assert (found["a"].decision, found["b"].decision) == ("never", "never")
+    assert "and keeps it, but no worker cluster ever admits it" in found["a"].reason
+    (total,) = queue(folder).reports[0].decision.totals
+    assert (total.used, total.waiting) == (32, 0)
+
+
+def test_what_becomes_of_jobs_if_a_cluster_is_lost(project):
+    states = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(16), "east": make_queue(8)}
+    folder = project([make_job("a"), make_job("b", 2)], states)
+
+    lost = answers(folder, lost=["west"])
+
+    assert places(folder, lost=["west"])["a"] == ("admitted", {"west": "lost", "east": "admitted"})
+    assert "it moves from worker cluster `west` to `east`" in lost["a"].reason
+    assert places(folder, lost=["west", "east"])["a"] == ("waits", {"west": "lost", "east": "lost"})
+    with pytest.raises(NotFoundError, match="there is no worker cluster `wets`; did you mean `west`"):
+        queue(folder, lost=["wets"])
+
+
+def test_what_runs_in_another_cluster_does_not_give_way_to_the_jobs_of_a_lost_one(project):
+    states = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(8), "east": make_queue(16)}
+    folder = project([make_job("a"), make_job("b", 2)], states)
+
+    found = answers(folder, lost=["west"])
+
+    assert places(folder, lost=["west"])["b"] == ("admitted", {"west": "lost", "east": "admitted"})
+    assert (found["a"].decision, found["a"].reason.partition(";")[0]) == ("waits", "it loses worker cluster `west`")
+
+
+def test_the_incremental_dispatcher_asks_clusters_in_rounds(project):
+    states = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(8), "east": make_queue(16)}
+    jobs = [make_job("a"), make_job("b", 2)]
+    multi = {"dispatcher": "Incremental", "stepSize": 1}
+
+    newest = places(project(jobs, states, multi=multi))
+
+    assert newest["a"] == ("admitted", {"west": "admitted", "east": "later"})
+    assert newest["b"] == ("admitted", {"west": "never", "east": "admitted"})
+
+
+@pytest.mark.parametrize(("version", "first"), [("0.19", "west"), ("0.18", "east")])
+def test_the_order_of_rounds_is_that_of_the_config_since_0_19(project, version, first):
+    names = ["west", "south", "north", "east"]
+    states = {"manager": make_manager(64, names), **{name: make_queue(8) for name in names}}
+
+    found = places(project([make_job("a")], states, version=version, multi={"dispatcher": "Incremental"}))["a"][1]
+
+    assert [name for name, decision in found.items() if decision == "admitted"] == [first]
+    assert [name for name, decision in found.items() if decision == "later"] == [
+        {"west": "east", "east": "west"}[first]
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "managed_by", "version", "message"),
+    [
+        ("Job", "", (0, 8), ""),
+        ("PyTorchJob", MULTIKUEUE, (0, 8), "does not send PyTorchJobs"),
+        ("PyTorchJob", MULTIKUEUE, (0, 9), ""),
+        ("JobSet", "", (0, 10), "`managedBy` is not set"),
+        ("JobSet", "", (0, 11), ""),
+        ("JobSet", "jobset.sigs.k8s.io/jobset-controller", (0, 19), ""),
+        ("JobSet", "example.com/other", (0, 19), "`managedBy` is `example.com/other`"),
+        ("Job", "example.com/other", (0, 14), ""),
+        ("Job", "example.com/other", (0, 15), "`managedBy` is `example.com/other`"),
+        ("TrainJob", "", (0, 13), "does not send TrainJobs"),
+        ("TrainJob", "", (0, 14), ""),
+        ("LeaderWorkerSet", "", (0, 16), "does not send LeaderWorkerSets"),
+        ("LeaderWorkerSet", "", (0, 17), ""),
+        ("SparkApplication", MULTIKUEUE, (0, 19), "does not send SparkApplications"),
+    ],
+)
+def test_kinds_that_a_version_sends_to_workers(kind, managed_by, version, message):
+    found = explain_dispatch(kind, managed_by, version)
+
+    assert (found is None) if not message else (found is not None and message in found[0])
+
+
+def test_a_job_with_another_controller_is_never_admitted(project):
+    states = {"manager": make_manager(64, ["west"]), "west": make_queue(64)}
+    folder = project([make_job("a", managed_by="example.com/other")], states)
+
+    found = answers(folder)["a"]
+    rules = {finding.rule for finding in lint(folder).findings if "managedBy" in finding.message}
+
+    assert (found.decision, found.obstacle.code) == ("never", "cluster")
+    assert rules == {"inadmissible-job"}
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda state: state[:2], "there is no LocalQueue `research`"),
+        (lambda state: [*state, made("Namespace", "other", {}, api="v1")], "it has no namespace `ml`"),
+        (
+            lambda state: [
+                *make_queue(64, admissionChecks=["more"]),
+                made("AdmissionCheck", "more", {"controllerName": MULTIKUEUE}),
+            ],
+            "sends no job further",
+        ),
+    ],
+)
+def test_why_a_worker_refuses(project, change, reason):
+    states = {"manager": make_manager(64, ["west"]), "west": change(make_queue(64))}
+
+    found = answers(project([make_job("a")], states))["a"]
+
+    assert found.decision == "never"
+    assert reason in found.clusters[0].reason
+
+
+def test_a_worker_that_is_not_declared_is_assumed_to_admit(project):
+    states = {"manager": make_manager(64, ["west", "far"]), "west": make_queue(8)}
+
+    found = answers(project([make_job("a", 2)], states))["a"]
+
+    assert (found.decision, [each.decision for each in found.clusters]) == ("admitted", ["never", "unknown"])
+    assert "`far`, whose queues are not among the files, is assumed to admit it" in found.reason
+
+
+def test_what_runs_in_a_worker_uses_its_quota(project):
+    assignment = {"name": "main", "count": 1, "flavors": {GPU: "h100"}, "resourceUsage": {GPU: "8"}}
+    status = {
+        "admission": {"clusterQueue": "research", "podSetAssignments": [assignment]},
+        "conditions": [{"type": "QuotaReserved", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}],
+    }
+    running = made("Workload", "local", {"queueName": "research"}, "ml", status=status)
+    states = {"manager": make_manager(64, ["west"]), "west": [*make_queue(8), running]}
+    folder = project([make_job("a")], states)
+
+    assert places(folder)["a"] == ("waits", {"west": "waits"})
+    running["metadata"]["labels"] = {"kueue.x-k8s.io/multikueue-origin": "manager"}
+    assert places(project([make_job("a")], states))["a"] == ("admitted", {"west": "admitted"})
+
+
+def test_the_groups_of_a_leader_worker_set_stay_together(project):
+    states = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(8), "east": make_queue(16)}
+
+    found = places(project([make_job("a", 2, kind="LeaderWorkerSet")], states))
+
+    assert found["a-0"] == ("admitted", {"west": "admitted", "east": "possible"})
+    assert found["a-1"] == ("waits", {"west": "waits"})
+
+
+PRIORITIES = [
+    {
+        "apiVersion": "kueue.x-k8s.io/v1beta2",
+        "kind": "WorkloadPriorityClass",
+        "metadata": {"name": name},
+        "value": value,
+    }
+    for name, value in (("high", 100), ("low", 1))
+]
+
+
+@pytest.mark.parametrize(("version", "decision"), [("0.19", "admitted"), ("0.15", "waits")])
+def test_a_job_that_is_evicted_in_a_worker_is_sent_again_since_0_16(project, version, decision):
+    west = make_queue(16, preemption={"withinClusterQueue": "LowerPriority"})
+    # The manager sends the small job first: its own quota has no order by priority for running jobs.
+    states = {"manager": [*make_manager(64, ["west", "east"]), *PRIORITIES], "west": west, "east": make_queue(8)}
+    jobs = [make_job("small", priority="low"), make_job("urgent", 2, priority="high")]
+
+    found = places(project(jobs, states, version=version), running=["small"])
+
+    assert found["urgent"] == ("admitted", {"west": "preempts", "east": "never"})
+    assert found["small"][0] == (decision if decision == "waits" else "running")
+    assert found["small"][1].get("east") == ("admitted" if decision == "admitted" else None)
+
+
+def test_devices_that_only_the_manager_can_count_are_never_admitted(project):
+    claim = made(
+        "ResourceClaimTemplate",
+        "gpu",
+        {"spec": {"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu", "count": 8}}]}}},
+        "ml",
+        "resource.k8s.io/v1",
+    )
+    manager = [*make_manager(64, ["west"]), claim]
+    job = make_job("a", gpus=0, resourceClaims=[{"name": "gpu", "resourceClaimTemplateName": "gpu"}])
+    resources = {"deviceClassMappings": [{"name": GPU, "deviceClassNames": ["gpu"]}]}
+
+    without = answers(project([job], {"manager": manager, "west": make_queue(8)}, resources=resources))["a"]
+    both = answers(project([job], {"manager": manager, "west": [*make_queue(8), claim]}, resources=resources))["a"]
+
+    assert (without.decision, both.decision) == ("never", "admitted")
+    assert "ResourceClaimTemplate `gpu` does not exist" in without.clusters[0].reason
+
+
+@pytest.mark.parametrize(
+    ("clusters", "overlays", "message"),
+    [
+        ({"west": {"environment": "wset"}}, {"west": {}}, "there is no overlay `wset`; did you mean `west`?"),
+        ({"west": {"environment": "manager"}}, {}, "`manager` is its own worker cluster"),
+        ({"west": {"state": "cluster/none"}}, {}, "there is no folder `cluster/none`"),
+        ({"west": {}}, {}, "worker cluster is empty"),
+    ],
+)
+def test_worker_clusters_that_do_not_exist_are_errors_with_a_location(project, clusters, overlays, message):
+    states = {"manager": make_manager(64, ["west"]), "west": make_queue(8)}
+    folder = project([make_job("a")], states, clusters=clusters, overlays=overlays)
+
+    found = [*queue(folder).findings, *lint(folder).findings]
+
+    assert any(message in each.message or message in str(each) for each in found)
+    assert all(each.location.line > 0 for each in found)
+
+
+def test_managers_of_each_other_end(project):
+    other = {"state": "cluster/west", "kueue": {"multiKueue": {"clusters": {"back": {"environment": "manager"}}}}}
+    states = {"manager": make_manager(64, ["west"]), "west": make_manager(64, ["back"])}
+    clusters = {"west": {"environment": "west"}}
+
+    found = answers(project([make_job("a")], states, clusters=clusters, overlays={"west": {"cluster": other}}))["a"]
+
+    assert found.decision == "never"
+
+
+@pytest.mark.parametrize("spec", [None, "x", [], {"clusters": "west"}, {"clusters": [{"a": 1}, None] * 30_000}])
+def test_odd_configs_and_workloads_of_workers_end_in_a_decision(project, spec):
+    manager = make_manager(64, ["west"])
+    manager[-1]["spec"] = spec
+    assignment = {"name": "main", "count": "x", "flavors": [], "resourceUsage": {GPU: "x"}}
+    status = {
+        "admission": {"clusterQueue": "research", "podSetAssignments": [assignment, 1]},
+        "conditions": [{"type": "QuotaReserved", "status": "True"}, "x"],
+    }
+    odd = made("Workload", "odd", {"podSets": [{"count": "x"}], "priority": "y"}, "ml", status=status)
+
+    found = answers(project([make_job("a")], {"manager": manager, "west": [*make_queue(8), odd]}))["a"]
+
+    assert found.decision in ("admitted", "waits")
+
+
+def test_a_worker_environment_need_not_be_listed(project):
+    overlays = {"west": {"cluster": {"state": "cluster/west", "kueue": {"version": "0.18"}}}}
+    states = {"manager": make_manager(64, ["west"]), "west": make_queue(8)}
+    folder = project([make_job("a")], states, clusters={"west": {"environment": "west"}}, overlays=overlays)
+
+    assert places(folder)["a"] == ("admitted", {"west": "admitted"})
+    assert not [each for each in lint(folder).findings if each.rule == "unlisted-overlay"]
+
+
+def test_json_has_the_clusters(project):
+    states = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(16), "east": make_queue(8)}
+    folder = project([make_job("a"), make_job("b", 9)], states)
+
+    document = json.loads(queue(folder, format="json").text)
+
+    jsonschema.validate(document, SCHEMA)
+    (environment,) = document["environments"]
+    assert [each["decision"] for each in environment["workloads"][0]["clusters"]] == ["admitted", "possible"]
+    assert [each["cluster"] for each in environment["clusterTotals"]] == ["west", "east"]
+    assert environment["notSimulated"] == ["time", "autoscaling", "admission checks"]
+    assert "west&#58; admitted" in queue(folder, format="markdown").text
+
+
+@pytest.mark.parametrize(
+    ("answer", "decisions", "used"),
+    [
+        ("Ready", ("admitted", "waits"), 8),
+        ("Pending", ("waits", "waits"), 8),
+        ("Retry", ("waits", "waits"), 0),
+        ("Rejected", ("never", "never"), 0),
+    ],
+)
+def test_declared_answers_of_admission_checks(project, answer, decisions, used):
+    check = made("AdmissionCheck", "nodes", {"controllerName": "kueue.x-k8s.io/provisioning-request"})
+    states = {"manager": [*make_queue(8, admissionChecks=["nodes"]), check]}
+    folder = project([make_job("a"), make_job("b")], states, admissionChecks={"nodes": answer})
+
+    found = answers(folder)
+
+    assert tuple(each.decision for each in found.values()) == decisions
+    assert queue(folder).reports[0].decision.totals[0].used == used
+    is_reported = any(each.rule == "inadmissible-job" for each in lint(folder).findings)
+    assert is_reported == (answer == "Rejected")
+
+
+def test_a_check_of_one_flavor_concerns_what_uses_it(project):
+    strategy = {"admissionChecks": [{"name": "nodes", "onFlavors": ["spot"]}]}
+    queues = make_queue(8, flavors=("h100", "spot"), admissionChecksStrategy=strategy)
+    check = made("AdmissionCheck", "nodes", {"controllerName": "example.com/nodes"})
+    folder = project(
+        [make_job("a"), make_job("b")], {"manager": [*queues, check]}, admissionChecks={"nodes": "Rejected"}
+    )
+
+    found = answers(folder)
+
+    assert (found["a"].decision, found["b"].decision) == ("admitted", "never")
+    assert "admission check `nodes` rejects it" in found["b"].reason
+
+
+def test_what_waits_is_booked_to_the_flavor_that_its_pods_can_use(project):
+    queues = make_queue(8, flavors=("h100", "a100"), resources=("cpu", GPU))
+    jobs = [make_job(name, requests={"cpu": 1}, nodeSelector={"gpu": "a100"}) for name in ("a", "b")]
+
+    totals = queue(project(jobs, {"manager": queues})).reports[0].decision.totals
+
+    waiting = {(each.flavor, each.resource): each.waiting for each in totals}
+    assert waiting == {("h100", "cpu"): 0, ("h100", GPU): 0, ("a100", "cpu"): 1000, ("a100", GPU): 8}
+
+
+def test_pods_that_fill_no_slice_are_said_to_stay_gated(project):
+    queues = make_queue(64)
+    queues[0]["spec"]["topologyName"] = "racks"
+    levels = [{"nodeLabel": "example.com/rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+    state = [*queues, made("Topology", "racks", {"levels": levels})]
+    job = make_job("a", 5)
+    annotations = {"podset-slice-required-topology": "example.com/rack", "podset-slice-size": "2"}
+    job["spec"]["template"]["metadata"] = {
+        "annotations": {f"kueue.x-k8s.io/{name}": value for name, value in annotations.items()}
+    }
+    node = {"flavor": "h100", "count": 8, "labels": {"example.com/rack": "r1"}, "capacity": {GPU: 8}}
+    folder = project([job], {"manager": state}, nodes=[node])
+
+    assert "1 of its pods fill no slice and stay gated" in answers(folder)["a"].reason
+    assert any("does not divide the 5 pods" in each.message for each in lint(folder).findings)
+
+
+def test_devices_are_charged_by_counters_of_resource_slices(project):
+    devices = [
+        {
+            "name": f"mig-{number}",
+            "attributes": {"gpu.example.com/profile": {"string": profile}},
+            "capacity": {"gpu.example.com/memory": {"value": "10Gi"}},
+            "consumesCounters": [{"counterSet": "gpu", "counters": {"memory": {"value": "10Gi"}}}],
+        }
+        for number, profile in enumerate(("1g", "1g", "3g"))
+    ]
+    pool = {"name": "node", "generation": 1, "resourceSliceCount": 1}
+    slices = made(
+        "ResourceSlice",
+        "node",
+        {"driver": "gpu.example.com", "pool": pool, "devices": devices},
+        "",
+        "resource.k8s.io/v1",
+    )
+    memory = "device.capacity['gpu.example.com'].memory.compareTo(quantity('5Gi')) > 0"
+    selectors = [
+        {"cel": {"expression": "device.attributes['gpu.example.com'].profile == '1g'"}},
+        {"cel": {"expression": memory}},
+    ]
+    exactly = {"deviceClassName": "mig", "count": 2, "selectors": selectors}
+    claim = made(
+        "ResourceClaimTemplate",
+        "mig",
+        {"spec": {"devices": {"requests": [{"name": "mig", "exactly": exactly}]}}},
+        "ml",
+        "resource.k8s.io/v1",
+    )
+    selector = {"cel": {"expression": "device.driver == 'gpu.example.com'"}}
+    source = {"counter": {"name": "memory", "driver": "gpu.example.com", "deviceSelector": selector}}
+    resources = {"deviceClassMappings": [{"name": "gpu.memory", "deviceClassNames": ["mig"], "sources": [source]}]}
+    job = make_job("a", gpus=0, resourceClaims=[{"name": "mig", "resourceClaimTemplateName": "mig"}])
+    queues = make_queue("30Gi", resources=("gpu.memory",))
+
+    both = answers(project([job], {"manager": [*queues, claim, slices]}, resources=resources))["a"]
+    unknown = queue(project([job], {"manager": [*queues, claim]}, resources=resources)).reports[0]
+
+    assert (both.decision, dict(both.workload.pod_sets[0].requests)) == ("admitted", {"gpu.memory": 20 * 2**30})
+    assert any("no ResourceSlice is among the files" in note for note in unknown.list_notes())
+    exactly["count"] = 3
+    few = answers(project([job], {"manager": [*queues, claim, slices]}, resources=resources))["a"]
+    assert (few.decision, "2 devices of DeviceClass `mig` match it, but it requests 3" in few.reason) == ("never", True)
+
+
+def test_a_merge_that_changes_a_worker_shows_what_becomes_of_jobs(project, tmp_path_factory):
+    states = {"manager": make_manager(64, ["west"]), "west": make_queue(8)}
+    folder = project([make_job("a", 2)], states)
+    old = tmp_path_factory.mktemp("old") / "repository"
+    shutil.copytree(folder, old)
+    project([make_job("a", 2)], states | {"west": make_queue(16)})
+
+    code, out, err = run_here(["diff", "--folders", str(old), str(folder), "-e", "manager"])
+
+    assert (code, err) == (0, "")
+    text = base64.b64decode(out).decode()
+    assert "ml/a: never → admitted" in text
+    assert "not simulated: time, autoscaling, admission checks\n" in text
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_one_more_worker_takes_no_job_from_its_place(project, seed):
+    random = Random(seed)
+    names = ["west", "east", "north"]
+    sizes = {name: random.choice((8, 16, 24)) for name in names}
+    jobs = [make_job(f"j{number}", random.randint(1, 3)) for number in range(8)]
+
+    def place(several):
+        states = {name: make_queue(sizes[name]) for name in several}
+        (report,) = queue(project(jobs, {"manager": make_manager(512, several), **states})).reports
+        for name, total in report.decision.cluster_totals:
+            assert total.used <= sizes[name]
+        found = report.decision.answers
+        running = [(each.key, [one.name for one in each.clusters if one.decision == "admitted"]) for each in found]
+        assert all(len(where) <= 1 for _, where in running)
+        return {key: where[0] for key, where in running if where}
+
+    before, after = place(names[:2]), place(names)
+
+    assert before.items() <= after.items()
