@@ -25,7 +25,7 @@ _MAX_LENGTH = 60_000
 """The characters of a comment on a pull request."""
 ASSUMPTIONS = (
     "an evicted job starts again from its beginning; with fewer pods, a job takes as long as with all",
-    "not simulated: jobs that arrive later, failures and retries, autoscaling, admission checks, MultiKueue",
+    "not simulated: jobs that arrive later, failures and retries, autoscaling, the time that checks take, MultiKueue",
 )
 
 
