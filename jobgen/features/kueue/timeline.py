@@ -18,8 +18,8 @@ from jobgen.model.times import DAY
 
 MOST_DAYS = 366
 """The simulation ends after this many days."""
-_MOST_STEPS, _MOST_STEPS_PER_WORKLOAD = 4_000_000, 1000
-"""The simulation stops after this much work: less than a minute."""
+_MOST_STEPS, _MOST_STEPS_PER_WORKLOAD = 1_500_000, 1000
+"""The simulation stops after this much work: about half a minute, and ten seconds more for each thousand workloads."""
 
 
 class Span(NamedTuple):
