@@ -11,7 +11,7 @@ import pytest
 from jobgenprocess import run_here
 
 PAGE = Path(__file__).parent.parent / "docs/kueue.md"
-FILE = re.compile(r"^```yaml\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+FILE = re.compile(r"^```(?:yaml|csv)\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^```text\n\$ jobgen (.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -26,7 +26,7 @@ def repository(tmp_path):
 def test_commands_print_what_the_page_shows(repository, accept):
     text = PAGE.read_text("utf-8")
     shown, main, has_run = text, repository.parent / "main", False
-    for block in re.finditer(r"^```(yaml|text)\n.*?^```$", text, re.MULTILINE | re.DOTALL):
+    for block in re.finditer(r"^```(yaml|csv|text)\n.*?^```$", text, re.MULTILINE | re.DOTALL):
         # A command sees the files above it; in `../main`, those above the last command before them.
         if (file := FILE.match(block[0])) and "/prod" not in file[1]:
             if has_run:

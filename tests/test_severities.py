@@ -60,6 +60,7 @@ CONSEQUENCES = {
     "risk": """exposed-devices gpu-image-without-gpus finalizer-in-git gpu-budget-exceeded lost-checkpoints lost-logs
         hook-without-health
         install-at-start instance-label-on-pods lost-exit-code kueue-and-volcano-queues min-available-too-low
+        missed-deadline
         missing-memory missing-namespace missing-queue missing-requests missing-resources mixed-image-versions
         mixed-schedulers mutable-image-tag queue-label-on-pods queue-support-ending queued-tolerations
         shared-output stale-image suspend-in-git template-text uncounted-devices unnecessary-image-pull

@@ -1,6 +1,9 @@
-"""Times and durations as Kubernetes writes them."""
+"""Times and durations: as Kubernetes writes them, and as jobs and options do."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import NamedTuple
 
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -65,3 +68,72 @@ def read_number(digits: str) -> int:
     """Return the value of digits; Python reads only a limited number of them, so longer ones are too large."""
     significant = digits.lstrip("0")
     return int(significant or 0) if len(significant) <= _MAX_DIGITS + 1 else 2 * _MAX_INTEGER
+
+
+# How long a job is expected to run, and moments in time, in seconds since 1970.
+
+DAY = 86_400
+MAX_EXPECTED = 3660 * DAY
+_LENGTHS = {"d": DAY, "h": 3600, "m": 60, "s": 1}
+_LENGTH = r"(?:[0-9]{1,12}(?:\.[0-9]{1,3})?[dhms])+"
+_EXPECTED = lazy_pattern(rf"({_LENGTH})(?:-({_LENGTH}))?")
+_LENGTH_PART = lazy_pattern(r"([0-9.]+)([dhms])")
+_MOMENT = lazy_pattern(
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(Z|[+-][0-9:]+)?)?"
+)
+
+
+class Expected(NamedTuple):
+    """The shortest and the longest time that a job is expected to run, in seconds."""
+
+    least: int
+    most: int
+
+
+def parse_expected(text: str) -> Expected | str:
+    """Return the range of a text such as `6h` or `4h-8h`; what is wrong with it if it has none."""
+    match = _EXPECTED.fullmatch(text)
+    if match is None:
+        return "is not a duration; write one such as `6h` or `1d12h`, or a range such as `4h-8h`"
+    least, most = (
+        round(sum(float(number) * _LENGTHS[unit] for number, unit in _LENGTH_PART.findall(part)))
+        for part in (match[1], match[2] or match[1])
+    )
+    if least < 1:
+        return "is shorter than a second; write a longer duration such as `6h`"
+    if most > MAX_EXPECTED:
+        return f"is longer than `{MAX_EXPECTED // DAY}d`; write a shorter duration such as `6h`"
+    if most < least:
+        return "ends before it begins; write the shorter duration first, such as `4h-8h`"
+    return Expected(least, most)
+
+
+def parse_moment(text: str, *, ends_day: bool = False, needs_zone: bool = True) -> int | None:
+    """Return the seconds since 1970 of a time with a time zone, or of a day in UTC; None if it is neither.
+
+    A day is its beginning, or its end with `ends_day`. Without `needs_zone`, a time without a zone is in UTC.
+    """
+    match = _MOMENT.fullmatch(text)
+    if match is None or (needs_zone and len(text) > 10 and not match[1]):
+        return None
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    seconds = int((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+    return seconds + DAY if ends_day and len(text) == 10 else seconds
+
+
+def show_moment(seconds: int) -> str:
+    """Return a moment as text, in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ").replace(":00Z", "Z")
+
+
+def show_length(seconds: int) -> str:
+    """Return a length of time in its two largest units: `1d12h`."""
+    parts: list[str] = []
+    for unit, size in _LENGTHS.items():
+        if seconds >= size:
+            parts.append(f"{seconds // size}{unit}")
+            seconds %= size
+    return "".join(parts[:2]) or "0s"

@@ -81,9 +81,12 @@ def _find_conflicts(jobs: AllJobs, checkers: Mapping[str, EnvironmentChecker]) -
     entries, tracer = {entry.path: entry for entry in jobs.entries}, jobs.tracer
 
     @cache
+    def read(path: str) -> dict[tuple[int, int], Job]:
+        return {(job.position, job.item): job for job in read_jobs([entries[path]], tracer.project.frameworks, [])}
+
+    @cache
     def trace(where: JobRef) -> tuple[Job, Mapping[str, Node] | None]:
-        read = read_jobs([entries[where.path]], tracer.project.frameworks, [])
-        job = next(job for job in read if (job.position, job.item) == (where.position, where.item))
+        job = read(where.path)[where.position, where.item]
         made = tracer.trace(job, where.env).select(where.companion)
         return job, None if made is None else checkers[where.env].mutate(made).object
 
@@ -92,7 +95,8 @@ def _find_conflicts(jobs: AllJobs, checkers: Mapping[str, EnvironmentChecker]) -
         kept.setdefault((row.job.env, name), []).append(row)
     rules = {rule.name: rule for rule in all_rules()}
     for (env, name), found in kept.items():
-        for fault in rules[name].check(found, checkers[env].runner.expander.environment.cluster):
+        project = (jobs.run.project, env) if rules[name].needs_project else ()
+        for fault in rules[name].check(found, checkers[env].runner.expander.environment.cluster, *project):
             yield _locate(rules[name], fault, trace)
 
 

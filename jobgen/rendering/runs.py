@@ -16,6 +16,7 @@ from jobgen.model.data import Node, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import to_milli
+from jobgen.model.times import parse_expected, parse_moment
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.kinds.main_container import set_path
 from jobgen.spec.kinds import Kind
@@ -89,6 +90,12 @@ SOURCE_ANNOTATION = "jobgen.dev/source"
 ON_CHANGE_ANNOTATION = "jobgen.dev/on-change"
 """The annotation of an object that must not be replaced by a change."""
 
+EXPECTED_ANNOTATION = "jobgen.dev/expected"
+"""The annotation with the duration that a run is expected to take: `6h`, or a range."""
+
+DEADLINE_ANNOTATION = "jobgen.dev/deadline"
+"""The annotation with the time when a run has to end."""
+
 _PRUNE = "kustomize.toolkit.fluxcd.io/prune"
 _OPTIONS = {"keep": "Prune=false", "replace": "PruneLast=true"}
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
@@ -151,6 +158,9 @@ def name_run(resource: Mapping[str, Any], job: JobSpec, source: Node, problems: 
         _annotate(result, JOB_ANNOTATION, _name(resource))
     if job.cluster.gitops and source is not None:
         _annotate(result, SOURCE_ANNOTATION, source)
+    for annotation, field in ((EXPECTED_ANNOTATION, "expected"), (DEADLINE_ANNOTATION, "deadline")):
+        if value_of(run.get(field)) is not None:
+            _annotate(result, annotation, run[field])
     _annotate_on_change(result, run.get("onChange", "replace" if hashed else None), job.cluster.gitops)
     if hashed:
         result["metadata"]["name"] = with_value(_name(resource), _hash_name(resource, job, run, problems))
@@ -202,6 +212,13 @@ def _hash_name(resource: Mapping[str, Any], job: JobSpec, run: dict[str, Any], p
 
 
 def _find_contradictions(run: dict[str, Any], resource: Mapping[str, Any], job: JobSpec) -> Iterator[Problem]:
+    expected, deadline = (value_of(run.get(field)) for field in ("expected", "deadline"))
+    fault = parse_expected(str(expected)) if expected is not None else ""
+    if isinstance(fault, str) and fault:
+        yield Problem("invalid-value", f"`expected` is `{expected}`, which {fault}", run["expected"])
+    if deadline is not None and parse_moment(str(deadline), ends_day=True) is None:
+        message = f"`deadline` is `{deadline}`, which is not a time; write one such as `2026-12-01T08:00Z`"
+        yield Problem("invalid-value", message, run["deadline"])
     if value_of(run.get("identity")) != "hash":
         if value_of(run.get("attempt", 1)) != 1:
             message = "`attempt` has no effect while the name stays the same; set `identity: hash`"

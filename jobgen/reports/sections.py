@@ -84,12 +84,18 @@ def render_markdown(report: SectionReport) -> str:
 
 def render_html(report: SectionReport) -> str:
     """Write a report as a page: a heading and a list for each section."""
-    parts = [_HEAD, f"<h1>{_text(report.title)}</h1>\n<p>{_text(report.summary)}</p>\n"]
+    parts = [f"<p>{_text(report.summary)}</p>\n"]
     for each in report.list_all():
         for title, lines in each.sections:
             heading = f"{title} ({each.environment})" if each.environment else title
             parts.append(f"<h2>{_text(heading)}</h2>\n<ul>\n{''.join(map(_item, lines))}</ul>\n")
-    return "".join(parts) + "</html>\n"
+    return wrap_page(report.title, "".join(parts))
+
+
+def wrap_page(title: str, body: str, style: str = "") -> str:
+    """Write a page around its markup, whose texts are escaped; `style` is added to that of all pages."""
+    own = f"<style>\n{style}</style>\n" if style else ""
+    return f"{_HEAD}{own}<h1>{_text(title)}</h1>\n{body}</html>\n"
 
 
 def render_json(report: SectionReport) -> str:

@@ -76,6 +76,8 @@ class Rule(NamedTuple):
     fields: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
     collect: Callable[..., Iterable[Fact]] | None = None
+    needs_project: bool = False
+    """True if `check` also receives the project and the name of the environment."""
 
     @property
     def summary(self) -> str:
@@ -90,18 +92,19 @@ def rule(
     fields: tuple[str, ...] = (),
     kinds: tuple[str, ...] = (),
     collect: Callable[..., Iterable[Fact]] | None = None,
+    needs_project: bool = False,
 ) -> Callable[[Callable[..., Iterable[Any]]], Rule]:
     """Make a rule from a generator function.
 
     `fields`: check only containers or pods that have one of these fields. `kinds`: check only objects of these kinds.
     `collect`: yields the facts that the rule keeps of each object; the rule then receives all facts of an environment
-    and its cluster.
+    and its cluster, and with `needs_project` the project and the name of the environment.
     """
 
     def make_rule(check: Callable[..., Iterable[Any]]) -> Rule:
         category = check.__module__.split(".")[-2]
         name = check.__name__.replace("_", "-")
-        return Rule(name, category, severity, scope, check, fields, kinds, collect)
+        return Rule(name, category, severity, scope, check, fields, kinds, collect, needs_project)
 
     return make_rule
 

@@ -569,7 +569,7 @@ class AdmissionContext:
                 change = "set `namespaceSelector: {}` in the queue to select every namespace"
             return Obstacle("namespace", message, change)
         if self._empty.nominator.can_ever_fit(workload, queue.name):
-            return None
+            return self._explain_rejection(queue)
         assignment, _ = self._empty.assign(workload, queue.name)
         if assignment.mode is not Mode.NO_FIT:
             return self._explain_rejection(queue)

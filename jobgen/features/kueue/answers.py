@@ -20,6 +20,7 @@ from jobgen.features.kueue.objects import STRICT_FIFO, Preemption, ResourceGroup
 from jobgen.features.kueue.obstacles import PODS, Obstacle, count_least
 from jobgen.features.kueue.quota import FlavorResource, QuotaNode, Tree, Usage, show_amount
 from jobgen.features.kueue.snapshot import Snapshot
+from jobgen.features.kueue.waiting import Waiting
 from jobgen.features.kueue.workloads import GATED_BY, PodSet, Workload
 
 _MOST_REPEATS = 3
@@ -46,7 +47,7 @@ def _admit_running(scheduler: Scheduler, workloads: Sequence[Workload], context:
     scheduler.snapshot.queues = {name: each._replace(preemption=Preemption()) for name, each in queues.items()}
     for each in workloads:
         scheduler.add(each)
-    _run_until_settled(scheduler, len(workloads))
+    run_until_settled(scheduler, len(workloads))
     scheduler.snapshot.queues = queues
     scheduler.inactive, scheduler.local_queues = inactive, local_queues
     for several in scheduler.parked.values() if context.held_local_queues else ():
@@ -59,8 +60,10 @@ def _admit_running(scheduler: Scheduler, workloads: Sequence[Workload], context:
     scheduler.retry_parked(scheduler.snapshot.queues)
 
 
-def _run_until_settled(scheduler: Scheduler, workloads: int) -> tuple[list[Eviction], dict[str, str], bool]:
-    """Run cycles until several in a row change nothing.
+def run_until_settled(
+    scheduler: Scheduler, workloads: int, waiting: Waiting | None = None
+) -> tuple[list[Eviction], dict[str, str], bool]:
+    """Run cycles until several in a row change nothing; those of `waiting`, if it holds what waits.
 
     Return the evictions, the workloads that are evicted without end and by which, and False if it takes too long.
     Those that are evicted without end are kept back, so that the others can go on.
@@ -76,10 +79,11 @@ def _run_until_settled(scheduler: Scheduler, workloads: int) -> tuple[list[Evict
 
     def measure() -> tuple[int, int]:
         """Numbers that change if a cycle changes anything: of admitted workloads, and of those that wait."""
-        return sum(map(len, snapshot.workloads.values())), sum(map(len, scheduler.parked.values()))
+        passed = waiting.passed if waiting else sum(map(len, scheduler.parked.values()))
+        return sum(map(len, snapshot.workloads.values())), passed
 
-    before = measure()
-    while idle <= flavors and scheduler.run_cycle():
+    before, run_cycle = measure(), (waiting or scheduler).run_cycle
+    while idle <= flavors and run_cycle():
         if scheduler.evicted:
             for key, each in scheduler.evictions.items():
                 preemptor = each.preemptor.key
@@ -229,6 +233,7 @@ class Job(NamedTuple):
     """Why Kueue makes no workload of it."""
     aliases: tuple[str, ...] = ()
     """Other names under which users know it: that of the job of which it is a run, and that of its sweep."""
+    annotations: Mapping[str, str] = {}
 
 
 class Shortage(NamedTuple):
@@ -293,6 +298,22 @@ class Decision(NamedTuple):
     """The totals of worker clusters, each with the name of its cluster."""
 
 
+class Settled(NamedTuple):
+    """The state in which nothing changes any more, and how it came about."""
+
+    scheduler: Scheduler
+    arrivals: Mapping[str, Workload]
+    """All workloads by key, in the order in which they arrive."""
+    assumed: frozenset[str]
+    """The workloads that run from the start."""
+    evictions: Sequence[Eviction]
+    held: Mapping[str, str]
+    """The workloads that are evicted without end, and by which."""
+    is_complete: bool
+    refused: dict[str, tuple[Refusal, Workload]]
+    """The workloads that admission checks refuse."""
+
+
 def decide(
     context: AdmissionContext,
     jobs: Sequence[Job],
@@ -304,6 +325,16 @@ def decide(
     A workload in `running` that has an admission keeps it, even above the quota. The others arrive by priority, by
     queue and by name.
     """
+    return report_settled(context, jobs, settle(context, jobs, running, later))
+
+
+def settle(
+    context: AdmissionContext,
+    jobs: Sequence[Job],
+    running: frozenset[str] = frozenset(),
+    later: frozenset[str] = frozenset(),
+) -> Settled:
+    """Let all jobs arrive, and run cycles until nothing changes."""
     scheduler = context.build_scheduler()
     ordered = sorted(
         (each for job in jobs for each in job.workloads),
@@ -315,12 +346,33 @@ def decide(
     for each in arrivals:
         if each.key not in running:
             scheduler.add(each)
-    evictions, held, is_complete = _run_until_settled(scheduler, len(arrivals))
     refused: dict[str, tuple[Refusal, Workload]] = {}
+    found = settle_checks(scheduler, context, len(arrivals), refused, assumed)
+    return Settled(scheduler, {each.key: each for each in arrivals}, assumed, *found, refused)
+
+
+def settle_checks(
+    scheduler: Scheduler,
+    context: AdmissionContext,
+    workloads: int,
+    refused: dict[str, tuple[Refusal, Workload]],
+    assumed: frozenset[str],
+    waiting: Waiting | None = None,
+) -> tuple[list[Eviction], dict[str, str], bool]:
+    """Run cycles until nothing changes, also after admission checks refuse workloads, which `refused` gets."""
+    evictions, held, is_complete = run_until_settled(scheduler, workloads, waiting)
     while is_complete and (found := _refuse(scheduler, context, refused.keys() | assumed)):
         refused |= found
-        more, others, is_complete = _run_until_settled(scheduler, len(arrivals))
+        if waiting:
+            waiting.retry()
+        more, others, is_complete = run_until_settled(scheduler, workloads, waiting)
         evictions, held = evictions + more, held | others
+    return evictions, held, is_complete
+
+
+def report_settled(context: AdmissionContext, jobs: Sequence[Job], settled: Settled) -> Decision:
+    """Answer for each job in the state in which nothing changes."""
+    scheduler, _, assumed, evictions, held, is_complete, refused = settled
     loans = list_loans(scheduler.snapshot)
     reporter = _Reporter(context, scheduler, evictions, held, assumed, loans, refused)
     answers = tuple(answer for job in jobs for answer in reporter.answer_job(job))

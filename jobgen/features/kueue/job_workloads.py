@@ -367,6 +367,8 @@ class QueuedJobs(NamedTuple):
 
     context: AdmissionContext
     jobs: tuple[Job, ...]
+    exported: tuple[Object, ...] = ()
+    """The Workload objects in the exported state."""
 
 
 def collect_jobs(objects: Sequence[Object], exported: Sequence[Object], cluster: Cluster) -> QueuedJobs:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names
 from jobgen.api.project import ProjectPath, open_project, select_environments
@@ -24,6 +24,7 @@ from jobgen.features.kueue.queues.report import (
 )
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean
+from jobgen.model.times import parse_moment
 from jobgen.pipeline.environment_checker import report_missing_folder
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.config import load as load_config
@@ -31,6 +32,9 @@ from jobgen.rendering.environment import Rendered
 from jobgen.rendering.left_out import LeftOutFile, join_environments
 from jobgen.rendering.run import Run
 from jobgen.repo.root import folder_exists
+
+if TYPE_CHECKING:
+    from jobgen.features.kueue.queues.timeline_report import Timeline
 
 
 class QueuedWorkload(NamedTuple):
@@ -68,6 +72,8 @@ class QueueResult(NamedTuple):
     """Jobs and environments that cannot be rendered; the decisions are about the others."""
     changes: tuple[QueueChanges, ...] = ()
     """What `what_if` and `suggest` change, for each environment."""
+    timelines: tuple[Timeline, ...] = ()
+    """Private: when jobs start and end."""
 
     @property
     def failed(self) -> bool:
@@ -86,6 +92,9 @@ def queue(
     what_if_file: str | None = None,
     suggest: bool = False,
     format: str = "text",  # noqa: A002 -- the name of the option
+    timeline: bool = False,
+    begin: str = "",
+    history: str = "",
 ) -> QueueResult:
     """Decide which jobs Kueue admits, which wait, and which can never be admitted.
 
@@ -100,7 +109,10 @@ def queue(
         what_if: Changes, such as `cq/research.h100+=32`. The workloads are then those after the changes.
         what_if_file: A YAML file of partial objects, and of changes.
         suggest: If true, add the smallest changes of quota that admit all jobs, or those of `jobs`.
-        format: The format of `QueueResult.text`: `text`, `markdown` or `json`.
+        format: The format of `QueueResult.text`: `text`, `markdown` or `json`; with `timeline` also `html`.
+        timeline: Simulate when each job starts and ends, with the durations that are known.
+        begin: When the timeline begins, such as `2026-11-18T08:00Z`; by default the day of the commit.
+        history: A CSV file of the repository with runs of jobs, in the columns `name`, `start`, `end` and `gpus`.
 
     Raises:
         UsageError: `jobgen.yaml` has errors, an argument is wrong, a change names nothing or is ambiguous, or no
@@ -114,9 +126,11 @@ def queue(
     check_names("running", running)
     check_names("lost", lost)
     check_names("what_if", what_if)
-    check_format(format, FORMATS.names())
+    check_format(format, [*FORMATS.names(), *(("html",) if timeline else ())])
     asked = None
     if what_if or what_if_file is not None or suggest:
+        if timeline:
+            raise UsageError("a timeline shows the queues as they are; use it without `what_if` and `suggest`")
         from jobgen.features.kueue.queues.what_if import read_what_if
 
         asked = read_what_if(what_if, what_if_file)
@@ -140,6 +154,8 @@ def queue(
     _check_patterns((*jobs, *(each for each in running if each not in (ALL, NONE))), collected.values(), left_out)
     _lose_clusters(lost, collected.values())
     is_running = partial(_matches, patterns=("*",) if ALL in running else running)
+    if timeline:
+        return _simulate(opened.config, collected, jobs, is_running, Times(begin, history, format), findings, left_out)
     decided = [decide_environment(env, each, is_running, ", ".join(running)) for env, each in collected.items()]
     if asked is not None:
         from jobgen.features.kueue.queues.what_if_report import compare_environments
@@ -159,6 +175,55 @@ def queue(
     text = FORMATS.render(format, reports, left_out)
     changes = tuple(report.comparison.changes for report in reports if report.comparison)
     return QueueResult(workloads, text, tuple(findings), reports, left_out, changes)
+
+
+class Times(NamedTuple):
+    """How to show a timeline, and with which times."""
+
+    begin: str
+    history: str
+    format: str
+
+
+def _simulate(
+    config: ProjectConfig,
+    collected: Mapping[str, QueuedJobs],
+    jobs: Sequence[str],
+    is_running: Callable[[Job], bool],
+    times: Times,
+    findings: list[Finding],
+    left_out: tuple[LeftOutFile, ...],
+) -> QueueResult:
+    """Simulate when each job starts and ends."""
+    # Imported late: a decision does not need it.
+    from jobgen.features.kueue.queues.timeline_report import RENDERERS, build_timeline, find_begin, select_rows
+    from jobgen.features.kueue.run_times import read_history
+
+    begin = parse_moment(times.begin)
+    if times.begin and begin is None:
+        raise UsageError(f"`{times.begin}` is not a time; write one such as `2026-11-18T08:00Z`")
+    if begin is None:
+        begin = find_begin(list(collected.values()), parse_moment(config.day()))
+    if begin is None:
+        raise UsageError("there is no commit to take the date from; pass `--from`")
+    if times.history.startswith("/") or ".." in times.history.split("/"):
+        raise UsageError(f"`{times.history}` is not in the repository; name a file in it, from its top")
+    faults: list[Finding] = []
+    past = read_history(config.root, times.history, faults) if times.history else []
+    findings += faults
+    if faults:
+        return QueueResult((), "", tuple(findings))
+    made = [
+        build_timeline(env, each, begin, past, is_running) for env, each in collected.items() if each.context.queues
+    ]
+    kept = tuple(select_rows(each, partial(_matches, patterns=jobs)) if jobs else each for each in made)
+    if times.format == "html":
+        from jobgen.features.kueue.queues.timeline_page import render_page
+
+        text = render_page(kept, left_out)
+    else:
+        text = RENDERERS[times.format](kept, left_out)
+    return QueueResult((), text, tuple(findings), left_out=left_out, timelines=kept)
 
 
 def _collect(

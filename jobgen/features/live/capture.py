@@ -71,7 +71,7 @@ def capture(kubectl: Kubectl, day: str) -> Captured:
         texts: list[tuple[str, str, str]] = []
         try:
             for each in kubectl.list(found.path, found.page):
-                obj = strip(each, found.kept)
+                obj = strip(each, found.kept, keeps_times=found.keeps_times)
                 metadata = obj["metadata"]
                 texts.append((str(metadata.get("namespace", "")), str(metadata.get("name", "")), to_yaml(obj)))
         except MissingError:

@@ -18,6 +18,8 @@ class Resource(NamedTuple):
     kept: tuple[str, ...] = ("spec",)
     """The fields beside `metadata` that are kept; `status.used` is one field of the status."""
     page: int = 500
+    keeps_times: bool = False
+    """True if the times of its conditions are kept: they say when something started and ended."""
 
     @property
     def path(self) -> str:
@@ -52,7 +54,12 @@ RESOURCES = (
     Resource(_KUEUE, "multikueueconfigs"),
     Resource(_KUEUE, "multikueueclusters", ("status.conditions",)),
     Resource(_KUEUE, "workloadpriorityclasses", ("value", "description")),
-    Resource(_KUEUE, "workloads", ("spec.queueName", "spec.priority", "status.admission", "status.conditions")),
+    Resource(
+        _KUEUE,
+        "workloads",
+        ("spec.queueName", "spec.priority", "status.admission", "status.conditions"),
+        keeps_times=True,
+    ),
     Resource("scheduling.volcano.sh/v1beta1", "queues"),
     Resource("trainer.kubeflow.org/v1alpha1", "clustertrainingruntimes"),
     Resource("trainer.kubeflow.org/v1alpha1", "trainingruntimes"),
@@ -114,7 +121,7 @@ def pluralize_kind(kind: str) -> str:
     return f"{name}{'es' if name.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
 
 
-def strip(obj: Mapping[str, Any], kept: tuple[str, ...]) -> dict[str, Any]:
+def strip(obj: Mapping[str, Any], kept: tuple[str, ...], *, keeps_times: bool = False) -> dict[str, Any]:
     """Return what is kept of an object: its names, labels and annotations, and some of its fields, without secrets."""
     metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _NOISE}
     annotations = metadata.pop("annotations", None) or {}
@@ -127,16 +134,18 @@ def strip(obj: Mapping[str, Any], kept: tuple[str, ...]) -> dict[str, Any]:
         value = block.get(below) if below and isinstance(block, dict) else block if not below else None
         if value is not None:
             place = found.setdefault(first, {}) if below else found
-            place[below or first] = _without_times(value)
+            place[below or first] = _without_times(
+                value, _VOLATILE - {"lastTransitionTime"} if keeps_times else _VOLATILE
+            )
     masked: Any = redact_tree(found, find_secrets(found))
     return dict(masked)
 
 
-def _without_times(node: Any) -> Any:
+def _without_times(node: Any, volatile: frozenset[str]) -> Any:
     """Return a value without what changes by itself."""
     if isinstance(node, dict):
-        return {key: _without_times(value) for key, value in node.items() if key not in _VOLATILE}
-    return [_without_times(item) for item in node] if isinstance(node, list) else node
+        return {key: _without_times(value, volatile) for key, value in node.items() if key not in volatile}
+    return [_without_times(item, volatile) for item in node] if isinstance(node, list) else node
 
 
 def find_operators(deployment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

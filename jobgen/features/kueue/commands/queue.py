@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from jobgen.api.project import list_captures, load
-from jobgen.cli.complete import complete_jobs
+from jobgen.cli.complete import complete_files, complete_jobs
 from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.features.kueue.queue import queue
@@ -45,8 +45,27 @@ from jobgen.reports.entries import count_severities, format_findings
     help="Compare with the changes of a YAML file: partial objects, or a list of `changes`.",
 )
 @click.option("--suggest", is_flag=True, help="Find the smallest changes of quota that admit all jobs, or each JOB.")
-@click.option("--format", "format_", type=click.Choice(FORMATS.names()), default="text", show_default=True)
-@click.option("--exit-code", is_flag=True, help="Exit 1 if a job is never admitted, or has a queue and is unmanaged.")
+@click.option("--timeline", is_flag=True, help="Show when each job starts and ends, and how much of the quota is used.")
+@click.option(
+    "--from",
+    "begin",
+    default="",
+    metavar="DATE",
+    help="Day or time when the timeline begins, such as 2026-11-18T08:00Z; default: the date of the commit.",
+)
+@click.option(
+    "--history",
+    default="",
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Runs of jobs, for their durations: a CSV file of the repository with name, start, end and gpus.",
+)
+@click.option("--format", "format_", type=click.Choice([*FORMATS.names(), "html"]), default="text", show_default=True)
+@click.option(
+    "--exit-code",
+    is_flag=True,
+    help="Exit 1 if a job is never admitted, has a queue and is unmanaged, or cannot meet its deadline.",
+)
 @today_option
 @click.pass_obj
 def command(
@@ -59,6 +78,9 @@ def command(
     *,
     what_if_file: str | None,
     suggest: bool,
+    timeline: bool,
+    begin: str,
+    history: str,
     format_: str,
     exit_code: bool,
     today: str,
@@ -66,7 +88,8 @@ def command(
     """Show which jobs Kueue admits, which wait and for what, and which can never be admitted.
 
     Queues come from the repository and from the exported state of the cluster (`cluster.state` in an overlay). All jobs
-    of an environment arrive at the same time. JOB selects the jobs to show.
+    of an environment arrive at the same time. JOB selects the jobs to show. With --timeline, jobs also end: their
+    durations come from `run.expected`, a history of runs, or a capture of the cluster.
     """
     running: list[str] = []
     for assumption in assumptions:
@@ -77,6 +100,9 @@ def command(
             hint = "write `running=` and names of jobs, `all` or `none`"
             return error_result(ExitCode.USAGE, f"{message}; {hint}")
         running += names
+    if not timeline and (format_ == "html" or begin or history):
+        option = "--format html" if format_ == "html" else "--from" if begin else "--history"
+        return error_result(ExitCode.USAGE, f"`{option}` shows a timeline; add `--timeline`")
     project = load(directory, today=today)
     result = queue(
         project,
@@ -88,11 +114,17 @@ def command(
         what_if_file=str(directory / what_if_file) if what_if_file else None,
         suggest=suggest,
         format=format_,
+        timeline=timeline,
+        begin=begin,
+        history=history,
     )
     if result.failed:
-        lacks = name_left_out("left out", result.left_out) if result.reports else "; nothing was decided"
+        lacks = name_left_out("left out", result.left_out) if result.text else "; nothing was decided"
         message = f"{count_severities(result.findings)}{lacks}"
         return error_result(ExitCode.ERRORS, message, format_findings(result.findings))._replace(out=result.text)
-    is_refused = exit_code and any(each.is_failure for report in result.reports for each in report.decision.answers)
+    is_refused = exit_code and (
+        any(each.is_failure for report in result.reports for each in report.decision.answers)
+        or any(row.is_failure for each in result.timelines for row in each.rows)
+    )
     captures = "".join(f"{each}\n" for each in list_captures(project.config, envs))
     return Result(ExitCode.ERRORS if is_refused else ExitCode.OK, result.text, captures)

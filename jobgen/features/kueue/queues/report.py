@@ -14,7 +14,7 @@ from jobgen.features.kueue.multikueue import OWN_SETTINGS, Worker, build_dispatc
 from jobgen.features.kueue.objects import find_namespace
 from jobgen.features.kueue.queues.comparison import Comparison
 from jobgen.features.kueue.quota import show_amount
-from jobgen.k8s.nodes import get_path
+from jobgen.k8s.nodes import as_mapping, get_path
 from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Finding, pluralize
 from jobgen.pipeline.environment_checker import find_duplicates, read_exported, report_missing_folder
@@ -151,14 +151,20 @@ def collect_environment(
         objects, others, cluster = change(objects, others, cluster)
     queued = collect_jobs(objects, others, cluster)
     _attach_workers(queued, project, cluster, findings)
-    aliases: dict[tuple[str, str, str], tuple[str, ...]] = {}
+    known: dict[tuple[str, str, str], tuple[tuple[str, ...], Mapping[str, str]]] = {}
     for each in objects:
         # The name of the job of which it is a run, and that of the sweep of which it is a member.
         run = get_path(each, "metadata", "annotations", JOB_ANNOTATION)
         names = (run, get_path(each, "metadata", "labels", SWEEP))
         key = str(each.get("kind", "")), find_namespace(each), get_job_name(each)
-        aliases[key] = tuple(str(name) for name in names if name)
-    return queued._replace(jobs=tuple(job._replace(aliases=aliases.get(job[:3], ())) for job in queued.jobs))
+        aliases = tuple(str(name) for name in names if name)
+        annotations = as_mapping(get_path(each, "metadata", "annotations"))
+        known[key] = aliases, {str(name): str(value) for name, value in annotations.items()}
+    jobs = (
+        job._replace(aliases=of[0], annotations=of[1]) for job in queued.jobs for of in (known.get(job[:3], ((), {})),)
+    )
+    workloads = (untraced(dict(each)) for each in exported if value_of(each.get("kind")) == "Workload")
+    return queued._replace(jobs=tuple(jobs), exported=tuple(workloads))
 
 
 def find_workers(project: ProjectConfig, cluster: Cluster) -> dict[str, Cluster]:

@@ -80,7 +80,7 @@ class _Search:
     """Searches for the quota of the queues of some jobs, which share quota or nodes with no others."""
 
     def __init__(self, queued: QueuedJobs, running: frozenset[str], left: int) -> None:
-        self._context, self._jobs = queued
+        self._context, self._jobs = queued.context, queued.jobs
         self._running = running
         self.left = left
         self.impossible: list[tuple[str, str]] = []

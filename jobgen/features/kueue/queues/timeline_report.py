@@ -1,0 +1,419 @@
+"""What `jobgen queue --timeline` reports: when jobs start and end, deadlines, and how much of the quota is used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import accumulate, pairwise
+from typing import NamedTuple
+
+from jobgen.features.kueue.answers import NEVER, UNMANAGED, Answer, Decision, Job
+from jobgen.features.kueue.job_workloads import QueuedJobs
+from jobgen.features.kueue.queues.change_sections import align_rows, merge_equal, show_names
+from jobgen.features.kueue.queues.report import explain
+from jobgen.features.kueue.quota import FlavorResource, show_amount
+from jobgen.features.kueue.run_times import JobTimes, PastRun, add_captured, find_times, index_runs, read_captured
+from jobgen.features.kueue.timeline import MOST_DAYS, Course, Span, simulate
+from jobgen.model.data import Plain
+from jobgen.model.finding import Severity, pluralize
+from jobgen.model.times import DAY, show_length, show_moment
+from jobgen.rendering.left_out import LeftOutFile
+from jobgen.reports.escape import dump_json, markdown_text, visible
+
+RUNNING, STARTS, WAITS, FINISHED = "running", "starts", "waits", "finished"
+_MAX_DAYS_SHOWN = 14
+_MAX_LENGTH = 60_000
+"""The characters of a comment on a pull request."""
+ASSUMPTIONS = (
+    "an evicted job starts again from its beginning; with fewer pods, a job takes as long as with all",
+    "not simulated: jobs that arrive later, failures and retries, autoscaling, the time that checks take, MultiKueue",
+)
+
+
+class Window(NamedTuple):
+    """The earlier and the later time of two simulations; None if one of them has no such time."""
+
+    earliest: int
+    latest: int | None
+
+    def show(self) -> str:
+        """Return the window as text; of one day, the day is shown once."""
+        first = show_moment(self.earliest)
+        if self.latest is None:
+            return f"{first} or later"
+        last = show_moment(self.latest)
+        return first if first == last else f"{first} – {last[11:] if first[:10] == last[:10] else last}"
+
+
+class Miss(NamedTuple):
+    """A deadline that is not met."""
+
+    severity: Severity
+    """An error if the job would miss it even if it started at once."""
+    message: str
+
+
+class TimelineRow(NamedTuple):
+    """What becomes of one workload."""
+
+    answer: Answer
+    state: str
+    times: JobTimes
+    spans: tuple[Sequence[Span], ...] = ()
+    """Its runs, in the simulation with the shortest durations and in that with the longest ones."""
+    starts: Window | None = None
+    ends: Window | None = None
+    miss: Miss | None = None
+
+    @property
+    def is_failure(self) -> bool:
+        """Return True if Kueue never starts it in its queue, or if it cannot meet its deadline."""
+        return self.answer.is_failure or (self.miss is not None and self.miss.severity is Severity.ERROR)
+
+    @property
+    def after(self) -> tuple[str, ...]:
+        """The workloads whose end lets it start."""
+        return next((each.after for several in self.spans for each in several[:1]), ())
+
+    @property
+    def evictions(self) -> list[Span]:
+        """The runs that were evicted, of the simulation with the longest durations."""
+        return [each for each in self.spans[-1] if each.evicted_by] if self.spans else []
+
+    def describe(self) -> str:
+        """Say what it waits for."""
+        if self.state in (NEVER, UNMANAGED):
+            return explain(self.answer)
+        parts = [f"waits for the end of {show_names(self.after)}"] if self.after else []
+        if self.state == WAITS:
+            parts.append(f"still waits at the end; at first, {explain(self.answer)}")
+        for each, following in list(pairwise((*self.spans[-1], None) if self.spans else ()))[:3]:
+            if each is not None and each.evicted_by:
+                again = f", and it starts again at {show_moment(following.start)}" if following else ""
+                parts.append(f"{each.evicted_by} evicts it at {show_moment(each.end or 0)}{again}")
+        if len(self.evictions) > 3:
+            parts.append(f"{len(self.evictions) - 3} more evictions")
+        if self.times.expected is None and self.state in (STARTS, RUNNING, UNMANAGED):
+            parts.append("no duration is known, so it never ends")
+        return "; ".join(parts)
+
+
+class Use(NamedTuple):
+    """How much of the quota of a resource in a flavor is used on each day, in percent."""
+
+    pair: FlavorResource
+    nominal: int
+    days: tuple[int, ...]
+
+
+class Timeline(NamedTuple):
+    """The timeline of one environment."""
+
+    environment: str
+    version: str
+    begin: int
+    until: int
+    rows: tuple[TimelineRow, ...]
+    uses: tuple[Use, ...]
+    has_ranges: bool
+    notes: tuple[str, ...]
+    is_captured: bool = False
+    """True if Workload objects show which jobs run."""
+
+    @property
+    def misses(self) -> list[TimelineRow]:
+        """The jobs that miss their deadlines."""
+        return [row for row in self.rows if row.miss]
+
+    def list_days(self) -> list[str]:
+        """Return the days of the timeline."""
+        first, last = self.begin // DAY, max(self.until - 1, self.begin) // DAY
+        return [show_moment(day * DAY)[:10] for day in range(first, last + 1)]
+
+    def summarize(self) -> str:
+        """Return the counts in one line."""
+        counts: dict[str, int] = {}
+        for row in self.rows:
+            counts[row.state] = counts.get(row.state, 0) + 1
+        shown = ", ".join(f"{count} {state}" for state, count in counts.items())
+        missed = f"; {pluralize(len(self.misses), 'deadline')} missed" if self.misses else ""
+        return f"{pluralize(len(self.rows), 'workload')}: {shown}{missed}" if counts else "no workloads"
+
+
+def find_begin(queued: Sequence[QueuedJobs], day: int | None) -> int | None:
+    """Return when timelines begin: with the day of the commit, or later, with the last event of a capture."""
+    runs = [run for each in queued for run in read_captured(each.exported)]
+    times = [time for run in runs for time in (run.start, run.end) if time is not None]
+    return max((*times, *(() if day is None else (day,))), default=None)
+
+
+def build_timeline(
+    env: str, queued: QueuedJobs, begin: int, history: Sequence[PastRun], is_running: Callable[[Job], bool]
+) -> Timeline:
+    """Simulate the jobs of an environment with the shortest and with the longest durations."""
+    captured = read_captured(queued.exported)
+    by_name, recorded = index_runs(captured), index_runs(history)
+    jobs = add_captured(queued, captured)
+    times = {job[:3]: find_times(job, by_name, recorded) for job in jobs}
+    active: list[Job] = []
+    running: dict[str, int] = {}
+    for job in jobs:
+        known = times[job[:3]]
+        if known.finished is not None:
+            continue
+        workloads = job.workloads
+        admitted = known.workload
+        if admitted is not None and len(workloads) == 1 and admitted.cluster_queue in queued.context.queues:
+            queue, admission, reserved = admitted.cluster_queue, admitted.admission, admitted.reserved
+            workloads = (workloads[0]._replace(cluster_queue=queue, admission=admission, reserved=reserved),)
+        if known.since is not None or is_running(job):
+            running |= {each.key: begin if known.since is None else min(known.since, begin) for each in workloads}
+        active.append(job._replace(workloads=workloads))
+    expected = {each.key: length for job in active if (length := times[job[:3]].expected) for each in job.workloads}
+    has_ranges = any(each.least < each.most for each in expected.values())
+    courses = [
+        simulate(queued.context, active, begin, {key: each[place] for key, each in expected.items()}, running)
+        for place in ((0, 1) if has_ranges else (1,))
+    ]
+    answers = {(*answer.job[:3], answer.key): answer for answer in courses[0].decision.answers}
+    rows: list[TimelineRow] = []
+    for job in jobs:
+        known = times[job[:3]]
+        if known.finished is not None:
+            ended = Answer(job, f"{job.namespace}/{job.name}", FINISHED, "it has ended")
+            start, end = (Window(each, each) for each in known.finished)
+            rows.append(TimelineRow(ended, FINISHED, known, (), start, end))
+            continue
+        keys = [each.key for each in job.workloads] or [f"{job.namespace}/{job.name}"]
+        found = [(answers[*job[:3], key], key in running) for key in keys]
+        rows += (_build_row(each, known, courses, begin, is_started=is_started) for each, is_started in found)
+    until = max(course.until for course in courses)
+    configuration = queued.context.cluster.configuration
+    notes = tuple(_list_notes(courses, rows, has_ranges=has_ranges))
+    uses = tuple(_measure_uses(queued, courses[-1], begin, until))
+    version = ".".join(map(str, configuration.version))
+    return Timeline(env, version, begin, until, tuple(rows), uses, has_ranges, notes, bool(queued.exported))
+
+
+def _build_row(
+    answer: Answer, times: JobTimes, courses: Sequence[Course], begin: int, *, is_started: bool
+) -> TimelineRow:
+    spans = tuple(course.spans.get(answer.key, ()) for course in courses)
+    if answer.decision == UNMANAGED:
+        ends = Window(begin + times.expected.least, begin + times.expected.most) if times.expected else None
+        row = TimelineRow(answer, UNMANAGED, times, (), Window(begin, begin), ends)
+    elif answer.decision == NEVER or not any(spans):
+        row = TimelineRow(answer, NEVER if answer.decision == NEVER else WAITS, times, spans)
+    else:
+        starts = [several[0].start if several else None for several in spans]
+        ends_of = [several[-1].end if several and not several[-1].evicted_by else None for several in spans]
+        state = RUNNING if is_started else STARTS if all(spans) else WAITS
+        row = TimelineRow(answer, state, times, spans, _span(starts), _span(ends_of))
+    return row._replace(miss=judge_deadline(row, begin))
+
+
+def _span(times: Sequence[int | None]) -> Window | None:
+    known = [each for each in times if each is not None]
+    return Window(min(known), max(known) if len(known) == len(times) else None) if known else None
+
+
+def judge_deadline(row: TimelineRow, begin: int) -> Miss | None:
+    """Return how a job misses its deadline; None if it meets it, or if its duration is not known."""
+    deadline, expected = row.times.deadline, row.times.expected
+    if deadline is None or expected is None:
+        return None
+    shown = f"its deadline is `{show_moment(deadline)}`"
+    at_once = (begin if row.times.since is None else min(row.times.since, begin)) + expected.least
+    if at_once > deadline:
+        message = f"{shown}, but even if it starts at once it ends at `{show_moment(at_once)}`"
+        return Miss(Severity.ERROR, message)
+    if row.ends is None:
+        reason = "Kueue never admits it" if row.state == NEVER else "it does not end in the simulation"
+        return Miss(Severity.WARNING, f"{shown}, but {reason}")
+    if row.ends.latest is None or row.ends.latest > deadline:
+        is_certain = row.ends.earliest > deadline
+        last = "not end" if row.ends.latest is None else f"end at `{show_moment(row.ends.latest)}`"
+        when = f"ends at `{show_moment(row.ends.earliest)}`" if is_certain else f"can {last}"
+        return Miss(Severity.WARNING, f"{shown}, but in the simulation it {when}")
+    return None
+
+
+def _list_notes(courses: Sequence[Course], rows: Sequence[TimelineRow], *, has_ranges: bool) -> Iterator[str]:
+    decision: Decision = courses[0].decision
+    if has_ranges:
+        yield "jobgen simulates twice, with the shortest and with the longest durations; other times are possible"
+    unknown = [row.answer.key for row in rows if row.times.expected is None and row.state not in (NEVER, FINISHED)]
+    if unknown:
+        yield f"without a duration, so they never end: {show_names(unknown)}; write `run.expected`, or use `--history`"
+    if not all(course.is_complete for course in courses):
+        yield f"the simulation was stopped: it takes too long, or more than {MOST_DAYS} days"
+    yield from decision.assumptions
+    yield from ASSUMPTIONS
+
+
+def _measure_uses(queued: QueuedJobs, course: Course, begin: int, until: int) -> Iterator[Use]:
+    """Measure what is used of each flavor on each day, within the timeline."""
+    nominal: dict[FlavorResource, int] = {}
+    quotas = [each.quotas for each in queued.context.queues.values()]
+    for each in (*quotas, *(cohort.quotas for cohort in queued.context.cluster.list_cohorts())):
+        for pair, quota in each.items():
+            nominal[pair] = nominal.get(pair, 0) + quota.nominal
+    first, last = begin // DAY, max(until - 1, begin) // DAY
+    used: dict[FlavorResource, list[int]] = {}
+    for span in (span for several in course.spans.values() for span in several):
+        start, end = max(span.start, begin), min(until if span.end is None else span.end, until)
+        for day in range(start // DAY, (end - 1) // DAY + 1) if end > start else ():
+            seconds = min(end, (day + 1) * DAY) - max(start, day * DAY)
+            for pair, amount in span.workload.usage.items():
+                used.setdefault(pair, [0] * (last - first + 1))[day - first] += amount * seconds
+    for pair in sorted(nominal):
+        lengths = [min(until, (day + 1) * DAY) - max(begin, day * DAY) for day in range(first, last + 1)]
+        days = zip(used.get(pair, [0] * len(lengths)), lengths, strict=True)
+        percents = (
+            round(100 * amount / (nominal[pair] * length)) if nominal[pair] and length > 0 else 0
+            for amount, length in days
+        )
+        yield Use(pair, nominal[pair], tuple(percents))
+
+
+def select_rows(timeline: Timeline, matches: Callable[[Job], bool]) -> Timeline:
+    """Return the timeline with the rows of some jobs only."""
+    return timeline._replace(rows=tuple(row for row in timeline.rows if matches(row.answer.job)))
+
+
+def list_cells(row: TimelineRow) -> tuple[str, ...]:
+    """Return the state of a workload, its queue, its times and what it waits for."""
+    expected = row.times.expected
+    length = "" if expected is None else show_length(expected.least)
+    if expected is not None and expected.most > expected.least:
+        length += f"-{show_length(expected.most)}"
+    times = (window.show() if window else "" for window in (row.starts, row.ends))
+    return (row.state, row.answer.cluster_queue or row.answer.job.queue, length, *times, row.describe())
+
+
+HEADER = ("", "state", "queue", "runs for", "starts", "ends", "")
+
+
+def list_use_rows(timeline: Timeline) -> list[tuple[str, ...]]:
+    """Return the table of what is used: one row for each flavor and resource, one column for each day."""
+    days = timeline.list_days()
+    more = len(days) > _MAX_DAYS_SHOWN
+    kept = days[:_MAX_DAYS_SHOWN]
+    header = ("flavor", "resource", "quota", *(day[5:] for day in kept), *(("…",) if more else ()))
+    rows = [
+        (
+            use.pair.flavor,
+            use.pair.resource,
+            show_amount(use.pair.resource, use.nominal),
+            *(f"{percent}%" for percent in use.days[: len(kept)]),
+            *(("",) if more else ()),
+        )
+        for use in timeline.uses
+    ]
+    return [header, *rows] if rows else []
+
+
+def render_text(timelines: Sequence[Timeline], left_out: Sequence[LeftOutFile] = ()) -> str:
+    """Write the jobs, the use of each flavor, and the deadlines that are missed."""
+    lines: list[str] = []
+    for each in timelines:
+        where = f"environment {each.environment}, " if each.environment else ""
+        lines += [f"{where}from {show_moment(each.begin)} to {show_moment(each.until)}", ""]
+        rows = [
+            (show_names(names), *cells)
+            for names, cells in merge_equal((row.answer.key, list_cells(row)) for row in each.rows)
+        ]
+        lines += align_rows([HEADER, *rows])
+        uses = list_use_rows(each)
+        lines += ["", *align_rows(uses, numbers=len(uses[0]) - 2)] if uses else []
+        lines.append("")
+        lines += (f"{row.miss.severity.value}: {row.answer.key}: {row.miss.message}" for row in each.misses if row.miss)
+        lines += [each.summarize(), *(f"  {note}" for note in each.notes)]
+    lines += (f"left out, because of errors: {each.describe()}" for each in left_out)
+    return "".join(f"{visible(line)}\n" for line in lines)
+
+
+def render_markdown(timelines: Sequence[Timeline], left_out: Sequence[LeftOutFile] = ()) -> str:
+    """Write the text as a block, for comments on pull requests; what does not fit is left out."""
+    shown = "; ".join(f"{each.environment}: {each.summarize()}" for each in timelines)
+    lines = render_text(timelines, left_out).replace("```", "…").splitlines(keepends=True)
+    kept = [line for line, length in zip(lines, accumulate(map(len, lines)), strict=True) if length < _MAX_LENGTH]
+    more = f"… and {pluralize(len(lines) - len(kept), 'more line')}\n" if len(kept) < len(lines) else ""
+    return f"### jobgen queue --timeline: {markdown_text(shown)}\n\n```text\n{''.join(kept)}{more}```\n"
+
+
+def render_json(timelines: Sequence[Timeline], left_out: Sequence[LeftOutFile] = ()) -> str:
+    """Write everything; docs/timeline_v1.json is the schema."""
+    document: dict[str, Plain] = {"version": 1, "environments": [_describe(each) for each in timelines]}
+    if left_out:
+        document["leftOut"] = [each.to_plain() for each in left_out]
+    return dump_json(document) + "\n"
+
+
+def _describe(timeline: Timeline) -> dict[str, Plain]:
+    days = timeline.list_days()
+    return {
+        "environment": timeline.environment,
+        "kueue": timeline.version,
+        "from": show_moment(timeline.begin),
+        "until": show_moment(timeline.until),
+        "ranges": timeline.has_ranges,
+        "notes": list(timeline.notes),
+        "workloads": [_describe_row(row) for row in timeline.rows],
+        "utilization": [
+            {
+                "flavor": use.pair.flavor,
+                "resource": use.pair.resource,
+                "nominal": show_amount(use.pair.resource, use.nominal),
+                "days": [{"day": day, "percent": percent} for day, percent in zip(days, use.days, strict=True)],
+            }
+            for use in timeline.uses
+        ],
+    }
+
+
+def _describe_row(row: TimelineRow) -> dict[str, Plain]:
+    def window(found: Window | None) -> Plain:
+        if found is None:
+            return None
+        latest = None if found.latest is None else show_moment(found.latest)
+        return {"earliest": show_moment(found.earliest), "latest": latest}
+
+    def spans(several: Sequence[Span]) -> list[Plain]:
+        return [
+            {
+                "start": show_moment(each.start),
+                "end": None if each.end is None else show_moment(each.end),
+                "flavors": sorted({pair.flavor for pair in each.workload.usage}),
+                "after": list(each.after),
+                "evictedBy": each.evicted_by,
+            }
+            for each in several
+        ]
+
+    times, job = row.times, row.answer.job
+    return {
+        "workload": row.answer.key,
+        "kind": job.kind,
+        "namespace": job.namespace,
+        "name": job.name,
+        "queue": job.queue,
+        "clusterQueue": row.answer.cluster_queue,
+        "state": row.state,
+        "reason": row.describe(),
+        "expected": None
+        if times.expected is None
+        else {"least": times.expected.least, "most": times.expected.most, "source": times.source},
+        "starts": window(row.starts),
+        "ends": window(row.ends),
+        "waitsFor": list(row.after),
+        "runs": [spans(several) for several in row.spans],
+        "deadline": None if times.deadline is None else show_moment(times.deadline),
+        "missed": None if row.miss is None else {"severity": row.miss.severity.value, "message": row.miss.message},
+    }
+
+
+RENDERERS: Mapping[str, Callable[[Sequence[Timeline], Sequence[LeftOutFile]], str]] = {
+    "text": render_text,
+    "markdown": render_markdown,
+    "json": render_json,
+}
