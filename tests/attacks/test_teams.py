@@ -175,7 +175,15 @@ def test_pods_of_a_described_kind_count(tmp_path):
 HIDDEN = {
     "Workflow": (
         "argoproj.io/v1alpha1",
-        {"entrypoint": "a", "templates": [{"name": "a", "container": CONTAINER}, {"name": "b", "script": CONTAINER}]},
+        {
+            "entrypoint": "both",
+            "templates": [
+                {"name": "both", "steps": [[{"name": "a", "template": "a"}, {"name": "b", "template": "b"}]]},
+                {"name": "a", "container": CONTAINER},
+                {"name": "b", "script": CONTAINER},
+                {"name": "never", "container": CONTAINER},
+            ],
+        },
         8,
         ("spec", "podMetadata"),
     ),

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fact, FactViolation, Violation, rule
+from jobgen.check.created_pods import find_created_pods
+from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, Violation, rule
 from jobgen.check.team_limits import (
     advise,
+    find_accelerated_pods,
     find_foreign_uses,
     is_kind_allowed,
-    list_accelerated_pods,
     measure_use,
     requires_queue,
 )
@@ -261,6 +262,24 @@ def team_node_name(manifest: Manifest) -> Iterator[Violation]:
             yield Violation(use.node, f"{message}; use a `nodeSelector`", evidence=(use.value,))
 
 
+@rule("manifest", WARNING)
+def uncounted_accelerators(manifest: Manifest) -> Iterator[Violation]:
+    """Accelerators of a team with a budget, whose number is known only when the object runs.
+
+    A Workflow can run a step for each item of a list that an earlier step writes, or take the number of GPUs from a
+    parameter. Then nobody can say before whether the team stays within its budget. What is not known does not count.
+
+    Write the number: `parallelism`, `withItems`, `withSequence`, or the amount itself.
+    """
+    team = manifest.team
+    if team is None or not (team.budget.devices or team.budget.gpus is not None):
+        return
+    unknown = {(id(node), what): (node, what) for node, what in find_created_pods(manifest).unknown}
+    for node, what in unknown.values():
+        message = f"accelerators that do not count for the budget of team `{team.team}`: {what}; write the number"
+        yield Violation(manifest.metadata.get("name", manifest.object) if node is None else node, message)
+
+
 @rule("manifest", ERROR)
 def unqueued_accelerators(manifest: Manifest) -> Iterator[Violation]:
     """An object with accelerators and without a queue, although the file's team has queues.
@@ -274,8 +293,9 @@ def unqueued_accelerators(manifest: Manifest) -> Iterator[Violation]:
     team = manifest.team
     if team is None or not requires_queue(team):
         return
-    pods = list_accelerated_pods(manifest)
-    advice = advise_queue(manifest, pods) if pods else ""
-    if advice:
-        message = f"the pods request accelerators without a queue; {advice}; {advise(team, QUEUES)}"
-        yield Violation(manifest.metadata.get("name", manifest.object), message)
+    for owner, pods in find_accelerated_pods(manifest):
+        advice = advise_queue(owner, pods)
+        if advice:
+            message = f"the pods request accelerators without a queue; {advice}; {advise(team, QUEUES)}"
+            yield Violation(manifest.metadata.get("name", manifest.object), message)
+            return
