@@ -9,7 +9,7 @@ from jobgen.check.created_pods import find_created_pods
 from jobgen.check.rules import Violation
 from jobgen.k8s.kinds import CLUSTER_SCOPED
 from jobgen.k8s.kueue import stays_suspended
-from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.k8s.resources import count_gpus, find_shared_devices, list_amounts
@@ -104,8 +104,42 @@ def _list_inside(manifest: Manifest) -> Iterator[Manifest]:
         yield Manifest(each, None, manifest.cluster, manifest.read_catalog, manifest.team, manifest.find_config)
 
 
-BudgetUse = tuple[str, int, int, tuple[tuple[object, ...], ...]]
-"""A line of a budget, its limit, what a job requests of it, and the devices of claims that jobs may share."""
+class BudgetUse(NamedTuple):
+    """What a job requests of a line of a budget."""
+
+    name: str
+    limit: int
+    amount: int
+    shared: tuple[tuple[object, ...], ...]
+    """The devices of claims that jobs may share."""
+    each: int = 0
+    """What one replica requests, if another object may set their number."""
+
+
+Target = tuple[str, str, str]
+"""The namespace, kind and name of what is scaled."""
+_SCALABLE = frozenset("Deployment LeaderWorkerSet ReplicaSet ReplicationController Rollout StatefulSet".split())
+_SCALERS = {
+    ("autoscaling", "HorizontalPodAutoscaler"): ("maxReplicas", 1),
+    ("keda.sh", "ScaledObject"): ("maxReplicaCount", 100),
+}
+"""The objects that scale others: the field with the most replicas, and its default."""
+
+
+def name_target(manifest: Manifest) -> Target:
+    """Return what identifies an object for another one that scales it."""
+    return manifest.namespace, manifest.kind_name, manifest.name
+
+
+def find_scaling(manifest: Manifest) -> tuple[Target, int] | None:
+    """Return what an object scales, and the most replicas that it may set."""
+    scaler = _SCALERS.get((manifest.group, manifest.kind_name))
+    if scaler is None:
+        return None
+    reference = as_mapping(manifest.spec.get("scaleTargetRef"))
+    most = as_integer(manifest.spec.get(scaler[0]))
+    kind, name = as_text(reference.get("kind")) or "Deployment", as_text(reference.get("name"))
+    return (manifest.namespace, kind, name), scaler[1] if most is None else max(most, 0)
 
 
 class BudgetLine(NamedTuple):
@@ -129,20 +163,37 @@ def list_lines(budget: Budget) -> Iterator[BudgetLine]:
 
 def measure_use(manifest: Manifest, budget: Budget) -> Iterator[BudgetUse]:
     """Yield what an object requests of each limit; nothing if it runs no pods, or stays suspended."""
+    uses = list(_measure(manifest, budget))
+    if not uses or manifest.kind_name not in _SCALABLE:
+        yield from uses
+        return
+    one = Manifest(
+        {**manifest.object, "spec": {**manifest.spec, "replicas": 1}},
+        manifest.kind,
+        manifest.cluster,
+        manifest.read_catalog,
+        manifest.team,
+        manifest.find_config,
+    )
+    for use, single in zip(uses, _measure(one, budget), strict=True):
+        yield use if use.name == "jobs" else use._replace(each=single.amount)
+
+
+def _measure(manifest: Manifest, budget: Budget) -> Iterator[BudgetUse]:
     created = find_created_pods(manifest)
     manifest, pods, hidden = created.manifest, created.pods, created.hidden
     if not pods:
         return
     for line in list_lines(budget):
         if line.device is not None:
-            yield line.name, line.limit, _count_devices(manifest, line.device, hidden), ()
+            yield BudgetUse(line.name, line.limit, _count_devices(manifest, line.device, hidden), ())
         elif line.name == "gpus":
             shared = tuple(tuple(each) for each in find_shared_devices(manifest))
             amount = count_gpus(manifest) + sum(count * pod.gpus for pod, count in hidden)
-            yield line.name, line.limit, amount, shared
+            yield BudgetUse(line.name, line.limit, amount, shared)
         else:
             count = 1 if line.name == "jobs" else sum(count for _, count in pods)
-            yield line.name, line.limit, count, ()
+            yield BudgetUse(line.name, line.limit, count, ())
 
 
 def _count_devices(manifest: Manifest, limit: DeviceLimit, hidden: Sequence[tuple[Pod, int]]) -> int:

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from jobgenprocess import run_jobgen_text
 
 import jobgen
 
@@ -397,6 +398,32 @@ GREEN = {
 @pytest.mark.parametrize("way", GREEN)
 def test_what_stays_within_the_limits_is_no_finding(tmp_path, way):
     assert not find(tmp_path, GREEN[way]).keys() - ({UNKNOWN} if way == "odd types" else set())
+
+
+SCALERS = {
+    "HorizontalPodAutoscaler": ("autoscaling/v2", {"maxReplicas": 10}, 10),
+    "ScaledObject": ("keda.sh/v1alpha1", {"triggers": [], "maxReplicaCount": 10}, 10),
+    "ScaledObject without a limit": ("keda.sh/v1alpha1", {"triggers": []}, 100),
+}
+
+
+@pytest.mark.parametrize("replicas", [0, 1])
+@pytest.mark.parametrize("way", SCALERS)
+def test_replicas_that_an_autoscaler_adds_count(tmp_path, way, replicas):
+    version, spec, most = SCALERS[way]
+    template = {"metadata": {"labels": {"app": "a"}}, "spec": {"containers": [container()]}}
+    target = {"replicas": replicas, "selector": {"matchLabels": {"app": "a"}}, "template": template}
+    deployment = make("apps/v1", "Deployment", target)
+    reference = {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}}
+    scaler = make(version, way.split()[0], {**spec, **reference}, name="scaler")
+
+    found = find(tmp_path, deployment, scaler)
+    assert found.keys() == {BUDGET}
+    assert f"requests {most} GPUs" in found[BUDGET].message
+    assert f"{most} of 8 GPUs (exceeded)" in run_jobgen_text(tmp_path, "teams", "nlp").stdout
+    # Another Deployment is not scaled.
+    scaler["spec"]["scaleTargetRef"]["name"] = "b"
+    assert not find(tmp_path, deployment, scaler)
 
 
 def test_huge_workflows_are_counted_in_time(tmp_path):
