@@ -198,7 +198,7 @@ class _Call(NamedTuple):
     """A step or task that runs a template."""
 
     target: str
-    count: int | None
+    times: int | None
     """None if it is known only when it runs."""
     is_conditional: bool
     node: Node
@@ -235,7 +235,7 @@ class _Workflow:
         """Count the pods of each template that is reached, from those that call others to those that are called."""
         if as_text(self.spec.get("entrypoint")) not in self.templates:
             # What starts is not known, so every template counts once.
-            steps = {name: [] for name in self.templates}
+            steps: dict[str, list[_Step]] = {name: [] for name in self.templates}
             steps[""] = [_Step("", frozenset(), [_Call(name, 1, False, None) for name in self.templates])]
         else:
             steps = self._follow_calls()
@@ -368,10 +368,10 @@ class _Workflow:
                 if call in conditional[1:]:
                     continue
                 bound = None if call.target in creating else left
-                if call.count is None and bound is None:
+                if call.times is None and bound is None:
                     self.unknown.append((call.node, "it is not known how many times the step runs"))
-                count = min(each for each in (call.count, bound, MAX_PODS) if each is not None)
-                count = 1 if call.count is None and bound is None else count
+                count = min(each for each in (call.times, bound, MAX_PODS) if each is not None)
+                count = 1 if call.times is None and bound is None else count
                 left = None if left is None else max(left - count, 0)
                 group.append((call.target, count))
             weight = sum(count * weights[target] for target, count in group)
