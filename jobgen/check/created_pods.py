@@ -244,14 +244,18 @@ class _Workflow:
         made: dict[str, list[CountedPod]] = {}
         weights: dict[str, int] = {}
         chosen: dict[str, list[tuple[str, int]]] = {}
+        creating: set[str] = set()
         for name in order:
             if name and not steps[name]:
                 own[name], made[name] = self._build_pods(self.templates[name])
                 weights[name] = sum(sum(pod.devices.values()) * count for pod, count in (own[name], *made[name]))
             else:
-                chosen[name] = self._choose(name, steps[name], weights, {each for each, pods in made.items() if pods})
+                chosen[name] = self._choose(name, steps[name], weights, creating)
                 weight = sum(count * weights[target] for target, count in chosen[name])
                 weights[name] = min(weight, MAX_PODS)
+            # `parallelism` limits the pods of a Workflow, not the objects that they create.
+            if made.get(name) or any(target in creating for target, _ in chosen.get(name, ())):
+                creating.add(name)
         counts = {"": 1}
         found: list[CountedPod] = []
         others: list[CountedPod] = []
@@ -364,9 +368,7 @@ class _Workflow:
             if len(conditional) > 1:
                 self.unknown.append((conditional[1].node, "it is not known which of the steps with conditions run"))
             left, group = limit, []
-            for call in heavy:
-                if call in conditional[1:]:
-                    continue
+            for call in (each for each in heavy if not each.is_conditional or each is conditional[0]):
                 bound = None if call.target in creating else left
                 if call.times is None and bound is None:
                     self.unknown.append((call.node, "it is not known how many times the step runs"))

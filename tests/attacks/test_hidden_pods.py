@@ -124,6 +124,12 @@ COUNTS = {
     ),
     "object": (workflow(creates(gpus=64)), 64),
     "many objects": (workflow(steps([step(withSequence={"count": 10})]), creates(), parallelism=2), 10),
+    "many objects of inner steps": (
+        workflow(
+            steps([step("inner", withSequence={"count": 10})]), steps([step()], name="inner"), creates(), parallelism=2
+        ),
+        10,
+    ),
     "object inside of an object": (
         workflow(
             {
