@@ -63,8 +63,8 @@ CONSEQUENCES = {
         missed-deadline
         missing-memory missing-namespace missing-queue missing-requests missing-resources mixed-image-versions
         mixed-schedulers mutable-image-tag queue-label-on-pods queue-support-ending queued-tolerations
-        shared-output stale-image suspend-in-git template-text uncounted-devices unnecessary-image-pull
-        uneven-priority untagged-image curly-quote single-process stray-quote""",
+        shared-output stale-image suspend-in-git template-text uncounted-accelerators uncounted-devices
+        unnecessary-image-pull uneven-priority untagged-image curly-quote single-process stray-quote""",
     "advice": "gpu-share-without-count node-agent non-canonical-quantity",
 }
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from jobgen.check.created_pods import find_created_pods
 from jobgen.check.rules import Violation
 from jobgen.k8s.kinds import CLUSTER_SCOPED
-from jobgen.k8s.kueue import find_suspend_path, is_suspended, stays_suspended
+from jobgen.k8s.kueue import stays_suspended
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest, Pod
-from jobgen.k8s.resources import count_gpus, find_shared_devices, list_amounts, list_counted_pods
+from jobgen.k8s.resources import count_gpus, find_shared_devices, list_amounts
 from jobgen.k8s.team_uses import Use
-from jobgen.k8s.workloads import POD_SETS, RAY_CLUSTERS, REPLICA_TYPES, find_pods
-from jobgen.model.data import Node, value_of
+from jobgen.k8s.workloads import REPLICA_TYPES, find_pods
+from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.spec.teams import Budget, DeviceLimit, TeamScope
 
@@ -76,76 +77,69 @@ def requires_queue(team: TeamScope) -> bool:
     return any(pattern.strip("*") for pattern in team.allowed.get("queues", ()))
 
 
-def list_accelerated_pods(manifest: Manifest) -> list[Pod]:
-    """Return the pods of an object, and of the objects inside it, that will hold accelerators."""
-    if stays_suspended(manifest) or (manifest.kind and manifest.kind.completed_by):
-        return []
-    if is_app_wrapper(manifest.object):
-        known = {**REPLICA_TYPES, **POD_SETS}
-        wrapped = (Manifest(each, None, manifest.cluster) for _, each in list_wrapped_objects(manifest.object))
-        pods = [
-            Pod(as_mapping(found.template), inner)
-            for inner in wrapped
-            for found in find_pods(inner.object, known.get((inner.group, inner.kind_name), ()))
-            if found.total
-        ]
-    else:
-        pods = [pod for pod, count in _list_pods(_start(manifest)) if count]
-    return [pod for pod in pods if any(pod.devices.values())]
+def find_accelerated_pods(manifest: Manifest) -> Iterator[tuple[Manifest, list[Pod]]]:
+    """Yield an object with its pods that will hold accelerators, and each object with such pods that it creates.
 
-
-def _list_pods(manifest: Manifest) -> list[tuple[Pod, int]]:
-    """Return the pods of an object, and how many there are of each."""
-    return [*list_counted_pods(manifest), *_list_hidden_pods(manifest)]
-
-
-_CREATES_NOTHING = lazy_pattern(
-    r".*(?:Template|Runtime|Policy|Profile|Class|Quota)\Z|(?:Application|ApplicationSet|HelmRelease|Workload)\Z"
-)
-"""Kinds that have containers for the objects of others, or values for text that jobgen does not render."""
-
-
-def _list_hidden_pods(manifest: Manifest) -> list[tuple[Pod, int]]:
-    """Return the pods with accelerators that no description of a kind names, such as those of a Workflow or Notebook.
-
-    What requests devices in `resources` is a container, wherever it is; `replicas` above it say how many there are.
+    The pods of the objects inside an AppWrapper wait in its own queue.
     """
-    if manifest.team is None or _CREATES_NOTHING.match(manifest.kind_name) or is_app_wrapper(manifest.object):
-        return []
-    known = [each for pod in manifest.pods for each in (*pod.containers, *pod.init_containers)]
-    seen = {id(each.data.get("resources")) for each in known}
-    labels = as_mapping(get_path(manifest.spec, "podMetadata", "labels"))
-    if (manifest.group, manifest.kind_name) in _COPIES_LABELS:
-        labels = {**manifest.labels, **labels}
-    found: list[tuple[Pod, int]] = []
-    below: list[tuple[Node, Mapping[str, Node], Mapping[str, Node], int]] = [(manifest.spec, {}, labels, 1)]
-    while below:
-        node, spec, labels, count = below.pop()
-        if isinstance(node, list):
-            below += ((item, spec, labels, count) for item in reversed(node))
-        if not isinstance(node, dict):
-            continue
-        labels = {**labels, **as_mapping(get_path(node, "metadata", "labels"))}
-        amounts = [as_integer(node.get(name)) for name in ("replicas", "minReplicas")]
-        count *= max((max(each, 0) for each in amounts if each is not None), default=1)
-        spec = node if "containers" in node or "nodeSelector" in node else spec
-        resources = as_mapping(node.get("resources"))
-        if id(resources) not in seen and "resources" in node:
-            claims = spec.get("resourceClaims") if "claims" in resources else None
-            alone = {**spec, "containers": [node], "initContainers": [], "resourceClaims": claims}
-            pod = Pod({"metadata": {"labels": labels}, "spec": alone}, manifest)
-            if any(pod.devices.values()):
-                found.append((pod, count))
-        below += ((child, spec, labels, count) for key, child in reversed(node.items()) if key != "resources")
-    return found
+    if stays_suspended(manifest) or (manifest.kind and manifest.kind.completed_by):
+        return
+    owners = {id(manifest): (manifest, list[Pod]())}
+    for inner in _list_inside(manifest) if is_app_wrapper(manifest.object) else (manifest,):
+        created = find_created_pods(inner)
+        described = find_pods(
+            inner.object, REPLICA_TYPES.get((inner.group, inner.kind_name), ()) if inner is not manifest else ()
+        )
+        others = [(Pod(as_mapping(each.template), created.manifest), each.total) for each in described]
+        for pod, count in (*created.pods, *others):
+            if count and any(pod.devices.values()):
+                owner = manifest if pod.manifest is created.manifest else pod.manifest
+                owners.setdefault(id(owner), (owner, []))[1].append(pod)
+    yield from ((owner, pods) for owner, pods in owners.values() if pods)
 
 
-_COPIES_LABELS = frozenset((("kubeflow.org", "Notebook"), ("serving.kserve.io", "InferenceService")))
-"""Kinds without a description whose controller gives their labels to their pods."""
+def _list_inside(manifest: Manifest) -> Iterator[Manifest]:
+    """Yield the objects inside an AppWrapper, with pods where their kinds have them."""
+    for _, each in list_wrapped_objects(manifest.object):
+        yield Manifest(each, None, manifest.cluster, manifest.read_catalog, manifest.team, manifest.find_config)
 
 
-BudgetUse = tuple[str, int, int, tuple[tuple[object, ...], ...]]
-"""A line of a budget, its limit, what a job requests of it, and the devices of claims that jobs may share."""
+class BudgetUse(NamedTuple):
+    """What a job requests of a line of a budget."""
+
+    name: str
+    limit: int
+    amount: int
+    shared: tuple[tuple[object, ...], ...]
+    """The devices of claims that jobs may share."""
+    each: int = 0
+    """What one replica requests, if another object may set their number."""
+
+
+Target = tuple[str, str, str]
+"""The namespace, kind and name of what is scaled."""
+_SCALABLE = frozenset("Deployment LeaderWorkerSet ReplicaSet ReplicationController Rollout StatefulSet".split())
+_SCALERS = {
+    ("autoscaling", "HorizontalPodAutoscaler"): ("maxReplicas", 1),
+    ("keda.sh", "ScaledObject"): ("maxReplicaCount", 100),
+}
+"""The objects that scale others: the field with the most replicas, and its default."""
+
+
+def name_target(manifest: Manifest) -> Target:
+    """Return what identifies an object for another one that scales it."""
+    return manifest.namespace, manifest.kind_name, manifest.name
+
+
+def find_scaling(manifest: Manifest) -> tuple[Target, int] | None:
+    """Return what an object scales, and the most replicas that it may set."""
+    scaler = _SCALERS.get((manifest.group, manifest.kind_name))
+    if scaler is None:
+        return None
+    reference = as_mapping(manifest.spec.get("scaleTargetRef"))
+    most = as_integer(manifest.spec.get(scaler[0]))
+    kind, name = as_text(reference.get("kind")) or "Deployment", as_text(reference.get("name"))
+    return (manifest.namespace, kind, name), scaler[1] if most is None else max(most, 0)
 
 
 class BudgetLine(NamedTuple):
@@ -169,47 +163,37 @@ def list_lines(budget: Budget) -> Iterator[BudgetLine]:
 
 def measure_use(manifest: Manifest, budget: Budget) -> Iterator[BudgetUse]:
     """Yield what an object requests of each limit; nothing if it runs no pods, or stays suspended."""
-    if stays_suspended(manifest):
+    uses = list(_measure(manifest, budget))
+    if not uses or manifest.kind_name not in _SCALABLE:
+        yield from uses
         return
-    manifest = _start(manifest)
-    pods = _list_pods(manifest)
+    one = Manifest(
+        {**manifest.object, "spec": {**manifest.spec, "replicas": 1}},
+        manifest.kind,
+        manifest.cluster,
+        manifest.read_catalog,
+        manifest.team,
+        manifest.find_config,
+    )
+    for use, single in zip(uses, _measure(one, budget), strict=True):
+        yield use if use.name == "jobs" else use._replace(each=single.amount)
+
+
+def _measure(manifest: Manifest, budget: Budget) -> Iterator[BudgetUse]:
+    created = find_created_pods(manifest)
+    manifest, pods, hidden = created.manifest, created.pods, created.hidden
     if not pods:
         return
-    hidden = _list_hidden_pods(manifest)
     for line in list_lines(budget):
         if line.device is not None:
-            yield line.name, line.limit, _count_devices(manifest, line.device, hidden), ()
+            yield BudgetUse(line.name, line.limit, _count_devices(manifest, line.device, hidden), ())
         elif line.name == "gpus":
             shared = tuple(tuple(each) for each in find_shared_devices(manifest))
             amount = count_gpus(manifest) + sum(count * pod.gpus for pod, count in hidden)
-            yield line.name, line.limit, amount, shared
+            yield BudgetUse(line.name, line.limit, amount, shared)
         else:
             count = 1 if line.name == "jobs" else sum(count for _, count in pods)
-            yield line.name, line.limit, count, ()
-
-
-def _start(manifest: Manifest) -> Manifest:
-    """Return an object as it may be later: started by its queue, with all workers that Ray may add."""
-    obj = manifest.object
-    path = find_suspend_path(manifest)
-    if path and is_suspended(manifest):
-        obj = _set_at(obj, path, value=False)
-    clusters = RAY_CLUSTERS.get(manifest.kind_name, ()) if manifest.group == "ray.io" else ()
-    cluster = as_mapping(get_path(obj, *clusters)) if clusters else {}
-    if value_of(cluster.get("enableInTreeAutoscaling")) is True:
-        groups: list[Node] = []
-        for group in as_list(cluster.get("workerGroupSpecs")):
-            most = as_mapping(group).get("maxReplicas")
-            groups.append({**as_mapping(group), "replicas": most} if as_integer(most) is not None else group)
-        obj = _set_at(obj, (*clusters, "workerGroupSpecs"), value=groups)
-    if obj is manifest.object:
-        return manifest
-    return Manifest(obj, manifest.kind, manifest.cluster, manifest.read_catalog, manifest.team, manifest.find_config)
-
-
-def _set_at(node: Mapping[str, Node], path: Sequence[str], *, value: Node) -> dict[str, Node]:
-    below = _set_at(as_mapping(node.get(path[0])), path[1:], value=value) if len(path) > 1 else value
-    return {**node, path[0]: below}
+            yield BudgetUse(line.name, line.limit, count, ())
 
 
 def _count_devices(manifest: Manifest, limit: DeviceLimit, hidden: Sequence[tuple[Pod, int]]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from jobgen.k8s.kueue_integrations import INTEGRATIONS
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.k8s.team_uses import QUEUES
@@ -51,7 +52,10 @@ _MANAGED = {
 def is_managed_by_kueue(manifest: Manifest) -> bool:
     """Return True if Kueue manages objects of this kind, with all their pods together."""
     if manifest.kind is None:
-        return is_managed_kind(manifest.group, manifest.kind_name)
+        # An object that another one has as text also has no kind description.
+        version = as_text(manifest.object.get("apiVersion"))
+        is_described = manifest.group.endswith("kubeflow.org") and (version, manifest.kind_name) in INTEGRATIONS
+        return is_described or is_managed_kind(manifest.group, manifest.kind_name)
     field = manifest.kind.fields.get("queue")
     return field is not None and field.at[-1] == QUEUE_LABEL and not is_mpi_v1(manifest)
 

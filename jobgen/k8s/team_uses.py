@@ -5,11 +5,13 @@ The whole object is searched by the names of fields, because other kinds and lat
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
+from jobgen.k8s.embedded import MAX_DEPTH, Parameters, fill, is_embedded, list_parameters, read_embedded
 from jobgen.k8s.nodes import as_integer, as_text
 from jobgen.model.data import Node
+from jobgen.model.lazy_re import lazy_pattern
 
 NAMESPACES, QUEUES, ACCOUNTS = "namespaces", "queues", "serviceAccounts"
 PRIORITIES, KINDS, LABELS = "priorityClasses", "kinds", "labels"
@@ -49,6 +51,8 @@ _CHOSEN_KEYS: Final = frozenset(
     volumeAttributes""".split()
 )
 """Mappings whose keys are chosen by users, so that they are no fields."""
+_SPARK_LABEL: Final = lazy_pattern(r"spark\.kubernetes\.(?:driver|executor)\.(?:label|annotation)\.(.+)")
+_SPARK_ACCOUNT: Final = lazy_pattern(r"spark\.kubernetes\.authenticate\.(?:\w+\.)*serviceAccountName\Z")
 
 
 class Use(NamedTuple):
@@ -62,9 +66,10 @@ class Use(NamedTuple):
     """The API group of a kind, or the key of a label or annotation."""
 
 
-def find_uses(obj: Mapping[str, Node]) -> list[Use]:
-    """Return the names that an object uses, in any depth, and the kinds of the objects inside it."""
+def find_uses(obj: Mapping[str, Node], parameters: Parameters | None = None, depth: int = 0) -> list[Use]:
+    """Return the names that an object uses, in any depth, and the kinds of the objects inside it, also in text."""
     found: list[Use] = []
+    parameters = list_parameters(obj) if parameters is None else parameters
     below: list[Node] = [obj]
     while below:
         node = below.pop()
@@ -80,20 +85,18 @@ def find_uses(obj: Mapping[str, Node]) -> list[Use]:
             # Outside of pods, a priority is something else.
             if "containers" in node and as_integer(node.get("priority")) and not as_text(node.get("priorityClassName")):
                 found.append(Use(PRIORITY_NUMBERS, str(as_integer(node["priority"])), node["priority"]))
-            _add_fields(node, found, below)
+            _add_fields(node, found, below, parameters, depth)
     return found
 
 
-def _add_fields(node: dict[str, Node], found: list[Use], below: list[Node]) -> None:
+def _add_fields(node: dict[str, Node], found: list[Use], below: list[Node], parameters: Parameters, depth: int) -> None:
     """Add the names that the fields of a mapping use, and the mappings and lists in it."""
     for key, value in reversed(node.items()):
         if not isinstance(value, (dict, list)):
-            what = _FIELDS.get(key)
-            # A reference names a namespace in `namespace`, or in a field such as `targetNamespace`.
-            if what is None and (key == "namespace" or key.endswith("Namespace")):
-                what = NAMESPACES
-            if what is not None and as_text(value):
-                found.append(Use(what, as_text(value), value))
+            found += _read_field(key, value, parameters, depth)
+        elif isinstance(value, dict) and key == "sparkConf":
+            for name, text in value.items():
+                found += _find_spark_uses(str(name), as_text(text), text)
         elif isinstance(value, dict) and key in _CHOSEN_KEYS:
             for label, text in value.items() if key in ("labels", "annotations") else ():
                 if as_text(text) and label in _LABELS:
@@ -106,3 +109,30 @@ def _add_fields(node: dict[str, Node], found: list[Use], below: list[Node]) -> N
             if as_text(name):
                 found.append(Use(_REFERENCES[key], as_text(name), name))
             below.append(value)
+
+
+def _read_field(key: str, value: Node, parameters: Parameters, depth: int) -> Iterator[Use]:
+    """Yield the name in a field, or the names in the objects that it has as text."""
+    what = _FIELDS.get(key)
+    # A reference names a namespace in `namespace`, or in a field such as `targetNamespace`.
+    if what is None and (key == "namespace" or key.endswith("Namespace")):
+        what = NAMESPACES
+    text = fill(as_text(value), parameters)
+    if what is not None and text:
+        yield Use(what, text, value)
+    if depth < MAX_DEPTH and is_embedded(key, text):
+        for document in read_embedded(text) or ():
+            yield from (use._replace(node=value) for use in find_uses(document, parameters, depth + 1))
+
+
+def _find_spark_uses(name: str, value: str, node: Node) -> Iterator[Use]:
+    """Yield what a setting of Spark names."""
+    label = _SPARK_LABEL.match(name)
+    if not value:
+        return
+    if name == "spark.kubernetes.namespace":
+        yield Use(NAMESPACES, value, node)
+    elif _SPARK_ACCOUNT.match(name):
+        yield Use(ACCOUNTS, value, node)
+    elif label and label[1] in _LABELS:
+        yield Use(_LABELS[label[1]], value, node, label[1])

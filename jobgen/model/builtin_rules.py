@@ -203,7 +203,8 @@ ENTRY_RULES = frozenset(("expired-exception", "mandatory-suppressed", "unknown-c
 LIMIT_RULES = frozenset(
     """duplicate-team foreign-namespace foreign-priority-class foreign-queue foreign-service-account
     foreign-team-label foreign-volume job-without-team kind-not-allowed locked-field platform-not-allowed
-    team-budget-exceeded team-cloud-identity team-name-mismatch team-node-name unqueued-accelerators""".split()
+    team-budget-exceeded team-cloud-identity team-name-mismatch team-node-name uncounted-accelerators
+    unqueued-accelerators""".split()
 )
 """Rules that limit what the author of a file may write, so that a comment in the file cannot suppress them."""
 BUILTIN_RULES: tuple[tuple[str, str, Severity, str], ...] = tuple(

@@ -175,7 +175,15 @@ def test_pods_of_a_described_kind_count(tmp_path):
 HIDDEN = {
     "Workflow": (
         "argoproj.io/v1alpha1",
-        {"entrypoint": "a", "templates": [{"name": "a", "container": CONTAINER}, {"name": "b", "script": CONTAINER}]},
+        {
+            "entrypoint": "both",
+            "templates": [
+                {"name": "both", "steps": [[{"name": "a", "template": "a"}, {"name": "b", "template": "b"}]]},
+                {"name": "a", "container": CONTAINER},
+                {"name": "b", "script": CONTAINER},
+                {"name": "never", "container": CONTAINER},
+            ],
+        },
         8,
         ("spec", "podMetadata"),
     ),
@@ -342,3 +350,39 @@ def test_packs_see_the_pods_of_every_kind(tmp_path):
         assert "pss-baseline-privileged" in rules, kind
         is_queued_by_kueue = kind != "PodTemplate" and group not in ("batch.volcano.sh", "batch.tensorstack.dev")
         assert ("queue-required" in rules) == is_queued_by_kueue, kind
+
+
+OTHER_KINDS = {
+    **{kind: HIDDEN[kind] for kind in ("Workflow", "CronWorkflow", "Notebook", "SparkApplication")},
+    "InferenceService": ("serving.kserve.io/v1beta1", {"predictor": {"model": CONTAINER}}),
+    "ScaledJob": ("keda.sh/v1alpha1", {"jobTargetRef": {"template": {"spec": {"containers": [CONTAINER]}}}}),
+}
+
+
+@pytest.mark.parametrize("kind", OTHER_KINDS)
+def test_packs_see_the_containers_of_other_controllers(tmp_path, kind):
+    write(tmp_path, {"jobgen.yaml": "policies: [pss-baseline, supply-chain]\n"})
+    policies = PolicyEvaluator(load_policies(tmp_path).policies, ClusterFacts())
+    version, spec, *_ = OTHER_KINDS[kind]
+    spec = json.loads(json.dumps(spec).replace("registry.example.com/", "evil.example.org/"))
+
+    found = policies.find_problems({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec})
+    assert {"pss-baseline-privileged", "allowed-registries", "image-digests"} <= {problem.rule for problem in found}
+    image = f"registry.example.com/a:1@sha256:{'a' * 64}"
+    harmless = {**CONTAINER, "image": image, "imagePullPolicy": "Always", "securityContext": {}}
+    spec = json.loads(json.dumps(OTHER_KINDS[kind][1]).replace(json.dumps(CONTAINER), json.dumps(harmless)))
+    found = policies.find_problems({"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec})
+    assert [(problem.rule, problem.message) for problem in found] == []
+
+
+def test_packs_see_the_images_of_volumes(tmp_path):
+    write(tmp_path, {"jobgen.yaml": "policies: [supply-chain]\n"})
+    policies = PolicyEvaluator(load_policies(tmp_path).policies, ClusterFacts())
+    volumes = [{"name": "a", "image": {"reference": "evil.example.org/a:latest"}}]
+
+    for group, kind in POD_SETS:
+        found = {
+            problem.rule: problem.message for problem in policies.find_problems(make(group, kind, volumes=volumes))
+        }
+        assert "evil.example.org/a" in found["allowed-registries"], kind
+        assert {"image-digests", "image-tags"} <= found.keys(), kind

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 from jobgen.api.errors import UsageError, check_format, check_names
 from jobgen.api.project import ProjectPath, open_project, select_environments
-from jobgen.check.team_limits import list_lines, measure_use
+from jobgen.check.team_limits import Target, find_scaling, list_lines, measure_use, name_target
 from jobgen.features.teams.formats import FORMATS
 from jobgen.k8s.kueue import creates_wrapped_objects
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
+from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import sum_gpus
 from jobgen.model.data import untraced
 from jobgen.model.finding import Finding, Severity
@@ -89,14 +90,20 @@ def _describe(checker: EnvironmentChecker, scope: TeamScope, made: Iterable[Rend
     limits = {line.name: line.limit for line in list_lines(scope.budget)}
     measured = _MEASURED._replace(devices=scope.budget.devices)
     uses: dict[str, list[tuple[int, tuple[object, ...]]]] = {line.name: [] for line in list_lines(measured)}
+    every: list[Manifest] = []
     for each in made:
         # An object, and the objects inside an AppWrapper, as the rules see them.
         manifests = [checker.checker.manifest(each.object)]
         if is_app_wrapper(each.object) and creates_wrapped_objects(manifests[0]):
             manifests += (checker.checker.manifest(inner) for _, inner in list_wrapped_objects(each.object))
-        for manifest in manifests:
-            for name, _, amount, shared in measure_use(manifest, measured):
-                uses[name].append((amount, shared))
+        every += manifests
+    scales: dict[Target, int] = {}
+    for target, most in filter(None, map(find_scaling, every)):
+        scales[target] = max(scales.get(target, 0), most)
+    for manifest in every:
+        for use in measure_use(manifest, measured):
+            amount = max(use.amount, use.each * scales.get(name_target(manifest), 0))
+            uses[use.name].append((amount, use.shared))
     lines = (BudgetLine(name, sum_gpus(found), limits.get(name)) for name, found in uses.items())
     return TeamEnvironment(checker.runner.name, scope.allowed, tuple(lines))
 

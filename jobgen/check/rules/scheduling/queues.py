@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from jobgen.check.rules import ERROR, INFO, WARNING, Fact, FactViolation, Violation, rule
-from jobgen.check.team_limits import list_accelerated_pods, requires_queue
+from jobgen.check.team_limits import find_accelerated_pods, requires_queue
 from jobgen.k8s.kueue import (
     DOMAIN,
     QUEUE_LABEL,
@@ -41,7 +41,7 @@ def missing_queue(manifest: Manifest) -> Iterator[Violation]:
     queues = manifest.cluster.queues
     if not queues or (manifest.team is not None and requires_queue(manifest.team)):
         return
-    pods = list_accelerated_pods(manifest)
+    pods = next((pods for _, pods in find_accelerated_pods(manifest)), [])
     advice = advise_queue(manifest, pods) if pods else ""
     # KAI, Run:ai and similar schedulers use a label.
     if advice and not any("queue" in key for key in manifest.labels):

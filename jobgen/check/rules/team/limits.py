@@ -2,13 +2,17 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.rules import ERROR, Fact, FactViolation, Violation, rule
+from jobgen.check.created_pods import find_created_pods
+from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, Violation, rule
 from jobgen.check.team_limits import (
+    Target,
     advise,
+    find_accelerated_pods,
     find_foreign_uses,
+    find_scaling,
     is_kind_allowed,
-    list_accelerated_pods,
     measure_use,
+    name_target,
     requires_queue,
 )
 from jobgen.k8s.kinds import CLUSTER_SCOPED
@@ -195,9 +199,13 @@ def collect_team_gpus(manifest: Manifest) -> Iterator[Fact]:
     team = manifest.team
     if team is None:
         return
-    for name, limit, amount, shared in measure_use(manifest, team.budget):
-        if amount or shared:
-            yield Fact((team.team, name, limit, amount, manifest.name, shared), ("metadata", "name"))
+    scaling = find_scaling(manifest)
+    if scaling:
+        yield Fact((team.team, "", 0, scaling[1], "", (), 0, scaling[0]), ("metadata", "name"))
+    for name, limit, amount, shared, each in measure_use(manifest, team.budget):
+        if amount or shared or each:
+            value = (team.team, name, limit, amount, manifest.name, shared, each, name_target(manifest))
+            yield Fact(value, ("metadata", "name"))
 
 
 @rule("fleet", ERROR, collect=collect_team_gpus)
@@ -205,13 +213,21 @@ def team_budget_exceeded(facts: list[Fact], cluster: Cluster) -> Iterator[FactVi
     """A team's jobs that together exceed its budget.
 
     A team's file declares its `budget`: GPUs, devices of some types, jobs and pods, also for single environments.
-    All jobs in the team's folders count, except suspended jobs that no queue starts.
+    All jobs in the team's folders count, except suspended jobs that no queue starts. Objects that are scaled count with
+    the most replicas that a HorizontalPodAutoscaler or a ScaledObject can set.
 
     Suspend, shrink or remove some of the jobs, or raise the budget in the team's file.
     """
     by_line: dict[tuple[str, str], list[Fact]] = {}
+    scales: dict[Target, int] = {}
     for fact in facts:
-        by_line.setdefault(fact.value[:2], []).append(fact)
+        if not fact.value[1]:
+            scales[fact.value[7]] = max(scales.get(fact.value[7], 0), fact.value[3])
+    for fact in facts:
+        team, name, limit, amount, job, shared, each, target = fact.value
+        if name:
+            most = max(amount, each * scales.get(target, 0))
+            by_line.setdefault((team, name), []).append(fact._replace(value=(team, name, limit, most, job, shared)))
     for (team, name), jobs in by_line.items():
         limit = jobs[0].value[2]
         total = sum_gpus((fact.value[3], fact.value[5]) for fact in jobs)
@@ -261,6 +277,24 @@ def team_node_name(manifest: Manifest) -> Iterator[Violation]:
             yield Violation(use.node, f"{message}; use a `nodeSelector`", evidence=(use.value,))
 
 
+@rule("manifest", WARNING)
+def uncounted_accelerators(manifest: Manifest) -> Iterator[Violation]:
+    """Accelerators of a team with a budget, whose number is known only when the object runs.
+
+    A Workflow can run a step for each item of a list that an earlier step writes, or take the number of GPUs from a
+    parameter. Then nobody can say before whether the team stays within its budget. What is not known does not count.
+
+    Write the number: `parallelism`, `withItems`, `withSequence`, or the amount itself.
+    """
+    team = manifest.team
+    if team is None or not (team.budget.devices or team.budget.gpus is not None):
+        return
+    unknown = {(id(node), what): (node, what) for node, what in find_created_pods(manifest).unknown}
+    for node, what in unknown.values():
+        message = f"accelerators that do not count for the budget of team `{team.team}`: {what}; write the number"
+        yield Violation(manifest.metadata.get("name", manifest.object) if node is None else node, message)
+
+
 @rule("manifest", ERROR)
 def unqueued_accelerators(manifest: Manifest) -> Iterator[Violation]:
     """An object with accelerators and without a queue, although the file's team has queues.
@@ -274,8 +308,9 @@ def unqueued_accelerators(manifest: Manifest) -> Iterator[Violation]:
     team = manifest.team
     if team is None or not requires_queue(team):
         return
-    pods = list_accelerated_pods(manifest)
-    advice = advise_queue(manifest, pods) if pods else ""
-    if advice:
-        message = f"the pods request accelerators without a queue; {advice}; {advise(team, QUEUES)}"
-        yield Violation(manifest.metadata.get("name", manifest.object), message)
+    for owner, pods in find_accelerated_pods(manifest):
+        advice = advise_queue(owner, pods)
+        if advice:
+            message = f"the pods request accelerators without a queue; {advice}; {advise(team, QUEUES)}"
+            yield Violation(manifest.metadata.get("name", manifest.object), message)
+            return

@@ -1,0 +1,54 @@
+"""What an object has as text although it is data: whole objects, and patches of pods, as in a Workflow of Argo."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.model.data import Node, value_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.yamlio.read import read_shared
+
+Parameters = Mapping[str, str]
+MAX_DEPTH: Final = 5
+"""How many objects may be inside of each other as text."""
+TEMPLATE_TEXT: Final = "{{"
+"""What is left in a text if its value is known only when it runs."""
+_MAX_FILLED = 4_000_000
+_reference = lazy_pattern(r"\{\{\s*workflow\.parameters\.([\w.-]+)\s*\}\}")
+
+
+def is_embedded(key: str, text: str) -> bool:
+    """Return True if the text in a field is an object, or a part of a pod."""
+    return key == "podSpecPatch" or (key == "manifest" and "kind" in text)
+
+
+def read_embedded(text: str) -> list[Mapping[str, Node]] | None:
+    """Return the objects in a text of YAML or JSON; None if it cannot be read."""
+    source = read_shared(text.encode(errors="replace"), "text")
+    return None if source.findings else [as_mapping(document.data) for document in source.documents]
+
+
+def list_parameters(obj: Mapping[str, Node]) -> Parameters:
+    """Return the parameters that a Workflow gives to all of its templates."""
+    found: dict[str, str] = {}
+    if as_text(obj.get("apiVersion")).startswith("argoproj.io/"):
+        for path in (("spec",), ("spec", "workflowSpec")):
+            for each in map(as_mapping, as_list(get_path(obj, *path, "arguments", "parameters"))):
+                if as_text(each.get("name")) and isinstance(value_of(each.get("value")), (str, int)):
+                    found[as_text(each.get("name"))] = str(value_of(each.get("value")))
+    return found
+
+
+def fill(text: str, parameters: Parameters) -> str:
+    """Return a text with the values of a Workflow's parameters; others stay as they are."""
+    if TEMPLATE_TEXT not in text or not parameters:
+        return text
+
+    def replace(match: re.Match[str]) -> str:
+        return parameters.get(match[1], match[0])
+
+    size = sum(len(replace(match)) for match in _reference.finditer(text))
+    return text if size > _MAX_FILLED else _reference.sub(replace, text)
