@@ -280,13 +280,15 @@ def _read_manifests(whole: Job, findings: list[Finding], mended: list[MendedJob]
 
 
 def _name_manifest(job: Job, problems: Sequence[Problem]) -> MendedJob | None:
-    """Return an object whose name is at fault with two other names; None if it has other faults, or is a template."""
+    """Return an object whose name is at fault with two other names; None if it has other faults.
+
+    Without any metadata it is a part of something else, and with a name in braces it is a template.
+    """
     data = job.traced_document().data
-    if not isinstance(data, dict) or not isinstance(data.get("metadata", {}), dict):
+    metadata = data.get("metadata") if isinstance(data, dict) else None
+    if not isinstance(metadata, dict) or isinstance(metadata.get("name"), dict | list):
         return None
-    if isinstance(data.get("metadata", {}).get("name"), dict | list):
-        return None
-    copies = [{**data, "metadata": {**data.get("metadata", {}), "name": name}} for name in ("unnamed", "without-name")]
+    copies = [{**data, "metadata": {**metadata, "name": name}} for name in ("unnamed", "without-name")]
     if any(manifest_errors(copies[0])):
         return None
     left_out, filled = (
