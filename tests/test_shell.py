@@ -8,7 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jobgen.k8s.command_line import parse_command
 from jobgen.k8s.shell import expand_references, run_command
+from jobgen.k8s.shell_script import split_pipelines, split_text, split_words
 from jobgen.k8s.shell_values import Word, to_word
 
 NAMES = ("A", "B", "C")
@@ -313,6 +315,13 @@ def test_programs_that_others_stand_in_for_are_not_certain(script, is_certain):
 )
 def test_hostile_scripts_end(script):
     assert len(run(script)) <= 201
+
+
+def test_long_texts_are_not_split():
+    text = "x=" + "a" * 1_000_000
+    assert parse_command([f"{text} b"]) == []
+    assert split_text(text) is None
+    assert split_words(text) == split_pipelines(text) == ()
 
 
 def test_references_of_kubernetes():

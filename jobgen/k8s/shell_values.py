@@ -19,6 +19,7 @@ MAX_BYTES = 1_000_000
 MAX_TEXT = 16_000
 MAX_DEPTH = 30
 _MAX_CALLS = 200
+_WORD_BYTES = 16
 _MAX_DIGITS = 18
 # Programs that nobody starts instead of one that failed.
 _MINOR = frozenset(
@@ -163,7 +164,7 @@ class Run:
 
     def spend(self, size: int) -> None:
         """Count what was made; end a run with too much."""
-        self.bytes += size + 1
+        self.bytes += size + _WORD_BYTES
         if self.bytes > MAX_BYTES:
             raise TooMuch
 
