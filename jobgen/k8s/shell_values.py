@@ -68,6 +68,12 @@ class Environment(Mapping[str, Word]):
             raise KeyError(name)
         return to_word(value.items[0] if value.items else "", value.node)
 
+    @property
+    def all_texts(self) -> dict[str, str]:
+        """The known values of all variables, also of those that are not exported."""
+        texts = {name: " ".join(value.items) for name, value in self._variables.items()}
+        return {name: text for name, text in texts.items() if is_known(text)}
+
     def __iter__(self) -> Iterator[str]:
         yield from (name for name, value in self._variables.items() if value.exported)
         if self._is_open:
