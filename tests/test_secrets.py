@@ -420,7 +420,6 @@ spec:
 
 def test_the_command_of_a_script_in_a_config_map_is_shown_without_secrets(tmp_path):
     (tmp_path / "jobs").mkdir()
-    (tmp_path / "jobgen.yaml").write_text("apiVersion: jobgen.dev/v1\nkind: Project\n")
     (tmp_path / "jobs/b.yaml").write_text(SCRIPT)
     shown = explain_name(tmp_path, "b", "launch", (), format_="text").out
     assert "torchrun --nproc-per-node=… train.py --token … --auth … --secret …" in shown
