@@ -280,7 +280,12 @@ def test_costly_conditions_of_defects_end_with_a_finding(tmp_path: Path) -> None
     numbers = str(list(range(20)))
     loops = f"{numbers}.exists(a, {numbers}.exists(b, {numbers}.exists(c, a + b + c == 9999)))"
     entry = {"versions": {"from": "1.0.0", "fixed": ["1.9.9"]}, "kinds": ["*"], "condition": loops}
-    entry |= {"at": "metadata.name", "consequence": "`{value}` fails", "fix": "rename", "source": "https://example.com/x"}
+    entry |= {
+        "at": "metadata.name",
+        "consequence": "`{value}` fails",
+        "fix": "rename",
+        "source": "https://example.com/x",
+    }
     spec = {"component": "training-operator", "defects": [{"name": f"our-{n}", **entry} for n in range(499)]}
     files = {f"jobs/{number}.yaml": config_map(number) for number in range(60)}
     files["defects/x.yaml"] = json.dumps({"apiVersion": "jobgen.dev/v1", "kind": "Defects", "spec": spec})

@@ -99,10 +99,10 @@ def _check_shape(item: Mapping[str, Any]) -> None:
     """Raise an UnansweredError for what no API server sends: a map that is none, or values nested too deeply."""
     metadata = item.get("metadata") or {}
     if not isinstance(metadata, dict):
-        raise UnansweredError("the `metadata` of an object is no map")
+        raise UnansweredError("the `metadata` of an object is not a map")
     for field in ("labels", "annotations"):
         if not isinstance(metadata.get(field), dict | None):
-            raise UnansweredError(f"the `{field}` of an object are no map")
+            raise UnansweredError(f"the `{field}` of an object is not a map")
     level: list[Any] = [item]
     for _ in range(MAX_DEPTH):
         maps = (each.values() if isinstance(each, dict) else each for each in level)
