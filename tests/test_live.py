@@ -215,6 +215,36 @@ def test_capture_writes_no_secret(repository, api):
     assert b"correct horse" not in written
 
 
+def nest(depth: int) -> dict:
+    found: dict = {}
+    for _ in range(depth):
+        found = {"a": found}
+    return found
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"metadata": 5},
+        {"metadata": ["a"]},
+        {"metadata": {"name": "a", "labels": 5}},
+        {"metadata": {"name": "a", "annotations": ["a"]}},
+        {"metadata": {"name": "a", "annotations": nest(400)}},
+    ],
+)
+def test_objects_of_a_wrong_form_are_not_read(repository, api, wrong):
+    api.lists["/api/v1/namespaces"] = [{"kind": "Namespace", **wrong}]
+    api.lists["/api/v1/limitranges"] = [make("LimitRange", "a", "ml", spec={"limits": []})]
+    api.lists["/apis/apps/v1/deployments"] = [{"kind": "Deployment", "spec": {"template": {"spec": [5]}}}]
+    api.answers["/version"] = ["1"]
+
+    done = run_jobgen(repository, "capture", "-e", "prod")
+
+    assert done.returncode == 1
+    assert b"not read: namespaces: the " in done.stderr
+    assert (repository / "cluster/prod/limitranges.yaml").exists()
+
+
 @pytest.mark.parametrize("fault", ["forbidden", "dies"])
 def test_what_cannot_be_read_is_named_and_the_rest_is_written(repository, api, fault):
     api.lists["/api/v1/namespaces"] = [make("Namespace", "ml")]

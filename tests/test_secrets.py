@@ -17,12 +17,14 @@ from jobgen.k8s.secrets import (
     looks_like_secret,
     may_contain_secret,
     may_hold_secret,
+    redact_words,
 )
 from jobgen.reports.formats import FORMATS
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 TOKENS = {
     "hugging face": "hf" + "_" + LETTERS[:34],
+    "hugging face, digits": "hf" + "_" + (LETTERS + "0123456789")[-40:],
     "github": "ghp" + "_" + LETTERS[:36],
     "github, fine": "github" + "_pat_" + LETTERS[:22] + "_" + (LETTERS * 2)[:59],
     "gitlab": "glpat" + "-" + LETTERS[:20],
@@ -39,6 +41,37 @@ def test_tokens_are_found_alone_and_in_scripts(token):
     assert may_contain_secret(token)
     assert find_token(token) == token
     assert find_token(f"login --token={token}; train") == token
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["--hf-token=short"], "--hf-token=…"),
+        (["--password", "two words", "--n=2"], "--password … --n=2"),
+        (["--use-auth-token", "--n=2"], "--use-auth-token --n=2"),
+        (["model.api_key=a"], "model.api_key=…"),
+        (["--max-token=4096", "--pad_token", "end"], "--max-token=4096 --pad_token end"),
+        (["--auth", "walrus51", "--id=walrus51-a"], "--auth … --id=…-a"),
+        (["--token", "walrus77", "--id=walrus77"], "--token … --id=…"),
+        (["curl", "https://user:walrus9@host"], "curl https://…@host"),
+    ],
+)
+def test_words_are_shown_without_secrets(words, shown):
+    assert " ".join(redact_words(words, {"DB_PASSWORD": "walrus51", "N": "2"})) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "secrets"),
+    [
+        ('train --password "walrus51 okapi93"', {"walrus51", "walrus51 okapi93"}),
+        ("K=zebra77; API_KEY=$K; train", {"zebra77"}),
+        ("K=zebra77\nL=${K}\ntrain --token ${L} --n $N", {"zebra77"}),
+        ("N=zebra77; train --n $N", set()),
+        ("A=$B; B=$A; TOKEN=$A", set()),
+    ],
+)
+def test_values_that_become_secrets_are_found(text, secrets):
+    assert find_secrets_in_text(text) == secrets
 
 
 @pytest.mark.parametrize("text", ["hf_" + "x" * 34, "hf_abc", "hf_" + LETTERS[:33], "a" + TOKENS["hugging face"], ""])
@@ -360,3 +393,33 @@ def test_page_shows_the_names_of_secrets_and_of_their_keys(tmp_path: Path) -> No
     for line in ("name: DB_PASSWORD", "key: db-password", "key: hub-token-key", "secretName: s3-credentials-secret"):
         assert line in page
     assert all(value not in page for value in ("hunter2", "correct-horse", "battery-staple"))
+
+
+SCRIPT = """apiVersion: v1
+kind: ConfigMap
+metadata: {name: scripts}
+data:
+  run.sh: |
+    K=zebra77quagga
+    API_KEY=$K
+    PASSWORD=ferret68stoat
+    torchrun --nproc-per-node=$PASSWORD train.py --token $PASSWORD --auth $API_KEY --secret "okapi93 ibis"
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: b}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+        - {name: main, image: 'a:1', command: [bash, /app/run.sh], volumeMounts: [{name: code, mountPath: /app}]}
+      volumes: [{name: code, configMap: {name: scripts}}]
+"""
+
+
+def test_the_command_of_a_script_in_a_config_map_is_shown_without_secrets(tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/b.yaml").write_text(SCRIPT)
+    shown = explain_name(tmp_path, "b", "launch", (), format_="text").out
+    assert "torchrun --nproc-per-node=… train.py --token … --auth … --secret …" in shown

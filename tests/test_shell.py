@@ -8,7 +8,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jobgen.k8s.command_line import parse_command
 from jobgen.k8s.shell import expand_references, run_command
+from jobgen.k8s.shell_script import split_pipelines, split_text, split_words
 from jobgen.k8s.shell_values import Word, to_word
 
 NAMES = ("A", "B", "C")
@@ -196,10 +198,108 @@ def test_programs_under_unknown_conditions_are_not_certain(script, is_certain):
     assert [call.is_certain for call in run(script) if call.words[0].text == "a"] == [is_certain]
 
 
+# Each leaves N with the value 2, for a reason that a reading from top to bottom does not see.
+ODD = (
+    "{ N=4; } & wait",
+    "f() { N=4; }; f & wait",
+    "N=4 & wait",
+    "export N=4 & wait",
+    "for i in 1; do N=4; done & wait",
+    "if true; then N=4; fi & wait",
+    "true && N=4 & wait",
+    "N=4; shopt -s lastpipe; echo 2 | read N",
+    "N=4; shopt -s lastpipe; true | { N=2; }",
+    "declare -i N=1; N+=1",
+    "typeset -i N; N=1+1",
+    "f() { local -i M=1; M+=1; N=$M; }; f",
+    "declare -i N=4; N=6-4",
+    "declare -i N=1; declare N+=1",
+    "N=$[1+1]",
+    "N=$[ $[1] + 1 ]",
+    "N=4; declare -n R=N; R=2",
+    "N=4; declare -n R; R=N; R=2",
+    "N=4; set_to() { local -n R=$1; R=2; }; set_to N",
+    "readonly N; eval 'N=4' || true",
+    "trap 'N=2' DEBUG; N=4; true",
+    "trap 'N=2' USR1; N=4; kill -USR1 $$; true",
+    "N=4; trap reset USR1; reset() { N=2; }; kill -USR1 $$; true",
+    "N=4; trap 'N=2' ERR; false; true",
+    "N=4; a=(1 2 3); : ${a[N=2]}",
+    "N=4; a[N=2]=1",
+    "N=4; x=abc; : ${x:N=2:1}",
+    "N=4; (( N = ${#HOME} * 0 + 2 ))",
+    "N=4; M=$(echo 2 | tee); (( N = M ))",
+    "(( 0 && (N = 4) ))",
+    "(( 1 || (N = 4) ))",
+    "N=4; while getopts n: o -n 2; do case $o in n) N=$OPTARG;; esac; done",
+    "[ -n x ] && f() { N=2; }; N=4; f",
+    "shopt -s expand_aliases; alias p0='p0 2; true'",
+    "shopt -s expand_aliases; alias set_n='N=2'; N=4\nset_n",
+    "N=4; export N; N=2; p1() { N=4; }; nohup p1 > /dev/null",
+    "p0() { command p0 2; }; export -f p0; bash -c 'p0 4'; exit",
+    "declare -l N=2",
+    "false; N=$(( $? + 1 ))",
+)
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize("script", ODD)
+def test_no_value_is_certain_that_bash_has_not(stubs, script):
+    script = f"N=2\n{script}\np0 $N"
+    calls = [call for call in run_bash(script, stubs) if call[0] == "p0"]
+    assert all(call[1] == "2" for call in calls), calls
+    found = [call for call in run(script) if call.words[0].text == "p0"]
+    assert all(call.words[1].text in ("2", None) for call in found), found
+
+
+@pytest.mark.parametrize(
+    ("script", "is_certain"),
+    [
+        ("a 4 || a 2", False),
+        ("a 4 || exit 1; b", True),
+        ("a 4 || { sleep 5; exit 1; }; b", True),
+        ("a 4 || { sleep 5; b; }", False),
+        ("a 4 || true; b", False),
+        ("a 4 || a 4", True),
+        ("a 4 || true", True),
+        ("if a 4; then exit 0; fi; b", False),
+        ("if ! a 4; then b; fi", False),
+        ("if ! a 4; then exit 1; fi; b", True),
+        ("a 4 && exit; b", False),
+        ("a 4 && exit", True),
+        ("for n in 4 2; do a $n && break; done", False),
+        ("for n in 1 2 3; do a 4 && break; sleep 9; done", True),
+        ("while true; do a 4 && break; sleep 9; done; b", True),
+        ("n=4; until a $n; do n=2; done", False),
+        ("until a 4; do sleep 9; done; b", True),
+        ("f() { a 4 && return; b; }; f", False),
+        ("a 4; if [ $? -ne 0 ]; then b; fi", False),
+        ("a 4; rc=$?; if [ $rc != 0 ]; then b; fi", False),
+        ("a 4; rc=$?; echo $rc; exit $rc", True),
+        ("pip install x && exec a 4", True),
+        ("a 4 & b & wait", True),
+    ],
+)
+def test_programs_that_others_stand_in_for_are_not_certain(script, is_certain):
+    first = next(call for call in run(script) if call.words[0].text == "a")
+    assert first.is_certain == is_certain
+
+
 @pytest.mark.parametrize(
     "script",
     [
         "f() { f; f; }; f",
+        'f() { "$@" "$@"; }; f f f f f f',
+        "set -- a b; " + 'set -- "$@" "$@"; ' * 40 + "p",
+        "L=(a b); " + 'L=("${L[@]}" "${L[@]}"); ' * 40 + "p",
+        "x=" + "$((" * 600 + "1" + "))" * 600 + "; p",
+        "x=" + "$[" * 600 + "1" + "]" * 600 + "; p",
+        "f()" * 5000 + "{ p; }",
+        "x='" + "1?" * 98 + "x'; p $((x))",
+        "[[ " + "! " * 40_000 + "a ]]; p",
+        "[ " + "( " * 40_000 + "a ]; p",
+        "x=$((" + "1+" * 40_000 + "1)); p",
+        "trap 'f' DEBUG; " + "f() { trap f DEBUG; }; " * 99,
         "a=x; " + "a=$a$a; " * 60 + "p $a",
         "for i in $(seq 999); do for j in $(seq 999); do p; done; done",
         "(" * 5000,
@@ -215,6 +315,13 @@ def test_programs_under_unknown_conditions_are_not_certain(script, is_certain):
 )
 def test_hostile_scripts_end(script):
     assert len(run(script)) <= 201
+
+
+def test_long_texts_are_not_split():
+    text = "x=" + "a" * 1_000_000
+    assert parse_command([f"{text} b"]) == []
+    assert split_text(text) is None
+    assert split_words(text) == split_pipelines(text) == ()
 
 
 def test_references_of_kubernetes():

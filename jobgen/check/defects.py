@@ -42,6 +42,8 @@ _ANY, _QUEUED = "*", "queued"
 _STATE = lazy_pattern(r"\b(?:cluster\s*\.\s*objects|clusterQueue|flavors)\b")
 _KINDS_READ = lazy_pattern(r"\bcluster\s*\.\s*objects\s*\.\s*\??\s*(\w+)")
 _MAX_OBJECTS = 1000
+# Conditions of defects are short. Those of a hostile repository end within seconds, which policies need not do.
+_WEIGHT = 5
 _LAST = 10**6
 _MAX_SHOWN = 200
 TITLES = {
@@ -319,7 +321,7 @@ class _Evaluator:
         self._manifest: Manifest | None = None
         self._object: Any = None
         self._bound: Bound | None = None
-        self._budget = EvaluationBudget()
+        self._budget = EvaluationBudget(weight=_WEIGHT)
 
     def check_in_state(self, defect: Defect, manifest: Manifest, state: ClusterState) -> Iterator[Violation]:
         """Find a defect that depends on other objects."""

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container
+from jobgen.k8s.shell_script import MAX_TEXT
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -59,6 +60,8 @@ def parse_command(command_line: Iterable[Node]) -> list[Argument]:
 
 @lru_cache(maxsize=4096)
 def _split_script(script: str) -> tuple[str, ...]:
+    if len(script) > MAX_TEXT:
+        return ()
     lexer = shlex.shlex(script.replace("\\\n", " "), posix=True, punctuation_chars=True)
     lexer.whitespace_split = True
     try:

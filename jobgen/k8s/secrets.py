@@ -15,7 +15,7 @@ from jobgen.model.lazy_re import lazy_pattern
 # Formats with a prefix and a known length; a prefix alone is not enough.
 _TOKENS = lazy_pattern(
     r"""(?<![A-Za-z0-9_-])(?:
-      hf_[A-Za-z]{34}
+      hf_[A-Za-z0-9]{34,100}
     | gh[pousr]_[A-Za-z0-9]{36}
     | github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{59}
     | glpat-[A-Za-z0-9_-]{20}
@@ -185,6 +185,10 @@ _KEY_BEGIN, _KEY_END = "PRIVATE KEY-----", "-----END"
 _WRITTEN_VALUE = lazy_pattern(
     r"[\"']?(?:[ \t]*[:=][ \t]*|[ \t]+)(?:![^\s\"',\[\]{}]{0,100}[ \t]+)?[\[{\"']{0,4}([^\s\"',;&|(){}\[\]]{4,})"
 )
+# A value of several words in quotes, which may be those of a string in JSON.
+_QUOTED_VALUE = lazy_pattern(r"(?:[ \t]*[:=][ \t]*|[ \t]+)(\\?[\"'])([^\n\"'\\]{4,500})\1")
+_REFERENCE = lazy_pattern(r"\$\{?([A-Za-z_]\w*)\}?")
+_WRITTEN_REFERENCE = lazy_pattern(r"(?:[ \t]*[:=][ \t]*|[ \t]+)[\"']?(\$\{?[A-Za-z_]\w*\}?)")
 _NAME = lazy_pattern(r"[A-Za-z][A-Za-z0-9_-]{2,100}")
 _FLAG = lazy_pattern(r"--?([A-Za-z][A-Za-z0-9_-]{0,100})\Z")
 # Values that cannot be secrets although their names mean one: references, switches, paths to mounted files.
@@ -269,7 +273,20 @@ def _find_in_lines(text: str) -> frozenset[str]:
     for start in starts:
         end = text.find("\n", start)
         found.update(_find_settings(text[start : end if end >= 0 else len(text)]))
-    return frozenset(found)
+    found.update(_follow_references(text, {value for value in found if value.startswith("$")}))
+    return frozenset(value for value in found if not _REFERENCE.fullmatch(value))
+
+
+def _follow_references(text: str, values: set[str]) -> Iterator[str]:
+    """The values of the variables that a secret is taken from, as in `K=value` and `API_KEY=$K`."""
+    known = dict[str, list[str]]()
+    for name, value in find_assignments(text) if values else ():
+        known.setdefault(name, []).append(value)
+    while values:
+        names = {name for value in values for name in _REFERENCE.findall(value)}
+        found = {value for name in names for value in known.pop(name, ())}
+        yield from (value for value in found if len(value) >= _MIN_MASKED and not _NEVER_SECRET.fullmatch(value))
+        values = {value for value in found if "$" in value}
 
 
 _find_in_short_text = lru_cache(maxsize=16_384)(_find_in_lines)
@@ -285,6 +302,33 @@ def redact(text: str, secrets: Iterable[str]) -> str:
     for secret in order_secrets(secrets):
         text = text.replace(secret, MASK)
     return text
+
+
+def redact_words(words: Sequence[str], variables: Mapping[str, str], secrets: Iterable[str] = ()) -> list[str]:
+    """The words of a command without secrets: those of variables and options whose names mean one, in any form."""
+    held = {line for name, value in variables.items() if _is_secret_name(name) for line in _as_secret(value)}
+    # An option can follow one without a value.
+    written = (value for value in find_secrets_in_text(" ".join(words)) if not value.startswith("--"))
+    whole = {*secrets, *held, *written}
+    shown: list[str] = []
+    is_next = False
+    whole.update(
+        value
+        for before, word in zip(("", *words), words, strict=False)
+        for name, value in ((before, word), word.partition("=")[::2])
+        if name.startswith("-") and _is_secret_name(name.lstrip("-")) and not value.startswith("--")
+        for value in _as_secret(value)
+    )
+    for word in words:
+        name, equals, _ = word.partition("=")
+        option = name.lstrip("-").rpartition(".")[2]
+        is_secret = _is_secret_name(option) and (bool(equals) or name.startswith("-"))
+        if is_next and not word.startswith("--"):
+            shown.append(MASK)
+        else:
+            shown.append(f"{name}={MASK}" if is_secret and equals else redact(word, whole))
+        is_next = is_secret and not equals
+    return shown
 
 
 def hide_credentials(text: str) -> str:
@@ -410,6 +454,11 @@ def _find_settings(text: str) -> Iterator[str]:
         is_key = value and value[1].endswith(":") and "{" in value[0]
         if value and not is_key and not _NEVER_SECRET.fullmatch(value[1]):
             yield value[1]
+        if "$" in text and _is_secret_name(name[0]) and (reference := _WRITTEN_REFERENCE.match(text, name.end())):
+            yield reference[1]
+        quoted = _QUOTED_VALUE.match(text, name.end()) if value and not is_key else None
+        if quoted and "$" not in quoted[2] and not _NEVER_SECRET.fullmatch(quoted[2]):
+            yield quoted[2].strip()
         name = _NAME.search(text, (value or name).end())
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from jobgen.k8s import shell_syntax as syntax
-from jobgen.k8s.shell_builtins import BUILTINS, WRAPPERS, Condition, Shell, to_status
+from jobgen.k8s.shell_builtins import ANYTHING, BUILTINS, OPTION_NAMES, WRAPPERS, Condition, Shell, to_status
 from jobgen.k8s.shell_syntax import Assignment, UnsupportedSyntax, parse_script
 from jobgen.k8s.shell_values import (
     MAX_DEPTH,
@@ -61,9 +61,9 @@ def run_command(words: Sequence[Word], env: Mapping[str, Word], files: Files, fo
         shell.start([(to_text(word), word.node) for word in words])
     except (Exit, Leave):
         pass
-    except (UnsupportedSyntax, TooMuch):
+    except (UnsupportedSyntax, TooMuch, RecursionError):
         return ()
-    return tuple(run.calls)
+    return run.list_calls()
 
 
 def _is_direct(program: str | None, files: Files) -> bool:
@@ -99,10 +99,13 @@ class Interpreter(Shell):
         self.depth = depth
         self.is_certain = True
         self.in_condition = False
+        self.in_while = False
+        self.traps: list[str] = []
 
     def copy(self) -> Interpreter:
         """Return a shell with the same state, as a subshell has."""
         self.run.step()
+        self.run.spend(len(self.variables) + len(self.parameters))
         other = Interpreter(self.run, dict(self.variables), self.node, self.folder, self.depth + 1)
         if other.depth > MAX_DEPTH:
             raise TooMuch
@@ -110,24 +113,34 @@ class Interpreter(Shell):
         other.functions, other.options = dict(self.functions), set(self.options)
         other.is_open, other.is_certain = self.is_open, self.is_certain
         other.output, other.input, other.status = self.output, self.input, self.status
-        other.in_condition = self.in_condition
+        other.in_condition, other.in_while = self.in_condition, self.in_while
         other.saved = [dict(each) for each in self.saved]
         return other
 
     def run_script(self, script: syntax.Script) -> int:
         """Run commands, and return the status of the last one."""
-        self.status = 0
+        status = 0
         for and_or in script:
-            self.status = self.run_and_or(and_or)
-        return self.status
+            status = self.status = self.run_and_or(and_or)
+        return status
 
     def run_text(self, text: str) -> int:
         """Run a script."""
         return self.run_script(parse_script(text))
 
     def run_and_or(self, and_or: syntax.AndOr) -> int:
-        """Run pipelines that `&&` and `||` connect."""
+        """Run pipelines that `&&` and `||` connect; in the background, a subshell does it at any time."""
+        if and_or.is_background:
+            written = dict(self.run.written)
+            try:
+                self.copy().run_and_or(and_or._replace(is_background=False))
+            except (Exit, Leave):
+                pass
+            changed = {path: UNKNOWN for path, text in self.run.written.items() if written.get(path) != text}
+            self.run.written.update(changed)
+            return STARTED
         status, was_last = 0, True
+        start = len(self.run.calls)
         last = len(and_or.pipelines) - 1
         for place, (operator, pipeline) in enumerate(and_or.pipelines):
             outer = self.in_condition
@@ -138,12 +151,13 @@ class Interpreter(Shell):
                 elif operator == "&&":
                     was_last = status <= 0
                     if status in (0, STARTED):
-                        status = self.run_pipeline(pipeline)
+                        status = self.run_after(pipeline, status, start)
                     elif status == PERHAPS:
                         status = self.branch(_run_later(pipeline), _skip)
                 elif status in (STARTED, PERHAPS):
-                    before = status
-                    self.branch(_run_later(pipeline), _skip)
+                    before, end, goes_on = status, len(self.run.calls), list[int]()
+                    self.branch(_note(goes_on, _run_later(pipeline)), _skip)
+                    self.run.excuse(start, end, end, None if goes_on else len(self.run.calls))
                     status = before
                 else:
                     was_last = status > 0
@@ -152,7 +166,20 @@ class Interpreter(Shell):
                 self.in_condition = outer
         if status > 0 and was_last and "e" in self.options and not self.in_condition:
             raise Exit(status)
-        return STARTED if and_or.is_background else status
+        return status
+
+    def run_after(self, pipeline: syntax.Pipeline, status: int, start: int) -> int:
+        """Run what follows `&&`. In `program && exit`, what follows is for a program that failed."""
+        end = len(self.run.calls)
+        try:
+            return self.run_pipeline(pipeline)
+        except (Exit, Leave) as error:
+            is_retry = self.in_while and isinstance(error, Leave)
+            if status == 0 or start == end or is_retry or (isinstance(error, Exit) and error.status > 0):
+                raise
+            self.run.excuse(start, end, len(self.run.calls))
+            self.is_certain = False
+            return PERHAPS
 
     def run_pipeline(self, pipeline: syntax.Pipeline) -> int:
         """Run commands that `|` connects."""
@@ -179,6 +206,8 @@ class Interpreter(Shell):
             except Leave:
                 status = PERHAPS
             given = "".join(shell.output or ()) if place < len(pipeline.commands) - 1 else None
+            if given is None and "lastpipe" in self.options:
+                self.merge([self, shell])
         if pipeline.negated:
             return PERHAPS if status < 0 else int(status == 0)
         return STARTED if status == 0 else status
@@ -200,6 +229,8 @@ class Interpreter(Shell):
             return self.run_case(command)
         if isinstance(command, syntax.Function):
             self.functions[command.name] = command.body
+            for text in self.traps:
+                self.set_trap(text)
             return 0
         if isinstance(command, syntax.Test):
             return to_status(Condition(self, command.tokens).decide())
@@ -225,12 +256,19 @@ class Interpreter(Shell):
         if not branches:
             return 0
         condition, body = branches[0]
+        start, goes_on = len(self.run.calls), list[int]()
         status = 0 if condition is None else self.decide(condition)
         if status == 0:
             return self.run_script(body)
         if status > 0:
             return self.run_if(branches[1:])
-        return self.branch(lambda shell: shell.run_script(body), lambda shell: shell.run_if(branches[1:]))
+        end = len(self.run.calls)
+        status = self.branch(
+            _note(goes_on, lambda shell: shell.run_script(body), ends_well=True),
+            _note(goes_on, lambda shell: shell.run_if(branches[1:])),
+        )
+        self.run.excuse(start, end, end, None if len(goes_on) > 1 else len(self.run.calls))
+        return status
 
     def decide(self, condition: syntax.Script) -> int:
         """Run a condition: that a program succeeds is not known here."""
@@ -244,21 +282,28 @@ class Interpreter(Shell):
     def run_loop(self, loop: syntax.Loop) -> int:
         """Run `while` or `until`; a condition that is not known holds once or never."""
         while True:
+            start = len(self.run.calls)
             status = self.decide(loop.condition)
             if status == PERHAPS:
-                self.branch(lambda shell: shell.run_in_loop(loop.body), _skip)
+                end, old = len(self.run.calls), dict(self.variables)
+                self.branch(lambda shell: shell.run_in_loop(loop.body, in_while=True), _skip)
+                if old != self.variables:
+                    # The next try is another one.
+                    tried = self.run.calls[start:end]
+                    self.run.calls[start:end] = [call._replace(is_certain=False) for call in tried]
                 return 0
             if (status == 0) == loop.until:
                 return 0
             before = dict(self.variables)
-            if self.run_in_loop(loop.body):
+            if self.run_in_loop(loop.body, in_while=True):
                 return 0
             if before == self.variables:
                 # It never ends, or only by what is not known.
                 raise Exit(STARTED)
 
-    def run_in_loop(self, body: syntax.Script) -> int:
+    def run_in_loop(self, body: syntax.Script, *, in_while: bool = False) -> int:
         """Run the body of a loop once; return 1 if the loop ends with it."""
+        outer, self.in_while = self.in_while, in_while
         try:
             self.run_script(body)
         except Leave as leave:
@@ -267,6 +312,8 @@ class Interpreter(Shell):
             if leave.levels > 1:
                 raise Leave(leave.word, 0, leave.levels - 1) from None
             return int(leave.word == "break")
+        finally:
+            self.in_while = outer
         return 0
 
     def run_for(self, loop: syntax.For) -> int:
@@ -356,14 +403,37 @@ class Interpreter(Shell):
             known = next(value for value in values if value is not None)
             same = all(value is not None and value.text == known.text for value in values)
             exported = any(value is not None and value.exported for value in values)
-            merged[name] = known._replace(text=known.text if same else UNKNOWN, exported=exported)
+            kinds = {value.kind for value in values if value is not None}
+            kind = kinds.pop() if len(kinds) == 1 else "?"
+            merged[name] = known._replace(text=known.text if same else UNKNOWN, exported=exported, kind=kind)
         self.variables = merged
         self.is_open = any(shell.is_open for shell in shells)
-        self.functions = first.functions
+        functions = {name: body for shell in reversed(shells) for name, body in shell.functions.items()}
+        self.functions = {
+            name: body if all(shell.functions.get(name) is body for shell in shells) else ANYTHING
+            for name, body in functions.items()
+        }
         self.folder = first.folder if all(shell.folder == first.folder for shell in shells) else UNKNOWN
         same = all(shell.parameters == first.parameters for shell in shells)
         self.parameters = first.parameters if same else [(SPLIT, None)]
-        self.options = set.intersection(*(shell.options for shell in shells))
+        options = set[str]().union(*(shell.options for shell in shells)) & {"lastpipe", "functions"}
+        self.options = set.intersection(*(shell.options for shell in shells)) | options
+
+    def set_trap(self, text: str) -> None:
+        """Forget the variables that commands set: they can run at any time."""
+        if not text.strip(UNKNOWN):
+            raise UnsupportedSyntax
+        shell, count = self.copy(), len(self.run.calls)
+        shell.forget()
+        before = dict(shell.variables)
+        try:
+            shell.run_text(text)
+        except (Exit, Leave):
+            pass
+        self.run.drop(count)
+        changed = [name for name, value in shell.variables.items() if value is not before.get(name)]
+        self.doubt(" ".join(changed), always=True)
+        self.traps = list(dict.fromkeys((*self.traps, text)))
 
     def run_simple(self, command: syntax.Simple) -> int:
         """Run a command with its words."""
@@ -510,7 +580,9 @@ class Interpreter(Shell):
         shell = Interpreter(self.run, exported, self.node if node is None else node, self.folder, self.depth + 1)
         if shell.depth > MAX_DEPTH:
             raise TooMuch
-        shell.parameters, shell.options, shell.name = list(arguments), set(options) & {"e", "u"}, name
+        shell.parameters, shell.name = list(arguments), name
+        shell.options = set(options) & {"e", "u", "a", "lastpipe"}
+        shell.functions = dict(self.functions) if "functions" in self.options else {}
         shell.is_open, shell.is_certain = self.is_open, self.is_certain
         shell.output, shell.input = self.output, self.input
         try:
@@ -542,7 +614,9 @@ class Interpreter(Shell):
         at += wrapper.positions
         if at >= len(fields) or not is_known(fields[at][0]):
             return self.give_up([(name, None), *fields])
-        return self.start(fields[at:])
+        shell = self.copy()
+        shell.functions = {}
+        return shell.start(fields[at:])
 
     def start_with_env(self, fields: list[Field]) -> int:
         """Run the command of `env`."""
@@ -585,6 +659,8 @@ class Interpreter(Shell):
 def _read_shell_options(fields: list[Field]) -> tuple[int, set[str]]:
     """Return the position behind the options of a shell, and the options; -1 if they are not known."""
     at, options = 1, set[str]()
+    if fields[0][0].rpartition("/")[2] in ("ksh", "zsh"):
+        options.add("lastpipe")
     while at < len(fields) and fields[at][0][:1] in ("-", "+") and fields[at][0] not in ("-", "--"):
         text = fields[at][0]
         at += 1
@@ -594,12 +670,31 @@ def _read_shell_options(fields: list[Field]) -> tuple[int, set[str]]:
             at += text in ("--rcfile", "--init-file")
             continue
         options |= set(text[1:])
-        at += text.endswith(("o", "O"))
+        if text.endswith(("o", "O")) and at < len(fields):
+            options.add(OPTION_NAMES.get(fields[at][0], fields[at][0]))
+            at += 1
     return at + (at < len(fields) and fields[at][0] in ("-", "--")), options
 
 
 def _run_later(pipeline: syntax.Pipeline) -> Callable[[Interpreter], int]:
     return lambda shell: shell.run_pipeline(pipeline)
+
+
+def _note(
+    goes_on: list[int], run: Callable[[Interpreter], int], *, ends_well: bool = False
+) -> Callable[[Interpreter], int]:
+    """Run commands, and note their status if the shell goes on after them, or also if it ends without an error."""
+
+    def run_and_note(shell: Interpreter) -> int:
+        try:
+            goes_on.append(run(shell))
+        except (Exit, Leave) as error:
+            if ends_well and error.status <= 0:
+                goes_on.append(error.status)
+            raise
+        return goes_on[-1]
+
+    return run_and_note
 
 
 def _run_with_unknown(loop: syntax.For, node: Node) -> Callable[[Interpreter], int]:

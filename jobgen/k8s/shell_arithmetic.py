@@ -58,6 +58,8 @@ _BINARY: Mapping[str, tuple[int, Callable[[int, int], int]]] = {
     "%": (10, lambda left, right: left - right * _divide(left, right)),
     "**": (11, _raise),
 }
+_LAZY = 2
+"""The highest rank of the operators that need not compute their right side."""
 _ASSIGNING = frozenset("= += -= *= /= %= <<= >>= &= ^= |=".split())
 
 
@@ -127,20 +129,25 @@ class _Expression:
         condition = self.read_binary(1)
         if not self.take("?"):
             return condition
-        # Both sides are computed; a side that assigns is rare enough to be left unknown.
-        if any(token in _ASSIGNING or token in ("++", "--") for token in self.tokens[self.at :]):
-            raise _Failed
+        self.forbid_assignments()
         first = self.read_assignment()
         if not self.take(":"):
             raise _Failed
         second = self.read_choice()
         return first if condition else second
 
+    def forbid_assignments(self) -> None:
+        """Both sides are computed, not only one; a side that assigns is rare enough to be left unknown."""
+        if any(token in _ASSIGNING or token in ("++", "--") for token in self.tokens[self.at :]):
+            raise _Failed
+
     def read_binary(self, least: int) -> int:
         value = self.read_unary()
         while self.at < len(self.tokens) and (found := _BINARY.get(self.tokens[self.at])) and found[0] >= least:
             self.at += 1
             rank, compute = found
+            if rank <= _LAZY:
+                self.forbid_assignments()
             value = int(compute(value, self.read_binary(rank if rank == _BINARY["**"][0] else rank + 1)))
             if value.bit_length() >= _MAX_BITS:
                 raise _Failed

@@ -9,11 +9,12 @@ from typing import NamedTuple
 from jobgen.k8s import shell_syntax as syntax
 from jobgen.k8s.shell_syntax import Literal
 from jobgen.k8s.shell_values import PERHAPS, STARTED, UNKNOWN, Exit, Field, Leave, Run, Value, is_known
-from jobgen.k8s.shell_words import Variables
+from jobgen.k8s.shell_words import Variables, append_text
 from jobgen.model.lazy_re import lazy_pattern
 
 _FORMAT = lazy_pattern(r"%[sd%]|\\[nt\\]|[^%\\]+")
 _MAX_SEQUENCE = 1000
+OPTION_NAMES = {"errexit": "e", "nounset": "u", "allexport": "a"}
 # Scripts that set nothing that a launcher reads.
 _HARMLESS = lazy_pattern(
     r".*(?:/bin/activate|/conda\.sh|/setvars\.sh|/nvm\.sh|\.bashrc|\.profile|/set_?path\S*|/etc/profile)"
@@ -81,6 +82,10 @@ class Shell(Variables):
         """Return the output that goes to a file."""
         raise NotImplementedError
 
+    def set_trap(self, text: str) -> None:
+        """Run commands at any time from now on."""
+        raise NotImplementedError
+
     def write(self, text: str) -> None:
         """Write to where the output is kept."""
         if self.output is not None:
@@ -99,6 +104,10 @@ class Shell(Variables):
         """Forget all variables: something that is not known can have set them."""
         self.variables = {name: value._replace(text=UNKNOWN) for name, value in self.variables.items()}
         self.is_open = True
+
+
+ANYTHING = syntax.Simple((), ((Literal("eval"),), (Literal(UNKNOWN),)))
+"""A command that is not known."""
 
 
 def to_status(decision: bool | None) -> int:
@@ -339,8 +348,17 @@ def _export(shell: Shell, fields: list[Field]) -> int:
     return _declare(shell, [("-x", None), *fields])
 
 
+def _readonly(shell: Shell, fields: list[Field]) -> int:
+    return _declare(shell, [("-r", None), *fields])
+
+
 def _declare(shell: Shell, fields: list[Field], *, is_local: bool = False) -> int:
     flags = {sign for text, _ in fields if text.startswith("-") for sign in text[1:]}
+    if flags & {"f", "F", "p"}:
+        shell.options = shell.options | ({"functions"} if {"f", "x"} <= flags else set())
+        shell.write(UNKNOWN)
+        return 0
+    is_removed = any(text.startswith("+") for text, _ in fields)
     for text, node in fields:
         if text.startswith(("-", "+")):
             continue
@@ -353,15 +371,23 @@ def _declare(shell: Shell, fields: list[Field], *, is_local: bool = False) -> in
         old = shell.variables.get(name)
         if (is_local or not flags & {"x", "g"}) and shell.saved and "x" not in flags:
             shell.saved[-1].setdefault(name, old)
-        exported = "x" in flags or (old is not None and old.exported)
+        exported = "n" not in flags and ("x" in flags or (old is not None and old.exported))
+        if old is not None or flags & {"i", "A", "a"}:
+            old = (old or Value((), node))._replace(exported=exported)
+            shell.variables[name] = old._replace(kind="i") if "i" in flags and not old.kind else old
         if equals:
-            before = old.items[0] if appends and old is not None and old.items else ""
-            shell.variables[name] = Value(shell.limit(before + value), node, exported)
-        elif old is not None:
-            shell.variables[name] = old._replace(exported=exported)
-        elif "A" in flags or "a" in flags:
-            shell.variables[name] = Value((), node)
+            new = append_text(shell.variables[name], value) if appends and name in shell.variables else value
+            shell.assign(name, shell.limit(new), node, exported=exported)
+        _limit_kind(shell, name, value if "n" in flags else "", flags | ({"l"} if is_removed else set()))
     return 0
+
+
+def _limit_kind(shell: Shell, name: str, target: str, flags: set[str]) -> None:
+    """Forget a variable whose later values are not followed, and the one that it refers to."""
+    if ("n" in flags and (target or "x" not in flags)) or flags & {"l", "u", "c"}:
+        shell.doubt(f"{name} {target}", always=True)
+    elif "r" in flags and name in shell.variables:
+        shell.variables[name] = shell.variables[name]._replace(kind="?")
 
 
 def _local(shell: Shell, fields: list[Field]) -> int:
@@ -371,7 +397,9 @@ def _local(shell: Shell, fields: list[Field]) -> int:
 def _unset(shell: Shell, fields: list[Field]) -> int:
     for text, _ in fields:
         if text.isidentifier():
-            shell.variables.pop(text, None)
+            old = shell.variables.pop(text, None)
+            if old is not None and old.kind == "?":
+                shell.variables[text] = old._replace(text=UNKNOWN)
             if any(flag == "-f" for flag, _ in fields):
                 shell.functions.pop(text, None)
         elif "[" in text:
@@ -386,7 +414,7 @@ def _set(shell: Shell, fields: list[Field]) -> int:
         names = set(text[1:])
         at += 1
         if "o" in names and at < len(fields):
-            names |= {{"errexit": "e", "nounset": "u", "allexport": "a"}.get(fields[at][0], "o")}
+            names |= {OPTION_NAMES.get(fields[at][0], "o")}
             at += 1
         shell.options = shell.options | names if text[0] == "-" else shell.options - names
     if at < len(fields):
@@ -411,6 +439,29 @@ def _read(shell: Shell, fields: list[Field]) -> int:
         if text.isidentifier():
             shell.assign(text, UNKNOWN, None)
     return PERHAPS
+
+
+def _getopts(shell: Shell, fields: list[Field]) -> int:
+    return _read(shell, fields[1:2])
+
+
+def _trap(shell: Shell, fields: list[Field]) -> int:
+    texts = [text for text, _ in fields if text not in ("-p", "-l", "--")]
+    if len(texts) > 1 and texts[0] not in ("", "-") and not {"EXIT", "0"}.issuperset(texts[1:]):
+        shell.set_trap(texts[0])
+    return 0
+
+
+def _alias(shell: Shell, fields: list[Field]) -> int:
+    names = (text.partition("=")[0] for text, _ in fields if "=" in text)
+    shell.functions = {**shell.functions, **dict.fromkeys(names, ANYTHING)}
+    return 0
+
+
+def _shopt(shell: Shell, fields: list[Field]) -> int:
+    if any(text == "-s" for text, _ in fields):
+        shell.options = shell.options | {text for text, _ in fields if text == "lastpipe"}
+    return 0
 
 
 def _let(shell: Shell, fields: list[Field]) -> int:
@@ -508,11 +559,9 @@ def _expr(shell: Shell, fields: list[Field]) -> int:
 
 
 BUILTINS: Mapping[str, Callable[[Shell, list[Field]], int]] = {
-    **dict.fromkeys(
-        ": true trap wait kill umask ulimit alias shopt hash jobs disown bg fg history bind".split(), _succeed
-    ),
+    **dict.fromkeys(": true wait kill umask ulimit unalias hash jobs disown bg fg history bind".split(), _succeed),
     "false": _fail,
-    **dict.fromkeys("type which getopts pwd".split(), _find_out),
+    **dict.fromkeys("type which pwd".split(), _find_out),
     "[": _bracket,
     "test": _test,
     "exit": _exit,
@@ -528,7 +577,11 @@ BUILTINS: Mapping[str, Callable[[Shell, list[Field]], int]] = {
     "export": _export,
     "declare": _declare,
     "typeset": _declare,
-    "readonly": _declare,
+    "readonly": _readonly,
+    "getopts": _getopts,
+    "trap": _trap,
+    "alias": _alias,
+    "shopt": _shopt,
     "local": _local,
     "unset": _unset,
     "set": _set,

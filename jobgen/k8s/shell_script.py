@@ -26,6 +26,10 @@ _BEFORE_COMMANDS = frozenset("if then else elif do while until ! { time exec noh
 _SOURCES = lazy_pattern(r"(?:^|[;&|({\n]|\b(?:then|do|else))\s*(?:source|\.)\s")
 
 
+MAX_TEXT = 50_000
+"""The length of scripts that are split."""
+
+
 class Script(NamedTuple):
     """A script in a command line: the shell that runs it, the shell's options, its text, and the words after it."""
 
@@ -73,12 +77,23 @@ def find_script(container: Container) -> Script | None:
     return Script(shell, tuple(options), words[at], words[at + 1 :]) if has_script and at < len(words) else None
 
 
+def split_text(text: str) -> list[str] | None:
+    """Return the words of a text as a shell splits them; None if a quote is open, or the text is too long."""
+    try:
+        # The time grows with the square of a word's length.
+        return shlex.split(text) if len(text) <= MAX_TEXT else None
+    except ValueError:
+        return None
+
+
 @lru_cache(maxsize=1024)
 def split_pipelines(text: str) -> tuple[Pipeline, ...]:
     """Return the pipelines of a script in their order, also those in loops and conditions; () if it is not understood.
 
     Quoted text and `$(…)` stay parts of their commands.
     """
+    if len(text) > MAX_TEXT:
+        return ()
     text = text.replace("\\\n", " ")
     found: list[Pipeline] = []
     commands: list[str] = []
@@ -111,10 +126,7 @@ def split_pipelines(text: str) -> tuple[Pipeline, ...]:
 
 def split_words(command: str) -> tuple[str, ...]:
     """Return the words of a command without the shell's own words, and without variables that are set before it."""
-    try:
-        words = shlex.split(command)
-    except ValueError:
-        return ()
+    words = split_text(command) or ()
     at = 0
     while at < len(words) and (words[at] in _BEFORE_COMMANDS or _ASSIGNMENT.match(words[at])):
         at += 1

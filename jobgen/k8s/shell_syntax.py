@@ -196,6 +196,8 @@ class _Parser:
         self.text = text
         self.at = 0
         self.depth = depth
+        if depth > _MAX_DEPTH:
+            raise UnsupportedSyntax
         self.pending: list[tuple[Redirection, str, bool, bool]] = []
 
     def peek(self, length: int = 1) -> str:
@@ -343,7 +345,10 @@ class _Parser:
 
     def read_function(self, name: str) -> Function:
         self.skip_lines()
-        return Function(name, self.read_command())
+        self.nest()
+        body = self.read_command()
+        self.depth -= 1
+        return Function(name, body)
 
     def read_slice(self, start: int, end: int) -> Word:
         return _Parser(self.text[start:end], self.depth + 1).read_quoted("")
@@ -507,6 +512,8 @@ class _Parser:
                 self.at = end + 2
                 return Arithmetic(expression, quoted)
         sign = self.peek()
+        if sign == "[":
+            return self.read_old_arithmetic(quoted=quoted)
         if sign == "(":
             self.at += 1
             self.nest()
@@ -525,6 +532,18 @@ class _Parser:
             return Literal("$", quoted)
         self.at = found.end()
         return Parameter(found[0], quoted)
+
+    def read_old_arithmetic(self, *, quoted: bool) -> Arithmetic:
+        """Read `$[…]`."""
+        depth, end = 1, self.at + 1
+        while end < len(self.text) and depth:
+            depth += {"[": 1, "]": -1}.get(self.text[end], 0)
+            end += 1
+        if depth:
+            raise UnsupportedSyntax
+        expression = self.read_slice(self.at + 1, end - 1)
+        self.at = end
+        return Arithmetic(expression, quoted)
 
     def read_escapes(self) -> Literal:
         """Read `$'…'`."""

@@ -14,10 +14,18 @@ SENTINELS = lazy_pattern("[\ue000\ue001]")
 STARTED, PERHAPS = -2, -1
 """The status of a program, which is taken to succeed, and that of a condition that is not known."""
 MAX_STEPS = 4000
+MAX_BYTES = 1_000_000
+"""The length of all words that a command makes, and of what its subshells copy."""
 MAX_TEXT = 16_000
 MAX_DEPTH = 30
 _MAX_CALLS = 200
+_WORD_BYTES = 16
 _MAX_DIGITS = 18
+# Programs that nobody starts instead of one that failed.
+_MINOR = frozenset(
+    """sleep curl wget kill pkill killall touch rm mkdir cp mv ls ps df du free date sync tail head grep dmesg logger
+    nvidia-smi ifconfig ip ibstat hostname uname id whoami find chmod chown gsutil aws tar gzip sed awk pip""".split()
+)
 
 
 class Word(NamedTuple):
@@ -59,6 +67,12 @@ class Environment(Mapping[str, Word]):
                 return Word(None, None)
             raise KeyError(name)
         return to_word(value.items[0] if value.items else "", value.node)
+
+    @property
+    def all_texts(self) -> dict[str, str]:
+        """The known values of all variables, also of those that are not exported."""
+        texts = {name: " ".join(value.items) for name, value in self._variables.items()}
+        return {name: text for name, text in texts.items() if is_known(text)}
 
     def __iter__(self) -> Iterator[str]:
         yield from (name for name, value in self._variables.items() if value.exported)
@@ -125,6 +139,8 @@ class Value(NamedTuple):
     text: str | tuple[str, ...]
     node: Node = None
     exported: bool = False
+    kind: str = ""
+    """`i` for an integer, which is computed when it is set; `?` for one whose later values are not known."""
 
     @property
     def items(self) -> tuple[str, ...]:
@@ -141,8 +157,10 @@ class Run:
     def __init__(self, files: Files) -> None:
         self.calls: list[Call] = []
         self.steps = 0
+        self.bytes = 0
         self.written: dict[str, str] = {}
         self._files = files
+        self._excuses: list[tuple[int, int, int, int | None]] = []
 
     def step(self) -> None:
         """Count a step; end a run with too many."""
@@ -150,9 +168,39 @@ class Run:
         if self.steps > MAX_STEPS or len(self.calls) > _MAX_CALLS:
             raise TooMuch
 
+    def spend(self, size: int) -> None:
+        """Count what was made; end a run with too much."""
+        self.bytes += size + _WORD_BYTES
+        if self.bytes > MAX_BYTES:
+            raise TooMuch
+
+    def excuse(self, start: int, end: int, after: int, stop: int | None = None) -> None:
+        """Note that some calls may be meant to fail, if others follow that can stand in for them."""
+        if start < end:
+            self._excuses.append((start, end, after, stop))
+
+    def drop(self, count: int) -> None:
+        """Forget the calls from a position on."""
+        del self.calls[count:]
+        self._excuses = [each for each in self._excuses if each[0] < count]
+
+    def list_calls(self) -> tuple[Call, ...]:
+        """Return the calls; those that others stand in for are not certain."""
+        for start, end, after, stop in self._excuses:
+            known = [[word.text for word in call.words] for call in self.calls[start:end]]
+            if any(_is_other(call, known) for call in self.calls[after:stop]):
+                self.calls[start:end] = [call._replace(is_certain=False) for call in self.calls[start:end]]
+        return tuple(self.calls)
+
     def read(self, path: str) -> str | None:
         """Return the text of a file that the script has written, or that the container has."""
         text = self.written.get(path)
         if text is None:
             return self._files(path)
         return text if is_known(text) else None
+
+
+def _is_other(call: Call, known: list[list[str | None]]) -> bool:
+    """Return True if a call can stand in for others: a retry of the same, or a minor program, cannot."""
+    texts = [word.text for word in call.words]
+    return (texts[0] or "").rpartition("/")[2] not in _MINOR and texts not in known

@@ -11,7 +11,6 @@ from jobgen.k8s.shell_arithmetic import evaluate
 from jobgen.k8s.shell_syntax import Assignment, Literal, Parameter, UnsupportedSyntax
 from jobgen.k8s.shell_values import (
     MAX_TEXT,
-    PERHAPS,
     SPLIT,
     STARTED,
     UNKNOWN,
@@ -35,6 +34,7 @@ _SET_ELSEWHERE = frozenset(
     PPID RANDOM SRANDOM SECONDS EPOCHSECONDS LINENO BASHPID BASH BASH_SOURCE BASH_VERSION FUNCNAME PIPESTATUS HOSTTYPE
     OSTYPE MACHTYPE SHLVL IFS REPLY OPTARG OPTIND""".split()
 )
+_NAME = lazy_pattern(r"[A-Za-z_]\w*")
 _SERVICE = lazy_pattern(r"KUBERNETES_\w+|\w+_SERVICE_(?:HOST|PORT)\w*")
 
 
@@ -80,6 +80,7 @@ class Variables:
         text, node = self.join_with_node(assignment.value)
         old = self.variables.get(name)
         if assignment.item is not None:
+            self.doubt(assignment.item)
             at = self.calculate(assignment.item) if assignment.item.isdigit() else None
             known = list(old.items) if old else []
             if at is None or not 0 <= at <= len(known):
@@ -91,22 +92,36 @@ class Variables:
         if assignment.appends and old is not None:
             if not isinstance(old.text, str):
                 text = UNKNOWN
-            text = self.limit(old.items[0] + text if old.items else text)
+            text = self.limit(append_text(old, text))
             node = old.node if node is None else node
         self.assign(name, text, node, exported=exported)
         return status
 
     def assign(self, name: str, text: str, node: Node, *, exported: bool = False) -> None:
-        """Set a variable, which stays exported."""
-        old = self.variables.get(name)
-        was_exported = old is not None and old.exported
-        self.variables[name] = Value(text, node, exported or was_exported or "a" in self.options)
+        """Set a variable, which stays exported, and what it is."""
+        old = self.variables.get(name, Value(""))
+        if old.kind == "i":
+            number = self.calculate(text)
+            text = UNKNOWN if number is None else str(number)
+        elif old.kind:
+            # It can be a reference to the variable of this name.
+            self.doubt(text if text.isidentifier() else "", always=True)
+            text = UNKNOWN
+        self.variables[name] = Value(text, node, exported or old.exported or "a" in self.options, old.kind)
+
+    def doubt(self, text: str, *, always: bool = False) -> None:
+        """Forget for good the variables that an expression can set."""
+        if always or "=" in text or "++" in text or "--" in text:
+            for name in _NAME.findall(text):
+                old = self.variables.get(name, Value(""))
+                self.variables[name] = Value(UNKNOWN, None, old.exported, "?" if always else old.kind)
 
     def store(self, name: str, value: str | tuple[str, ...], node: Node) -> None:
         """Set a variable to one or several values."""
         if not isinstance(value, str) and sum(map(len, value)) > MAX_TEXT:
             value = UNKNOWN
-        self.variables[name] = Value(value, node)
+        kind = self.variables[name].kind if name in self.variables else ""
+        self.variables[name] = Value(UNKNOWN if kind else value, node, kind=kind)
 
     def look_up(self, name: str) -> Value | None:
         """Return the value of a variable or parameter; None if it is not set."""
@@ -125,7 +140,10 @@ class Variables:
             is_counted = not any(SPLIT in text for text, _ in self.parameters)
             return Value(str(len(self.parameters)) if is_counted else UNKNOWN)
         if name == "?":
-            return Value(str(self.status) if self.status >= 0 else UNKNOWN if self.status == PERHAPS else "0")
+            # Whoever asks for it may have another program for one that failed.
+            count = len(self.run.calls)
+            self.run.excuse(count - 1 if self.status == STARTED and count else count, count, count)
+            return Value(str(self.status) if self.status >= 0 else UNKNOWN)
         if name in ("$", "!", "-") or self.is_open or name in _SET_ELSEWHERE or _SERVICE.fullmatch(name):
             return Value(UNKNOWN)
         return None
@@ -137,6 +155,7 @@ class Variables:
     def calculate(self, text: str) -> int | None:
         """Return the value of an arithmetic expression; None if it is not known."""
         if not is_known(text):
+            self.doubt(text)
             return None
 
         unknown = False
@@ -152,6 +171,8 @@ class Variables:
             self.assign(name, UNKNOWN if value is None else value, None)
 
         found = evaluate(text, read, write)
+        if found is None:
+            self.doubt(text)
         if found is None and not unknown:
             # A shell ends here, or has numbers that are larger than ours.
             raise UnsupportedSyntax
@@ -177,7 +198,9 @@ class Variables:
             items, origin = self.expand_part(part)
             texts.append(" ".join(items))
             node = node if origin is None else origin
-        return self.limit("".join(texts).replace(SPLIT, UNKNOWN)), node
+        text = self.limit("".join(texts).replace(SPLIT, UNKNOWN))
+        self.run.spend(len(text))
+        return text, node
 
     def expand_part(self, part: syntax.Part) -> tuple[Sequence[str], Node]:
         """Return the texts of a part, several only for lists, and where the value was written."""
@@ -216,6 +239,8 @@ class Variables:
             node = nodes[-1] if nodes else None
             return ([" ".join(texts)] if part.name == "*" and part.quoted else texts), node
         value = self.look_up(part.name)
+        index = "" if part.item is None else self.join(part.item)
+        self.doubt(index)
         if part.prefix == "!" and value is not None:
             name = value.items[0] if value.items else ""
             if part.item is not None or not name.isidentifier():
@@ -223,7 +248,6 @@ class Variables:
             value = self.look_up(name)
         if value is None:
             return None, None
-        index = "" if part.item is None else self.join(part.item)
         if index in ("@", "*"):
             items = [SPLIT] if value.text == UNKNOWN else list(value.items)
             return ([" ".join(items)] if index == "*" and part.quoted else items), value.node
@@ -258,6 +282,7 @@ class Variables:
         if text is None:
             return ("",), None
         if not is_known(text) or (items is not None and len(items) != 1) or len(text) > _MAX_PATTERN:
+            self.doubt(self.join(part.argument) if operator == ":" else "")
             return (UNKNOWN,), node
         changed = self.change(text, operator, part)
         return (UNKNOWN if changed is None else changed,), node
@@ -333,6 +358,12 @@ class Variables:
                 return None
             pieces.append("".join(f"\\{sign}" for sign in text) if part.quoted else text)
         return _compile("".join(pieces))
+
+
+def append_text(old: Value, text: str) -> str:
+    """Return what `+=` makes of a value; it adds to an integer."""
+    before = old.items[0] if old.items else ""
+    return f"({before or 0})+({text or 0})" if old.kind == "i" else before + text
 
 
 @lru_cache(maxsize=256)
@@ -423,6 +454,7 @@ class _Splitter:
         """End a word; one without quotes and without text is none."""
         if self.texts:
             text = self.shell.limit("".join(self.texts))
+            self.shell.run.spend(len(text))
             if self.is_pattern and not text.startswith("-"):
                 found = _GLOB.search(text) or _BRACES.search(text)
                 text = text[: found.start()] + SPLIT if found else text

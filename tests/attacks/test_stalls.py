@@ -254,3 +254,40 @@ def test_arguments_of_functions_are_freed() -> None:
 
     assert expression(data) is True
     assert sys.getallocatedblocks() - before < 10_000
+
+
+def launch(script: str) -> Files:
+    spec = {"framework": "pytorch", "replicas": 2, "image": "example.com/a:1", "command": ["bash", "-c", script]}
+    job = {"apiVersion": "jobgen.dev/v1", "kind": "TrainingJob", "metadata": {"name": "a", "namespace": "b"}}
+    return {"jobs/a.yaml": json.dumps({**job, "spec": {**spec, "resources": {"gpu": 8}}})}
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        'f() { "$@" "$@"; }; f f f f',
+        "set -- a b" + '; set -- "$@" "$@"' * 25,
+        "x=" + "a" * 300_000,
+        "x=$((" + "1+" * 200_000 + "1))",
+        "x=" + "$((" * 2000 + "1" + "))" * 2000,
+    ],
+)
+def test_commands_that_make_too_much_are_not_read(tmp_path: Path, start: str) -> None:
+    assert "torchrun waits" not in lint(tmp_path, launch(f"{start}; torchrun --nnodes=4 a.py")).out
+
+
+def test_costly_conditions_of_defects_end_with_a_finding(tmp_path: Path) -> None:
+    numbers = str(list(range(20)))
+    loops = f"{numbers}.exists(a, {numbers}.exists(b, {numbers}.exists(c, a + b + c == 9999)))"
+    entry = {"versions": {"from": "1.0.0", "fixed": ["1.9.9"]}, "kinds": ["*"], "condition": loops}
+    entry |= {
+        "at": "metadata.name",
+        "consequence": "`{value}` fails",
+        "fix": "rename",
+        "source": "https://example.com/x",
+    }
+    spec = {"component": "training-operator", "defects": [{"name": f"our-{n}", **entry} for n in range(499)]}
+    files = {f"jobs/{number}.yaml": config_map(number) for number in range(60)}
+    files["defects/x.yaml"] = json.dumps({"apiVersion": "jobgen.dev/v1", "kind": "Defects", "spec": spec})
+    files["overlays/p/o.yaml"] = overlay(cluster={"operators": {"training-operator": "1.7.0"}})
+    assert "[too-many-steps]" in lint(tmp_path, files).out

@@ -104,17 +104,19 @@ RUN_STEPS = RunSteps()
 class EvaluationBudget:
     """The steps that the expressions for one object may still take, and those that each has taken."""
 
-    __slots__ = ("_excess", "free", "is_reported", "owners", "rest", "used")
+    __slots__ = ("_excess", "_weight", "free", "is_reported", "owners", "rest", "used")
 
-    def __init__(self, owners: dict[str, Callable[[], Iterable[str]]] | None = None) -> None:
+    def __init__(self, owners: dict[str, Callable[[], Iterable[str]]] | None = None, weight: int = 1) -> None:
         self.owners = owners
         """The names of policies, each with a function for its expressions; None for rules, which have no names."""
+        self._weight = weight
+        """How much a step counts for the run."""
         self.reset()
 
     def reset(self) -> None:
         """Restore all steps, for the next object."""
         self.rest = MAX_OBJECT_STEPS
-        self.free = FREE_STEPS
+        self.free = FREE_STEPS // self._weight
         self.used: Counter[str] = Counter()
         """The steps that were counted, of each expression."""
         self.is_reported = False
@@ -136,8 +138,8 @@ class EvaluationBudget:
         self.free -= steps
         if self.free < 0:
             self._excess = self._excess or RUN_STEPS.begin_excess(self.name_costliest())
-            self._excess.steps += steps
-            RUN_STEPS.used += steps
+            self._excess.steps += steps * self._weight
+            RUN_STEPS.used += steps * self._weight
 
     def name_costliest(self) -> str:
         """The policy or rule whose expressions took the most steps."""

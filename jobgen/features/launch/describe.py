@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.features.launch import memory
@@ -11,7 +11,8 @@ from jobgen.features.launch.judge import Judged, Stage, judge_manifest
 from jobgen.features.launch.scripts import deepspeed_config, hf_trainer, megatron, serving, torchtitan
 from jobgen.features.launch.values import Pods, Program, Word
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.secrets import find_secrets, redact
+from jobgen.k8s.secrets import find_secrets, redact_words
+from jobgen.k8s.shell_values import Environment
 from jobgen.model.data import Node
 
 _UNKNOWN = "unknown"
@@ -51,20 +52,23 @@ def describe_launches(manifest: Manifest) -> list[Described]:
             rows = tuple(_list_rows(judged, stage))
             # Other programs of a script, such as `pip`, have no numbers.
             if any(row.name not in ("pods", "GPUs per pod") for row in rows):
-                command = redact(show_command(stage.program), secrets)
+                command = show_command(stage.program, secrets)
                 key = (command, tuple(row[:3] for row in rows))
                 known = found.get(key, Described((), command, rows))
                 found[key] = known._replace(roles=tuple(dict.fromkeys((*known.roles, *names))))
     return list(found.values())
 
 
-def show_command(program: Program) -> str:
-    """Return a command with its values; `…` stands for what is not known."""
-    return " ".join((program.path or program.name, *(_show_word(word) for word in program.words)))
+def show_command(program: Program, secrets: Iterable[str] = ()) -> str:
+    """Return a command with its values; `…` stands for what is not known, or is a secret."""
+    env = program.env
+    texts = {name: word.text for name, word in env.items() if word.text is not None}
+    variables = env.all_texts if isinstance(env, Environment) else texts
+    words = [f"{word.prefix}…" if word.text is None else word.text for word in program.words]
+    return " ".join(map(_quote, redact_words((program.path or program.name, *words), variables, secrets)))
 
 
-def _show_word(word: Word) -> str:
-    text = f"{word.prefix}…" if word.text is None else word.text
+def _quote(text: str) -> str:
     return f"'{text}'" if not text or any(sign in text for sign in " \t\n\"'$&|;<>()") else text
 
 

@@ -17,6 +17,7 @@ from jobgen.features.live.captured import (
     strip,
 )
 from jobgen.features.live.kubectl import Kubectl, MissingError, UnansweredError
+from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.rendering.config import ProjectConfig
 from jobgen.repo.atomic import links_outside, make_folder, replace_files
@@ -93,10 +94,10 @@ def _list_served(kubectl: Kubectl, unread: dict[str, str]) -> dict[tuple[str, st
     served: dict[tuple[str, str], list[str]] = {}
     try:
         for each in kubectl.list(DEFINITIONS.path, DEFINITIONS.page):
-            spec = each.get("spec") or {}
-            versions = [each for each in spec.get("versions") or () if each.get("served")]
+            spec = as_mapping(each.get("spec"))
+            versions = [each for each in map(as_mapping, as_list(spec.get("versions"))) if each.get("served")]
             versions.sort(key=lambda each: not each.get("storage"))
-            key = (str(spec.get("group", "")), str((spec.get("names") or {}).get("plural", "")))
+            key = (str(spec.get("group", "")), str(as_mapping(spec.get("names")).get("plural", "")))
             served[key] = [str(each.get("name")) for each in versions]
     except UnansweredError as error:
         unread["customresourcedefinitions"] = str(error)
@@ -144,7 +145,7 @@ def _find_versions(kubectl: Kubectl, unread: dict[str, str]) -> dict[str, str]:
 
 def _read_release(kubectl: Kubectl, unread: dict[str, str]) -> str:
     try:
-        version = kubectl.get("/version")
+        version = as_mapping(kubectl.get("/version"))
     except UnansweredError as error:
         unread["version"] = str(error)
         return ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
+from jobgen.k8s.nodes import as_list, as_mapping, get_path
 from jobgen.k8s.secrets import find_secrets, redact_tree
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -150,8 +151,8 @@ def _without_times(node: Any, volatile: frozenset[str]) -> Any:
 
 def find_operators(deployment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Yield the operators that a Deployment runs, with the versions of their images."""
-    spec = ((deployment.get("spec") or {}).get("template") or {}).get("spec") or {}
-    for container in spec.get("containers") or ():
+    containers = get_path(deployment, "spec", "template", "spec", "containers")
+    for container in map(as_mapping, as_list(containers)):
         name, _, tag = str(container.get("image", "")).partition("@")[0].rpartition(":")
         words = name.split("/")
         operator = IMAGES.get("/".join(words[-2:])) or IMAGES.get(words[-1])

@@ -14,6 +14,8 @@ from typing import Any
 from urllib.parse import quote
 
 from jobgen.api.errors import ToolError
+from jobgen.k8s.nodes import as_mapping
+from jobgen.model.limits import MAX_DEPTH
 
 SECONDS = 20
 """How long a request may take."""
@@ -22,6 +24,7 @@ PAGE = 500
 _MOST_PAGES = 10_000
 _MOST_FAILURES = 2
 _MAX_REASON = 200
+_TOO_DEEP = "the answer is nested too deeply"
 
 
 class UnansweredError(Exception):
@@ -72,6 +75,8 @@ class Kubectl:
             return json.loads(done.stdout)
         except ValueError as error:
             raise UnansweredError("the answer is not JSON") from error
+        except RecursionError as error:
+            raise UnansweredError(_TOO_DEEP) from error
 
     def list(self, path: str, page: int = PAGE) -> Iterator[Mapping[str, Any]]:
         """Yield the objects of a list, page by page; raise an UnansweredError if one is missing."""
@@ -83,7 +88,25 @@ class Kubectl:
             kind, version = str(answer.get("kind", "")).removesuffix("List"), str(answer.get("apiVersion", ""))
             for item in answer.get("items") or ():
                 if isinstance(item, dict):
+                    _check_shape(item)
                     yield {"apiVersion": version, "kind": kind, **item}
-            token = str((answer.get("metadata") or {}).get("continue") or "")
+            token = str(as_mapping(answer.get("metadata")).get("continue") or "")
             if not token:
                 return
+
+
+def _check_shape(item: Mapping[str, Any]) -> None:
+    """Raise an UnansweredError for what no API server sends: a map that is none, or values nested too deeply."""
+    metadata = item.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise UnansweredError("the `metadata` of an object is not a map")
+    for field in ("labels", "annotations"):
+        if not isinstance(metadata.get(field), dict | None):
+            raise UnansweredError(f"the `{field}` of an object is not a map")
+    level: list[Any] = [item]
+    for _ in range(MAX_DEPTH):
+        maps = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [child for children in maps for child in children if isinstance(child, (dict, list))]
+        if not level:
+            return
+    raise UnansweredError(_TOO_DEEP)

@@ -1,7 +1,6 @@
 """Commands that run in another way than they were written."""
 
 import json
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.check.admission.fields import iter_mappings
@@ -9,7 +8,7 @@ from jobgen.check.operators.checks import is_since
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Role
-from jobgen.k8s.shell_script import Pipeline, Script, find_script, split_pipelines, split_words
+from jobgen.k8s.shell_script import Pipeline, Script, find_script, split_pipelines, split_text, split_words
 from jobgen.k8s.workloads import RAY_CLUSTERS
 from jobgen.model.data import Node
 from jobgen.model.finding import pluralize
@@ -51,10 +50,7 @@ def _shorten(text: str) -> str:
 
 
 def _explain(text: str) -> str:
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        words = []
+    words = split_text(text) or []
     if not words or len(text) > _MAX_LENGTH or any(sign in text for sign in "|&;<>$\n"):
         return "start a shell: `[sh, -c, …]`"
     # A dash may be that of an item, which was indented too far.
@@ -147,10 +143,7 @@ def _check_parameter(name: str, node: Node) -> Iterator[Violation]:
     # A command whose output is the value is meant for the shell.
     if not text or "$(" in text or "`" in text or (not _SPECIAL.search(text) and '"' not in text and "'" not in text):
         return
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        words = []
+    words = split_text(text) or []
     is_json = text.lstrip(" '\"").startswith("{")
     reached = words[0] if len(words) == 1 else ""
     if (is_json and _is_json(reached)) or (not is_json and len(words) == 1):
@@ -340,10 +333,10 @@ def _loses_arguments(script: Script) -> bool:
     if script.reads_files or _READS_PARAMETERS.search(script.text) or _OPERATORS.intersection(words):
         # The rule shell-syntax-without-shell reports operators.
         return False
-    try:
-        is_single = len(shlex.split(script.text)) == 1
-    except ValueError:
+    split = split_text(script.text)
+    if split is None:
         return False
+    is_single = len(split) == 1
     if words[0] in _NAMES or not words[0]:
         return len(words) > 1
     # One word after a longer script may be a name for it.

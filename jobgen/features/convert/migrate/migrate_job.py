@@ -21,6 +21,7 @@ from jobgen.features.convert.migrate.draft import (
     overlaps,
 )
 from jobgen.features.convert.migrate.steps import STEPS, convert_mxnet_to_pytorch
+from jobgen.k8s.shell_script import split_text
 from jobgen.model.data import Plain, value_of
 from jobgen.model.path import Step
 from jobgen.model.quantity import canonicalize_quantity
@@ -156,10 +157,7 @@ def _list_entrypoint(obj: Mapping[str, Plain], kind: Kind) -> list[str]:
     text = _get(obj, ("spec", "entrypoint")) if kind.code == "ray-job" else None
     if not isinstance(text, str) or not text:
         return []
-    try:
-        words = shlex.split(text)
-    except ValueError:
-        words = []
+    words = split_text(text) or []
     return words if shlex.join(words) == text else ["sh", "-c", text]
 
 
