@@ -31,7 +31,9 @@ from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, unt
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import format_pointer, list_item_names
+from jobgen.pipeline.environment_checker import find_duplicates, read_exported
 from jobgen.pipeline.policies import load_policies
+from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.result_inputs import digest_entry
 from jobgen.rendering.run_state import digest_layers, load_project
 from jobgen.repo import git, layout
@@ -320,10 +322,21 @@ def _check_governance(request: LintRequest, old: Folder, now: LintRun, store: St
         changed = find_changed_files(judge or old, root)
         changes = find_changes(judge or old, root) if changed else []
         # What judges is read from elsewhere, so nothing else reports what is wrong with the files that will.
-        wrong = [*load_project(store, root, request.today).findings, *load_policies(root).findings] if changed else []
+        wrong = list(_find_errors(load_project(store, root, request.today))) if changed else []
     found = [*to_findings(changes, is_judged=judge is not None), *_check_dates(request)]
     found += (each for each in wrong if each.location.file in changed and each not in now.findings) if judge else ()
     return list(filter(None, map(judging.apply_severity, found)))
+
+
+def _find_errors(own: ProjectConfig) -> Iterator[Finding]:
+    """Yield what is wrong with the layers, policies and captured states of a repository."""
+    yield from own.findings
+    yield from load_policies(own.root).findings
+    found: list[Finding] = []
+    for folder in sorted({own.environment(env, []).cluster.state for env in own.environments()} - {""}):
+        exported = list(read_exported(own.root, folder, found))
+        yield from find_duplicates(exported, folder)
+    yield from found
 
 
 def _check_dates(request: LintRequest) -> Iterator[Finding]:

@@ -1,25 +1,29 @@
 """What a change does to the rules that it is judged by: who may do more, and what is checked less.
 
-Settings, teams, and the clusters and locks of overlays are compared entry by entry; policies and schemas file by file.
-A change that allows more or checks less is *weaker*.
+Settings, teams, and the clusters and locks of overlays are compared entry by entry; policies and schemas file by file;
+captured states of clusters object by object. A change that allows more or checks less is *weaker*.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from jobgen.compare.states import compare_states
+from jobgen.k8s.nodes import as_list
 from jobgen.model.builtin_rules import canonical_rule_name
 from jobgen.model.data import Location, location_of, untraced
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.path import format_dotted
+from jobgen.model.quantity import to_milli
 from jobgen.rendering import config
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import File
 from jobgen.schema.shipped_kinds import read_custom
+from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
 _RANKS = {"False": 0, "off": 0, "info": 1, "warning": 2, "error": 3}
@@ -96,13 +100,13 @@ def _shorten(value: Any) -> str:
 
 
 def find_changed_files(old: Folder, new: Folder) -> set[str]:
-    """Return the paths of settings, overlays, teams, policies and schemas whose content differs."""
+    """Return the paths of settings, overlays, teams, policies, schemas and captured states whose content differs."""
     sides = [{(file.path, file.content) for file in _read_deciding(root)} for root in (old, new)]
     return {path for path, _ in sides[0] ^ sides[1]}
 
 
 def _read_deciding(root: Folder) -> Iterator[File]:
-    yield from layout.read_layers(root)
+    yield from layout.read_inputs(root)
     yield from (file for _, file in layout.read_own_schemas(root))
 
 
@@ -111,7 +115,7 @@ def find_changes(old: Folder, new: Folder) -> list[Change]:
     before, after = _read_entries(old), _read_entries(new)
     found = [change for path in before.keys() | after.keys() for change in _compare(path, before, after)]
     found += _compare_files(old, new)
-    found += _compare_environments(old, new, {change.path for change in found})
+    found += _compare_environments(old, new, found)
     return sorted(found, key=lambda each: (not each.is_weaker, each.location, each.path, each.describe()))
 
 
@@ -128,28 +132,54 @@ def to_findings(changes: Sequence[Change], *, is_judged: bool) -> list[Finding]:
     return found
 
 
-def _compare_environments(old: Folder, new: Folder, known: Collection[str]) -> Iterator[Change]:
-    """Compare what overlays amount to: the environments that are checked, and their locks and versions.
+def _compare_environments(old: Folder, new: Folder, known: Sequence[Change]) -> Iterator[Change]:
+    """Compare what overlays amount to: the environments that are checked, their locks, clusters and captured states.
 
     An overlay may extend another one than before. What its own entries change is known already.
     """
     before, after = sides = [config.load(root) for root in (old, new)]
-    dropped = set() if "environments" in known else {*before.environments()} - {*after.environments()}
-    for name in sorted(before.overlays.keys() & after.overlays.keys()):
+    is_listed = any(change.path == "environments" for change in known)
+    dropped = set() if is_listed else {*before.environments()} - {*after.environments()}
+    unlocked = {str(change.old) for change in known if change.path == "locked"}
+    described = {(change.path, repr(change.old), repr(change.new)) for change in known}
+    states: dict[tuple[str, str], list[str]] = {}
+    for name in sorted(before.overlays.keys() & after.overlays.keys()) or [""]:
         change = partial(Change, f"overlays/{name}", location=Location(f"overlays/{name}/overlay.yaml", 1, 1))
         if name in dropped:
             effect = "fewer environments are checked, because another one extends it"
             yield change("", name, name, is_weaker=True, effect=effect)
         was, now = (side.environment(name, []) for side in sides)
         kept = {lock.path for lock in now.locks}
-        for path in sorted({format_dotted(lock.path) for lock in was.locks if lock.path not in kept}):
-            if "locked" not in known:
-                yield change("locked", path, None, is_weaker=True, effect=f"no longer: {_CHECKS['locked']}")
-        versions = [{"kubernetes": each.cluster.kubernetes, **each.cluster.operators} for each in (was, now)]
-        for component in sorted(versions[0].keys() | versions[1].keys()):
-            first, second = (each.get(component) or None for each in versions)
-            if first != second and not any(path.startswith("cluster.") for path in known):
-                yield change(f"cluster.{component}", first, second, is_weaker=False, effect="other versions decide")
+        for path in sorted({format_dotted(lock.path) for lock in was.locks if lock.path not in kept} - unlocked):
+            yield change("locked", path, None, is_weaker=True, effect=f"no longer: {_CHECKS['locked']}")
+        entries = [dict(_list_entries(each.cluster)) for each in (was, now)]
+        for entry in sorted(entries[0].keys() | entries[1].keys()):
+            first, second = (each.get(entry) for each in entries)
+            path = ".".join(entry)
+            if first != second and (path, repr(first), repr(second)) not in described:
+                is_weaker, effect = _judge(entry, first, second)
+                yield change(path, first, second, is_weaker=is_weaker, effect=effect)
+        states.setdefault((was.cluster.state, now.cluster.state), []).append(name)
+    for (first, second), names in states.items():
+        found = compare_states(old, first, new, second) if first and second else None
+        if found:
+            effect = f"the captured state of {', '.join(names) or 'the cluster'} judges jobs; {found.describe()}"
+            yield Change(second, "", first, second, found.is_weaker, effect, found.location)
+
+
+def _list_entries(cluster: Cluster) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield what decides of a cluster, by the path that it has in an overlay."""
+    yield from ((("cluster", "operators", name), version) for name, version in cluster.operators.items())
+    for name in ("kubernetes", "state"):
+        yield from [(("cluster", name), getattr(cluster, name))] if getattr(cluster, name) else ()
+    for group in ("queues", "budgets", "kueue"):
+        pending: list[tuple[tuple[str, ...], Any]] = [(("cluster", group), getattr(cluster, group))]
+        while pending:
+            path, node = pending.pop()
+            if isinstance(node, Mapping):
+                pending += (((*path, str(key)), child) for key, child in node.items())
+            elif path != ("cluster", "kueue", "version"):
+                yield path, node
 
 
 _Path = tuple[str, ...]
@@ -245,8 +275,7 @@ def _judge(names: Sequence[str], old: Any, new: Any) -> tuple[bool, str]:
         is_weaker = ranks[1] < ranks[0]
         return is_weaker, "reported with a lower severity" if is_weaker else "reported with another severity"
     if names[0] == "cluster":
-        is_limit = bool({"queues", "budgets"} & set(names))
-        return is_limit, "a limit of the cluster changes" if is_limit else "other versions decide"
+        return _judge_cluster(names[1:], old, new)
     if names == ["environments"]:
         before, after = ({*map(str, each)} if isinstance(each, list) else set() for each in (old, new))
         is_weaker = new is None or old is None or not before <= after
@@ -262,6 +291,26 @@ def _judge(names: Sequence[str], old: Any, new: Any) -> tuple[bool, str]:
     else:
         is_weaker = not (isinstance(old, (int, float)) and isinstance(new, (int, float)) and new < old)
     return is_weaker, "more is allowed" if is_weaker else "less is allowed"
+
+
+_VERSIONED = frozenset(("operators", "kubernetes", "version"))
+
+
+def _judge_cluster(names: Sequence[str], old: Any, new: Any) -> tuple[bool, str]:
+    """Return whether a cluster is checked less, or allows more, and what the entry does."""
+    area, field = names[0], names[-1]
+    if area == "state":
+        return old is not None, "another captured state judges jobs" if new else "no captured state judges jobs"
+    if area in ("queues", "budgets"):
+        amounts = to_milli(old), to_milli(new)
+        is_less = amounts[0] is not None and amounts[1] is not None and amounts[1] < amounts[0]
+        is_added = area == "budgets" and old is None
+        return not (is_less or is_added), "less is allowed" if is_less else "a limit of the cluster changes"
+    if area in ("complete", "authorizer"):
+        is_less = set(map(str, as_list(new))) < set(map(str, as_list(old))) if area == "complete" else new != "deny"
+        return is_less, "less is checked" if is_less else "more is checked"
+    is_version = bool(_VERSIONED & {area, field})
+    return False, "other versions decide" if is_version else "it describes the cluster"
 
 
 class _Item(NamedTuple):

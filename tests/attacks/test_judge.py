@@ -180,6 +180,109 @@ def test_a_team_that_moves_to_another_file_is_not_weaker(repository):
     assert "`teams.nlp.budget.gpus` of jobgen.yaml changes from `4` to `8`" in told["message"]
 
 
+QUOTA = """\
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: gpus, namespace: nlp-prod}
+spec:
+  hard: {requests.nvidia.com/gpu: 8}
+"""
+STATE = {
+    "overlays/prod/overlay.yaml": PROD.replace("{namespace", "{cluster: {state: state/prod}, namespace"),
+    "state/prod/quota.yaml": QUOTA,
+}
+LARGE = {"jobs/nlp/bert.yaml": JOB.replace("gpu: 1", "gpu: 8")}
+NO_TEAM = {"teams/nlp.yaml": None}
+STATE_ATTACKS = {
+    "a larger quota": (
+        {"state/prod/quota.yaml": QUOTA.replace("gpu: 8", "gpu: 800")},
+        "more: ResourceQuota nlp-prod/gpus `requests.nvidia.com/gpu` 8 → 800",
+    ),
+    "no quota": (
+        {"state/prod/quota.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: nlp-prod}\n"},
+        "removed: ResourceQuota nlp-prod/gpus",
+    ),
+    "no amount in the quota": (
+        {"state/prod/quota.yaml": QUOTA.replace("requests.nvidia.com/gpu: 8", "pods: 8")},
+        "changed: ResourceQuota nlp-prod/gpus",
+    ),
+    "no state": (
+        {"overlays/prod/overlay.yaml": PROD, "state/prod/quota.yaml": None},
+        "no captured state judges jobs",
+    ),
+    "a state that is not named": ({"overlays/prod/overlay.yaml": PROD}, "no captured state judges jobs"),
+    "another state": (
+        {
+            "overlays/prod/overlay.yaml": STATE["overlays/prod/overlay.yaml"].replace("state/prod", "state/other"),
+            "state/other/quota.yaml": QUOTA.replace("gpu: 8", "gpu: 800"),
+        },
+        "another captured state judges jobs",
+    ),
+    "a copy of the overlay without the state": (
+        {
+            "overlays/copy/overlay.yaml": PROD,
+            "overlays/prod/overlay.yaml": PROD.replace("{namespace: nlp-prod", "{extends: [copy]"),
+        },
+        "no captured state judges jobs",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STATE_ATTACKS)
+def test_the_captured_state_of_the_base_judges(repository, name):
+    from jobgen import diff
+
+    change, told = STATE_ATTACKS[name]
+    commit(repository, {**STATE, **NO_TEAM})
+    commit(repository, {**change, **LARGE})
+
+    judged, unjudged = lint(repository, since="HEAD~1"), lint(repository, since="HEAD~1", policy_from=".")
+
+    assert "exceeds-quota" in rules(judged, "error")
+    assert "exceeds-quota" not in rules(unjudged, "error"), "the attack works without a judge"
+    messages = [each["message"] for each in judged if each["rule"] == "weaker-governance"]
+    assert any(told in message for message in messages), messages
+    assert told in diff(repository, "HEAD~1").text
+
+
+def test_a_smaller_quota_and_a_new_day_of_a_capture_are_not_weaker(repository):
+    index = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: jobgen-capture}\ndata:\n  day: '2026-05-%s'\n"
+    commit(repository, {**STATE, "state/prod/capture.yaml": index % "01"})
+    commit(repository, {"state/prod/capture.yaml": index % "02"})
+    assert not rules(lint(repository, since="HEAD~1"), "info") & {"governance-change"}
+
+    commit(repository, {"state/prod/quota.yaml": QUOTA.replace("gpu: 8", "gpu: 4")})
+    found = lint(repository, since="HEAD~1")
+
+    [told] = [each for each in found if each["rule"] == "governance-change"]
+    assert "the captured state of prod" in told["message"]
+    assert "less: ResourceQuota nlp-prod/gpus `requests.nvidia.com/gpu` 8 → 4" in told["message"]
+    assert (told["file"], told["line"]) == ("state/prod/quota.yaml", 5)
+    assert "weaker-governance" not in rules(found, "warning")
+
+
+CLUSTER_ATTACKS = {
+    "a larger budget": ("budgets: {namespaces: {nlp-prod: {gpus: 4}}}", "gpus: 4", "gpus: 400", "gpu-budget-exceeded"),
+    "a larger quota of a queue": ("queues: {nlp: {gpus: 4}}", "gpus: 4", "gpus: 400", "queue-quota-exceeded"),
+    "another queue": ("queues: {cv: {gpus: 400}}", "cv: {gpus: 400}", "nlp: {gpus: 400}", "unknown-queue"),
+}
+
+
+@pytest.mark.parametrize("name", CLUSTER_ATTACKS)
+def test_the_cluster_of_an_overlay_is_judged_by_the_base(repository, name):
+    block, old, new, rule = CLUSTER_ATTACKS[name]
+    overlay = PROD.replace("{namespace", f"{{cluster: {{{block}}}, namespace")
+    commit(repository, {"overlays/prod/overlay.yaml": overlay, **NO_TEAM})
+    queued = LARGE["jobs/nlp/bert.yaml"] + "  queue: nlp\n"
+    commit(repository, {"overlays/prod/overlay.yaml": overlay.replace(old, new), "jobs/nlp/bert.yaml": queued})
+
+    judged, unjudged = lint(repository, since="HEAD~1"), lint(repository, since="HEAD~1", policy_from=".")
+
+    assert rule in {each["rule"] for each in judged}
+    assert rule not in {each["rule"] for each in unjudged}, "the attack works without a judge"
+    assert "weaker-governance" in rules(judged, "warning")
+
+
 def git(folder: Path, *words: str, day: str = "2026-05-01") -> None:
     """Run Git at a date."""
     dates = {f"GIT_{role}_DATE": f"{day}T00:00:00Z" for role in ("AUTHOR", "COMMITTER")}
