@@ -203,15 +203,15 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> Chang
             hint = f"{did_you_mean(env, names)} (known: {', '.join(names) or 'none'})"
             raise UsageError(f"there is no environment `{env}` in either state{hint}")
     unusable = next((side for side in (old, new) if side.is_unusable), None)
+    governance = tuple(find_changes(old.project.root, new.project.root))
     changes = None if unusable else compare_snapshots(old, new)
     if changes is None or not (changes.impacts or changes.unchanged):
         failed = unusable or next((side for side in (old, new) if side.failed), None)
         if failed is None:
             raise NotFoundError(f"there is no job to compare in {old.name} or {new.name}")
-        return DiffResult(old.name, new.name, (), 0, "", tuple(failed.errors), failed.name)
+        return DiffResult(old.name, new.name, (), 0, "", tuple(failed.errors), failed.name, governance=governance)
     # Of a secret that changes, only this is shown.
-    changes = changes._replace(impacts=tuple(map(_redact, changes.impacts)))
-    changes = changes._replace(governance=tuple(find_changes(old.project.root, new.project.root)))
+    changes = changes._replace(impacts=tuple(map(_redact, changes.impacts)), governance=governance)
     find_queue_changes = find_part("diff.queues")
     if find_queue_changes:
         changes = changes._replace(queues=tuple(find_queue_changes(changes.old, changes.new, changes.impacts)))

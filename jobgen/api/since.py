@@ -33,6 +33,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import format_pointer, list_item_names
 from jobgen.pipeline.environment_checker import find_duplicates, read_exported
 from jobgen.pipeline.policies import load_policies
+from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.result_inputs import digest_entry
 from jobgen.rendering.run_state import digest_layers, load_project
@@ -330,7 +331,8 @@ def _check_governance(request: LintRequest, old: Folder, now: LintRun, store: St
 
 def _find_errors(own: ProjectConfig) -> Iterator[Finding]:
     """Yield what is wrong with the layers, policies and captured states of a repository."""
-    yield from own.findings
+    # With locations, which cost more.
+    yield from config.load(own.root, traced=True, today=own.today).findings if own.findings else ()
     yield from load_policies(own.root).findings
     found: list[Finding] = []
     for folder in sorted({own.environment(env, []).cluster.state for env in own.environments()} - {""}):

@@ -283,6 +283,38 @@ def test_the_cluster_of_an_overlay_is_judged_by_the_base(repository, name):
     assert "weaker-governance" in rules(judged, "warning")
 
 
+EXCEPTION = "  - {{rule: {}, reason: x, owner: '@me', expires: '2999-01-01'{}}}\n"
+FAULTS = {
+    "an unknown rule": EXCEPTION.format("untaged-image", ""),
+    "an unknown field": EXCEPTION.format("missing-shm", ", team: [cv]"),
+    "no owner": "  - {rule: missing-shm, reason: x, expires: '2999-01-01'}\n",
+    "not a mapping": "  - missing-shm\n",
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_in_one_exception_stops_no_other_and_is_at_its_line(repository, name):
+    """It is left out whole: without one of its limits, it would accept more."""
+    settings = FILES["jobgen.yaml"] + "exceptions:\n" + FAULTS[name] + EXCEPTION.format("untagged-image", "")
+    shared = {"jobgen.yaml": FILES["jobgen.yaml"], "jobs/nlp/bert.yaml": UNTAGGED.replace("gpu: 1", "gpu: 2")}
+    commit(repository, shared)
+    commit(repository, {"jobgen.yaml": settings})
+
+    plain, judged = lint(repository), lint(repository, since="HEAD~1")
+
+    assert "untagged-image" not in {each["rule"] for each in plain}
+    assert "missing-shm" in {each["rule"] for each in plain}
+    errors = [
+        {(each["rule"], each["line"]) for each in found if each["file"] == "jobgen.yaml"} for found in (plain, judged)
+    ]
+    [(rule, line)] = errors[0]
+    assert line == 5
+    assert (rule, line) in errors[1]
+    done = run_jobgen(repository, "diff", "HEAD~1")
+    assert b"nothing was compared" in done.stderr
+    assert b"Governance\n    jobgen.yaml:" in done.stderr
+
+
 def git(folder: Path, *words: str, day: str = "2026-05-01") -> None:
     """Run Git at a date."""
     dates = {f"GIT_{role}_DATE": f"{day}T00:00:00Z" for role in ("AUTHOR", "COMMITTER")}
