@@ -28,17 +28,17 @@ from jobgen.yamlio.read import read
 
 _RANKS = {"False": 0, "off": 0, "info": 1, "warning": 2, "error": 3}
 _EXEMPTIONS = {
-    "exceptions": "findings are accepted",
-    "exclude": "files are not checked",
-    "files": "files are taken for something else",
+    "exceptions": ("findings are accepted", "findings are no longer accepted"),
+    "exclude": ("files are not checked", "files are checked again"),
+    "files": ("files are taken for something else", "files are no longer taken for something else"),
 }
-"""Lists whose entries exempt something from checks, and what each does."""
+"""Lists whose entries exempt something from checks, and what adding and removing one does."""
 _CHECKS = {
-    "mandatory": "comments cannot suppress a rule",
-    "policies": "the policies of a pack apply",
-    "locked": "jobs cannot set a field",
+    "mandatory": ("comments cannot suppress the rule", "comments can suppress the rule"),
+    "policies": ("the policies of the pack apply", "the policies of the pack no longer apply"),
+    "locked": ("jobs cannot set the field", "jobs can set the field"),
 }
-"""Lists whose entries are checks, and what each does."""
+"""Lists whose entries are checks, and what adding and removing one does."""
 _EFFECTS = _EXEMPTIONS | _CHECKS
 _GRANTS = frozenset("namespaces queues serviceAccounts priorityClasses kinds platforms folders".split())
 """Lists of what a team may use; without the list, nothing is limited."""
@@ -75,6 +75,10 @@ class Change(NamedTuple):
         what = f"`{self.path}` of {self.file}" if self.path else f"`{self.file}`"
         old, new = (_shorten(each) for each in (self.old, self.new))
         is_shown = bool(self.path) and _HIDDEN not in (self.old, self.new)
+        if isinstance(self.old, dict) and isinstance(self.new, dict):
+            return f"{what} changes {_describe_fields(self.old, self.new)}: {self.effect}"
+        if is_shown and self.path.rpartition(".")[2] in _EFFECTS and None in (self.old, self.new):
+            return f"{f'{new} is added to' if self.old is None else f'{old} is removed from'} {what}: {self.effect}"
         if self.old is not None and self.new is not None:
             return f"{what} changes{f' from {old} to {new}' if is_shown else ''}: {self.effect}"
         verb, value = ("is added", new) if self.old is None else ("is removed", old)
@@ -97,6 +101,17 @@ def _shorten(value: Any) -> str:
     # YAML reads `off` as false.
     text = "off" if value is False else json.dumps(value, default=str, ensure_ascii=False)
     return f"`{text if len(text) <= _MAX_SHOWN else f'{text[:_MAX_SHOWN]}…'}`"
+
+
+def _describe_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Return which fields of an exception change, from what to what."""
+    names = [name for name in dict.fromkeys((*old, *new)) if old.get(name) != new.get(name)]
+    fields = (
+        f"`{name}` from {_shorten(old[name]) if name in old else 'none'} to "
+        f"{_shorten(new[name]) if name in new else 'none'}"
+        for name in names
+    )
+    return f"{', '.join(fields)} for `{new.get('rule')}`"
 
 
 def find_changed_files(old: Folder, new: Folder) -> set[str]:
@@ -143,7 +158,8 @@ def _compare_environments(old: Folder, new: Folder, known: Sequence[Change]) -> 
     unlocked = {str(change.old) for change in known if change.path == "locked"}
     described = {(change.path, repr(change.old), repr(change.new)) for change in known}
     states: dict[tuple[str, str], list[str]] = {}
-    for name in sorted(before.overlays.keys() & after.overlays.keys()) or [""]:
+    names = sorted(before.overlays.keys() & after.overlays.keys())
+    for name in names if before.overlays or after.overlays else [""]:
         change = partial(Change, f"overlays/{name}", location=Location(f"overlays/{name}/overlay.yaml", 1, 1))
         if name in dropped:
             effect = "fewer environments are checked, because another one extends it"
@@ -151,7 +167,7 @@ def _compare_environments(old: Folder, new: Folder, known: Sequence[Change]) -> 
         was, now = (side.environment(name, []) for side in sides)
         kept = {lock.path for lock in now.locks}
         for path in sorted({format_dotted(lock.path) for lock in was.locks if lock.path not in kept} - unlocked):
-            yield change("locked", path, None, is_weaker=True, effect=f"no longer: {_CHECKS['locked']}")
+            yield change("locked", path, None, is_weaker=True, effect=_CHECKS["locked"][1])
         entries = [dict(_list_entries(each.cluster)) for each in (was, now)]
         for entry in sorted(entries[0].keys() | entries[1].keys()):
             first, second = (each.get(entry) for each in entries)
@@ -234,20 +250,21 @@ def _compare(path: _Path, before: Mapping[_Path, Entry], after: Mapping[_Path, E
     area = next((each for each in reversed(names) if each in _EFFECTS), "")
     if not area:
         is_weaker, effect = _judge(names, old, new)
+        if effect == _NO_END and (*path[:-1], "severity") in after:
+            is_weaker = True
         if effect == _OTHER:
             old, new = (each if each is None else _HIDDEN for each in (old, new))
         yield Change(file, name, old, new, is_weaker, effect, place)
         return
     items = list(_compare_items(*entries, place))
-    for one, other in [(one, other) for one in items for other in items if _is_extended(one, other)]:
-        items = [each for each in items if each is not one and each is not other]
-        old, new = ({key: item[key] for key in ("rule", "expires")} for item in (other.value, one.value))
-        is_longer = str(new["expires"]) > str(old["expires"])
-        effect = "an exception is extended" if is_longer else "an exception ends earlier"
-        yield Change(file, name, old, new, is_longer, effect, one.location)
+    for one in [item for item in items if item.is_added]:
+        other = _find_former(one, [item for item in items if not item.is_added])
+        if other:
+            items = [each for each in items if each is not one and each is not other]
+            yield Change(file, name, other.value, one.value, *_judge_exception(other.value, one.value), one.location)
     for is_added, item, where in items:
         old, new = (None, item) if is_added else (item, None)
-        effect = _EFFECTS[area] if is_added else f"no longer: {_EFFECTS[area]}"
+        effect = _EFFECTS[area][0 if is_added else 1]
         yield Change(file, name, old, new, is_added == (area in _EXEMPTIONS), effect, where)
 
 
@@ -267,13 +284,28 @@ def _rank(value: Any) -> int:
     return min((_RANKS.get(level, 3) for level in levels), default=3)
 
 
+_NO_END = "the severity no longer expires"
+
+
+def _judge_severity(names: Sequence[str], old: Any, new: Any) -> tuple[bool, str]:
+    """Return whether less of a rule is reported, and what the entry does."""
+    if names[-1] == "expires" and len(names) > 2:
+        is_longer = old is not None and new is not None and str(new) > str(old)
+        return is_longer, _NO_END if new is None else "another day on which the severity expires"
+    if names[-1] == "reason" and len(names) > 2:
+        return False, "another reason for the severity"
+    shipped = _find_severity(names[:2])
+    ranks = [_rank(shipped if each is None else each) for each in (old, new)]
+    place = " in places" if isinstance(new, list) else ""
+    if ranks[1] >= ranks[0]:
+        return False, f"reported with another severity{place}"
+    return True, f"{'reported with a lower severity' if ranks[1] else 'no longer reported'}{place}"
+
+
 def _judge(names: Sequence[str], old: Any, new: Any) -> tuple[bool, str]:
     """Return whether the new value of an entry is weaker, and what it does."""
     if names[0] in ("rules", "categories"):
-        shipped = _find_severity(names)
-        ranks = [_rank(shipped if each is None else each) for each in (old, new)]
-        is_weaker = ranks[1] < ranks[0]
-        return is_weaker, "reported with a lower severity" if is_weaker else "reported with another severity"
+        return _judge_severity(names, old, new)
     if names[0] == "cluster":
         return _judge_cluster(names[1:], old, new)
     if names == ["environments"]:
@@ -321,14 +353,28 @@ class _Item(NamedTuple):
     location: Location
 
 
-def _is_extended(one: _Item, other: _Item) -> bool:
-    """Return True if two items are an exception with its new and its old end."""
-    if not (one.is_added and not other.is_added and isinstance(one.value, dict) and isinstance(other.value, dict)):
-        return False
-    is_same = all(
-        one.value.get(key) == other.value.get(key) for key in {*one.value, *other.value} - {"expires", "reason"}
-    )
-    return is_same and "expires" in one.value and "expires" in other.value and "rule" in one.value
+_EXCEPTION_LIMITS = ("teams", "jobs", "environments", "namespaces", "paths")
+
+
+def _find_former(item: _Item, removed: Sequence[_Item]) -> _Item | None:
+    """Return the removed exception that an added one most likely was before."""
+    if not isinstance(item.value, dict) or "rule" not in item.value:
+        return None
+    new: dict[str, Any] = item.value
+    alike = [each for each in removed if isinstance(each.value, dict) and each.value.get("rule") == new["rule"]]
+    return max(alike, key=lambda each: sum(new.get(key) == value for key, value in each.value.items()), default=None)
+
+
+def _judge_exception(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[bool, str]:
+    """Return whether an exception accepts more than before, and what changes about it."""
+    for limit in _EXCEPTION_LIMITS:
+        before, after = (set(map(str, as_list(each.get(limit)))) if limit in each else None for each in (old, new))
+        if before is not None and (after is None or not after <= before):
+            return True, "more findings are accepted"
+    ends = [str(each.get("expires")) for each in (old, new)]
+    if ends[0] != ends[1]:
+        return ends[1] > ends[0], "an exception is extended" if ends[1] > ends[0] else "an exception ends earlier"
+    return False, "no further findings are accepted"
 
 
 def _compare_items(old: Entry | None, new: Entry | None, place: Location) -> Iterator[_Item]:

@@ -128,7 +128,7 @@ def test_a_lock_is_not_dropped_by_extending_a_copy(repository):
     assert "locked-field" in rules(found, "error")
     assert "locked-field" not in rules(lint(repository, since="HEAD~1", policy_from="."), "error")
     told = [each["message"] for each in found if each["rule"] == "weaker-governance"]
-    assert any('`locked` of overlays/prod is removed with `"priority"`' in message for message in told), told
+    assert any('`"priority"` is removed from `locked` of overlays/prod' in message for message in told), told
 
 
 def test_an_environment_stays_checked_if_another_extends_it(repository):
@@ -436,6 +436,75 @@ def test_an_exception_that_is_extended_is_named(repository):
     [told] = [each["message"] for each in lint(repository, since="HEAD~1") if each["rule"] == "weaker-governance"]
 
     assert "an exception is extended" in told
+
+
+LIMITED = "exceptions:\n" + EXCEPTION.format("plain-secret", ", teams: [nlp]")
+WORDS = {
+    "a pack that is removed": (
+        "policies: [supply-chain]\n",
+        "",
+        '`"supply-chain"` is removed from `policies` of jobgen.yaml: the policies of the pack no longer apply',
+    ),
+    "a rule that is off": ("rules: {missing-shm: error}\n", "rules: {missing-shm: off}\n", "`off`: no longer reported"),
+    "a rule that is off in places": (
+        "",
+        "rules: {missing-shm: [{severity: off, paths: [jobs/nlp/*]}]}\n",
+        "no longer reported in places",
+    ),
+    "a lower severity": ("", "rules: {untagged-image: info}\n", "reported with a lower severity"),
+    "a rule that is off for longer": (
+        "rules: {missing-shm: {severity: off, reason: x, expires: '2026-06-01'}}\n",
+        "rules: {missing-shm: {severity: off, reason: x, expires: '2027-06-01'}}\n",
+        "another day on which the severity expires",
+    ),
+    "a rule that stays off": (
+        "rules: {missing-shm: {severity: off, reason: x, expires: '2026-06-01'}}\n",
+        "rules: {missing-shm: {severity: off, reason: x}}\n",
+        "the severity no longer expires",
+    ),
+    "a wider exception": (
+        LIMITED,
+        LIMITED.replace("[nlp]", "['*']"),
+        '`exceptions` of jobgen.yaml changes `teams` from `["nlp"]` to `["*"]` for `plain-secret`: more findings',
+    ),
+    "an exception without a limit": (
+        LIMITED,
+        LIMITED.replace(", teams: [nlp]", ""),
+        'changes `teams` from `["nlp"]` to none for `plain-secret`: more findings are accepted',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_what_is_weaker_is_said_in_words(repository, name):
+    old, new, told = WORDS[name]
+    commit(repository, {"jobgen.yaml": "environments: [dev, prod]\n" + old})
+    commit(repository, {"jobgen.yaml": "environments: [dev, prod]\n" + new})
+
+    [message] = [each["message"] for each in lint(repository, since="HEAD~1") if each["rule"] == "weaker-governance"]
+
+    assert told in message
+
+
+def test_a_narrower_exception_is_not_weaker(repository):
+    commit(repository, {"jobgen.yaml": SETTINGS + LIMITED.replace(", teams: [nlp]", "")})
+    commit(repository, {"jobgen.yaml": SETTINGS + LIMITED.replace("reason: x", "reason: y")})
+
+    found = lint(repository, since="HEAD~1")
+
+    assert "weaker-governance" not in rules(found, "warning")
+    [message] = [each["message"] for each in found if each["rule"] == "governance-change"]
+    assert '`teams` from none to `["nlp"]`' in message
+
+
+def test_a_file_that_replaces_a_shipped_one_is_not_called_weaker(repository):
+    params = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: allowed-registries}\ndata: {registries: ''}\n"
+    commit(repository, {"jobgen.yaml": "policies: [supply-chain]\n", "policies/params/allowed-registries.yaml": params})
+
+    summary = lint_paths(repository, (), (), format_="text").err
+
+    assert "policies/params/allowed-registries.yaml replaces a shipped file" in summary
+    assert "weaker" not in summary
 
 
 def test_the_date_of_a_commit_is_not_before_that_of_its_parent(repository, monkeypatch):
