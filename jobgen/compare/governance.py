@@ -7,7 +7,8 @@ captured states of clusters object by object. A change that allows more or check
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -21,7 +22,9 @@ from jobgen.model.quantity import to_milli
 from jobgen.rendering import config
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
-from jobgen.repo.files import File
+from jobgen.repo.files import File, read_file
+from jobgen.repo.named_paths import read_first
+from jobgen.reports.suppress import Suppression, may_suppress, parse_suppressions
 from jobgen.schema.shipped_kinds import read_custom
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
@@ -132,6 +135,44 @@ def find_changes(old: Folder, new: Folder) -> list[Change]:
     found += _compare_files(old, new)
     found += _compare_environments(old, new, found)
     return sorted(found, key=lambda each: (not each.is_weaker, each.location, each.path, each.describe()))
+
+
+def find_begun(old: Folder, new: Folder, files: Iterable[File], mandatory: Collection[str]) -> list[Change]:
+    """Return the comments in files of a revision that suppress a rule which none suppressed there before.
+
+    Comments cannot suppress `mandatory` rules. A file may have moved, and lines move with those above them.
+    """
+    found: list[Change] = []
+    gone: Counter[tuple[str, ...]] | None = None
+    for file in (each for each in files if may_suppress(each.content)):
+        was = read_first((old,), file.path)
+        if was is None and gone is None:
+            entries = (entry for entry in layout.find_jobs(old) if not (new / entry.path).is_file())
+            gone = Counter(key for entry in entries for key, _ in _list_suppressions(read_file(entry)))
+        known = gone if was is None and gone is not None else Counter(key for key, _ in _list_suppressions(was))
+        for key, comment in _list_suppressions(file):
+            rule, reason, until, *_ = key
+            known[key] -= 1
+            if known[key] >= 0 or rule in mandatory:
+                continue
+            directive, effect = ("ignore", "a comment suppresses the rule here")
+            if not comment.line:
+                directive, effect = ("ignore-file", "a comment suppresses the rule in the whole file")
+            effect += f" until {until}" if until else ""
+            found.append(Change(file.path, f"{directive}[{rule}]", None, reason, False, effect, comment.location))
+    return sorted(found, key=lambda each: (each.location, each.path))
+
+
+def _list_suppressions(file: File | None) -> Iterator[tuple[tuple[str, ...], Suppression]]:
+    """Yield each rule that a comment of a file suppresses, with the reason, the end, and the key on its line."""
+    if file is None or not may_suppress(file.content):
+        return
+    lines = file.content.decode("utf-8", "replace").splitlines()
+    for comment in parse_suppressions(file.content, file.path)[0]:
+        line = lines[comment.line - 1] if comment.line else ""
+        key = line.partition(":")[0].strip(" -")
+        for rule in comment.rules:
+            yield (canonical_rule_name(rule), comment.reason, comment.until, key), comment
 
 
 def to_findings(changes: Sequence[Change], *, is_judged: bool) -> list[Finding]:

@@ -507,6 +507,53 @@ def test_a_file_that_replaces_a_shipped_one_is_not_called_weaker(repository):
     assert "weaker" not in summary
 
 
+COMMENTED = {
+    "jobs/nlp/bert.yaml": "# jobgen: ignore-file[plain-secret, untagged-image] until=2999-01-01 -- a test\n"
+    + JOB.replace("gpu: 1}", "gpu: 1} # jobgen: ignore[missing-shm] -- one GPU")
+}
+
+
+def test_suppressions_that_begin_are_named(repository):
+    from jobgen import diff
+
+    commit(repository, COMMENTED)
+
+    found = lint(repository, since="HEAD~1")
+    told = {(each["line"], each["message"]) for each in found if each["rule"] == "governance-change"}
+    shown = diff(repository, "HEAD~1").text
+
+    start, whole = "of jobs/nlp/bert.yaml is added with", "in the whole file until 2999-01-01"
+    assert told == {
+        (1, f'`ignore-file[plain-secret]` {start} `"a test"`: a comment suppresses the rule {whole}'),
+        (8, f'`ignore[missing-shm]` {start} `"one GPU"`: a comment suppresses the rule here'),
+    }, "untagged-image is mandatory"
+    assert all(message in shown for _, message in told)
+
+
+def test_suppressions_that_move_do_not_begin(repository):
+    text = COMMENTED["jobs/nlp/bert.yaml"]
+    commit(repository, COMMENTED)
+    commit(repository, {"jobs/nlp/bert.yaml": None, "jobs/nlp/moved.yaml": text.replace("  image", "  # x\n  image")})
+    assert "governance-change" not in rules(lint(repository, since="HEAD~1"), "info")
+
+    other = text.replace(" # jobgen: ignore[missing-shm] -- one GPU", "").replace(
+        "replicas: 2}}", "replicas: 2}} # jobgen: ignore[missing-shm] -- one GPU"
+    )
+    commit(repository, {"jobs/nlp/moved.yaml": other})
+    assert "governance-change" in rules(lint(repository, since="HEAD~1"), "info"), "it is on another line"
+
+
+def test_no_comment_hides_what_changes_about_the_rules(repository):
+    comment = "# jobgen: ignore-file[weaker-governance, governance-change] -- nothing to see\n"
+    commit(repository, LOCKED)
+    commit(repository, {"overlays/prod/overlay.yaml": comment + COPIED["overlays/prod/overlay.yaml"], **URGENT})
+
+    found = lint(repository, since="HEAD~1")
+
+    assert "weaker-governance" in rules(found, "warning")
+    assert "governance-change" in rules(found, "info")
+
+
 def test_the_date_of_a_commit_is_not_before_that_of_its_parent(repository, monkeypatch):
     monkeypatch.delenv("CI", raising=False)
     entry = "exceptions:\n  - {rule: untagged-image, reason: x, owner: '@me', expires: '2026-04-01'}\n"
