@@ -373,7 +373,8 @@ def _judge_cluster(names: Sequence[str], old: Any, new: Any) -> tuple[bool, str]
     """Return whether a cluster is checked less, or allows more, and what the entry does."""
     area, field = names[0], names[-1]
     if area == "state":
-        return old is not None, "another captured state judges jobs" if new else "no captured state judges jobs"
+        which = "no" if not new else "a" if old is None else "another"
+        return old is not None, f"{which} captured state judges jobs"
     if area in ("queues", "budgets"):
         amounts = to_milli(old), to_milli(new)
         is_less = amounts[0] is not None and amounts[1] is not None and amounts[1] < amounts[0]
