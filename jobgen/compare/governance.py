@@ -128,9 +128,10 @@ def _read_deciding(root: Folder) -> Iterator[File]:
     for file in layout.read_layers(root):
         has_state = has_state or b"state" in file.content
         yield file
-    project = config.load(root) if has_state else None
-    for name in project.overlays or ("",) if project else ():
-        yield from layout.read_state(root, project.environment(name, []).cluster.state)
+    if has_state:
+        project = config.load(root)
+        for name in project.overlays or ("",):
+            yield from layout.read_state(root, project.environment(name, []).cluster.state)
     yield from (file for _, file in layout.read_own_schemas(root))
 
 
