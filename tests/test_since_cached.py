@@ -267,7 +267,10 @@ def test_exported_state_that_changes_is_noticed(state, tmp_path, stored):
     write(folder, "cluster/a/claim.yaml", CLAIM.format(env="prod", count=8))
 
     assert "gpu-budget-exceeded" in lint_paths(folder, (), (), format_="text").out
-    assert "gpu-budget-exceeded" in lint_paths(folder, (), (), format_="text", since="HEAD").out
+    own, judged = (lint_paths(folder, (), (), format_="text", since="HEAD", policy_from=each).out for each in (".", ""))
+    assert "gpu-budget-exceeded" in own
+    assert "gpu-budget-exceeded" not in judged, "the state of HEAD judges"
+    assert "[weaker-governance]" in judged
 
 
 def test_unchanged_files_are_compared_by_their_summaries(tmp_path, stored):

@@ -15,7 +15,7 @@ from jobgen.api.project import Project, ProjectPath
 from jobgen.compare.changes import ChangeSet, NotCompared, QueueChanges, compare_snapshots
 from jobgen.compare.formats import FORMATS
 from jobgen.compare.governance import Change as Governed
-from jobgen.compare.governance import find_changes
+from jobgen.compare.governance import find_begun, find_changes
 from jobgen.compare.impact import FieldImpact, Impact
 from jobgen.compare.snapshot import (
     Snapshot,
@@ -31,8 +31,9 @@ from jobgen.model.features import find_part, has_part
 from jobgen.model.finding import Finding, Identity
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.model.suggest import did_you_mean
-from jobgen.repo import git
+from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder, open_commit
+from jobgen.repo.files import read_file
 from jobgen.repo.root import find_root, open_store
 
 # Branches that changes are usually merged into, in the order in which they are tried.
@@ -203,15 +204,17 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> Chang
             hint = f"{did_you_mean(env, names)} (known: {', '.join(names) or 'none'})"
             raise UsageError(f"there is no environment `{env}` in either state{hint}")
     unusable = next((side for side in (old, new) if side.is_unusable), None)
+    sides = old.project.root, new.project.root
+    files = (*layout.read_layers(sides[1]), *map(read_file, layout.find_jobs(sides[1])))
+    governance = (*find_changes(*sides), *find_begun(*sides, files, old.project.mandatory))
     changes = None if unusable else compare_snapshots(old, new)
     if changes is None or not (changes.impacts or changes.unchanged):
         failed = unusable or next((side for side in (old, new) if side.failed), None)
         if failed is None:
             raise NotFoundError(f"there is no job to compare in {old.name} or {new.name}")
-        return DiffResult(old.name, new.name, (), 0, "", tuple(failed.errors), failed.name)
+        return DiffResult(old.name, new.name, (), 0, "", tuple(failed.errors), failed.name, governance=governance)
     # Of a secret that changes, only this is shown.
-    changes = changes._replace(impacts=tuple(map(_redact, changes.impacts)))
-    changes = changes._replace(governance=tuple(find_changes(old.project.root, new.project.root)))
+    changes = changes._replace(impacts=tuple(map(_redact, changes.impacts)), governance=governance)
     find_queue_changes = find_part("diff.queues")
     if find_queue_changes:
         changes = changes._replace(queues=tuple(find_queue_changes(changes.old, changes.new, changes.impacts)))

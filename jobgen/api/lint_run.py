@@ -37,6 +37,7 @@ from jobgen.repo.lock import TREE
 from jobgen.repo.named_paths import read_first
 from jobgen.repo.root import SETTINGS, find_files_of_other_repositories
 from jobgen.repo.walk import find_unmatched_patterns
+from jobgen.reports import REPLACES
 from jobgen.reports.consequences import leave_out_consequences
 from jobgen.reports.placeholders import group_placeholders
 from jobgen.reports.suppress import (
@@ -152,7 +153,7 @@ def _list_weaker(project: ProjectConfig) -> list[str]:
         count = len(project.settings.get(field, ()))
         found += [pluralize(count, what)] if count else []
     replaced = [file.path for file in layout.read_own_policies(project.root) if layout.replaces_shipped(file.path)]
-    return [*found, *(f"{path} replaces a policy" for path in replaced if not layout.is_home(project.root))]
+    return [*found, *(f"{path}{REPLACES}" for path in replaced if not layout.is_home(project.root))]
 
 
 def _read_severities() -> dict[str, str]:

@@ -108,5 +108,6 @@ def list_captures(project: ProjectConfig, environments: Sequence[str] = ()) -> l
     # Imported late: most repositories have no state of a cluster.
     from jobgen.repo.captures import read_capture_day
 
-    days = ((env, read_capture_day(project.root, state)) for env, state in states.items() if state)
+    homes = {env: layout.find_state(project.root, state) or project.root for env, state in states.items() if state}
+    days = ((env, read_capture_day(home, states[env])) for env, home in homes.items())
     return [f"state of {env or 'the cluster'} captured on {day}" for env, day in days if day]

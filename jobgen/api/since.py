@@ -23,7 +23,7 @@ from jobgen.api.lint_files import (
     split_paths,
 )
 from jobgen.compare.change_rules import ChangedFiles, check_change
-from jobgen.compare.governance import find_changed_files, find_changes, to_findings
+from jobgen.compare.governance import find_begun, find_changed_files, find_changes, to_findings
 from jobgen.engine.store import Store
 from jobgen.engine.workers import run_beside
 from jobgen.model.builtin_rules import UNREAD_RULES, original_rule_name
@@ -31,7 +31,10 @@ from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, unt
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import format_pointer, list_item_names
+from jobgen.pipeline.environment_checker import find_duplicates, read_exported
 from jobgen.pipeline.policies import load_policies
+from jobgen.rendering import config
+from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.result_inputs import digest_entry
 from jobgen.rendering.run_state import digest_layers, load_project
 from jobgen.repo import git, layout
@@ -255,7 +258,9 @@ def add_governance(request: LintRequest, now: LintRun, store: Store) -> LintRun:
 
 
 def _add_findings(linted: LintRun, added: Sequence[Finding], today: str) -> LintRun:
-    kept, suppressed, _ = apply_suppressions(added, linted.comments, linted.mandatory, linted.today or today)
+    # A comment cannot hide what a change does to the rules.
+    mandatory = linted.mandatory | {"weaker-governance", "governance-change", "backdated-commit"}
+    kept, suppressed, _ = apply_suppressions(added, linted.comments, mandatory, linted.today or today)
     findings = sorted(
         [*linted.findings, *kept], key=lambda found: (found.location, found.rule, found.message, found.env)
     )
@@ -319,11 +324,26 @@ def _check_governance(request: LintRequest, old: Folder, now: LintRun, store: St
     with layout.judged_by(root, None):
         changed = find_changed_files(judge or old, root)
         changes = find_changes(judge or old, root) if changed else []
+        jobs = (read_first((root,), file) for file in sorted({each.location.file for each in now.comments}))
+        files = {file.path: file for file in (*layout.read_layers(root), *filter(None, jobs))}
+        begun = find_begun(judge or old, root, files.values(), now.mandatory)
         # What judges is read from elsewhere, so nothing else reports what is wrong with the files that will.
-        wrong = [*load_project(store, root, request.today).findings, *load_policies(root).findings] if changed else []
-    found = [*to_findings(changes, is_judged=judge is not None), *_check_dates(request)]
+        wrong = list(_find_errors(load_project(store, root, request.today))) if changed else []
+    found = [*to_findings([*changes, *begun], is_judged=judge is not None), *_check_dates(request)]
     found += (each for each in wrong if each.location.file in changed and each not in now.findings) if judge else ()
     return list(filter(None, map(judging.apply_severity, found)))
+
+
+def _find_errors(own: ProjectConfig) -> Iterator[Finding]:
+    """Yield what is wrong with the layers, policies and captured states of a repository."""
+    # With locations, which cost more.
+    yield from config.load(own.root, traced=True, today=own.today).findings if own.findings else ()
+    yield from load_policies(own.root).findings
+    found: list[Finding] = []
+    for folder in sorted({own.environment(env, []).cluster.state for env in own.environments()} - {""}):
+        exported = list(read_exported(own.root, folder, found))
+        yield from find_duplicates(exported, folder)
+    yield from found
 
 
 def _check_dates(request: LintRequest) -> Iterator[Finding]:

@@ -1,40 +1,47 @@
 """What a change does to the rules that it is judged by: who may do more, and what is checked less.
 
-Settings, teams, and the clusters and locks of overlays are compared entry by entry; policies and schemas file by file.
-A change that allows more or checks less is *weaker*.
+Settings, teams, and the clusters and locks of overlays are compared entry by entry; policies and schemas file by file;
+captured states of clusters object by object. A change that allows more or checks less is *weaker*.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
+from jobgen.compare.states import compare_states
+from jobgen.k8s.nodes import as_list
 from jobgen.model.builtin_rules import canonical_rule_name
 from jobgen.model.data import Location, location_of, untraced
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.path import format_dotted
+from jobgen.model.quantity import to_milli
 from jobgen.rendering import config
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
-from jobgen.repo.files import File
+from jobgen.repo.files import File, read_file
+from jobgen.repo.named_paths import read_first
+from jobgen.reports.suppress import Suppression, may_suppress, parse_suppressions
 from jobgen.schema.shipped_kinds import read_custom
+from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
 _RANKS = {"False": 0, "off": 0, "info": 1, "warning": 2, "error": 3}
 _EXEMPTIONS = {
-    "exceptions": "findings are accepted",
-    "exclude": "files are not checked",
-    "files": "files are taken for something else",
+    "exceptions": ("findings are accepted", "findings are no longer accepted"),
+    "exclude": ("files are not checked", "files are checked again"),
+    "files": ("files are taken for something else", "files are no longer taken for something else"),
 }
-"""Lists whose entries exempt something from checks, and what each does."""
+"""Lists whose entries exempt something from checks, and what adding and removing one does."""
 _CHECKS = {
-    "mandatory": "comments cannot suppress a rule",
-    "policies": "the policies of a pack apply",
-    "locked": "jobs cannot set a field",
+    "mandatory": ("comments cannot suppress the rule", "comments can suppress the rule"),
+    "policies": ("the policies of the pack apply", "the policies of the pack no longer apply"),
+    "locked": ("jobs cannot set the field", "jobs can set the field"),
 }
-"""Lists whose entries are checks, and what each does."""
+"""Lists whose entries are checks, and what adding and removing one does."""
 _EFFECTS = _EXEMPTIONS | _CHECKS
 _GRANTS = frozenset("namespaces queues serviceAccounts priorityClasses kinds platforms folders".split())
 """Lists of what a team may use; without the list, nothing is limited."""
@@ -71,6 +78,10 @@ class Change(NamedTuple):
         what = f"`{self.path}` of {self.file}" if self.path else f"`{self.file}`"
         old, new = (_shorten(each) for each in (self.old, self.new))
         is_shown = bool(self.path) and _HIDDEN not in (self.old, self.new)
+        if isinstance(self.old, dict) and isinstance(self.new, dict):
+            return f"{what} changes {_describe_fields(self.old, self.new)}: {self.effect}"
+        if is_shown and self.path.rpartition(".")[2] in _EFFECTS and None in (self.old, self.new):
+            return f"{f'{new} is added to' if self.old is None else f'{old} is removed from'} {what}: {self.effect}"
         if self.old is not None and self.new is not None:
             return f"{what} changes{f' from {old} to {new}' if is_shown else ''}: {self.effect}"
         verb, value = ("is added", new) if self.old is None else ("is removed", old)
@@ -95,14 +106,32 @@ def _shorten(value: Any) -> str:
     return f"`{text if len(text) <= _MAX_SHOWN else f'{text[:_MAX_SHOWN]}…'}`"
 
 
+def _describe_fields(old: Mapping[str, Any], new: Mapping[str, Any]) -> str:
+    """Return which fields of an exception change, from what to what."""
+    names = [name for name in dict.fromkeys((*old, *new)) if old.get(name) != new.get(name)]
+    fields = (
+        f"`{name}` from {_shorten(old[name]) if name in old else 'none'} to "
+        f"{_shorten(new[name]) if name in new else 'none'}"
+        for name in names
+    )
+    return f"{', '.join(fields)} for `{new.get('rule')}`"
+
+
 def find_changed_files(old: Folder, new: Folder) -> set[str]:
-    """Return the paths of settings, overlays, teams, policies and schemas whose content differs."""
+    """Return the paths of settings, overlays, teams, policies, schemas and captured states whose content differs."""
     sides = [{(file.path, file.content) for file in _read_deciding(root)} for root in (old, new)]
     return {path for path, _ in sides[0] ^ sides[1]}
 
 
 def _read_deciding(root: Folder) -> Iterator[File]:
-    yield from layout.read_layers(root)
+    has_state = False
+    for file in layout.read_layers(root):
+        has_state = has_state or b"state" in file.content
+        yield file
+    if has_state:
+        project = config.load(root)
+        for name in project.overlays or ("",):
+            yield from layout.read_state(root, project.environment(name, []).cluster.state)
     yield from (file for _, file in layout.read_own_schemas(root))
 
 
@@ -111,8 +140,46 @@ def find_changes(old: Folder, new: Folder) -> list[Change]:
     before, after = _read_entries(old), _read_entries(new)
     found = [change for path in before.keys() | after.keys() for change in _compare(path, before, after)]
     found += _compare_files(old, new)
-    found += _compare_environments(old, new, {change.path for change in found})
+    found += _compare_environments(old, new, found)
     return sorted(found, key=lambda each: (not each.is_weaker, each.location, each.path, each.describe()))
+
+
+def find_begun(old: Folder, new: Folder, files: Iterable[File], mandatory: Collection[str]) -> list[Change]:
+    """Return the comments in files of a revision that suppress a rule which none suppressed there before.
+
+    Comments cannot suppress `mandatory` rules. A file may have moved, and lines move with those above them.
+    """
+    found: list[Change] = []
+    gone: Counter[tuple[str, ...]] | None = None
+    for file in (each for each in files if may_suppress(each.content)):
+        was = read_first((old,), file.path)
+        if was is None and gone is None:
+            entries = (entry for entry in layout.find_jobs(old) if not (new / entry.path).is_file())
+            gone = Counter(key for entry in entries for key, _ in _list_suppressions(read_file(entry)))
+        known = gone if was is None and gone is not None else Counter(key for key, _ in _list_suppressions(was))
+        for key, comment in _list_suppressions(file):
+            rule, reason, until, *_ = key
+            known[key] -= 1
+            if known[key] >= 0 or rule in mandatory:
+                continue
+            directive, effect = ("ignore", "a comment suppresses the rule here")
+            if not comment.line:
+                directive, effect = ("ignore-file", "a comment suppresses the rule in the whole file")
+            effect += f" until {until}" if until else ""
+            found.append(Change(file.path, f"{directive}[{rule}]", None, reason, False, effect, comment.location))
+    return sorted(found, key=lambda each: (each.location, each.path))
+
+
+def _list_suppressions(file: File | None) -> Iterator[tuple[tuple[str, ...], Suppression]]:
+    """Yield each rule that a comment of a file suppresses, with the reason, the end, and the key on its line."""
+    if file is None or not may_suppress(file.content):
+        return
+    lines = file.content.decode("utf-8", "replace").splitlines()
+    for comment in parse_suppressions(file.content, file.path)[0]:
+        line = lines[comment.line - 1] if comment.line else ""
+        key = line.partition(":")[0].strip(" -")
+        for rule in comment.rules:
+            yield (canonical_rule_name(rule), comment.reason, comment.until, key), comment
 
 
 def to_findings(changes: Sequence[Change], *, is_judged: bool) -> list[Finding]:
@@ -128,28 +195,55 @@ def to_findings(changes: Sequence[Change], *, is_judged: bool) -> list[Finding]:
     return found
 
 
-def _compare_environments(old: Folder, new: Folder, known: Collection[str]) -> Iterator[Change]:
-    """Compare what overlays amount to: the environments that are checked, and their locks and versions.
+def _compare_environments(old: Folder, new: Folder, known: Sequence[Change]) -> Iterator[Change]:
+    """Compare what overlays amount to: the environments that are checked, their locks, clusters and captured states.
 
     An overlay may extend another one than before. What its own entries change is known already.
     """
     before, after = sides = [config.load(root) for root in (old, new)]
-    dropped = set() if "environments" in known else {*before.environments()} - {*after.environments()}
-    for name in sorted(before.overlays.keys() & after.overlays.keys()):
+    is_listed = any(change.path == "environments" for change in known)
+    dropped = set() if is_listed else {*before.environments()} - {*after.environments()}
+    unlocked = {str(change.old) for change in known if change.path == "locked"}
+    described = {(change.path, repr(change.old), repr(change.new)) for change in known}
+    states: dict[tuple[str, str], list[str]] = {}
+    names = sorted(before.overlays.keys() & after.overlays.keys())
+    for name in names if before.overlays or after.overlays else [""]:
         change = partial(Change, f"overlays/{name}", location=Location(f"overlays/{name}/overlay.yaml", 1, 1))
         if name in dropped:
             effect = "fewer environments are checked, because another one extends it"
             yield change("", name, name, is_weaker=True, effect=effect)
         was, now = (side.environment(name, []) for side in sides)
         kept = {lock.path for lock in now.locks}
-        for path in sorted({format_dotted(lock.path) for lock in was.locks if lock.path not in kept}):
-            if "locked" not in known:
-                yield change("locked", path, None, is_weaker=True, effect=f"no longer: {_CHECKS['locked']}")
-        versions = [{"kubernetes": each.cluster.kubernetes, **each.cluster.operators} for each in (was, now)]
-        for component in sorted(versions[0].keys() | versions[1].keys()):
-            first, second = (each.get(component) or None for each in versions)
-            if first != second and not any(path.startswith("cluster.") for path in known):
-                yield change(f"cluster.{component}", first, second, is_weaker=False, effect="other versions decide")
+        for path in sorted({format_dotted(lock.path) for lock in was.locks if lock.path not in kept} - unlocked):
+            yield change("locked", path, None, is_weaker=True, effect=_CHECKS["locked"][1])
+        entries = [dict(_list_entries(each.cluster)) for each in (was, now)]
+        for entry in sorted(entries[0].keys() | entries[1].keys()):
+            first, second = (each.get(entry) for each in entries)
+            path = ".".join(entry)
+            if first != second and (path, repr(first), repr(second)) not in described:
+                is_weaker, effect = _judge(entry, first, second)
+                yield change(path, first, second, is_weaker=is_weaker, effect=effect)
+        states.setdefault((was.cluster.state, now.cluster.state), []).append(name)
+    for (first, second), names in states.items():
+        found = compare_states(old, first, new, second) if first and second else None
+        if found:
+            effect = f"the captured state of {', '.join(names) or 'the cluster'} judges jobs; {found.describe()}"
+            yield Change(second, "", first, second, found.is_weaker, effect, found.location)
+
+
+def _list_entries(cluster: Cluster) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield what decides of a cluster, by the path that it has in an overlay."""
+    yield from ((("cluster", "operators", name), version) for name, version in cluster.operators.items())
+    for name in ("kubernetes", "state"):
+        yield from [(("cluster", name), getattr(cluster, name))] if getattr(cluster, name) else ()
+    for group in ("queues", "budgets", "kueue"):
+        pending: list[tuple[tuple[str, ...], Any]] = [(("cluster", group), getattr(cluster, group))]
+        while pending:
+            path, node = pending.pop()
+            if isinstance(node, Mapping):
+                pending += (((*path, str(key)), child) for key, child in node.items())
+            elif path != ("cluster", "kueue", "version"):
+                yield path, node
 
 
 _Path = tuple[str, ...]
@@ -204,20 +298,21 @@ def _compare(path: _Path, before: Mapping[_Path, Entry], after: Mapping[_Path, E
     area = next((each for each in reversed(names) if each in _EFFECTS), "")
     if not area:
         is_weaker, effect = _judge(names, old, new)
+        if effect == _NO_END and (*path[:-1], "severity") in after:
+            is_weaker = True
         if effect == _OTHER:
             old, new = (each if each is None else _HIDDEN for each in (old, new))
         yield Change(file, name, old, new, is_weaker, effect, place)
         return
     items = list(_compare_items(*entries, place))
-    for one, other in [(one, other) for one in items for other in items if _is_extended(one, other)]:
-        items = [each for each in items if each is not one and each is not other]
-        old, new = ({key: item[key] for key in ("rule", "expires")} for item in (other.value, one.value))
-        is_longer = str(new["expires"]) > str(old["expires"])
-        effect = "an exception is extended" if is_longer else "an exception ends earlier"
-        yield Change(file, name, old, new, is_longer, effect, one.location)
+    for one in [item for item in items if item.is_added]:
+        other = _find_former(one, [item for item in items if not item.is_added])
+        if other:
+            items = [each for each in items if each is not one and each is not other]
+            yield Change(file, name, other.value, one.value, *_judge_exception(other.value, one.value), one.location)
     for is_added, item, where in items:
         old, new = (None, item) if is_added else (item, None)
-        effect = _EFFECTS[area] if is_added else f"no longer: {_EFFECTS[area]}"
+        effect = _EFFECTS[area][0 if is_added else 1]
         yield Change(file, name, old, new, is_added == (area in _EXEMPTIONS), effect, where)
 
 
@@ -237,16 +332,30 @@ def _rank(value: Any) -> int:
     return min((_RANKS.get(level, 3) for level in levels), default=3)
 
 
+_NO_END = "the severity no longer expires"
+
+
+def _judge_severity(names: Sequence[str], old: Any, new: Any) -> tuple[bool, str]:
+    """Return whether less of a rule is reported, and what the entry does."""
+    if names[-1] == "expires" and len(names) > 2:
+        is_longer = old is not None and new is not None and str(new) > str(old)
+        return is_longer, _NO_END if new is None else "another day on which the severity expires"
+    if names[-1] == "reason" and len(names) > 2:
+        return False, "another reason for the severity"
+    shipped = _find_severity(names[:2])
+    ranks = [_rank(shipped if each is None else each) for each in (old, new)]
+    place = " in places" if isinstance(new, list) else ""
+    if ranks[1] >= ranks[0]:
+        return False, f"reported with another severity{place}"
+    return True, f"{'reported with a lower severity' if ranks[1] else 'no longer reported'}{place}"
+
+
 def _judge(names: Sequence[str], old: Any, new: Any) -> tuple[bool, str]:
     """Return whether the new value of an entry is weaker, and what it does."""
     if names[0] in ("rules", "categories"):
-        shipped = _find_severity(names)
-        ranks = [_rank(shipped if each is None else each) for each in (old, new)]
-        is_weaker = ranks[1] < ranks[0]
-        return is_weaker, "reported with a lower severity" if is_weaker else "reported with another severity"
+        return _judge_severity(names, old, new)
     if names[0] == "cluster":
-        is_limit = bool({"queues", "budgets"} & set(names))
-        return is_limit, "a limit of the cluster changes" if is_limit else "other versions decide"
+        return _judge_cluster(names[1:], old, new)
     if names == ["environments"]:
         before, after = ({*map(str, each)} if isinstance(each, list) else set() for each in (old, new))
         is_weaker = new is None or old is None or not before <= after
@@ -264,6 +373,27 @@ def _judge(names: Sequence[str], old: Any, new: Any) -> tuple[bool, str]:
     return is_weaker, "more is allowed" if is_weaker else "less is allowed"
 
 
+_VERSIONED = frozenset(("operators", "kubernetes", "version"))
+
+
+def _judge_cluster(names: Sequence[str], old: Any, new: Any) -> tuple[bool, str]:
+    """Return whether a cluster is checked less, or allows more, and what the entry does."""
+    area, field = names[0], names[-1]
+    if area == "state":
+        which = "no" if not new else "a" if old is None else "another"
+        return old is not None, f"{which} captured state judges jobs"
+    if area in ("queues", "budgets"):
+        amounts = to_milli(old), to_milli(new)
+        is_less = amounts[0] is not None and amounts[1] is not None and amounts[1] < amounts[0]
+        is_added = area == "budgets" and old is None
+        return not (is_less or is_added), "less is allowed" if is_less else "a limit of the cluster changes"
+    if area in ("complete", "authorizer"):
+        is_less = set(map(str, as_list(new))) < set(map(str, as_list(old))) if area == "complete" else new != "deny"
+        return is_less, "less is checked" if is_less else "more is checked"
+    is_version = bool(_VERSIONED & {area, field})
+    return False, "other versions decide" if is_version else "it describes the cluster"
+
+
 class _Item(NamedTuple):
     """An item that only one of two lists has, and where it is or was."""
 
@@ -272,14 +402,28 @@ class _Item(NamedTuple):
     location: Location
 
 
-def _is_extended(one: _Item, other: _Item) -> bool:
-    """Return True if two items are an exception with its new and its old end."""
-    if not (one.is_added and not other.is_added and isinstance(one.value, dict) and isinstance(other.value, dict)):
-        return False
-    is_same = all(
-        one.value.get(key) == other.value.get(key) for key in {*one.value, *other.value} - {"expires", "reason"}
-    )
-    return is_same and "expires" in one.value and "expires" in other.value and "rule" in one.value
+_EXCEPTION_LIMITS = ("teams", "jobs", "environments", "namespaces", "paths")
+
+
+def _find_former(item: _Item, removed: Sequence[_Item]) -> _Item | None:
+    """Return the removed exception that an added one most likely was before."""
+    if not isinstance(item.value, dict) or "rule" not in item.value:
+        return None
+    new: dict[str, Any] = item.value
+    alike = [each for each in removed if isinstance(each.value, dict) and each.value.get("rule") == new["rule"]]
+    return max(alike, key=lambda each: sum(new.get(key) == value for key, value in each.value.items()), default=None)
+
+
+def _judge_exception(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[bool, str]:
+    """Return whether an exception accepts more than before, and what changes about it."""
+    for limit in _EXCEPTION_LIMITS:
+        before, after = (set(map(str, as_list(each.get(limit)))) if limit in each else None for each in (old, new))
+        if before is not None and (after is None or not after <= before):
+            return True, "more findings are accepted"
+    ends = [str(each.get("expires")) for each in (old, new)]
+    if ends[0] != ends[1]:
+        return ends[1] > ends[0], "an exception is extended" if ends[1] > ends[0] else "an exception ends earlier"
+    return False, "no further findings are accepted"
 
 
 def _compare_items(old: Entry | None, new: Entry | None, place: Location) -> Iterator[_Item]:

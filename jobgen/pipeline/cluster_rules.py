@@ -61,7 +61,7 @@ from jobgen.rendering.trace import Job
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import FileEntry
-from jobgen.repo.root import SETTINGS, folder_exists
+from jobgen.repo.root import SETTINGS
 
 if TYPE_CHECKING:
     from jobgen.check.cluster.quotas import Excess, Use
@@ -316,7 +316,7 @@ class _ClusterCheck:
         exported, found = self._known.remember(_EXPORTED, "", *version, compute=read)
         self.findings += found
         missing: Finding | None = None
-        if folder and not folder_exists(root, folder):
+        if folder and layout.find_state(root, folder) is None:
             missing = report_missing_folder(self._tracer.traced_project(), folder)
         elif folder and len(exported) == len(shared) and not self.findings:
             # A List without items is a manifest, too.

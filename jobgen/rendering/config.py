@@ -21,7 +21,7 @@ from jobgen.model.builtin_rules import (
     canonical_rule_name,
     find_similar_rule,
 )
-from jobgen.model.data import API_VERSION, Node, TracedKey, ValidFields, untraced, value_of
+from jobgen.model.data import API_VERSION, Node, TracedKey, ValidFields, location_of, untraced, value_of
 from jobgen.model.finding import Finding, FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
@@ -478,12 +478,25 @@ class _Loader:
         def find(data: ValidFields) -> list[Problem]:
             return [*find_errors(data, "settings", self.frameworks), *self._find_settings_errors(data, overlays)]
 
-        settings = written[0].data
+        settings = _drop_faulty_items(written[0].data, find)
         copies = mend(settings, find(settings)) or (settings, settings)
         settings = copies[self.mended == FILLED]
         kept = {key: value for key, value in settings.items() if not find({key: value}) and (value or value != [])}
         self.has_gaps = self.has_gaps or len(kept) < len(settings)
         return kept if self.traced else untraced(kept)
+
+
+def _drop_faulty_items(settings: ValidFields, find: Callable[[ValidFields], list[Problem]]) -> ValidFields:
+    """Return settings without faulty mappings in lists: an exception without one of its limits allows more."""
+    from jobgen.model.mend import list_leaves
+
+    kept = dict(settings)
+    for key, value in settings.items():
+        if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+            wrong = {location_of(problem.node) for problem in find({key: value})}
+            places = ({location_of(item), *map(location_of, list_leaves(item))} for item in value)
+            kept[key] = [item for item, own in zip(value, places, strict=True) if wrong.isdisjoint(own)]
+    return kept
 
 
 def _find_unknown_names(settings: ValidFields, root: Folder, overlays: Mapping[str, Overlay]) -> Iterator[Problem]:

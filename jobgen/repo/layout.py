@@ -139,7 +139,9 @@ _JUDGING_FOLDERS = frozenset(("defects", "policies", "schemas", "teams"))
 
 @contextmanager
 def judged_by(root: Folder, base: CommitPath | None) -> Iterator[None]:
-    """Read the settings, teams, policies and schemas of a repository from another revision of it; None for its own.
+    """Read the settings, teams, policies, schemas and captured states of a repository from another revision of it.
+
+    Without a revision, its own count.
 
     A policy or a schema that only the repository has counts too, unless it replaces one that jobgen ships.
     """
@@ -252,10 +254,18 @@ def read_layer_folders(root: Folder, folders: Iterable[str]) -> Iterator[File]:
     return (read_file(entry) for top in folders for entry in _walk_layers(root, top))
 
 
+def find_state(root: Folder, folder: str) -> Folder | None:
+    """Return the revision that the exported state of a cluster is read from: the one that judges, if it has it."""
+    sides = (find_judge(root), root) if folder else ()
+    return next((side for side in sides if side is not None and folder_exists(side, folder)), None)
+
+
 def read_state(root: Folder, folder: str) -> Iterator[File]:
     """Read the exported state of a cluster: all manifests below a folder of the repository."""
-    if not folder_exists(root, folder):
+    found = find_state(root, folder)
+    if found is None:
         return
+    root = found
     if isinstance(root, Path) and links_outside(root / folder, root):
         yield read_file(files.report_link_outside(folder))
         return
@@ -283,8 +293,10 @@ def read_inputs(root: Folder) -> Iterator[File]:
             folders.update(_list_state_folders(file.content) if top == "overlays" else ())
             yield file
     judge = find_judge(root)
-    # The locks and versions of its overlays count.
-    yield from map(read_file, _walk_layers(judge, "overlays") if judge is not None else ())
+    # The locks, clusters and states of its overlays count.
+    for file in map(read_file, _walk_layers(judge, "overlays") if judge is not None else ()):
+        folders.update(_list_state_folders(file.content))
+        yield file
     found = read_settings(root)
     if found:
         folders.update(_list_state_folders(found.content))

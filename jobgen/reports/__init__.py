@@ -36,6 +36,10 @@ class RuleText(NamedTuple):
     """The address of the section about it; empty for a policy of the user."""
 
 
+REPLACES = " replaces a shipped file"
+"""The end of what a summary says about such a file, which may be weaker or stricter."""
+
+
 class Report(NamedTuple):
     """The result of a lint, and how to show it."""
 
@@ -62,7 +66,7 @@ class Report(NamedTuple):
     shard: ShardPart | None = None
     """Which share of a run this is, if it is one."""
     weaker: Sequence[str] = ()
-    """What the settings check less than jobgen does without them."""
+    """What the settings check less than jobgen does without them, and the files that replace shipped ones."""
     captures: Sequence[str] = ()
     """Of which day the captured state of each environment is."""
     prefix: str = ""

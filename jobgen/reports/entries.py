@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from jobgen.model.builtin_rules import original_rule_name
 from jobgen.model.finding import AFFECTS, Finding, Identity, Severity, find_wrong_values
-from jobgen.reports import Report, Suppressed
+from jobgen.reports import REPLACES, Report, Suppressed
 from jobgen.reports.escape import visible
 
 _LAYERS = ("overlays/", "teams/")
@@ -192,8 +192,12 @@ def summarize(report: Report) -> str:
     # How many files were not read, and why: `3 skipped (2 hidden, 1 Helm chart)`.
     reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(report.skipped.items()))
     parts += [f"{sum(report.skipped.values())} skipped ({reasons})"] if reasons else []
-    more = f" and {len(report.weaker) - _MAX_WEAKER} more" if len(report.weaker) > _MAX_WEAKER else ""
-    parts += [f"weaker than shipped: {', '.join(report.weaker[:_MAX_WEAKER])}{more}"] if report.weaker else []
+    # What replaces a file may be stricter.
+    replaced = [each for each in report.weaker if each.endswith(REPLACES)]
+    weaker = [each for each in report.weaker if each not in replaced]
+    for start, texts in (("weaker than shipped: ", weaker), ("", replaced)):
+        more = f" and {len(texts) - _MAX_WEAKER} more" if len(texts) > _MAX_WEAKER else ""
+        parts += [f"{start}{', '.join(texts[:_MAX_WEAKER])}{more}"] if texts else []
     parts += report.captures
     return visible("; ".join(parts))
 

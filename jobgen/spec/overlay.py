@@ -239,13 +239,26 @@ class Environment(NamedTuple):
         return [patch for patch in self.patches if patch.matches(job)]
 
     def judged_by(self, base: Environment) -> Environment:
-        """Return the environment with the locks and declared versions of a revision; what it adds counts, too."""
+        """Return the environment with the locks of a revision, and with all of its cluster that only checks read.
+
+        What the environment adds counts, too, unless it can allow more: further queues, or another state.
+        """
         locked = {lock.path for lock in self.locks}
         own, old = self.cluster, base.cluster
+        complete = old.complete if old.state else (*own.complete, *old.complete)
         cluster = own._replace(
             operators={**own.operators, **old.operators},
             kubernetes=old.kubernetes or own.kubernetes,
             feature_gates=own.feature_gates if old.feature_gates is None else old.feature_gates,
+            grants_permissions=own.grants_permissions and old.grants_permissions,
+            queues=old.queues or own.queues,
+            kueue={**own.kueue, **old.kueue},
+            budgets={
+                group: {**own.budgets.get(group, {}), **old.budgets.get(group, {})}
+                for group in dict.fromkeys((*own.budgets, *old.budgets))
+            },
+            state=old.state or own.state,
+            complete=tuple(dict.fromkeys(complete)),
         )
         locks = (*self.locks, *(lock for lock in base.locks if lock.path not in locked))
         return self._replace(locks=locks, cluster=cluster)

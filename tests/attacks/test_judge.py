@@ -128,7 +128,7 @@ def test_a_lock_is_not_dropped_by_extending_a_copy(repository):
     assert "locked-field" in rules(found, "error")
     assert "locked-field" not in rules(lint(repository, since="HEAD~1", policy_from="."), "error")
     told = [each["message"] for each in found if each["rule"] == "weaker-governance"]
-    assert any('`locked` of overlays/prod is removed with `"priority"`' in message for message in told), told
+    assert any('`"priority"` is removed from `locked` of overlays/prod' in message for message in told), told
 
 
 def test_an_environment_stays_checked_if_another_extends_it(repository):
@@ -178,6 +178,141 @@ def test_a_team_that_moves_to_another_file_is_not_weaker(repository):
     commit(repository, {"jobgen.yaml": SETTINGS + team % 8})
     [told] = [each for each in lint(repository, since="HEAD~2") if each["rule"] == "weaker-governance"]
     assert "`teams.nlp.budget.gpus` of jobgen.yaml changes from `4` to `8`" in told["message"]
+
+
+QUOTA = """\
+apiVersion: v1
+kind: ResourceQuota
+metadata: {name: gpus, namespace: nlp-prod}
+spec:
+  hard: {requests.nvidia.com/gpu: 8}
+"""
+STATE = {
+    "overlays/prod/overlay.yaml": PROD.replace("{namespace", "{cluster: {state: state/prod}, namespace"),
+    "state/prod/quota.yaml": QUOTA,
+}
+LARGE = {"jobs/nlp/bert.yaml": JOB.replace("gpu: 1", "gpu: 8")}
+NO_TEAM = {"teams/nlp.yaml": None}
+STATE_ATTACKS = {
+    "a larger quota": (
+        {"state/prod/quota.yaml": QUOTA.replace("gpu: 8", "gpu: 800")},
+        "more: ResourceQuota nlp-prod/gpus `requests.nvidia.com/gpu` 8 → 800",
+    ),
+    "no quota": (
+        {"state/prod/quota.yaml": "apiVersion: v1\nkind: Namespace\nmetadata: {name: nlp-prod}\n"},
+        "removed: ResourceQuota nlp-prod/gpus",
+    ),
+    "no amount in the quota": (
+        {"state/prod/quota.yaml": QUOTA.replace("requests.nvidia.com/gpu: 8", "pods: 8")},
+        "changed: ResourceQuota nlp-prod/gpus",
+    ),
+    "no state": (
+        {"overlays/prod/overlay.yaml": PROD, "state/prod/quota.yaml": None},
+        "no captured state judges jobs",
+    ),
+    "a state that is not named": ({"overlays/prod/overlay.yaml": PROD}, "no captured state judges jobs"),
+    "another state": (
+        {
+            "overlays/prod/overlay.yaml": STATE["overlays/prod/overlay.yaml"].replace("state/prod", "state/other"),
+            "state/other/quota.yaml": QUOTA.replace("gpu: 8", "gpu: 800"),
+        },
+        "another captured state judges jobs",
+    ),
+    "a copy of the overlay without the state": (
+        {
+            "overlays/copy/overlay.yaml": PROD,
+            "overlays/prod/overlay.yaml": PROD.replace("{namespace: nlp-prod", "{extends: [copy]"),
+        },
+        "no captured state judges jobs",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STATE_ATTACKS)
+def test_the_captured_state_of_the_base_judges(repository, name):
+    from jobgen import diff
+
+    change, told = STATE_ATTACKS[name]
+    commit(repository, {**STATE, **NO_TEAM})
+    commit(repository, {**change, **LARGE})
+
+    judged, unjudged = lint(repository, since="HEAD~1"), lint(repository, since="HEAD~1", policy_from=".")
+
+    assert "exceeds-quota" in rules(judged, "error")
+    assert "exceeds-quota" not in rules(unjudged, "error"), "the attack works without a judge"
+    messages = [each["message"] for each in judged if each["rule"] == "weaker-governance"]
+    assert any(told in message for message in messages), messages
+    assert told in diff(repository, "HEAD~1").text
+
+
+def test_a_smaller_quota_and_a_new_day_of_a_capture_are_not_weaker(repository):
+    index = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: jobgen-capture}\ndata:\n  day: '2026-05-%s'\n"
+    commit(repository, {**STATE, "state/prod/capture.yaml": index % "01"})
+    commit(repository, {"state/prod/capture.yaml": index % "02"})
+    assert not rules(lint(repository, since="HEAD~1"), "info") & {"governance-change"}
+
+    commit(repository, {"state/prod/quota.yaml": QUOTA.replace("gpu: 8", "gpu: 4")})
+    found = lint(repository, since="HEAD~1")
+
+    [told] = [each for each in found if each["rule"] == "governance-change"]
+    assert "the captured state of prod" in told["message"]
+    assert "less: ResourceQuota nlp-prod/gpus `requests.nvidia.com/gpu` 8 → 4" in told["message"]
+    assert (told["file"], told["line"]) == ("state/prod/quota.yaml", 5)
+    assert "weaker-governance" not in rules(found, "warning")
+
+
+CLUSTER_ATTACKS = {
+    "a larger budget": ("budgets: {namespaces: {nlp-prod: {gpus: 4}}}", "gpus: 4", "gpus: 400", "gpu-budget-exceeded"),
+    "a larger quota of a queue": ("queues: {nlp: {gpus: 4}}", "gpus: 4", "gpus: 400", "queue-quota-exceeded"),
+    "another queue": ("queues: {cv: {gpus: 400}}", "cv: {gpus: 400}", "nlp: {gpus: 400}", "unknown-queue"),
+}
+
+
+@pytest.mark.parametrize("name", CLUSTER_ATTACKS)
+def test_the_cluster_of_an_overlay_is_judged_by_the_base(repository, name):
+    block, old, new, rule = CLUSTER_ATTACKS[name]
+    overlay = PROD.replace("{namespace", f"{{cluster: {{{block}}}, namespace")
+    commit(repository, {"overlays/prod/overlay.yaml": overlay, **NO_TEAM})
+    queued = LARGE["jobs/nlp/bert.yaml"] + "  queue: nlp\n"
+    commit(repository, {"overlays/prod/overlay.yaml": overlay.replace(old, new), "jobs/nlp/bert.yaml": queued})
+
+    judged, unjudged = lint(repository, since="HEAD~1"), lint(repository, since="HEAD~1", policy_from=".")
+
+    assert rule in {each["rule"] for each in judged}
+    assert rule not in {each["rule"] for each in unjudged}, "the attack works without a judge"
+    assert "weaker-governance" in rules(judged, "warning")
+
+
+EXCEPTION = "  - {{rule: {}, reason: x, owner: '@me', expires: '2999-01-01'{}}}\n"
+FAULTS = {
+    "an unknown rule": EXCEPTION.format("untaged-image", ""),
+    "an unknown field": EXCEPTION.format("missing-shm", ", team: [cv]"),
+    "no owner": "  - {rule: missing-shm, reason: x, expires: '2999-01-01'}\n",
+    "not a mapping": "  - missing-shm\n",
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_in_one_exception_stops_no_other_and_is_at_its_line(repository, name):
+    """It is left out whole: without one of its limits, it would accept more."""
+    settings = FILES["jobgen.yaml"] + "exceptions:\n" + FAULTS[name] + EXCEPTION.format("untagged-image", "")
+    shared = {"jobgen.yaml": FILES["jobgen.yaml"], "jobs/nlp/bert.yaml": UNTAGGED.replace("gpu: 1", "gpu: 2")}
+    commit(repository, shared)
+    commit(repository, {"jobgen.yaml": settings})
+
+    plain, judged = lint(repository), lint(repository, since="HEAD~1")
+
+    assert "untagged-image" not in {each["rule"] for each in plain}
+    assert "missing-shm" in {each["rule"] for each in plain}
+    errors = [
+        {(each["rule"], each["line"]) for each in found if each["file"] == "jobgen.yaml"} for found in (plain, judged)
+    ]
+    [(rule, line)] = errors[0]
+    assert line == 5
+    assert (rule, line) in errors[1]
+    done = run_jobgen(repository, "diff", "HEAD~1")
+    assert b"nothing was compared" in done.stderr
+    assert b"Governance\n    jobgen.yaml:" in done.stderr
 
 
 def git(folder: Path, *words: str, day: str = "2026-05-01") -> None:
@@ -301,6 +436,122 @@ def test_an_exception_that_is_extended_is_named(repository):
     [told] = [each["message"] for each in lint(repository, since="HEAD~1") if each["rule"] == "weaker-governance"]
 
     assert "an exception is extended" in told
+
+
+LIMITED = "exceptions:\n" + EXCEPTION.format("plain-secret", ", teams: [nlp]")
+WORDS = {
+    "a pack that is removed": (
+        "policies: [supply-chain]\n",
+        "",
+        '`"supply-chain"` is removed from `policies` of jobgen.yaml: the policies of the pack no longer apply',
+    ),
+    "a rule that is off": ("rules: {missing-shm: error}\n", "rules: {missing-shm: off}\n", "`off`: no longer reported"),
+    "a rule that is off in places": (
+        "",
+        "rules: {missing-shm: [{severity: off, paths: [jobs/nlp/*]}]}\n",
+        "no longer reported in places",
+    ),
+    "a lower severity": ("", "rules: {untagged-image: info}\n", "reported with a lower severity"),
+    "a rule that is off for longer": (
+        "rules: {missing-shm: {severity: off, reason: x, expires: '2026-06-01'}}\n",
+        "rules: {missing-shm: {severity: off, reason: x, expires: '2027-06-01'}}\n",
+        "another day on which the severity expires",
+    ),
+    "a rule that stays off": (
+        "rules: {missing-shm: {severity: off, reason: x, expires: '2026-06-01'}}\n",
+        "rules: {missing-shm: {severity: off, reason: x}}\n",
+        "the severity no longer expires",
+    ),
+    "a wider exception": (
+        LIMITED,
+        LIMITED.replace("[nlp]", "['*']"),
+        '`exceptions` of jobgen.yaml changes `teams` from `["nlp"]` to `["*"]` for `plain-secret`: more findings',
+    ),
+    "an exception without a limit": (
+        LIMITED,
+        LIMITED.replace(", teams: [nlp]", ""),
+        'changes `teams` from `["nlp"]` to none for `plain-secret`: more findings are accepted',
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WORDS)
+def test_what_is_weaker_is_said_in_words(repository, name):
+    old, new, told = WORDS[name]
+    commit(repository, {"jobgen.yaml": "environments: [dev, prod]\n" + old})
+    commit(repository, {"jobgen.yaml": "environments: [dev, prod]\n" + new})
+
+    [message] = [each["message"] for each in lint(repository, since="HEAD~1") if each["rule"] == "weaker-governance"]
+
+    assert told in message
+
+
+def test_a_narrower_exception_is_not_weaker(repository):
+    commit(repository, {"jobgen.yaml": SETTINGS + LIMITED.replace(", teams: [nlp]", "")})
+    commit(repository, {"jobgen.yaml": SETTINGS + LIMITED.replace("reason: x", "reason: y")})
+
+    found = lint(repository, since="HEAD~1")
+
+    assert "weaker-governance" not in rules(found, "warning")
+    [message] = [each["message"] for each in found if each["rule"] == "governance-change"]
+    assert '`teams` from none to `["nlp"]`' in message
+
+
+def test_a_file_that_replaces_a_shipped_one_is_not_called_weaker(repository):
+    params = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: allowed-registries}\ndata: {registries: ''}\n"
+    commit(repository, {"jobgen.yaml": "policies: [supply-chain]\n", "policies/params/allowed-registries.yaml": params})
+
+    summary = lint_paths(repository, (), (), format_="text").err
+
+    assert "policies/params/allowed-registries.yaml replaces a shipped file" in summary
+    assert "weaker" not in summary
+
+
+COMMENTED = {
+    "jobs/nlp/bert.yaml": "# jobgen: ignore-file[plain-secret, untagged-image] until=2999-01-01 -- a test\n"
+    + JOB.replace("gpu: 1}", "gpu: 1} # jobgen: ignore[missing-shm] -- one GPU")
+}
+
+
+def test_suppressions_that_begin_are_named(repository):
+    from jobgen import diff
+
+    commit(repository, COMMENTED)
+
+    found = lint(repository, since="HEAD~1")
+    told = {(each["line"], each["message"]) for each in found if each["rule"] == "governance-change"}
+    shown = diff(repository, "HEAD~1").text
+
+    start, whole = "of jobs/nlp/bert.yaml is added with", "in the whole file until 2999-01-01"
+    assert told == {
+        (1, f'`ignore-file[plain-secret]` {start} `"a test"`: a comment suppresses the rule {whole}'),
+        (8, f'`ignore[missing-shm]` {start} `"one GPU"`: a comment suppresses the rule here'),
+    }, "untagged-image is mandatory"
+    assert all(message in shown for _, message in told)
+
+
+def test_suppressions_that_move_do_not_begin(repository):
+    text = COMMENTED["jobs/nlp/bert.yaml"]
+    commit(repository, COMMENTED)
+    commit(repository, {"jobs/nlp/bert.yaml": None, "jobs/nlp/moved.yaml": text.replace("  image", "  # x\n  image")})
+    assert "governance-change" not in rules(lint(repository, since="HEAD~1"), "info")
+
+    other = text.replace(" # jobgen: ignore[missing-shm] -- one GPU", "").replace(
+        "replicas: 2}}", "replicas: 2}} # jobgen: ignore[missing-shm] -- one GPU"
+    )
+    commit(repository, {"jobs/nlp/moved.yaml": other})
+    assert "governance-change" in rules(lint(repository, since="HEAD~1"), "info"), "it is on another line"
+
+
+def test_no_comment_hides_what_changes_about_the_rules(repository):
+    comment = "# jobgen: ignore-file[weaker-governance, governance-change] -- nothing to see\n"
+    commit(repository, LOCKED)
+    commit(repository, {"overlays/prod/overlay.yaml": comment + COPIED["overlays/prod/overlay.yaml"], **URGENT})
+
+    found = lint(repository, since="HEAD~1")
+
+    assert "weaker-governance" in rules(found, "warning")
+    assert "governance-change" in rules(found, "info")
 
 
 def test_the_date_of_a_commit_is_not_before_that_of_its_parent(repository, monkeypatch):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from jobgen.compare.changes import ChangeSet
+from jobgen.compare.governance import Change as Governed
 from jobgen.compare.grouping import (
     ImpactGroup,
     format_headline,
@@ -35,14 +36,20 @@ def render(changes: ChangeSet) -> str:
         lines += [*("  ".join(row).rstrip() for row in cells), ""]
     if changes.queues:
         lines += find_part("diff.queues.text")(changes.queues, changes.name_environments)
-    if changes.governance:
-        lines += ["Governance", *(f"    {each.location}: {each.describe()}" for each in changes.governance), ""]
+    lines += list_governance(changes.governance)
+    lines += [""] if changes.governance else []
     lines.append(f"{changes.old.name} → {changes.new.name}: {format_headline(changes)}")
     effects = ", ".join(f"{count} {effect.value}" for effect, count in changes.count_effects().items())
     lines += filter(None, (effects, format_warning(changes)))
     for each in changes.not_compared:
         lines.append(f"not compared, because of errors in {each.side}: {each.left_out.describe()}")
     return "".join(f"{visible(line)}\n" for line in lines)
+
+
+def list_governance(changes: Sequence[Governed]) -> list[str]:
+    """Return the lines of what changes about the rules, the weaker first."""
+    lines = (visible(f"    {each.location}: {each.describe()}") for each in changes)
+    return ["Governance", *lines] if changes else []
 
 
 def _render_group(group: ImpactGroup) -> Iterator[str]:
