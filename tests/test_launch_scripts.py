@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jobgen import lint
+from jobgen import explain, lint
 from jobgen.features.launch.describe import describe_launches
 from jobgen.k8s.objects import Manifest
 from jobgen.rendering import config
@@ -82,7 +82,22 @@ SCRIPTS = [
     (
         "train.py --deepspeed_config /f/ds.json",
         {"ds.json": '{"train_batch_size": 68, "train_micro_batch_size_per_gpu": 4}'},
-        "68 != 4 * 1 * 16",
+        "68 != 4 * 1 * 16`); use a multiple of 4 x 16 = 64, such as `train_batch_size: 64`",
+    ),
+    (
+        "train.py --deepspeed_config /f/ds.json",
+        {"ds.json": '{"train_batch_size": 100}'},
+        "100 != 6 * 1 * 16`); use a multiple of 16, such as `train_batch_size: 96`",
+    ),
+    (
+        "train.py --deepspeed_config /f/ds.json",
+        {"ds.json": '{"train_batch_size": 100, "gradient_accumulation_steps": 2}'},
+        "100 != 3 * 2 * 16`); use a multiple of 2 x 16 = 32, such as `train_batch_size: 96`",
+    ),
+    (
+        "train.py --deepspeed_config /f/ds.json",
+        {"ds.json": '{"train_batch_size": 64, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}'},
+        "64 != 4 * 2 * 16`); write `train_batch_size: 128`, or remove it, so that DeepSpeed computes it",
     ),
     (
         "train.py --deepspeed_config /f/ds.json --pipeline-parallel-size 2",
@@ -377,3 +392,95 @@ def test_describes_the_numbers_of_a_launch(script, numbers, tmp_path):
     assert numbers.items() <= {row.name: row.value for row in launch.rows}.items()
     assert secret not in launch.command
     assert launch.command.startswith("torchrun --nproc-per-node=8 ")
+
+
+REPLICAS = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: bert, namespace: ml}
+spec:
+  framework: pytorch
+  replicas: 2
+  image: registry.example.com/bert:1.4.2
+  command: COMMAND
+  resources: {cpu: 8, memory: 64Gi, gpu: 8}
+  shm: 16Gi
+  configs:
+    ds:
+      data: {ds.json: '{"train_batch_size": 64, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 1}'}
+      mountPath: /f
+"""
+OVERLAY = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+metadata: {name: prod}
+spec:
+  cluster: {platform: PLATFORM}
+  patches:
+    - merge: {replicas: 3}
+"""
+
+
+@pytest.fixture
+def write_job(tmp_path):
+    """Write a job of 2 pods, of which an overlay makes 3."""
+
+    def write(command, platform="kubeflow"):
+        for name, text in (
+            ("jobgen.yaml", "environments: [dev, prod]\n"),
+            ("jobs/bert.yaml", REPLICAS.replace("COMMAND", command)),
+            ("overlays/prod/overlay.yaml", OVERLAY),
+            ("overlays/dev/overlay.yaml", OVERLAY[: OVERLAY.index("  patches")].replace("prod", "dev")),
+        ):
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.replace("PLATFORM", platform), "utf-8")
+        return tmp_path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("command", "platform", "part"),
+    [
+        ("[torchrun, --nnodes=2, train.py]", "kubeflow", "`2` nodes"),
+        ("[torchrun, --nnodes=2, train.py]", "trainer", "`2` nodes"),
+        ("[torchrun, train.py, --deepspeed_config, /f/ds.json]", "kubeflow", "64 != 4 * 1 * 24"),
+        ("[torchrun, train.py, --deepspeed_config, /f/ds.json]", "jobset", "64 != 4 * 1 * 24"),
+    ],
+)
+def test_names_the_overlay_that_changes_the_number_of_pods(command, platform, part, write_job):
+    found = [each for each in lint(write_job(command, platform)).findings if each.category == "launch"]
+
+    assert [part in each.message for each in found] == [True]
+    [note] = found[0].related
+    assert (note.location.file, note.location.line) == ("overlays/prod/overlay.yaml", 7)
+    assert note.message == "patch of prod overrides `2` of job with `3`"
+
+
+@pytest.mark.parametrize(
+    ("command", "platform", "rows"),
+    [
+        (
+            "[torchrun, --nnodes=2, train.py]",
+            "kubeflow",
+            {
+                "pods": ("3", "patch of prod, replicas", "overlays/prod/overlay.yaml:7:25"),
+                "world size": ("16", "2 nodes x 8 processes, but the job has 3 pods", ""),
+            },
+        ),
+        (
+            "[torchrun, train.py, --deepspeed_config, /f/ds.json]",
+            "jobset",
+            {
+                "pods": ("3", "patch of prod, replicas", "overlays/prod/overlay.yaml:7:25"),
+                "batch size": ("64", "job, 4 x 1 steps x 24 processes = 96, which is not 64", "jobs/bert.yaml:8:53"),
+            },
+        ),
+    ],
+)
+def test_explains_numbers_that_do_not_fit(command, platform, rows, write_job):
+    fields = explain(write_job(command, platform), "bert", "launch", environments=["prod"]).fields
+    found = {each.field.rpartition(": ")[2]: each.sources[0] for each in fields}
+
+    assert {name: (str(found[name].value), found[name].layer, str(found[name].location or "")) for name in rows} == rows

@@ -306,9 +306,11 @@ def _describe_pods(container: Container, reader: _Reader, launching: set[str]) -
     if kind in _COUNTED and any(each.role.lower() not in launching for each in ranked if len(launching) and role):
         # Some roles do something else.
         count = None
+    counts = tuple(node for each in manifest.roles for node, _ in each.compared_count)
     if kind == "LeaderWorkerSet":
         size = as_integer(get_path(manifest.spec, "leaderWorkerTemplate", "size"))
         count = 1 if size is None else size
+        counts = tuple(filter(None, (get_path(manifest.spec, "leaderWorkerTemplate", "size"),)))
     elif not created and role is None:
         count = 1
     elif kind == "TrainJob" and role is not None and "numNodes" not in role.replica_spec:
@@ -317,7 +319,6 @@ def _describe_pods(container: Container, reader: _Reader, launching: set[str]) -
     own = container is reader.container
     plain = as_fields(reader.data.get("resources") if own else untraced(container.data.get("resources")))
     limits = {**as_fields(plain.get("requests")), **as_fields(plain.get("limits"))}
-    counts = tuple(node for each in manifest.roles for node, _ in each.compared_count)
     return Pods(
         container,
         count,

@@ -237,7 +237,7 @@ def _judge_processes(
         faults += _check_processes(run, processes, count, pods)
     world = run.world
     if pods.count is not None and pods.kind in JOINED:
-        world = World(pods.count, run.processes, pods.count * (run.processes or 0))
+        world = World(pods.count, run.processes, pods.count * (run.processes or 0), world.nodes)
     return faults, world
 
 

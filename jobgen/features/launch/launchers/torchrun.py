@@ -97,7 +97,7 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
     faults = list(check_values(run, pods)) or [*check_nodes(run, pods), *check_processes(run, pods)]
     world = run.world
     if pods.count is not None and pods.kind in JOINED and world.processes is not None:
-        world = World(pods.count, world.processes, pods.count * world.processes)
+        world = World(pods.count, world.processes, pods.count * world.processes, world.nodes)
     return faults, world, list_scripts(run)
 
 
