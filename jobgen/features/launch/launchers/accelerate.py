@@ -170,7 +170,9 @@ def _judge_settings(program: Program, settings: _Settings, pods: Pods) -> tuple[
         processes = Word(None if gpus is None else str(gpus), program.node)
     machines = settings.machines or Word("1", program.node)
     total, count = processes.number, machines.number
-    if total is None or count is None or "cpu" in settings.modes or "tpu" in settings.modes:
+    if "cpu" in settings.modes:
+        return _judge_cpu(program, pods)
+    if total is None or count is None or "tpu" in settings.modes:
         return [], World()
     modes = settings.modes
     if not settings.has_file and not modes and total > 1:
@@ -185,14 +187,27 @@ def _judge_settings(program: Program, settings: _Settings, pods: Pods) -> tuple[
     return _judge_processes(program, processes, machines, settings, pods)
 
 
+def _judge_cpu(program: Program, pods: Pods) -> tuple[list[Fault], World]:
+    """Judge `--cpu`, which starts one process in each pod; it finds the others by `WORLD_SIZE`, and not by `PET_*`."""
+    size = program.variable("WORLD_SIZE")
+    if pods.kind not in JOINED or pods.count is None or pods.count < 2 or size is not None:
+        nodes = size.number if size else None
+        return [], World(nodes, 1, nodes)
+    message = f"`accelerate launch --cpu` starts one process in each of {pods.count} pods, which train alone"
+    advice = "start the script with `torchrun`, and set `ACCELERATE_USE_CPU: true`"
+    related = tuple((node, "") for node in pods.counts)
+    return [Fault(program.node, f"{message}; {advice}", False, (), related, torchrun.NODES_RULE)], World(1, 1, 1)
+
+
 def _check_alone(program: Program, processes: Word, pods: Pods) -> Iterator[Fault]:
     """Check a launch of one process without torchrun."""
     if pods.kind in JOINED and pods.count is not None and pods.count > 1:
         message = f"accelerate starts one process in each of {pods.count} pods, which train alone"
         related = tuple((node, "") for node in pods.counts)
+        advice = "write `--multi_gpu`, or a config file with `distributed_type: MULTI_GPU`"
         yield Fault(
             processes.node,
-            f"{message}; write `--multi_gpu`, or a config file with `distributed_type: MULTI_GPU`",
+            f"{message}; {advice if pods.gpus != 0 else 'write `--cpu`, because they have no GPU'}",
             False,
             (),
             related,
