@@ -194,6 +194,8 @@ SERVERS = [
     ("Deployment", "vllm bench serve m -tp 64", ""),
     ("LeaderWorkerSet", "vllm serve ./model -tp 8 -pp 2 --distributed-executor-backend ray", ""),
     ("LeaderWorkerSet", "vllm serve ./model -tp 8 -pp 4 --distributed-executor-backend ray", "needs 32 GPUs"),
+    ("LeaderWorkerSet", "ray start --head; vllm serve ./model -tp 8 -pp 2", ""),
+    ("LeaderWorkerSet", "ray start --head; vllm serve ./model -tp 8 -pp 4", "needs 32 GPUs, and there are 16"),
     ("LeaderWorkerSet", "vllm serve ./model -tp 16 --nnodes 2 --node-rank $LWS_WORKER_INDEX", ""),
     ("LeaderWorkerSet", "vllm serve ./model -tp 16 --nnodes 3", "`--nnodes 3` on 2 pods"),
     ("LeaderWorkerSet", "python -m sglang.launch_server --model-path m --tp 16 --nnodes 2", ""),
@@ -203,6 +205,18 @@ SERVERS = [
         "must be divisible by number of nodes",
     ),
     ("LeaderWorkerSet", "python -m sglang.launch_server --model-path m --tp 16", "needs 16 GPUs"),
+]
+STATIC = "torchrun --nnodes=2 --nproc-per-node=8 --master-addr={} --node-rank={} train.py"
+C10D = "torchrun --nnodes=2 --nproc-per-node=8 --rdzv-backend=c10d --rdzv-endpoint={}:29400 {} train.py"
+# Two pods of a PyTorchJob that meet at an address.
+MEETINGS = [
+    ("PyTorchJob", STATIC.format("job-master-0", "$RANK"), ""),
+    ("PyTorchJob", STATIC.format("job-master-0.ml.svc", "$(PET_NODE_RANK)"), ""),
+    ("PyTorchJob", C10D.format("job-worker-0", ""), ""),
+    ("PyTorchJob", C10D.format("job-worker-1", ""), "`job-worker-1`, where the 2 pods meet, is not a pod of this job"),
+    ("PyTorchJob", C10D.format("other-master-0", ""), "is a pod of another job, `other`"),
+    ("PyTorchJob", C10D.format("rendezvous.ml.svc", ""), ""),
+    ("PyTorchJob", C10D.format("localhost", ""), "the 2 pods meet at `localhost:29400`"),
 ]
 # The sizes of a model of a RayService with 2 x 8 GPUs.
 SERVICES = [
@@ -314,7 +328,7 @@ def list_cases():
         (f"{kind}: {text[-60:]}", make_job(kind, "python /f/train.py"), {"train.py": text}, part)
         for kind, text, part in CALLS
     )
-    yield from ((f"{kind}: {command}", make_job(kind, command), {}, part) for kind, command, part in SERVERS)
+    yield from ((f"{kind}: {command}", make_job(kind, command), {}, part) for kind, command, part in SERVERS + MEETINGS)
     yield from (
         (f"{product}: {command}", make_job("Deployment", command, product), {}, part)
         for product, command, part in MODELS
@@ -324,6 +338,7 @@ def list_cases():
 
 
 CASES = list(list_cases())
+OTHERS = ("model-too-large", "unreachable-rendezvous")
 
 
 @pytest.fixture(scope="module")
@@ -343,7 +358,7 @@ def findings(tmp_path_factory):
         )
     found = {}
     for each in lint(root).findings:
-        if each.severity.value != "info" and (each.category == "launch" or each.rule == "model-too-large"):
+        if each.severity.value != "info" and (each.category == "launch" or each.rule in OTHERS):
             found.setdefault(int(each.location.file.split("/")[0]), []).append(each.message)
     return found
 
@@ -484,3 +499,30 @@ def test_explains_numbers_that_do_not_fit(command, platform, rows, write_job):
     found = {each.field.rpartition(": ")[2]: each.sources[0] for each in fields}
 
     assert {name: (str(found[name].value), found[name].layer, str(found[name].location or "")) for name in rows} == rows
+
+
+@pytest.mark.parametrize(
+    ("gpus", "platform", "numbers", "part"),
+    [
+        ("", "kubeflow", "--cpu --num_machines 2 --num_processes 2 --machine_rank 0", ""),
+        ("", "jobset", "--cpu --num_machines 2 --num_processes 2 --machine_rank 0", ""),
+        (
+            "",
+            "trainer",
+            "--cpu --num_machines 2 --num_processes 2 --machine_rank 0",
+            "start the script with `torchrun`",
+        ),
+        (", gpu: 1", "kubeflow", "--multi_gpu --num_machines 2 --num_processes 2 --machine_rank 0", ""),
+        (", gpu: 8", "kubeflow", "--multi_gpu --num_machines 1 --num_processes 8", ""),
+    ],
+)
+def test_writes_numbers_of_accelerate_that_match_the_pods(gpus, platform, numbers, part, write_job):
+    root = write_job("[train.py]\n  accelerate: {}", platform)
+    job = root / "jobs" / "bert.yaml"
+    job.write_text(job.read_text("utf-8").replace(", gpu: 8", gpus), "utf-8")
+    command = str(explain(root, "bert", "launch", environments=["dev"]).fields[0].value)
+    found = {each.message for each in lint(root).findings if each.category == "launch"}
+
+    assert command.startswith(f"accelerate launch {numbers} ")
+    assert bool(found) == bool(part)
+    assert all(part in message for message in found)

@@ -18,6 +18,7 @@ from jobgen.k8s.objects import Container, Manifest
 from jobgen.k8s.shell_values import Call
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep, pluralize
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import parse_digits
 
 NAMES = frozenset(("torchrun", "torch.distributed.run", "torch.distributed.launch", "torchrun-hpu"))
@@ -32,6 +33,8 @@ _WORDS = frozenset(("auto", "gpu", "cpu", "xpu"))
 _LOCAL = frozenset(("localhost", "127.0.0.1", "::1", "[::1]"))
 # Kinds whose operator makes one job of all pods; the pods of others can be meant to work alone.
 JOINED = frozenset(("PyTorchJob", "PyTorchTrainingJob", "TrainJob"))
+# Pods of training-operator.
+_POD = lazy_pattern(r"(.+)-(master|worker)-(\d{1,6})(?:\.|\Z)")
 _FIELDS = (
     ("nprocPerNode",),
     ("elasticPolicy", "nProcPerNode"),
@@ -205,7 +208,10 @@ def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
             rule = ALONE_RULE if is_default and pods.kind == "PyTorchTrainingJob" else NODES_RULE
             yield Fault(value.node, f"{message}; {advice}", False, fix, related, rule)
         else:
-            message = f"{run.name} forms a job of {shown}, but {has}, so {count - most} of them take no part and fail"
+            others = (
+                "1 pod takes no part and fails" if count - most == 1 else f"{count - most} pods take no part and fail"
+            )
+            message = f"{run.name} forms a job of {shown}, but {has}, so {others}"
             yield Fault(value.node, f"{message}; {advice}", is_error, fix, related, NODES_RULE)
     else:
         yield from _check_meeting(run, pods, count, least)
@@ -225,7 +231,9 @@ def _advise(run: Torchrun, pods: Pods) -> tuple[str, tuple[FixStep, ...]]:
         return "set `torchrunConfig.enabled`, or `--nnodes` and the address", ()
     if given is None:
         return f"leave `PET_NNODES` to the operator, which sets it to {pods.count}", ()
-    return f"remove `{run.option}`, because the operator sets `PET_NNODES`", fix_value(given, "$(PET_NNODES)")
+    if fix := fix_value(given, "$(PET_NNODES)"):
+        return f"write `$(PET_NNODES)`, the number of pods that the operator sets, for `{run.option}`", fix
+    return f"remove `{run.option}`, because the operator sets `PET_NNODES`", ()
 
 
 def fix_value(given: Word, value: str) -> tuple[FixStep, ...]:
@@ -262,11 +270,20 @@ def _check_meeting(run: Torchrun, pods: Pods, count: int, least: int) -> Iterato
         return
     host = place.text.rpartition(":")[0] if place is endpoint and ":" in place.text else place.text
     if host in _LOCAL or (backend.text != "static" and not place.text):
-        shown = f"`{place.text}`" if place.text else "no endpoint"
-        message = f"the {count} pods meet at {shown}, which is each pod itself, so that {run.name} waits until it fails"
+        meets = f"the {count} pods meet at `{place.text}`, which is each pod itself"
+        if not place.text:
+            meets = f"without an endpoint, each of the {count} pods meets itself"
+        message = f"{meets}, so that {run.name} waits until it fails"
         # The image can set a variable that the job does not.
         is_written = place.node is not run.program.node
         yield Fault(place.node, f"{message}; {_advise_address(pods)}", is_written, (), related, NODES_RULE)
+    elif pods.kind == "PyTorchJob" and (found := _POD.match(host)):
+        manifest = pods.container.pod.manifest
+        role, is_own = manifest.find_role(found[2]), found[1] == manifest.name
+        if not is_own or role is None or int(found[3]) >= role.count:
+            whose = "is not a pod of this job" if is_own else f"is a pod of another job, `{found[1]}`"
+            message = f"`{host}`, where the {count} pods meet, {whose}, so that {run.name} waits until it fails"
+            yield Fault(place.node, f"{message}; {_advise_address(pods)}", is_own, (), related, NODES_RULE)
 
 
 def _advise_address(pods: Pods) -> str:
