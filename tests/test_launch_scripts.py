@@ -218,6 +218,15 @@ MEETINGS = [
     ("PyTorchJob", C10D.format("rendezvous.ml.svc", ""), ""),
     ("PyTorchJob", C10D.format("localhost", ""), "the 2 pods meet at `localhost:29400`"),
 ]
+# A script in a ConfigMap, the fields of its volume, and a part of the message.
+SCRIPT_FILES = [
+    (["/f/run.sh"], {}, "`/f/run.sh` is a file of a volume with mode `0644`"),
+    (["/f/run.sh"], {"defaultMode": 0o755}, ""),
+    (["/f/run.sh"], {"items": [{"key": "run.sh", "path": "run.sh", "mode": 0o555}]}, ""),
+    (["/f/run.sh"], {"items": [{"key": "run.sh", "path": "run.sh", "mode": 0o400}], "defaultMode": 0o755}, "`0400`"),
+    (["sh", "/f/run.sh"], {}, ""),
+    (["/other/run.sh"], {}, ""),
+]
 # The sizes of a model of a RayService with 2 x 8 GPUs.
 SERVICES = [
     ("tensor_parallel_size: 8, pipeline_parallel_size: 2", ""),
@@ -333,6 +342,23 @@ def list_cases():
         (f"{product}: {command}", make_job("Deployment", command, product), {}, part)
         for product, command, part in MODELS
     )
+    for command, fields, part in SCRIPT_FILES:
+        job = make_job("Job", "")
+        job["spec"]["template"]["spec"]["containers"][0]["command"] = command
+        job["spec"]["template"]["spec"]["volumes"][0]["configMap"].update(fields)
+        yield f"{command} {fields}", job, {"run.sh": "#!/bin/sh\ntorchrun --nproc-per-node=8 train.py\n"}, part
+    image = make_job("Deployment", "")
+    image["spec"]["template"]["spec"]["containers"][0] |= {"image": "vllm/vllm-openai:v0.10.2", "command": []}
+    for args, part in ((["--model", "m", "-tp", "8"], ""), (["--model", "m", "-tp", "16"], "World size (16)")):
+        job = json.loads(json.dumps(image))
+        job["spec"]["template"]["spec"]["containers"][0]["args"] = args
+        yield f"vllm-openai: {args}", job, {}, part
+    lines = "set -e\npip list\ntorchrun --nnodes=3 \\\n  train.py\n"
+    for command, files, part in (
+        (lines, {}, "in line 3 of the script, torchrun waits"),
+        ("bash /f/run.sh", {"run.sh": lines}, "in line 3 of `/f/run.sh`, torchrun waits"),
+    ):
+        yield f"lines: {command}", make_job("PyTorchJob", command), files, part
     for sizes, part in SERVICES:
         yield f"RayService: {sizes}", make_job("RayService", SERVE.replace("SIZES", sizes)), {}, part
 

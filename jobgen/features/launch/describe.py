@@ -84,7 +84,9 @@ def _list_rows(judged: Judged, stage: Stage) -> Iterator[Row]:
         yield Row("world size", _show(size), f"{_show(nodes)} nodes x {_show(processes)} processes{differs}")
     for part in stage.trainers:
         yield from _list_script_rows(part, pods)
-        for bound in memory.list_bounds(part.program, part.world, pods):
+        # Sizes that the GPUs do not have room for share nothing.
+        is_refused = any(fault.is_error for fault in part.faults)
+        for bound in () if is_refused else memory.list_bounds(part.program, part.world, pods):
             yield Row("memory per GPU", f"at least {memory.show_bytes(bound.bytes)}", bound.text)
 
 

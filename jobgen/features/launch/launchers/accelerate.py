@@ -15,6 +15,7 @@ from jobgen.features.launch.launchers import torchrun
 from jobgen.features.launch.launchers.torchrun import JOINED, Torchrun
 from jobgen.features.launch.options import Options, make_syntax, read_options
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
+from jobgen.model.data import Node
 from jobgen.model.finding import pluralize
 
 NAMES = frozenset(("accelerate", "accelerate-launch", "accelerate.commands.launch"))
@@ -54,6 +55,13 @@ class _Settings(NamedTuple):
     gpu_ids: str | None
     deepspeed_launcher: str
     has_file: bool
+    source: Node
+    """Where the path of its file was written."""
+
+    def name(self, option: str, word: Word) -> str:
+        """Return an option as it is written: with dashes, or as a key of the file."""
+        is_key = self.has_file and word.node is not None and word.node is self.source
+        return f"`{option}` of the config file" if is_key else f"`--{option}`"
 
 
 def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Program, ...]]:
@@ -139,6 +147,7 @@ def _read(options: Options, config: Mapping[str, Any] | None, path: Word | None)
         gpu_ids.text if gpu_ids else "all",
         str(launcher.text if launcher else written),
         config is not None,
+        node,
     )
 
 
@@ -235,7 +244,8 @@ def _judge_processes(
             "None:" if address is None else None if address.text is None else f"{address.text}:0",
             (address or machines).node,
         )
-    run = Torchrun(program, Options(values, {}, ()), None, None, total // max(count, 1), "accelerate", "--num_machines")
+    option = settings.name("num_machines", machines)
+    run = Torchrun(program, Options(values, {}, ()), None, None, total // max(count, 1), "accelerate", option)
     nodes = torchrun.parse_nodes(run.find("nnodes", "1:1").text)
     run = run._replace(least=nodes[0] if nodes else None, most=nodes[1] if nodes else None)
     if count > 1 and total < count:
@@ -243,24 +253,25 @@ def _judge_processes(
         faults.append(
             Fault(
                 processes.node,
-                f"`--num_processes` is {total} for all machines, and {needed}; use the number of GPUs of all pods",
+                f"{settings.name('num_processes', processes)} is {total} for all machines, and {needed}; "
+                "use the number of GPUs of all pods",
             )
         )
         return faults, World()
     faults += torchrun.check_nodes(run, pods)
     if not faults:
-        faults += _check_processes(run, processes, count, pods)
+        faults += _check_processes(run, processes, settings.name("num_processes", processes), count, pods)
     world = run.world
     if pods.count is not None and pods.kind in JOINED:
         world = World(pods.count, run.processes, pods.count * (run.processes or 0), world.nodes)
     return faults, world
 
 
-def _check_processes(run: Torchrun, processes: Word, machines: int, pods: Pods) -> Iterator[Fault]:
+def _check_processes(run: Torchrun, processes: Word, option: str, machines: int, pods: Pods) -> Iterator[Fault]:
     """Compare the processes of each pod with its GPUs: they are those of all machines, divided."""
     for fault in torchrun.compare_processes(run.find("nproc_per_node"), run.program, pods):
         if machines > 1 and pods.gpus:
-            shown = f"`--num_processes` {processes.text} for {machines} machines: {fault.message.rpartition(';')[0]}"
+            shown = f"{option} is {processes.text} for {machines} machines: {fault.message.rpartition(';')[0]}"
             yield fault._replace(message=f"{shown}; use {machines * pods.gpus}, the GPUs of all pods")
         else:
             yield fault

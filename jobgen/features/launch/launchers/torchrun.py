@@ -53,7 +53,7 @@ class Torchrun(NamedTuple):
     most: int | None
     processes: int | None
     name: str = "torchrun"
-    option: str = "--nnodes"
+    option: str = "`--nnodes`"
     """The launcher, and its option with the number of nodes."""
 
     def find(self, name: str, default: str = "") -> Word:
@@ -232,8 +232,8 @@ def _advise(run: Torchrun, pods: Pods) -> tuple[str, tuple[FixStep, ...]]:
     if given is None:
         return f"leave `PET_NNODES` to the operator, which sets it to {pods.count}", ()
     if fix := fix_value(given, "$(PET_NNODES)"):
-        return f"write `$(PET_NNODES)`, the number of pods that the operator sets, for `{run.option}`", fix
-    return f"remove `{run.option}`, because the operator sets `PET_NNODES`", ()
+        return f"write `$(PET_NNODES)`, the number of pods that the operator sets, for {run.option}", fix
+    return f"remove {run.option}, because the operator sets `PET_NNODES`", ()
 
 
 def fix_value(given: Word, value: str) -> tuple[FixStep, ...]:
