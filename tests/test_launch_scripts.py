@@ -218,6 +218,21 @@ MEETINGS = [
     ("PyTorchJob", C10D.format("rendezvous.ml.svc", ""), ""),
     ("PyTorchJob", C10D.format("localhost", ""), "the 2 pods meet at `localhost:29400`"),
 ]
+# Options that launchers refuse.
+OPTIONS = [
+    ("PyTorchJob", "torchrun --nproc-per-node=8 --nodes=2 train.py", "`--nodes` is not an option of torchrun"),
+    ("PyTorchJob", "torchrun --nproc-per-node=8 --log train.py", ""),
+    ("PyTorchJob", "torchrun --nproc-per-node=8 `cat /x` --nodes=2 train.py", ""),
+    ("PyTorchJob", "torchrun --nproc-per-node=8 -t3 train.py --nodes=2", ""),
+    ("PyTorchJob", "accelerate launch --multi_gpu --num_processes 8 --mixed_precision bf17 train.py", "`bf17`"),
+    ("PyTorchJob", "accelerate launch --multi_gpu --num_processes 8 --mixed_precision bf16 train.py", ""),
+    (
+        "PyTorchJob",
+        "accelerate launch --multi_gpu --num_gpus 8 train.py",
+        "`--num_gpus` is not an option",
+    ),
+    ("PyTorchJob", "accelerate launch --multi_gpu --num-processes 8 --fp8_margin 1 train.py --num_gpus 8", ""),
+]
 # A script in a ConfigMap, the fields of its volume, and a part of the message.
 SCRIPT_FILES = [
     (["/f/run.sh"], {}, "`/f/run.sh` is a file of a volume with mode `0644`"),
@@ -337,7 +352,10 @@ def list_cases():
         (f"{kind}: {text[-60:]}", make_job(kind, "python /f/train.py"), {"train.py": text}, part)
         for kind, text, part in CALLS
     )
-    yield from ((f"{kind}: {command}", make_job(kind, command), {}, part) for kind, command, part in SERVERS + MEETINGS)
+    yield from (
+        (f"{kind}: {command}", make_job(kind, command), {}, part)
+        for kind, command, part in SERVERS + MEETINGS + OPTIONS
+    )
     yield from (
         (f"{product}: {command}", make_job("Deployment", command, product), {}, part)
         for product, command, part in MODELS

@@ -13,7 +13,7 @@ from jobgen.features.launch.config_files import read_config
 from jobgen.features.launch.devices import count_visible
 from jobgen.features.launch.launchers import torchrun
 from jobgen.features.launch.launchers.torchrun import JOINED, Torchrun
-from jobgen.features.launch.options import Options, make_syntax, read_options
+from jobgen.features.launch.options import Options, check_unknown, make_syntax, read_options
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
 from jobgen.model.data import Node
 from jobgen.model.finding import pluralize
@@ -31,17 +31,31 @@ _SYNTAX = make_syntax(
     fsdp_use_orig_params fsdp_cpu_ram_efficient_loading fsdp_sync_module_states fsdp_activation_checkpointing
     megatron_lm_tp_degree megatron_lm_pp_degree megatron_lm_num_micro_batches megatron_lm_sequence_parallelism
     megatron_lm_recompute_activations megatron_lm_use_distributed_optimizer megatron_lm_gradient_clipping
+    megatron_lm_attention_backend megatron_lm_attention_dropout megatron_lm_attention_softmax_in_fp32
+    megatron_lm_calculate_per_token_loss megatron_lm_context_parallel_size
+    megatron_lm_decoder_last_pipeline_num_layers megatron_lm_eod_mask_loss megatron_lm_expert_model_parallel_size
+    megatron_lm_expert_tensor_parallel_size megatron_lm_hidden_dropout megatron_lm_no_load_optim
+    megatron_lm_no_save_optim megatron_lm_optimizer_cpu_offload megatron_lm_overlap_cpu_optimizer_d2h_h2d
+    megatron_lm_recompute_granularity megatron_lm_recompute_method megatron_lm_recompute_num_layers
+    megatron_lm_use_custom_fsdp megatron_lm_use_precision_aware_optimizer
+    megatron_lm_use_rotary_position_embeddings fsdp_backward_prefetch_policy min_num_params offload_params
+    sharding_strategy transformer_layer_cls_to_wrap tp_size fp8_amax_compute_algo fp8_amax_history_len fp8_format
+    fp8_interval fp8_margin fp8_opt_level fp8_override_linear_precision fp8_enable_fsdp_float8_all_gather
+    fp8_pad_inner_dim parallelism_config_cp_backend parallelism_config_cp_comm_strategy
+    parallelism_config_sp_attn_implementation parallelism_config_sp_backend parallelism_config_sp_seq_length parallelism_config_sp_seq_length_is_variable
     fp8_backend aws_access_key_id aws_secret_access_key mpirun_hostfile mpirun_ccl
     parallelism_config_dp_replicate_size parallelism_config_dp_shard_size parallelism_config_tp_size
     parallelism_config_cp_size parallelism_config_sp_size""",
     """quiet|q cpu multi_gpu tpu enable_cpu_affinity dynamo_use_fullgraph dynamo_use_dynamic
     dynamo_use_regional_compilation use_deepspeed use_fsdp use_parallelism_config use_megatron_lm same_network module|m
-    no_python tpu_cluster no_tpu_cluster tpu_use_sudo use_xpu debug""",
+    no_python tpu_cluster no_tpu_cluster tpu_use_sudo use_xpu debug ipex use_mps_device mps fp16 use_tp downcast_bf16
+    ipex_enabled fp8_use_autocast_during_eval help|h""",
     stops=True,
 )
 _MODES = ("cpu", "multi_gpu", "tpu", "use_deepspeed", "use_fsdp")
 _TYPES = {"DEEPSPEED": "use_deepspeed", "FSDP": "use_fsdp", "MEGATRON_LM": "use_megatron_lm", "XLA": "tpu"}
 _STANDARD = "standard"
+_PRECISIONS = ("no", "fp16", "bf16", "fp8")
 
 
 class _Settings(NamedTuple):
@@ -73,7 +87,7 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
         words = words[1:]
     options = read_options(words, _SYNTAX)
     if options.unknown is not None or not options.is_certain:
-        return [], World(), ()
+        return list(check_unknown(options, _SYNTAX, "accelerate launch")), World(), ()
     faults = list(_check_flags(program, options))
     path = options.values.get("config_file")
     config = None if path is None else read_config(program, path.text)
@@ -81,6 +95,11 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
     if faults or (path is not None and config is None):
         return faults, World(), scripts
     settings = _read(options, config, path)
+    if config is not None and path is not None and "mixed_precision" not in options.values:
+        value = config.get("mixed_precision")
+        # YAML reads `no` as false.
+        text = None if value is None or isinstance(value, bool) else str(value).lower()
+        faults += _check_precision(Word(text, path.node), "Unknown mixed_precision mode")
     faults += _check_settings(program, settings, pods)
     if faults:
         return faults, World(), scripts
@@ -101,7 +120,16 @@ def _check_flags(program: Program, options: Options) -> Iterator[Fault]:
             yield Fault(
                 word.node, f"`{word.text}` is not a number for `--{name}` (accelerate: `{error}`); write an integer"
             )
+    yield from _check_precision(options.values.get("mixed_precision"), "argument --mixed_precision: invalid choice")
     yield from _check_number(options, options.values.get("num_processes"), "multi_gpu" in options.values)
+
+
+def _check_precision(word: Word | None, error: str) -> Iterator[Fault]:
+    """Check the precision, of which all releases have the same choices, and the first ones not `fp8`."""
+    if word is not None and word.text is not None and word.text not in _PRECISIONS:
+        known = ", ".join(f"`{each}`" for each in _PRECISIONS)
+        message = f"`{word.text}` is no mixed precision (accelerate: `{error}: '{word.text}'`)"
+        yield Fault(word.node, f"{message}; use one of {known}")
 
 
 def _check_number(_options: Options, processes: Word | None, is_multi: bool) -> Iterator[Fault]:

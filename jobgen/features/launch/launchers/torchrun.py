@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jobgen.features.launch.devices import count_visible
-from jobgen.features.launch.options import Options, make_syntax, read_options
+from jobgen.features.launch.options import Options, check_unknown, make_syntax, read_options
 from jobgen.features.launch.read_job import start_words, to_program
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
 from jobgen.k8s.nodes import as_text, get_path
@@ -21,7 +21,8 @@ from jobgen.model.finding import FixStep, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import parse_digits
 
-NAMES = frozenset(("torchrun", "torch.distributed.run", "torch.distributed.launch", "torchrun-hpu"))
+_OTHER = "torchrun-hpu"  # can have options of its own
+NAMES = frozenset(("torchrun", "torch.distributed.run", "torch.distributed.launch", _OTHER))
 SYNTAX = make_syntax(
     """nnodes nproc_per_node rdzv_backend rdzv_endpoint rdzv_id rdzv_conf max_restarts monitor_interval start_method
     event_log_handler role log_dir redirects|r tee|t local_ranks_filter logs_specs node_rank master_addr master_port
@@ -97,7 +98,10 @@ def read(program: Program, pods: Pods) -> Torchrun:
 def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Program, ...]]:
     """Return what fails, the world of the script, and the script with the world that the pods give."""
     run = read(program, pods)
-    faults = list(check_values(run, pods)) or [*check_nodes(run, pods), *check_processes(run, pods)]
+    faults = list(check_values(run, pods))
+    if program.name != _OTHER:
+        faults += check_unknown(read_options(program.words, SYNTAX), SYNTAX, "torchrun", is_error=False)
+    faults = faults or [*check_nodes(run, pods), *check_processes(run, pods)]
     world = run.world
     if pods.count is not None and pods.kind in JOINED and world.processes is not None:
         world = World(pods.count, world.processes, pods.count * world.processes, world.nodes)
