@@ -42,7 +42,8 @@ _SYNTAX = make_syntax(
     sharding_strategy transformer_layer_cls_to_wrap tp_size fp8_amax_compute_algo fp8_amax_history_len fp8_format
     fp8_interval fp8_margin fp8_opt_level fp8_override_linear_precision fp8_enable_fsdp_float8_all_gather
     fp8_pad_inner_dim parallelism_config_cp_backend parallelism_config_cp_comm_strategy
-    parallelism_config_sp_attn_implementation parallelism_config_sp_backend parallelism_config_sp_seq_length parallelism_config_sp_seq_length_is_variable
+    parallelism_config_sp_attn_implementation parallelism_config_sp_backend
+    parallelism_config_sp_seq_length parallelism_config_sp_seq_length_is_variable
     fp8_backend aws_access_key_id aws_secret_access_key mpirun_hostfile mpirun_ccl
     parallelism_config_dp_replicate_size parallelism_config_dp_shard_size parallelism_config_tp_size
     parallelism_config_cp_size parallelism_config_sp_size""",
