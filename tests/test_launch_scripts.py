@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from jobgen import lint
+from jobgen import explain, lint
 from jobgen.features.launch.describe import describe_launches
 from jobgen.k8s.objects import Manifest
 from jobgen.rendering import config
@@ -82,7 +82,22 @@ SCRIPTS = [
     (
         "train.py --deepspeed_config /f/ds.json",
         {"ds.json": '{"train_batch_size": 68, "train_micro_batch_size_per_gpu": 4}'},
-        "68 != 4 * 1 * 16",
+        "68 != 4 * 1 * 16`); use a multiple of 4 x 16 = 64, such as `train_batch_size: 64`",
+    ),
+    (
+        "train.py --deepspeed_config /f/ds.json",
+        {"ds.json": '{"train_batch_size": 100}'},
+        "100 != 6 * 1 * 16`); use a multiple of 16, such as `train_batch_size: 96`",
+    ),
+    (
+        "train.py --deepspeed_config /f/ds.json",
+        {"ds.json": '{"train_batch_size": 100, "gradient_accumulation_steps": 2}'},
+        "100 != 3 * 2 * 16`); use a multiple of 2 x 16 = 32, such as `train_batch_size: 96`",
+    ),
+    (
+        "train.py --deepspeed_config /f/ds.json",
+        {"ds.json": '{"train_batch_size": 64, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 2}'},
+        "64 != 4 * 2 * 16`); write `train_batch_size: 128`, or remove it, so that DeepSpeed computes it",
     ),
     (
         "train.py --deepspeed_config /f/ds.json --pipeline-parallel-size 2",
@@ -179,6 +194,8 @@ SERVERS = [
     ("Deployment", "vllm bench serve m -tp 64", ""),
     ("LeaderWorkerSet", "vllm serve ./model -tp 8 -pp 2 --distributed-executor-backend ray", ""),
     ("LeaderWorkerSet", "vllm serve ./model -tp 8 -pp 4 --distributed-executor-backend ray", "needs 32 GPUs"),
+    ("LeaderWorkerSet", "ray start --head; vllm serve ./model -tp 8 -pp 2", ""),
+    ("LeaderWorkerSet", "ray start --head; vllm serve ./model -tp 8 -pp 4", "needs 32 GPUs, and there are 16"),
     ("LeaderWorkerSet", "vllm serve ./model -tp 16 --nnodes 2 --node-rank $LWS_WORKER_INDEX", ""),
     ("LeaderWorkerSet", "vllm serve ./model -tp 16 --nnodes 3", "`--nnodes 3` on 2 pods"),
     ("LeaderWorkerSet", "python -m sglang.launch_server --model-path m --tp 16 --nnodes 2", ""),
@@ -188,6 +205,61 @@ SERVERS = [
         "must be divisible by number of nodes",
     ),
     ("LeaderWorkerSet", "python -m sglang.launch_server --model-path m --tp 16", "needs 16 GPUs"),
+]
+STATIC = "torchrun --nnodes=2 --nproc-per-node=8 --master-addr={} --node-rank={} train.py"
+C10D = "torchrun --nnodes=2 --nproc-per-node=8 --rdzv-backend=c10d --rdzv-endpoint={}:29400 {} train.py"
+ACCELERATE = (
+    "accelerate launch --multi_gpu --num_machines 2 --num_processes 16 --main_process_ip job-master-0 "
+    "--main_process_port 1 --machine_rank {} train.py"
+)
+# Two pods of a PyTorchJob that meet at an address.
+MEETINGS = [
+    ("PyTorchJob", STATIC.format("job-master-0", "$RANK"), ""),
+    ("PyTorchJob", STATIC.format("job-master-0.ml.svc", "$(PET_NODE_RANK)"), ""),
+    ("PyTorchJob", STATIC.format("job-master-0", "0"), "`--node-rank 0` is the rank of 2 pods"),
+    ("PyTorchJob", STATIC.format("job-master-0", "2"), "is not a rank of 2 nodes"),
+    (
+        "PyTorchJob",
+        f"if [ $RANK = 0 ]; then {STATIC} else {STATIC} fi".replace("train.py", "train.py;").format(
+            "job-master-0", "0", "job-master-0", "1"
+        ),
+        "",
+    ),
+    ("Job", STATIC.format("10.0.0.9", "0"), "write `$(JOB_COMPLETION_INDEX)`"),
+    ("Job", STATIC.format("10.0.0.9", "$JOB_COMPLETION_INDEX"), ""),
+    ("PyTorchJob", STATIC.replace(".run", ".launch").format("job-master-0", "0"), "`--node-rank 0`"),
+    ("PyTorchJob", ACCELERATE.format("0"), "`--machine_rank 0` is the rank of 2 pods"),
+    ("PyTorchJob", ACCELERATE.format("$RANK"), ""),
+    ("PyTorchJob", C10D.format("job-master-0", "--node-rank=0"), ""),
+    ("PyTorchJob", C10D.format("job-worker-0", ""), ""),
+    ("PyTorchJob", C10D.format("job-worker-1", ""), "`job-worker-1`, where the 2 pods meet, is not a pod of this job"),
+    ("PyTorchJob", C10D.format("other-master-0", ""), "is a pod of another job, `other`"),
+    ("PyTorchJob", C10D.format("rendezvous.ml.svc", ""), ""),
+    ("PyTorchJob", C10D.format("localhost", ""), "the 2 pods meet at `localhost:29400`"),
+]
+# Options that launchers refuse.
+OPTIONS = [
+    ("PyTorchJob", "torchrun --nproc-per-node=8 --nodes=2 train.py", "`--nodes` is not an option of torchrun"),
+    ("PyTorchJob", "torchrun --nproc-per-node=8 --log train.py", ""),
+    ("PyTorchJob", "torchrun --nproc-per-node=8 `cat /x` --nodes=2 train.py", ""),
+    ("PyTorchJob", "torchrun --nproc-per-node=8 -t3 train.py --nodes=2", ""),
+    ("PyTorchJob", "accelerate launch --multi_gpu --num_processes 8 --mixed_precision bf17 train.py", "`bf17`"),
+    ("PyTorchJob", "accelerate launch --multi_gpu --num_processes 8 --mixed_precision bf16 train.py", ""),
+    (
+        "PyTorchJob",
+        "accelerate launch --multi_gpu --num_gpus 8 train.py",
+        "`--num_gpus` is not an option",
+    ),
+    ("PyTorchJob", "accelerate launch --multi_gpu --num-processes 8 --fp8_margin 1 train.py --num_gpus 8", ""),
+]
+# A script in a ConfigMap, the fields of its volume, and a part of the message.
+SCRIPT_FILES = [
+    (["/f/run.sh"], {}, "`/f/run.sh` is a file of a volume with mode `0644`"),
+    (["/f/run.sh"], {"defaultMode": 0o755}, ""),
+    (["/f/run.sh"], {"items": [{"key": "run.sh", "path": "run.sh", "mode": 0o555}]}, ""),
+    (["/f/run.sh"], {"items": [{"key": "run.sh", "path": "run.sh", "mode": 0o400}], "defaultMode": 0o755}, "`0400`"),
+    (["sh", "/f/run.sh"], {}, ""),
+    (["/other/run.sh"], {}, ""),
 ]
 # The sizes of a model of a RayService with 2 x 8 GPUs.
 SERVICES = [
@@ -299,16 +371,37 @@ def list_cases():
         (f"{kind}: {text[-60:]}", make_job(kind, "python /f/train.py"), {"train.py": text}, part)
         for kind, text, part in CALLS
     )
-    yield from ((f"{kind}: {command}", make_job(kind, command), {}, part) for kind, command, part in SERVERS)
+    yield from (
+        (f"{kind}: {command}", make_job(kind, command), {}, part)
+        for kind, command, part in SERVERS + MEETINGS + OPTIONS
+    )
     yield from (
         (f"{product}: {command}", make_job("Deployment", command, product), {}, part)
         for product, command, part in MODELS
     )
+    for command, fields, part in SCRIPT_FILES:
+        job = make_job("Job", "")
+        job["spec"]["template"]["spec"]["containers"][0]["command"] = command
+        job["spec"]["template"]["spec"]["volumes"][0]["configMap"].update(fields)
+        yield f"{command} {fields}", job, {"run.sh": "#!/bin/sh\ntorchrun --nproc-per-node=8 train.py\n"}, part
+    image = make_job("Deployment", "")
+    image["spec"]["template"]["spec"]["containers"][0] |= {"image": "vllm/vllm-openai:v0.10.2", "command": []}
+    for args, part in ((["--model", "m", "-tp", "8"], ""), (["--model", "m", "-tp", "16"], "World size (16)")):
+        job = json.loads(json.dumps(image))
+        job["spec"]["template"]["spec"]["containers"][0]["args"] = args
+        yield f"vllm-openai: {args}", job, {}, part
+    lines = "set -e\npip list\ntorchrun --nnodes=3 \\\n  train.py\n"
+    for command, files, part in (
+        (lines, {}, "in line 3 of the script, torchrun waits"),
+        ("bash /f/run.sh", {"run.sh": lines}, "in line 3 of `/f/run.sh`, torchrun waits"),
+    ):
+        yield f"lines: {command}", make_job("PyTorchJob", command), files, part
     for sizes, part in SERVICES:
         yield f"RayService: {sizes}", make_job("RayService", SERVE.replace("SIZES", sizes)), {}, part
 
 
 CASES = list(list_cases())
+OTHERS = ("model-too-large", "unreachable-rendezvous")
 
 
 @pytest.fixture(scope="module")
@@ -328,7 +421,7 @@ def findings(tmp_path_factory):
         )
     found = {}
     for each in lint(root).findings:
-        if each.severity.value != "info" and (each.category == "launch" or each.rule == "model-too-large"):
+        if each.severity.value != "info" and (each.category == "launch" or each.rule in OTHERS):
             found.setdefault(int(each.location.file.split("/")[0]), []).append(each.message)
     return found
 
@@ -377,3 +470,122 @@ def test_describes_the_numbers_of_a_launch(script, numbers, tmp_path):
     assert numbers.items() <= {row.name: row.value for row in launch.rows}.items()
     assert secret not in launch.command
     assert launch.command.startswith("torchrun --nproc-per-node=8 ")
+
+
+REPLICAS = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: bert, namespace: ml}
+spec:
+  framework: pytorch
+  replicas: 2
+  image: registry.example.com/bert:1.4.2
+  command: COMMAND
+  resources: {cpu: 8, memory: 64Gi, gpu: 8}
+  shm: 16Gi
+  configs:
+    ds:
+      data: {ds.json: '{"train_batch_size": 64, "train_micro_batch_size_per_gpu": 4, "gradient_accumulation_steps": 1}'}
+      mountPath: /f
+"""
+OVERLAY = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+metadata: {name: prod}
+spec:
+  cluster: {platform: PLATFORM}
+  patches:
+    - merge: {replicas: 3}
+"""
+
+
+@pytest.fixture
+def write_job(tmp_path):
+    """Write a job of 2 pods, of which an overlay makes 3."""
+
+    def write(command, platform="kubeflow"):
+        for name, text in (
+            ("jobgen.yaml", "environments: [dev, prod]\n"),
+            ("jobs/bert.yaml", REPLICAS.replace("COMMAND", command)),
+            ("overlays/prod/overlay.yaml", OVERLAY),
+            ("overlays/dev/overlay.yaml", OVERLAY[: OVERLAY.index("  patches")].replace("prod", "dev")),
+        ):
+            path = tmp_path / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.replace("PLATFORM", platform), "utf-8")
+        return tmp_path
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("command", "platform", "part"),
+    [
+        ("[torchrun, --nnodes=2, train.py]", "kubeflow", "`2` nodes"),
+        ("[torchrun, --nnodes=2, train.py]", "trainer", "`2` nodes"),
+        ("[torchrun, train.py, --deepspeed_config, /f/ds.json]", "kubeflow", "64 != 4 * 1 * 24"),
+        ("[torchrun, train.py, --deepspeed_config, /f/ds.json]", "jobset", "64 != 4 * 1 * 24"),
+    ],
+)
+def test_names_the_overlay_that_changes_the_number_of_pods(command, platform, part, write_job):
+    found = [each for each in lint(write_job(command, platform)).findings if each.category == "launch"]
+
+    assert [part in each.message for each in found] == [True]
+    [note] = found[0].related
+    assert (note.location.file, note.location.line) == ("overlays/prod/overlay.yaml", 7)
+    assert note.message == "patch of prod overrides `2` of job with `3`"
+
+
+@pytest.mark.parametrize(
+    ("command", "platform", "rows"),
+    [
+        (
+            "[torchrun, --nnodes=2, train.py]",
+            "kubeflow",
+            {
+                "pods": ("3", "patch of prod, replicas", "overlays/prod/overlay.yaml:7:25"),
+                "world size": ("16", "2 nodes x 8 processes, but the job has 3 pods", ""),
+            },
+        ),
+        (
+            "[torchrun, train.py, --deepspeed_config, /f/ds.json]",
+            "jobset",
+            {
+                "pods": ("3", "patch of prod, replicas", "overlays/prod/overlay.yaml:7:25"),
+                "batch size": ("64", "job, 4 x 1 steps x 24 processes = 96, which is not 64", "jobs/bert.yaml:8:53"),
+            },
+        ),
+    ],
+)
+def test_explains_numbers_that_do_not_fit(command, platform, rows, write_job):
+    fields = explain(write_job(command, platform), "bert", "launch", environments=["prod"]).fields
+    found = {each.field.rpartition(": ")[2]: each.sources[0] for each in fields}
+
+    assert {name: (str(found[name].value), found[name].layer, str(found[name].location or "")) for name in rows} == rows
+
+
+@pytest.mark.parametrize(
+    ("gpus", "platform", "numbers", "part"),
+    [
+        ("", "kubeflow", "--cpu --num_machines 2 --num_processes 2 --machine_rank 0", ""),
+        ("", "jobset", "--cpu --num_machines 2 --num_processes 2 --machine_rank 0", ""),
+        (
+            "",
+            "trainer",
+            "--cpu --num_machines 2 --num_processes 2 --machine_rank 0",
+            "start the script with `torchrun`",
+        ),
+        (", gpu: 1", "kubeflow", "--multi_gpu --num_machines 2 --num_processes 2 --machine_rank 0", ""),
+        (", gpu: 8", "kubeflow", "--multi_gpu --num_machines 1 --num_processes 8", ""),
+    ],
+)
+def test_writes_numbers_of_accelerate_that_match_the_pods(gpus, platform, numbers, part, write_job):
+    root = write_job("[train.py]\n  accelerate: {}", platform)
+    job = root / "jobs" / "bert.yaml"
+    job.write_text(job.read_text("utf-8").replace(", gpu: 8", gpus), "utf-8")
+    command = str(explain(root, "bert", "launch", environments=["dev"]).fields[0].value)
+    found = {each.message for each in lint(root).findings if each.category == "launch"}
+
+    assert command.startswith(f"accelerate launch {numbers} ")
+    assert bool(found) == bool(part)
+    assert all(part in message for message in found)

@@ -246,9 +246,12 @@ class Role:
 
     @property
     def compared_count(self) -> tuple[tuple[Node, str], ...]:
-        """The number of its pods as it is written, for findings that compare it."""
-        count = self.replica_spec.get("replicas")
-        return () if count is None else ((count, ""),)
+        """The numbers that its pods are counted by, as they are written, for findings that compare them."""
+        kind = self.manifest.kind
+        layout = kind.replicas if kind else ReplicaLayout()
+        paths = (kind.replicas_at[-1:],) if kind and kind.shape == "one" else (*layout.counts, layout.times)
+        nodes = (get_at(self.replica_spec, path) for path in paths if path)
+        return tuple((node, "") for node in nodes if as_integer(node) is not None)
 
     @property
     def restart_policy(self) -> str:

@@ -175,7 +175,7 @@ def override(over: _NodeT, base: Node) -> _NodeT:
     """`over` in place of `base`: a traced node records what it replaced."""
     node: Any = over
     if type(node) is TracedScalar:
-        node = TracedScalar(node.value, node.location, node.layer, base)
+        node = TracedScalar(node.value, node.location, node.layer, base, node.written)
     elif type(node) is TracedList:
         node = TracedList(node, node.location, node.layer, base, node.item_locations)
     return node  # type: ignore[no-any-return]

@@ -9,7 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from jobgen.model.data import Node, TracedKey, ValidFields, location_of, untraced, value_of, with_layer, with_value
+from jobgen.model.data import (
+    Node,
+    TracedKey,
+    TracedScalar,
+    ValidFields,
+    location_of,
+    untraced,
+    value_of,
+    with_layer,
+    with_value,
+)
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_rename
@@ -110,8 +120,7 @@ class Expander:
         for layer in layers:
             fields = merge(fields, layer.job, deletions)
         if not any(layer.roles for layer in layers):
-            total = _find_last(below, "replicas")
-            layers[0] = own._replace(roles=_spread_replicas(total, kind.frameworks[name]))
+            layers = _spread_replicas(layers, _find_last(below, "replicas"), kind.frameworks[name])
         roles = _list_roles(layers, kind, kind.frameworks[name], problems, deletions)
         shared = _merge_fields(defaults.shared, [layer.common for layer in layers], deletions)
         merged = {role: _merge_role(role, defaults, layers, shared, deletions) for role in roles}
@@ -322,19 +331,33 @@ def _find_last(layers: Sequence[Layer], name: str) -> Node:
     return next((layer.job[name] for layer in reversed(layers) if name in layer.job), None)
 
 
-def _spread_replicas(total: Node, framework: Framework) -> dict[str, RoleFields | None]:
-    """The roles of a job that only says how many pods it has; none if they are not obvious.
+def _spread_replicas(layers: list[Layer], total: Node, framework: Framework) -> list[Layer]:
+    """The layers of a job that only says how many pods it has, with its roles; without them if they are not obvious.
 
     They add up to the total: a master is one of the pods. A launcher is none that trains, so it must be written.
+    Each layer that sets the total sets the roles, so that it is known which number overrides which.
     """
-    count, single = value_of(total), framework.single
+    count = value_of(total)
     if not isinstance(count, int) or count < 2:
-        return {}
+        return layers
+    totals = [layer.job.get("replicas") for layer in layers]
+    if all(each is None for each in totals):
+        totals[0] = total
+    return [
+        layer._replace(roles=_spread(each, framework)) if isinstance(value_of(each), int) else layer
+        for layer, each in zip(layers, totals, strict=True)
+    ]
+
+
+def _spread(total: Node, framework: Framework) -> dict[str, RoleFields | None]:
+    single = framework.single
     if single in ("worker", "node"):
         return {single: RoleFields({"replicas": total}, {}, None)}
     if single == "master" and "worker" in framework.roles:
-        rest = RoleFields({"replicas": with_value(total, count - 1)}, {}, None)
-        return {single: RoleFields({}, {}, None), "worker": rest}
+        rest = with_value(total, value_of(total) - 1)
+        if type(rest) is TracedScalar:
+            rest.written = str(value_of(total))
+        return {single: RoleFields({}, {}, None), "worker": RoleFields({"replicas": rest}, {}, None)}
     return {}
 
 

@@ -102,14 +102,12 @@ def _list_words(job: JobSpec, launcher: str, pods: int, gpus: int) -> Iterator[s
     yield from ("accelerate", "launch")
     if config is not None:
         yield from ("--config_file", str(config))
-    if gpus != 1 or pods == 1:
+    if (gpus > 1 or pods > 1) and config is None and not _MODES & options.keys():
+        yield "--multi_gpu" if gpus else "--cpu"
+    if gpus > 1 or pods == 1:
         # torchrun, which accelerate calls, takes the number of nodes from PET_NNODES.
-        if gpus > 1 and config is None and not _MODES & options.keys():
-            yield "--multi_gpu"
         yield from ("--num_machines", "1", "--num_processes", str(max(gpus, 1)))
     else:
-        if config is None and not _MODES & options.keys():
-            yield "--multi_gpu"
         yield from ("--num_machines", str(pods), "--num_processes", str(pods), "--machine_rank", "$(PET_NODE_RANK)")
         yield from ("--main_process_ip", "$(PET_MASTER_ADDR)", "--main_process_port", "$(PET_MASTER_PORT)")
     for name, value in options.items():

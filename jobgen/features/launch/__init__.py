@@ -2,4 +2,6 @@
 
 from jobgen.model.features import Feature
 
-FEATURE = Feature(parts={"job.launch": "describe:describe_launches"}, needs=("convert",))
+FEATURE = Feature(
+    parts={"job.launch": "describe:describe_launches", "job.launch.faults": "judge:find_faults"}, needs=("convert",)
+)

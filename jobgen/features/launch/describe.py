@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.features.launch import memory
 from jobgen.features.launch.arguments import Number, read_arguments
 from jobgen.features.launch.judge import Judged, Stage, judge_manifest
-from jobgen.features.launch.scripts import deepspeed_config, hf_trainer, megatron, serving, torchtitan
+from jobgen.features.launch.scripts import deepspeed_config, hf_trainer, megatron, ray_train, serving, torchtitan
 from jobgen.features.launch.values import Pods, Program, Word
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.secrets import find_secrets, redact_words
 from jobgen.k8s.shell_values import Environment
-from jobgen.model.data import Node
+from jobgen.model.data import Node, TracedScalar, value_of
+from jobgen.model.finding import pluralize
 
 _UNKNOWN = "unknown"
+_FACTORS = 3  # of a batch size
 _SHORT = 3  # names of options such as `-tp`
 _PARALLEL = {"tp": "tensor", "pp": "pipeline", "cp": "context", "ep": "expert", "dp": "data"}
 
@@ -74,17 +77,41 @@ def _quote(text: str) -> str:
 
 def _list_rows(judged: Judged, stage: Stage) -> Iterator[Row]:
     pods = judged.launch.pods
-    only = pods.counts[0] if len(pods.counts) == 1 else None
-    yield Row("pods", _show(pods.count), "replicas of all roles" if only is None else "replicas", only)
+    yield Row("pods", _show(pods.count), *_find_count(pods))
     yield Row("GPUs per pod", _show(pods.gpus), "resources", pods.container.device_node)
     world = stage.world
     if world.is_launched:
-        each = f"{_show(world.nodes)} nodes x {_show(world.processes)} processes"
-        yield Row("world size", _show(world.size), each)
+        asked, processes, size = world.asked, world.processes, world.size
+        differs = f", but the job has {pluralize(world.nodes or 0, 'pod')}" if asked not in (None, world.nodes) else ""
+        nodes = asked if differs else world.nodes
+        size = nodes * processes if differs and nodes is not None and processes is not None else size
+        yield Row("world size", _show(size), f"{_show(nodes)} nodes x {_show(processes)} processes{differs}")
     for part in stage.trainers:
         yield from _list_script_rows(part, pods)
-        for bound in memory.list_bounds(part.program, part.world, pods):
+        # Sizes that the GPUs do not have room for share nothing.
+        is_refused = any(fault.is_error for fault in part.faults)
+        for bound in () if is_refused else memory.list_bounds(part.program, part.world, pods):
             yield Row("memory per GPU", f"at least {memory.show_bytes(bound.bytes)}", bound.text)
+
+
+def _find_count(pods: Pods) -> tuple[str, Node]:
+    """Return the field with the number of pods, and where it is written; of several roles, that of the last."""
+    nodes = [node for node in pods.counts if not (isinstance(node, TracedScalar) and node.layer.startswith("kind "))]
+    # The number of workers is one less than the number of pods that is written.
+    totals = [node for node in nodes if str(pods.count) in (str(value_of(node)), getattr(node, "written", ""))]
+    node = next(iter(totals), nodes[-1] if nodes else None)
+    if pods.container.pod.manifest.group == "ray.io":
+        return "Ray runs it on the head", None
+    if not totals:
+        return "replicas of all roles", node
+    is_written = isinstance(node, TracedScalar) and node.layer in ("", "manifest")
+    return (_find_key(pods.container.pod.manifest.object, node) if is_written else "") or "replicas", node
+
+
+def _find_key(tree: Node, leaf: Node) -> str:
+    """Return the key of a value in an object; empty if it is not there."""
+    items = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    return next(filter(None, (str(key) if value is leaf else _find_key(value, leaf) for key, value in items)), "")
 
 
 def _list_script_rows(stage: Stage, pods: Pods) -> Iterator[Row]:
@@ -110,6 +137,13 @@ def _list_script_rows(stage: Stage, pods: Pods) -> Iterator[Row]:
         yield from _list_sizes(
             server.sizes, {short: serving.SIZES[short] for short in ("tp", "pp", "dp")}, server.options.words
         )
+    elif found := ray_train.find_config(program):
+        numbers = ray_train.read_numbers(found, pods)
+        where = f"`ScalingConfig` in line {found.line} of `{program.path}`"
+        yield Row(
+            "workers", _show(numbers.get("workers")), f"{numbers.get('each', _UNKNOWN)} each, {where}", program.node
+        )
+        yield Row("room for workers", _show(numbers.get("room")), "nodes of the Ray cluster")
     else:
         yield from _list_batches(stage)
 
@@ -130,6 +164,10 @@ def _list_batches(stage: Stage) -> Iterator[Row]:
     if config is not None:
         numbers = deepspeed_config.read_numbers(config, size)
         shown = f"{_show(numbers['micro'])} x {_show(numbers['steps'])} steps x {_show(size)} processes"
+        factors = [each for each in (numbers["micro"], numbers["steps"], size) if each is not None]
+        product = math.prod(factors)
+        if len(factors) == _FACTORS and numbers["train"] not in (None, product):
+            shown += f" = {product}, which is not {_show(numbers['train'])}"
         yield Row("batch size", _show(numbers["train"]), shown, _find(options.words, "deepspeed_config"))
     elif hf_trainer.is_trainer(program, options):
         batch, steps = (

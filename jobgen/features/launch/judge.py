@@ -11,10 +11,13 @@ from jobgen.features.launch.launchers.ray import check_entrypoint
 from jobgen.features.launch.read_job import Launch, read_launches
 from jobgen.features.launch.scripts import check_script
 from jobgen.features.launch.scripts.serving import check_ray_service
+from jobgen.features.launch.signs import find_trainers
 from jobgen.features.launch.values import Fault, Pods, Program, World
-from jobgen.k8s.objects import Manifest
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
+from jobgen.k8s.objects import Container, Manifest
 from jobgen.model.data import location_of
 
+_MODE = 0o644  # of files in volumes, by default
 LAUNCHERS = (torchrun, accelerate, deepspeed, mpi, paddle)
 Judge = Callable[[Program, Pods], tuple[list[Fault], World, tuple[Program, ...]]]
 
@@ -88,6 +91,7 @@ def _find_faults(manifest: Manifest) -> Iterator[Fault]:
         yield from mpi.check_unseen(manifest)
     if manifest.kind_name == "RayService":
         yield from check_ray_service(manifest)
+    yield from (fault for _, container in find_trainers(manifest) for fault in _check_mode(container))
     for judged in judged_roles:
         for fault in _list_certain(judged):
             node = (
@@ -102,6 +106,30 @@ def _find_faults(manifest: Manifest) -> Iterator[Fault]:
                 yield fault._replace(node=node)
 
 
+def _check_mode(container: Container) -> Iterator[Fault]:
+    """Report a command that is a file of a ConfigMap or Secret that no user can execute, which is the default."""
+    command = next(iter(as_list(container.data.get("command"))), None)
+    path = as_text(command)
+    mounts = [as_mapping(each) for each in as_list(container.data.get("volumeMounts"))]
+    # A mount of one file has the path of the file.
+    mounts = [each for each in mounts if f"{path}/".startswith(f"{as_text(each.get('mountPath')).rstrip('/')}/")]
+    if not mounts:
+        return
+    mount = max(mounts, key=lambda each: len(as_text(each.get("mountPath"))))
+    inner = path.removeprefix(as_text(mount.get("mountPath"))).strip("/") or as_text(mount.get("subPath"))
+    for volume in container.pod.volumes:
+        source = as_mapping(volume.get("configMap") or volume.get("secret"))
+        if as_text(volume.get("name")) != as_text(mount.get("name")) or not source:
+            continue
+        items = [as_mapping(each) for each in as_list(source.get("items"))]
+        own = next((each.get("mode") for each in items if as_text(each.get("path")) == inner), None)
+        mode = as_integer(source.get("defaultMode", _MODE) if own is None else own)
+        if mode is not None and not mode & 0o111:
+            message = f"`{path}` is a file of a volume with mode `{mode:04o}`, which no user can execute"
+            advice = f"set `defaultMode: 0755`, or start it with a shell: `[sh, {path}]`"
+            yield Fault(command, f"{message} (`permission denied`); {advice}")
+
+
 def _list_certain(judged: Judged) -> Iterator[Fault]:
     """Yield the faults that no unknown condition avoids: of programs that may not start, all must have one."""
     launching = [stage for stage in judged.stages if stage.program.name in _judges() or list(_flatten(stage))]
@@ -114,6 +142,22 @@ def _list_certain(judged: Judged) -> Iterator[Fault]:
 
 
 def _flatten(stage: Stage) -> Iterator[Fault]:
-    yield from stage.faults
+    where = _find_line(stage.program) if stage.faults else ""
+    for fault in stage.faults:
+        # Other faults name the file and its line themselves.
+        yield fault._replace(message=f"{where}{fault.message}") if " in line " not in fault.message else fault
     for script in stage.scripts:
         yield from _flatten(script)
+
+
+def _find_line(program: Program) -> str:
+    """Return which line of a script starts a program, for a message; empty if it is not in a script, or in several."""
+    written = as_text(program.node)
+    name = next((word for word in written.split() if word.startswith("/") and program.files(word)), "")
+    text = written if "\n" in written else program.files(name) if name else None
+    path = program.path or program.name
+    # A script that is the program itself does not start it.
+    lines = enumerate((text or "").splitlines(), 1) if path != name else ()
+    found = [number for number, line in lines if path in line.partition("#")[0].split()]
+    script = "the script" if text is written else f"`{name}`"
+    return f"in line {found[0]} of {script}, " if len(found) == 1 else ""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.features.launch.values import Word
+from jobgen.features.launch.values import Fault, Word
+from jobgen.model.suggest import did_you_mean
 
 
 class Syntax(NamedTuple):
@@ -66,6 +67,20 @@ class Options(NamedTuple):
         """Return the value of an option if it is an integer."""
         word = self.values.get(name)
         return word.number if word else None
+
+
+def check_unknown(options: Options, syntax: Syntax, name: str, *, is_error: bool = True) -> Iterator[Fault]:
+    """Report an option that a launcher refuses; `is_error` if the syntax has the options of all releases."""
+    word = options.unknown
+    text = (word.text or "").partition("=")[0] if word is not None and options.is_certain else ""
+    start = text[2:].replace("-", "_")
+    # The start of several options can be that of one option of another release.
+    if word is None or not text.startswith("--") or any(each.startswith(start) for each in syntax.counts):
+        return
+    known = [f"--{each}" for each in syntax.counts if len(each) > 1]
+    hint = did_you_mean(f"--{start}", known)
+    message = f"`{text}` is not an option of {name} (`unrecognized arguments: {text}`)"
+    yield Fault(word.node, f"{message}{hint or '; remove it, or write it after the script'}", is_error)
 
 
 def read_options(words: Sequence[Word], syntax: Syntax) -> Options:

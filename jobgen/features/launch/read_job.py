@@ -39,6 +39,8 @@ _PRODUCTS = (
     "beta.kubernetes.io/instance-type",
 )
 _LAUNCHER = "launcher"
+_SERVER_IMAGE = lazy_pattern(r"(?:^|/)vllm/vllm-openai(?:[:@]|$)")
+_SERVER = "vllm.entrypoints.openai.api_server"
 # Variables that differ between the pods of a role, in a script with conditions.
 _CONDITION = lazy_pattern(r"\bif\b|\bcase\b|&&|\|\|")
 _RANKED = lazy_pattern(r"RANK|INDEX|HOSTNAME|hostname|PROCESS_ID")
@@ -146,7 +148,9 @@ class _Reader:
             words = [Word("bash", None), Word("-c", None), Word(as_text(entrypoint), entrypoint)]
         elif not as_items(self.data.get("command")) and words and not _is_program(words[0]):
             # They are arguments of the image's own entry point.
-            return ()
+            if not _SERVER_IMAGE.search(as_text(self.container.data.get("image"))):
+                return ()
+            words = [Word("python3", None), Word("-m", None), Word(_SERVER, None), *words]
         return tuple(filter(None, map(to_program, run_command(words, env, self.read_file, folder))))
 
     def list_words(self, field: str) -> Iterator[tuple[Any, Node]]:
@@ -306,9 +310,11 @@ def _describe_pods(container: Container, reader: _Reader, launching: set[str]) -
     if kind in _COUNTED and any(each.role.lower() not in launching for each in ranked if len(launching) and role):
         # Some roles do something else.
         count = None
+    counts = tuple(node for each in manifest.roles for node, _ in each.compared_count)
     if kind == "LeaderWorkerSet":
         size = as_integer(get_path(manifest.spec, "leaderWorkerTemplate", "size"))
         count = 1 if size is None else size
+        counts = tuple(filter(None, (get_path(manifest.spec, "leaderWorkerTemplate", "size"),)))
     elif not created and role is None:
         count = 1
     elif kind == "TrainJob" and role is not None and "numNodes" not in role.replica_spec:
@@ -317,7 +323,6 @@ def _describe_pods(container: Container, reader: _Reader, launching: set[str]) -
     own = container is reader.container
     plain = as_fields(reader.data.get("resources") if own else untraced(container.data.get("resources")))
     limits = {**as_fields(plain.get("requests")), **as_fields(plain.get("limits"))}
-    counts = tuple(node for each in manifest.roles for node, _ in each.compared_count)
     return Pods(
         container,
         count,

@@ -47,7 +47,9 @@ def _list_overrides(fault: Fault) -> Iterator[tuple[Node, str]]:
             continue
         seen.add(node.location)
         if not old.layer.startswith("kind "):
-            yield node, f"{node.layer} overrides `{old.value}` of {old.layer} with `{node.value}`"
+            # The number of workers is one less than the number of pods that is written.
+            before, after = (each.written or each.value for each in (old, node))
+            yield node, f"{node.layer} overrides `{before}` of {old.layer} with `{after}`"
 
 
 def list_too_large(manifest: Manifest) -> Iterator[Violation]:

@@ -71,6 +71,8 @@ class World(NamedTuple):
     processes: int | None = None
     """The processes of each node."""
     size: int | None = None
+    asked: int | None = None
+    """The nodes that the launcher waits for, if they are known; `nodes` are those that the pods give."""
     is_launched: bool = False
     """True if a launcher starts the processes, also if their number is not known."""
 

@@ -7,6 +7,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.k8s.workloads import POD_SETS, REPLICA_TYPES, find_pods
 from jobgen.model.data import Node, location_of, value_of
+from jobgen.model.features import find_part
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.spec.kinds import parse_version
 
@@ -201,7 +202,15 @@ def _check_options(main: Container, count: int) -> Iterator[tuple[Node, str]]:
                 yield node, f"{message}; write one that all pods share, such as the name of the job"
         elif count > 1 and (_LOOPBACK.fullmatch(text) or _OWN_NAME.match(text)):
             message = f"{shown} is the address of the pod itself, so its {count} pods never find each other"
-            yield node, f"{message}; write the address of one pod, such as `$MASTER_ADDR`"
+            if not _is_reported(main.pod.manifest, node, text):
+                yield node, f"{message}; write the address of one pod, such as `$(MASTER_ADDR)`"
+
+
+def _is_reported(manifest: Manifest, node: Node, text: str) -> bool:
+    """Return True if the launcher that takes an address is reported for it."""
+    find_faults = find_part("job.launch.faults")
+    faults = find_faults(manifest) if find_faults is not None else ()
+    return any(f"`{text}`" in fault.message and location_of(fault.node) == location_of(node) for fault in faults)
 
 
 def _find_options(main: Container) -> Iterator[tuple[str, str, Node]]:

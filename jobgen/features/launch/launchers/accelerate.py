@@ -13,8 +13,9 @@ from jobgen.features.launch.config_files import read_config
 from jobgen.features.launch.devices import count_visible
 from jobgen.features.launch.launchers import torchrun
 from jobgen.features.launch.launchers.torchrun import JOINED, Torchrun
-from jobgen.features.launch.options import Options, make_syntax, read_options
+from jobgen.features.launch.options import Options, check_unknown, make_syntax, read_options
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
+from jobgen.model.data import Node
 from jobgen.model.finding import pluralize
 
 NAMES = frozenset(("accelerate", "accelerate-launch", "accelerate.commands.launch"))
@@ -30,17 +31,32 @@ _SYNTAX = make_syntax(
     fsdp_use_orig_params fsdp_cpu_ram_efficient_loading fsdp_sync_module_states fsdp_activation_checkpointing
     megatron_lm_tp_degree megatron_lm_pp_degree megatron_lm_num_micro_batches megatron_lm_sequence_parallelism
     megatron_lm_recompute_activations megatron_lm_use_distributed_optimizer megatron_lm_gradient_clipping
+    megatron_lm_attention_backend megatron_lm_attention_dropout megatron_lm_attention_softmax_in_fp32
+    megatron_lm_calculate_per_token_loss megatron_lm_context_parallel_size
+    megatron_lm_decoder_last_pipeline_num_layers megatron_lm_eod_mask_loss megatron_lm_expert_model_parallel_size
+    megatron_lm_expert_tensor_parallel_size megatron_lm_hidden_dropout megatron_lm_no_load_optim
+    megatron_lm_no_save_optim megatron_lm_optimizer_cpu_offload megatron_lm_overlap_cpu_optimizer_d2h_h2d
+    megatron_lm_recompute_granularity megatron_lm_recompute_method megatron_lm_recompute_num_layers
+    megatron_lm_use_custom_fsdp megatron_lm_use_precision_aware_optimizer
+    megatron_lm_use_rotary_position_embeddings fsdp_backward_prefetch_policy min_num_params offload_params
+    sharding_strategy transformer_layer_cls_to_wrap tp_size fp8_amax_compute_algo fp8_amax_history_len fp8_format
+    fp8_interval fp8_margin fp8_opt_level fp8_override_linear_precision fp8_enable_fsdp_float8_all_gather
+    fp8_pad_inner_dim parallelism_config_cp_backend parallelism_config_cp_comm_strategy
+    parallelism_config_sp_attn_implementation parallelism_config_sp_backend
+    parallelism_config_sp_seq_length parallelism_config_sp_seq_length_is_variable
     fp8_backend aws_access_key_id aws_secret_access_key mpirun_hostfile mpirun_ccl
     parallelism_config_dp_replicate_size parallelism_config_dp_shard_size parallelism_config_tp_size
     parallelism_config_cp_size parallelism_config_sp_size""",
     """quiet|q cpu multi_gpu tpu enable_cpu_affinity dynamo_use_fullgraph dynamo_use_dynamic
     dynamo_use_regional_compilation use_deepspeed use_fsdp use_parallelism_config use_megatron_lm same_network module|m
-    no_python tpu_cluster no_tpu_cluster tpu_use_sudo use_xpu debug""",
+    no_python tpu_cluster no_tpu_cluster tpu_use_sudo use_xpu debug ipex use_mps_device mps fp16 use_tp downcast_bf16
+    ipex_enabled fp8_use_autocast_during_eval help|h""",
     stops=True,
 )
 _MODES = ("cpu", "multi_gpu", "tpu", "use_deepspeed", "use_fsdp")
 _TYPES = {"DEEPSPEED": "use_deepspeed", "FSDP": "use_fsdp", "MEGATRON_LM": "use_megatron_lm", "XLA": "tpu"}
 _STANDARD = "standard"
+_PRECISIONS = ("no", "fp16", "bf16", "fp8")
 
 
 class _Settings(NamedTuple):
@@ -54,6 +70,13 @@ class _Settings(NamedTuple):
     gpu_ids: str | None
     deepspeed_launcher: str
     has_file: bool
+    source: Node
+    """Where the path of its file was written."""
+
+    def name(self, option: str, word: Word) -> str:
+        """Return an option as it is written: with dashes, or as a key of the file."""
+        is_key = self.has_file and word.node is not None and word.node is self.source
+        return f"`{option}` of the config file" if is_key else f"`--{option}`"
 
 
 def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Program, ...]]:
@@ -65,7 +88,7 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
         words = words[1:]
     options = read_options(words, _SYNTAX)
     if options.unknown is not None or not options.is_certain:
-        return [], World(), ()
+        return list(check_unknown(options, _SYNTAX, "accelerate launch")), World(), ()
     faults = list(_check_flags(program, options))
     path = options.values.get("config_file")
     config = None if path is None else read_config(program, path.text)
@@ -73,6 +96,11 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
     if faults or (path is not None and config is None):
         return faults, World(), scripts
     settings = _read(options, config, path)
+    if config is not None and path is not None and "mixed_precision" not in options.values:
+        value = config.get("mixed_precision")
+        # YAML reads `no` as false.
+        text = None if value is None or isinstance(value, bool) else str(value).lower()
+        faults += _check_precision(Word(text, path.node), "Unknown mixed_precision mode")
     faults += _check_settings(program, settings, pods)
     if faults:
         return faults, World(), scripts
@@ -93,7 +121,16 @@ def _check_flags(program: Program, options: Options) -> Iterator[Fault]:
             yield Fault(
                 word.node, f"`{word.text}` is not a number for `--{name}` (accelerate: `{error}`); write an integer"
             )
+    yield from _check_precision(options.values.get("mixed_precision"), "argument --mixed_precision: invalid choice")
     yield from _check_number(options, options.values.get("num_processes"), "multi_gpu" in options.values)
+
+
+def _check_precision(word: Word | None, error: str) -> Iterator[Fault]:
+    """Check the precision, of which all releases have the same choices, and the first ones not `fp8`."""
+    if word is not None and word.text is not None and word.text not in _PRECISIONS:
+        known = ", ".join(f"`{each}`" for each in _PRECISIONS)
+        message = f"`{word.text}` is not a mixed precision (accelerate: `{error}: '{word.text}'`)"
+        yield Fault(word.node, f"{message}; use one of {known}")
 
 
 def _check_number(_options: Options, processes: Word | None, is_multi: bool) -> Iterator[Fault]:
@@ -139,6 +176,7 @@ def _read(options: Options, config: Mapping[str, Any] | None, path: Word | None)
         gpu_ids.text if gpu_ids else "all",
         str(launcher.text if launcher else written),
         config is not None,
+        node,
     )
 
 
@@ -170,7 +208,9 @@ def _judge_settings(program: Program, settings: _Settings, pods: Pods) -> tuple[
         processes = Word(None if gpus is None else str(gpus), program.node)
     machines = settings.machines or Word("1", program.node)
     total, count = processes.number, machines.number
-    if total is None or count is None or "cpu" in settings.modes or "tpu" in settings.modes:
+    if "cpu" in settings.modes:
+        return _judge_cpu(program, pods)
+    if total is None or count is None or "tpu" in settings.modes:
         return [], World()
     modes = settings.modes
     if not settings.has_file and not modes and total > 1:
@@ -185,14 +225,27 @@ def _judge_settings(program: Program, settings: _Settings, pods: Pods) -> tuple[
     return _judge_processes(program, processes, machines, settings, pods)
 
 
+def _judge_cpu(program: Program, pods: Pods) -> tuple[list[Fault], World]:
+    """Judge `--cpu`, which starts one process in each pod; it finds the others by `WORLD_SIZE`, and not by `PET_*`."""
+    size = program.variable("WORLD_SIZE")
+    if pods.kind not in JOINED or pods.count is None or pods.count < 2 or size is not None:
+        nodes = size.number if size else None
+        return [], World(nodes, 1, nodes)
+    message = f"`accelerate launch --cpu` starts one process in each of {pods.count} pods, which train alone"
+    advice = "start the script with `torchrun`, and set `ACCELERATE_USE_CPU: true`"
+    related = tuple((node, "") for node in pods.counts)
+    return [Fault(program.node, f"{message}; {advice}", False, (), related, torchrun.NODES_RULE)], World(1, 1, 1)
+
+
 def _check_alone(program: Program, processes: Word, pods: Pods) -> Iterator[Fault]:
     """Check a launch of one process without torchrun."""
     if pods.kind in JOINED and pods.count is not None and pods.count > 1:
         message = f"accelerate starts one process in each of {pods.count} pods, which train alone"
         related = tuple((node, "") for node in pods.counts)
+        advice = "write `--multi_gpu`, or a config file with `distributed_type: MULTI_GPU`"
         yield Fault(
             processes.node,
-            f"{message}; write `--multi_gpu`, or a config file with `distributed_type: MULTI_GPU`",
+            f"{message}; {advice if pods.gpus != 0 else 'write `--cpu`, because they have no GPU'}",
             False,
             (),
             related,
@@ -216,11 +269,13 @@ def _judge_processes(
             return faults, World()
         address = settings.address
         values["nnodes"] = Word(str(count), machines.node)
+        values["node_rank"] = settings.rank
         values["rdzv_endpoint"] = Word(
             "None:" if address is None else None if address.text is None else f"{address.text}:0",
             (address or machines).node,
         )
-    run = Torchrun(program, Options(values, {}, ()), None, None, total // max(count, 1), "accelerate", "--num_machines")
+    option = settings.name("num_machines", machines)
+    run = Torchrun(program, Options(values, {}, ()), None, None, total // max(count, 1), "accelerate", option)
     nodes = torchrun.parse_nodes(run.find("nnodes", "1:1").text)
     run = run._replace(least=nodes[0] if nodes else None, most=nodes[1] if nodes else None)
     if count > 1 and total < count:
@@ -228,24 +283,25 @@ def _judge_processes(
         faults.append(
             Fault(
                 processes.node,
-                f"`--num_processes` is {total} for all machines, and {needed}; use the number of GPUs of all pods",
+                f"{settings.name('num_processes', processes)} is {total} for all machines, and {needed}; "
+                "use the number of GPUs of all pods",
             )
         )
         return faults, World()
     faults += torchrun.check_nodes(run, pods)
     if not faults:
-        faults += _check_processes(run, processes, count, pods)
+        faults += _check_processes(run, processes, settings.name("num_processes", processes), count, pods)
     world = run.world
     if pods.count is not None and pods.kind in JOINED:
-        world = World(pods.count, run.processes, pods.count * (run.processes or 0))
+        world = World(pods.count, run.processes, pods.count * (run.processes or 0), world.nodes)
     return faults, world
 
 
-def _check_processes(run: Torchrun, processes: Word, machines: int, pods: Pods) -> Iterator[Fault]:
+def _check_processes(run: Torchrun, processes: Word, option: str, machines: int, pods: Pods) -> Iterator[Fault]:
     """Compare the processes of each pod with its GPUs: they are those of all machines, divided."""
     for fault in torchrun.compare_processes(run.find("nproc_per_node"), run.program, pods):
         if machines > 1 and pods.gpus:
-            shown = f"`--num_processes` {processes.text} for {machines} machines: {fault.message.rpartition(';')[0]}"
+            shown = f"{option} is {processes.text} for {machines} machines: {fault.message.rpartition(';')[0]}"
             yield fault._replace(message=f"{shown}; use {machines * pods.gpus}, the GPUs of all pods")
         else:
             yield fault

@@ -6,11 +6,12 @@ torch/distributed/run.py and argparse_util.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from jobgen.features.launch.devices import count_visible
-from jobgen.features.launch.options import Options, make_syntax, read_options
+from jobgen.features.launch.options import Options, check_unknown, make_syntax, read_options
 from jobgen.features.launch.read_job import start_words, to_program
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
 from jobgen.k8s.nodes import as_text, get_path
@@ -18,9 +19,11 @@ from jobgen.k8s.objects import Container, Manifest
 from jobgen.k8s.shell_values import Call
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep, pluralize
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import parse_digits
 
-NAMES = frozenset(("torchrun", "torch.distributed.run", "torch.distributed.launch", "torchrun-hpu"))
+_OTHER = "torchrun-hpu"  # can have options of its own
+NAMES = frozenset(("torchrun", "torch.distributed.run", "torch.distributed.launch", _OTHER))
 SYNTAX = make_syntax(
     """nnodes nproc_per_node rdzv_backend rdzv_endpoint rdzv_id rdzv_conf max_restarts monitor_interval start_method
     event_log_handler role log_dir redirects|r tee|t local_ranks_filter logs_specs node_rank master_addr master_port
@@ -32,6 +35,15 @@ _WORDS = frozenset(("auto", "gpu", "cpu", "xpu"))
 _LOCAL = frozenset(("localhost", "127.0.0.1", "::1", "[::1]"))
 # Kinds whose operator makes one job of all pods; the pods of others can be meant to work alone.
 JOINED = frozenset(("PyTorchJob", "PyTorchTrainingJob", "TrainJob"))
+# Pods of training-operator.
+_POD = lazy_pattern(r"(.+)-(master|worker)-(\d{1,6})(?:\.|\Z)")
+# Options with a rank, and the variables with the number of a pod.
+_RANK = lazy_pattern(r"--(?:node|machine)[-_]rank\b")
+_INDEXES = {
+    **dict.fromkeys(("PyTorchJob", "TrainJob"), "$(PET_NODE_RANK)"),
+    **dict.fromkeys(("Job", "JobSet"), "$(JOB_COMPLETION_INDEX)"),
+    "LeaderWorkerSet": "$(LWS_WORKER_INDEX)",
+}
 _FIELDS = (
     ("nprocPerNode",),
     ("elasticPolicy", "nProcPerNode"),
@@ -50,7 +62,7 @@ class Torchrun(NamedTuple):
     most: int | None
     processes: int | None
     name: str = "torchrun"
-    option: str = "--nnodes"
+    option: str = "`--nnodes`"
     """The launcher, and its option with the number of nodes."""
 
     def find(self, name: str, default: str = "") -> Word:
@@ -94,10 +106,13 @@ def read(program: Program, pods: Pods) -> Torchrun:
 def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Program, ...]]:
     """Return what fails, the world of the script, and the script with the world that the pods give."""
     run = read(program, pods)
-    faults = list(check_values(run, pods)) or [*check_nodes(run, pods), *check_processes(run, pods)]
+    faults = list(check_values(run, pods))
+    if program.name != _OTHER:
+        faults += check_unknown(read_options(program.words, SYNTAX), SYNTAX, "torchrun", is_error=False)
+    faults = faults or [*check_nodes(run, pods), *check_processes(run, pods)]
     world = run.world
     if pods.count is not None and pods.kind in JOINED and world.processes is not None:
-        world = World(pods.count, world.processes, pods.count * world.processes)
+        world = World(pods.count, world.processes, pods.count * world.processes, world.nodes)
     return faults, world, list_scripts(run)
 
 
@@ -205,10 +220,14 @@ def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
             rule = ALONE_RULE if is_default and pods.kind == "PyTorchTrainingJob" else NODES_RULE
             yield Fault(value.node, f"{message}; {advice}", False, fix, related, rule)
         else:
-            message = f"{run.name} forms a job of {shown}, but {has}, so {count - most} of them take no part and fail"
+            others = (
+                "1 pod takes no part and fails" if count - most == 1 else f"{count - most} pods take no part and fail"
+            )
+            message = f"{run.name} forms a job of {shown}, but {has}, so {others}"
             yield Fault(value.node, f"{message}; {advice}", is_error, fix, related, NODES_RULE)
     else:
         yield from _check_meeting(run, pods, count, least)
+        yield from _check_rank(run, pods)
 
 
 def _is_started_by_operator(pods: Pods) -> bool:
@@ -225,7 +244,9 @@ def _advise(run: Torchrun, pods: Pods) -> tuple[str, tuple[FixStep, ...]]:
         return "set `torchrunConfig.enabled`, or `--nnodes` and the address", ()
     if given is None:
         return f"leave `PET_NNODES` to the operator, which sets it to {pods.count}", ()
-    return f"remove `{run.option}`, because the operator sets `PET_NNODES`", fix_value(given, "$(PET_NNODES)")
+    if fix := fix_value(given, "$(PET_NNODES)"):
+        return f"write `$(PET_NNODES)`, the number of pods that the operator sets, for {run.option}", fix
+    return f"remove {run.option}, because the operator sets `PET_NNODES`", ()
 
 
 def fix_value(given: Word, value: str) -> tuple[FixStep, ...]:
@@ -262,11 +283,43 @@ def _check_meeting(run: Torchrun, pods: Pods, count: int, least: int) -> Iterato
         return
     host = place.text.rpartition(":")[0] if place is endpoint and ":" in place.text else place.text
     if host in _LOCAL or (backend.text != "static" and not place.text):
-        shown = f"`{place.text}`" if place.text else "no endpoint"
-        message = f"the {count} pods meet at {shown}, which is each pod itself, so that {run.name} waits until it fails"
+        meets = f"the {count} pods meet at `{place.text}`, which is each pod itself"
+        if not place.text:
+            meets = f"without an endpoint, each of the {count} pods meets itself"
+        message = f"{meets}, so that {run.name} waits until it fails"
         # The image can set a variable that the job does not.
         is_written = place.node is not run.program.node
         yield Fault(place.node, f"{message}; {_advise_address(pods)}", is_written, (), related, NODES_RULE)
+    elif pods.kind == "PyTorchJob" and (found := _POD.match(host)):
+        manifest = pods.container.pod.manifest
+        role, is_own = manifest.find_role(found[2]), found[1] == manifest.name
+        if not is_own or role is None or int(found[3]) >= role.count:
+            whose = "is not a pod of this job" if is_own else f"is a pod of another job, `{found[1]}`"
+            message = f"`{host}`, where the {count} pods meet, {whose}, so that {run.name} waits until it fails"
+            yield Fault(place.node, f"{message}; {_advise_address(pods)}", is_own, (), related, NODES_RULE)
+
+
+def _check_rank(run: Torchrun, pods: Pods) -> Iterator[Fault]:
+    """Check the rank of a node, which static rendezvous takes as it is: no two pods can have the same one."""
+    rank, nodes = run.find("node_rank"), run.least
+    if run.find("rdzv_backend", "static").text != "static" or nodes is None or nodes < 2 or nodes != run.most:
+        return
+    option = "--machine_rank" if run.name == "accelerate" else "--node-rank"
+    number = rank.number if "node_rank" in run.options.values else None
+    if number is None or number < 0 or not pods.ranks:
+        return
+    advice = f"write `{_INDEXES.get(pods.kind, 'the index of the pod')}`"
+    if number >= nodes:
+        message = f"`{option} {number}` is not a rank of {nodes} nodes, which are numbered from 0"
+        yield Fault(rank.node, f"{message}; {advice}", rule=NODES_RULE)
+        return
+    pattern = re.compile(rf"--(?:node|machine)[-_]rank[=\s]+[\"']?{number}(?![\w$.])")
+    mains = ((role.count, role.pod.main_container) for role in pods.container.pod.manifest.roles)
+    alike = sum(count for count, main in mains if main is not None and pattern.search(main.search_text))
+    # Of several commands, each can have a rank of its own.
+    if alike > 1 and pattern.search(text := pods.container.search_text) and len(_RANK.findall(text)) == 1:
+        message = f"`{option} {number}` is the rank of {alike} pods, so that {run.name} waits for the others until it"
+        yield Fault(rank.node, f"{message} fails; {advice}", rule=NODES_RULE)
 
 
 def _advise_address(pods: Pods) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobgen.features.launch.arguments import Arguments, Invariant, Number, find_faults, read_arguments
+from jobgen.features.launch.arguments import Arguments, Invariant, find_faults, read_arguments
 from jobgen.features.launch.config_files import as_number, get_value, read_config
 from jobgen.features.launch.values import Fault, Pods, Program, World
 
@@ -45,11 +45,11 @@ _BATCHES = (
         _AT,
     ),
     Invariant(
-        "world train micro steps",
-        lambda world, train, micro, steps: micro < 1 or steps < 1 or train == micro * steps * world,
+        "world train micro steps advice",
+        lambda world, train, micro, steps, _advice: micro < 1 or steps < 1 or train == micro * steps * world,
         "the batch sizes of the DeepSpeed config do not multiply out on {world} processes (DeepSpeed: "
         "`train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * world_size {train} != {micro} * "
-        "{steps} * {world}`); remove one of the three sizes, so that DeepSpeed computes it",
+        "{steps} * {world}`); {advice}",
         _AT,
     ),
     Invariant(
@@ -94,9 +94,9 @@ def read_own(program: Program, options: Arguments) -> Mapping[str, Any] | None:
     return read_config(program, options.text("deepspeed_config")) if "deepspeed_config" in options.words else None
 
 
-def read_numbers(config: Mapping[str, Any], size: int | None) -> dict[str, Number]:
+def read_numbers(config: Mapping[str, Any], size: int | None) -> dict[str, Any]:
     """Return the numbers of the tables by name; DeepSpeed computes the batch sizes that are not given."""
-    numbers: dict[str, Number] = {name: as_number(get_value(config, path)) for name, path in _KEYS.items()}
+    numbers: dict[str, Any] = {name: as_number(get_value(config, path)) for name, path in _KEYS.items()}
     if numbers["bf16"] is None:
         numbers["bf16"] = as_number(get_value(config, "bfloat16.enabled"))
     given = [get_value(config, _KEYS[name]) for name in ("train", "micro", "steps")]
@@ -106,6 +106,7 @@ def read_numbers(config: Mapping[str, Any], size: int | None) -> dict[str, Numbe
         return numbers | dict.fromkeys(("train", "micro", "steps", "has_batch", "world"))
     train, micro, steps = map(as_number, given)
     numbers["world"] = size
+    numbers["advice"] = _advise(train, micro, steps, size)
     numbers["has_batch"] = train is not None or micro is not None
     if size is not None and train is not None:
         if micro is None:
@@ -114,3 +115,15 @@ def read_numbers(config: Mapping[str, Any], size: int | None) -> dict[str, Numbe
         elif steps is None:
             steps = train // micro // size if micro else None
     return numbers | {"train": train, "micro": micro, "steps": steps}
+
+
+def _advise(train: int | None, micro: int | None, steps: int | None, size: int | None) -> str | None:
+    """Return which `train_batch_size` multiplies out: the multiple of the other sizes that is nearest."""
+    if train is None or not size or size < 1 or (micro or 1) < 1 or (steps or 1) < 1:
+        return None
+    unit = (micro or 1) * (steps or 1) * size
+    if micro is not None and steps is not None:
+        return f"write `train_batch_size: {unit}`, or remove it, so that DeepSpeed computes it"
+    nearest = max((train + unit // 2) // unit, 1) * unit
+    factors = " x ".join(f"{each}" for each in (micro, steps, size) if each is not None)
+    return f"use a multiple of {factors}{f' = {unit}' if unit != size else ''}, such as `train_batch_size: {nearest}`"

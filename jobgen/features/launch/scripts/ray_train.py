@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from jobgen.features.launch.arguments import Invariant, compared_values, find_faults
@@ -108,12 +108,11 @@ _TABLE = (
 
 def check(program: Program, _world: World, pods: Pods) -> Iterator[Fault]:
     """Check that the workers of a literal `ScalingConfig` fit on the nodes, and use their GPUs."""
-    call = next(filter(None, (find_call(program, name) for name in _NAMES)), None)
-    nodes = list_ray_nodes(pods.container.pod.manifest) if call else None
-    if call is None or nodes is None:
+    call = find_config(program)
+    if call is None:
         return
     text = program.files(program.path) or ""
-    numbers = _read_numbers(call, nodes) | {"path": program.path}
+    numbers = read_numbers(call, pods) | {"path": program.path}
     if any(word in text for word in _OTHER_USES):
         numbers["total"] = None
     # What does not fit at all need not be packed.
@@ -121,8 +120,16 @@ def check(program: Program, _world: World, pods: Pods) -> Iterator[Fault]:
         yield fault._replace(related=compared_values(pods))
 
 
-def _read_numbers(call: Call, nodes: Sequence[RayNode]) -> dict[str, Any]:
-    """Return the numbers of the table by name."""
+def find_config(program: Program) -> Call | None:
+    """Return the literal `ScalingConfig` of a script; None if there is none."""
+    return next(filter(None, (find_call(program, name) for name in _NAMES)), None)
+
+
+def read_numbers(call: Call, pods: Pods) -> dict[str, Any]:
+    """Return the numbers of the table by name; none if the nodes of the cluster cannot be counted."""
+    nodes = list_ray_nodes(pods.container.pod.manifest)
+    if nodes is None:
+        return {}
     workers, strategy = call.get("num_workers", 1, 1), call.get("placement_strategy", 4, "PACK")
     uses_gpus, given = call.get("use_gpu", 2, default=False), call.get("resources_per_worker", 3, {})
     if not isinstance(given, Mapping) or not isinstance(uses_gpus, bool) or not isinstance(workers, int) or workers < 1:

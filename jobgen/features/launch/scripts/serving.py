@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -158,8 +159,11 @@ def count_gpus(server: Server, program: Program, pods: Pods) -> tuple[int | None
         total = _count_group(manifest, pods)
         if server.is_ray or (server.sizes["nodes"] or 1) > 1:
             return total, pods.count, own
-        # Older releases of vLLM take Ray for what does not fit in a pod.
-        return (own if pods.count == 1 or server.is_sglang else None), pods.count, own
+        # Without a backend, vLLM up to 0.10 takes Ray for what does not fit in a pod, and later releases refuse it.
+        needed = math.prod(server.sizes[name] or 1 for name in ("tp", "pp"))
+        is_too_large = total is not None and needed > total
+        own_only = pods.count == 1 or server.is_sglang
+        return (own if own_only else total if is_too_large else None), pods.count, own
     if server.is_ray and (program.variable("RAY_ADDRESS") is not None or not _starts_alone(pods)):
         return None, None, own
     if (server.sizes["nodes"] or 1) > 1:
