@@ -107,7 +107,7 @@ def _find_faults(manifest: Manifest) -> Iterator[Fault]:
 
 
 def _check_mode(container: Container) -> Iterator[Fault]:
-    """Report a command that is a file of a ConfigMap or Secret that nobody may execute, as they are by default."""
+    """Report a command that is a file of a ConfigMap or Secret that no user can execute, which is the default."""
     command = next(iter(as_list(container.data.get("command"))), None)
     path = as_text(command)
     mounts = [as_mapping(each) for each in as_list(container.data.get("volumeMounts"))]
@@ -125,7 +125,7 @@ def _check_mode(container: Container) -> Iterator[Fault]:
         own = next((each.get("mode") for each in items if as_text(each.get("path")) == inner), None)
         mode = as_integer(source.get("defaultMode", _MODE) if own is None else own)
         if mode is not None and not mode & 0o111:
-            message = f"`{path}` is a file of a volume with mode `{mode:04o}`, which nobody may execute"
+            message = f"`{path}` is a file of a volume with mode `{mode:04o}`, which no user can execute"
             advice = f"set `defaultMode: 0755`, or start it with a shell: `[sh, {path}]`"
             yield Fault(command, f"{message} (`permission denied`); {advice}")
 

@@ -129,7 +129,7 @@ def _check_precision(word: Word | None, error: str) -> Iterator[Fault]:
     """Check the precision, of which all releases have the same choices, and the first ones not `fp8`."""
     if word is not None and word.text is not None and word.text not in _PRECISIONS:
         known = ", ".join(f"`{each}`" for each in _PRECISIONS)
-        message = f"`{word.text}` is no mixed precision (accelerate: `{error}: '{word.text}'`)"
+        message = f"`{word.text}` is not a mixed precision (accelerate: `{error}: '{word.text}'`)"
         yield Fault(word.node, f"{message}; use one of {known}")
 
 
