@@ -208,10 +208,29 @@ SERVERS = [
 ]
 STATIC = "torchrun --nnodes=2 --nproc-per-node=8 --master-addr={} --node-rank={} train.py"
 C10D = "torchrun --nnodes=2 --nproc-per-node=8 --rdzv-backend=c10d --rdzv-endpoint={}:29400 {} train.py"
+ACCELERATE = (
+    "accelerate launch --multi_gpu --num_machines 2 --num_processes 16 --main_process_ip job-master-0 "
+    "--main_process_port 1 --machine_rank {} train.py"
+)
 # Two pods of a PyTorchJob that meet at an address.
 MEETINGS = [
     ("PyTorchJob", STATIC.format("job-master-0", "$RANK"), ""),
     ("PyTorchJob", STATIC.format("job-master-0.ml.svc", "$(PET_NODE_RANK)"), ""),
+    ("PyTorchJob", STATIC.format("job-master-0", "0"), "`--node-rank 0` is the rank of 2 pods"),
+    ("PyTorchJob", STATIC.format("job-master-0", "2"), "is not a rank of 2 nodes"),
+    (
+        "PyTorchJob",
+        f"if [ $RANK = 0 ]; then {STATIC} else {STATIC} fi".replace("train.py", "train.py;").format(
+            "job-master-0", "0", "job-master-0", "1"
+        ),
+        "",
+    ),
+    ("Job", STATIC.format("10.0.0.9", "0"), "write `$(JOB_COMPLETION_INDEX)`"),
+    ("Job", STATIC.format("10.0.0.9", "$JOB_COMPLETION_INDEX"), ""),
+    ("PyTorchJob", STATIC.replace(".run", ".launch").format("job-master-0", "0"), "`--node-rank 0`"),
+    ("PyTorchJob", ACCELERATE.format("0"), "`--machine_rank 0` is the rank of 2 pods"),
+    ("PyTorchJob", ACCELERATE.format("$RANK"), ""),
+    ("PyTorchJob", C10D.format("job-master-0", "--node-rank=0"), ""),
     ("PyTorchJob", C10D.format("job-worker-0", ""), ""),
     ("PyTorchJob", C10D.format("job-worker-1", ""), "`job-worker-1`, where the 2 pods meet, is not a pod of this job"),
     ("PyTorchJob", C10D.format("other-master-0", ""), "is a pod of another job, `other`"),

@@ -269,6 +269,7 @@ def _judge_processes(
             return faults, World()
         address = settings.address
         values["nnodes"] = Word(str(count), machines.node)
+        values["node_rank"] = settings.rank
         values["rdzv_endpoint"] = Word(
             "None:" if address is None else None if address.text is None else f"{address.text}:0",
             (address or machines).node,

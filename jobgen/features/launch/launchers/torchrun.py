@@ -6,6 +6,7 @@ torch/distributed/run.py and argparse_util.py.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -36,6 +37,13 @@ _LOCAL = frozenset(("localhost", "127.0.0.1", "::1", "[::1]"))
 JOINED = frozenset(("PyTorchJob", "PyTorchTrainingJob", "TrainJob"))
 # Pods of training-operator.
 _POD = lazy_pattern(r"(.+)-(master|worker)-(\d{1,6})(?:\.|\Z)")
+# Options with a rank, and the variables with the number of a pod.
+_RANK = lazy_pattern(r"--(?:node|machine)[-_]rank\b")
+_INDEXES = {
+    **dict.fromkeys(("PyTorchJob", "TrainJob"), "$(PET_NODE_RANK)"),
+    **dict.fromkeys(("Job", "JobSet"), "$(JOB_COMPLETION_INDEX)"),
+    "LeaderWorkerSet": "$(LWS_WORKER_INDEX)",
+}
 _FIELDS = (
     ("nprocPerNode",),
     ("elasticPolicy", "nProcPerNode"),
@@ -219,6 +227,7 @@ def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
             yield Fault(value.node, f"{message}; {advice}", is_error, fix, related, NODES_RULE)
     else:
         yield from _check_meeting(run, pods, count, least)
+        yield from _check_rank(run, pods)
 
 
 def _is_started_by_operator(pods: Pods) -> bool:
@@ -288,6 +297,29 @@ def _check_meeting(run: Torchrun, pods: Pods, count: int, least: int) -> Iterato
             whose = "is not a pod of this job" if is_own else f"is a pod of another job, `{found[1]}`"
             message = f"`{host}`, where the {count} pods meet, {whose}, so that {run.name} waits until it fails"
             yield Fault(place.node, f"{message}; {_advise_address(pods)}", is_own, (), related, NODES_RULE)
+
+
+def _check_rank(run: Torchrun, pods: Pods) -> Iterator[Fault]:
+    """Check the rank of a node, which static rendezvous takes as it is: no two pods can have the same one."""
+    rank, nodes = run.find("node_rank"), run.least
+    if run.find("rdzv_backend", "static").text != "static" or nodes is None or nodes < 2 or nodes != run.most:
+        return
+    option = "--machine_rank" if run.name == "accelerate" else "--node-rank"
+    number = rank.number if "node_rank" in run.options.values else None
+    if number is None or number < 0 or not pods.ranks:
+        return
+    advice = f"write `{_INDEXES.get(pods.kind, 'the index of the pod')}`"
+    if number >= nodes:
+        message = f"`{option} {number}` is not a rank of {nodes} nodes, which are numbered from 0"
+        yield Fault(rank.node, f"{message}; {advice}", rule=NODES_RULE)
+        return
+    pattern = re.compile(rf"--(?:node|machine)[-_]rank[=\s]+[\"']?{number}(?![\w$.])")
+    mains = ((role.count, role.pod.main_container) for role in pods.container.pod.manifest.roles)
+    alike = sum(count for count, main in mains if main is not None and pattern.search(main.search_text))
+    # Of several commands, each can have a rank of its own.
+    if alike > 1 and pattern.search(text := pods.container.search_text) and len(_RANK.findall(text)) == 1:
+        message = f"`{option} {number}` is the rank of {alike} pods, so that {run.name} waits for the others until it"
+        yield Fault(rank.node, f"{message} fails; {advice}", rule=NODES_RULE)
 
 
 def _advise_address(pods: Pods) -> str:
