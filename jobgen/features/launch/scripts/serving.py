@@ -159,7 +159,7 @@ def count_gpus(server: Server, program: Program, pods: Pods) -> tuple[int | None
         total = _count_group(manifest, pods)
         if server.is_ray or (server.sizes["nodes"] or 1) > 1:
             return total, pods.count, own
-        # Without a backend, vLLM up to 0.10 takes Ray for what does not fit in a pod, and later releases refuse it.
+        # Without a backend, vLLM up to 0.11 takes Ray for what does not fit in a pod, and 0.12 refuses it.
         needed = math.prod(server.sizes[name] or 1 for name in ("tp", "pp"))
         is_too_large = total is not None and needed > total
         own_only = pods.count == 1 or server.is_sglang
