@@ -384,7 +384,8 @@ def lost_exit_code(container: Container) -> Iterator[Violation]:
 
 def _find_program(pipelines: tuple[Pipeline, ...]) -> str:
     """Return the program whose exit code would be that of the script if it were not piped into `tee`; "" if none."""
-    for before, pipeline in zip(reversed((None, *pipelines[:-1])), reversed(pipelines), strict=True):
+    for at in range(len(pipelines) - 1, -1, -1):
+        before, pipeline = pipelines[at - 1] if at else None, pipelines[at]
         words = [split_words(command) for command in pipeline.commands]
         names = [each[0] if each else "" for each in words]
         if len(names) > 1 and names[-1].rpartition("/")[2] == "tee":
