@@ -91,7 +91,7 @@ NOT_FOR_A_LINT = {
     "subprocess",
     "yaml",
 }
-MOST_MODULES = 222
+MOST_MODULES = 223
 """The most modules of jobgen, beside rules, that a lint of one manifest imports. Raise it only for what all need."""
 
 

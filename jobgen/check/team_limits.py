@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.check.created_pods import find_created_pods
 from jobgen.check.rules import Violation
 from jobgen.k8s.kinds import CLUSTER_SCOPED
 from jobgen.k8s.kueue import stays_suspended
@@ -84,6 +83,9 @@ def find_accelerated_pods(manifest: Manifest) -> Iterator[tuple[Manifest, list[P
     """
     if stays_suspended(manifest) or (manifest.kind and manifest.kind.completed_by):
         return
+    # Imported late: most repositories have no teams.
+    from jobgen.check.created_pods import find_created_pods
+
     owners = {id(manifest): (manifest, list[Pod]())}
     for inner in _list_inside(manifest) if is_app_wrapper(manifest.object) else (manifest,):
         created = find_created_pods(inner)
@@ -180,6 +182,8 @@ def measure_use(manifest: Manifest, budget: Budget) -> Iterator[BudgetUse]:
 
 
 def _measure(manifest: Manifest, budget: Budget) -> Iterator[BudgetUse]:
+    from jobgen.check.created_pods import find_created_pods
+
     created = find_created_pods(manifest)
     manifest, pods, hidden = created.manifest, created.pods, created.hidden
     if not pods:

@@ -7,6 +7,11 @@ from typing import NamedTuple
 
 from jobgen.model.lazy_re import lazy_pattern
 
+EXPECTED_ANNOTATION = "jobgen.dev/expected"
+"""The annotation with the duration that a run is expected to take: `6h`, or a range."""
+
+DEADLINE_ANNOTATION = "jobgen.dev/deadline"
+"""The annotation with the time when a run has to end."""
 TIME = "write a time such as `2026-01-31T12:00:00Z`"
 # Go reads an hour of one digit, a comma before the fraction, and offsets of up to 24:60.
 _RFC3339 = lazy_pattern(

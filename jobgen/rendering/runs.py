@@ -16,7 +16,7 @@ from jobgen.model.data import Node, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import to_milli
-from jobgen.model.times import parse_expected, parse_moment
+from jobgen.model.times import DEADLINE_ANNOTATION, EXPECTED_ANNOTATION, parse_expected, parse_moment
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.kinds.main_container import set_path
 from jobgen.spec.kinds import Kind
@@ -89,12 +89,6 @@ SOURCE_ANNOTATION = "jobgen.dev/source"
 
 ON_CHANGE_ANNOTATION = "jobgen.dev/on-change"
 """The annotation of an object that must not be replaced by a change."""
-
-EXPECTED_ANNOTATION = "jobgen.dev/expected"
-"""The annotation with the duration that a run is expected to take: `6h`, or a range."""
-
-DEADLINE_ANNOTATION = "jobgen.dev/deadline"
-"""The annotation with the time when a run has to end."""
 
 _PRUNE = "kustomize.toolkit.fluxcd.io/prune"
 _OPTIONS = {"keep": "Prune=false", "replace": "PruneLast=true"}

@@ -15,9 +15,15 @@ from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.times import MAX_EXPECTED, Expected, parse_expected, parse_moment
+from jobgen.model.times import (
+    DEADLINE_ANNOTATION,
+    EXPECTED_ANNOTATION,
+    MAX_EXPECTED,
+    Expected,
+    parse_expected,
+    parse_moment,
+)
 from jobgen.rendering.locate import locate
-from jobgen.rendering.runs import DEADLINE_ANNOTATION, EXPECTED_ANNOTATION
 from jobgen.repo.commit import CommitPath, Folder, read_committed
 from jobgen.repo.files import read_file, read_path
 

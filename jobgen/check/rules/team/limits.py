@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from jobgen.check.created_pods import find_created_pods
 from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, Violation, rule
 from jobgen.check.team_limits import (
     Target,
@@ -289,6 +288,9 @@ def uncounted_accelerators(manifest: Manifest) -> Iterator[Violation]:
     team = manifest.team
     if team is None or not (team.budget.devices or team.budget.gpus is not None):
         return
+    # Imported late: most repositories have no teams.
+    from jobgen.check.created_pods import find_created_pods
+
     unknown = {(id(node), what): (node, what) for node, what in find_created_pods(manifest).unknown}
     for node, what in unknown.values():
         message = f"accelerators that do not count for the budget of team `{team.team}`: {what}; write the number"

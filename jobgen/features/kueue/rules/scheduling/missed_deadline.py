@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING
 from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, rule
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
-from jobgen.model.times import Expected, parse_expected, parse_moment, show_moment
-from jobgen.rendering.runs import DEADLINE_ANNOTATION, EXPECTED_ANNOTATION
+from jobgen.model.times import (
+    DEADLINE_ANNOTATION,
+    EXPECTED_ANNOTATION,
+    Expected,
+    parse_expected,
+    parse_moment,
+    show_moment,
+)
 from jobgen.spec.overlay import Cluster
 
 if TYPE_CHECKING:
