@@ -14,6 +14,7 @@ from jobgenprocess import run_here
 from jobgen.api.errors import NotFoundError
 from jobgen.api.lint import lint
 from jobgen.features.kueue.queue import queue
+from jobgen.features.kueue.workloads import parse_workload
 from jobgen.k8s.kueue_integrations import MULTIKUEUE, explain_dispatch
 
 SCHEMA = json.loads((Path(__file__).parent.parent / "docs/queue_v1.json").read_text("utf-8"))
@@ -418,6 +419,28 @@ def test_declared_answers_of_admission_checks(project, answer, decisions, used):
     assert queue(folder).reports[0].decision.totals[0].used == used
     is_reported = any(each.rule == "inadmissible-job" for each in lint(folder).findings)
     assert is_reported == (answer == "Rejected")
+
+
+def test_a_pending_check_keeps_a_job_from_its_start_in_a_timeline(project):
+    check = made("AdmissionCheck", "nodes", {"controllerName": "kueue.x-k8s.io/provisioning-request"})
+    job = make_job("a")
+    job["metadata"]["annotations"] = {"jobgen.dev/expected": "10h"}
+    states = {"manager": [*make_queue(8, admissionChecks=["nodes"]), check]}
+    folder = project([job], states, admissionChecks={"nodes": "Pending", "nodez": "Retry"})
+
+    (row,) = queue(folder, timeline=True, begin="2026-11-18").timelines[0].rows
+    assert (row.state, row.starts) == ("waits", None)
+    assert "admission check `nodes`" in row.describe()
+    assert any("`nodez`" in each for each in queue(folder).reports[0].decision.assumptions)
+
+
+def test_a_reservation_without_a_time_counts_and_one_without_an_admission_does_not():
+    spec = {"queueName": "research", "podSets": [{"name": "main", "count": 1, "template": {"spec": {}}}]}
+    status = {"conditions": [{"type": "QuotaReserved", "status": "True"}]}
+    obj = {"metadata": {"name": "w", "namespace": "ml"}, "spec": spec, "status": status}
+    assert parse_workload(obj).reserved == ""
+    status["admission"] = {"clusterQueue": "research", "podSetAssignments": [{"name": "main"}]}
+    assert parse_workload(obj).reserved
 
 
 def test_a_check_of_one_flavor_concerns_what_uses_it(project):

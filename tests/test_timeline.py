@@ -471,3 +471,19 @@ def test_the_page_in_a_browser(project, browser, tmp_path, width, scheme):  # no
     boxes = [charts.first.locator("g").nth(number).locator("rect.bar").bounding_box() for number in (1, 2)]
     assert abs(boxes[0]["x"] + boxes[0]["width"] - boxes[1]["x"]) < 2
     page.close()
+
+
+def test_the_last_day_of_the_calendar_is_a_deadline(project):
+    folder = project(timed("one", 8, "4h", deadline="9999-12-31"))
+
+    assert not [each for each in lint(folder).findings if each.rule == "missed-deadline"]
+    for begin in ("9999-12-31", "0001-01-01T00:00+14:00"):
+        assert queue(folder, timeline=True, begin=begin).text
+
+
+def test_what_a_timeline_does_not_simulate_is_refused(project):
+    folder = project(timed("one", 8, "4h"))
+
+    for options in ({"what_if": ["job/one-"]}, {"suggest": True}, {"lost": ["west"]}):
+        with pytest.raises(UsageError, match="a timeline"):
+            queue(folder, timeline=True, begin="2026-11-18", **options)

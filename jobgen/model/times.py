@@ -79,6 +79,7 @@ def read_number(digits: str) -> int:
 
 DAY = 86_400
 MAX_EXPECTED = 3660 * DAY
+_FIRST, _LAST = (int(datetime(*day, tzinfo=UTC).timestamp()) for day in ((1, 1, 1), (9999, 12, 31)))
 _LENGTHS = {"d": DAY, "h": 3600, "m": 60, "s": 1}
 _LENGTH = r"(?:[0-9]{1,12}(?:\.[0-9]{1,3})?[dhms])+"
 _EXPECTED = lazy_pattern(rf"({_LENGTH})(?:-({_LENGTH}))?")
@@ -130,8 +131,12 @@ def parse_moment(text: str, *, ends_day: bool = False, needs_zone: bool = True) 
 
 
 def show_moment(seconds: int) -> str:
-    """Return a moment as text, in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ").replace(":00Z", "Z")
+    """Return a moment as text, in UTC; one before the year 1 or after 9999 as the first or the last that there is."""
+    return (
+        datetime.fromtimestamp(min(max(seconds, _FIRST), _LAST), UTC)
+        .strftime("%Y-%m-%dT%H:%M:%SZ")
+        .replace(":00Z", "Z")
+    )
 
 
 def show_length(seconds: int) -> str:

@@ -422,6 +422,10 @@ class AdmissionContext:
         if checks:
             shown = ", ".join(f"`{name}`" for name in checks)
             yield f"admission checks are not simulated; {shown} are assumed to pass"
+        named = {name for each in self.queues.values() for name, _ in each.checks}
+        if strange := sorted(self.cluster.configuration.checks.keys() - named if self.queues else ()):
+            shown = ", ".join(f"`{name}`" for name in strange)
+            yield f"no ClusterQueue has the admission check {shown}, whose answer `admissionChecks` declares"
         measured = any(self.cluster.configuration.resources.devices.sources.values())
         if measured and not self.cluster.list_objects("ResourceSlice"):
             yield "no ResourceSlice is among the files; devices that count by counters or capacity use no quota"

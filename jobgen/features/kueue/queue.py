@@ -127,10 +127,12 @@ def queue(
     check_names("lost", lost)
     check_names("what_if", what_if)
     check_format(format, [*FORMATS.names(), *(("html",) if timeline else ())])
+    if timeline and lost:
+        raise UsageError("a timeline does not simulate worker clusters; use it without a lost one")
     asked = None
     if what_if or what_if_file is not None or suggest:
         if timeline:
-            raise UsageError("a timeline shows the queues as they are; use it without `what_if` and `suggest`")
+            raise UsageError("a timeline shows the queues as they are; use it without changes and suggestions")
         from jobgen.features.kueue.queues.what_if import read_what_if
 
         asked = read_what_if(what_if, what_if_file)
@@ -206,10 +208,11 @@ def _simulate(
         begin = find_begin(list(collected.values()), parse_moment(config.day()))
     if begin is None:
         raise UsageError("there is no commit to take the date from; pass `--from`")
-    if times.history.startswith("/") or ".." in times.history.split("/"):
-        raise UsageError(f"`{times.history}` is not in the repository; name a file in it, from its top")
+    history = times.history.removeprefix(f"{config.root}/")
+    if history.startswith("/") or ".." in history.split("/"):
+        raise UsageError(f"`{history}` is not in the repository; name a file in it, from its top")
     faults: list[Finding] = []
-    past = read_history(config.root, times.history, faults) if times.history else []
+    past = read_history(config.root, history, faults) if history else []
     findings += faults
     if faults:
         return QueueResult((), "", tuple(findings))
@@ -278,7 +281,8 @@ def _select(report: EnvironmentReport, jobs: Sequence[str]) -> EnvironmentReport
     if comparison is not None:
         keys = {answer.key for answer in answers}
         workloads = tuple(each for each in comparison.changes.workloads if each.workload in keys)
-        comparison = comparison._replace(changes=comparison.changes._replace(workloads=workloads))
+        changes = comparison.changes._replace(workloads=workloads)
+        comparison = comparison._replace(changes=changes, unchanged=len(answers) - len(workloads))
     decision = report.decision._replace(answers=answers, totals=totals, cluster_totals=clusters)
     return report._replace(decision=decision, comparison=comparison)
 

@@ -66,6 +66,9 @@ def _as_count(value: Any) -> int:
 
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"
 
+_EARLIEST = "1970-01-01T00:00:00Z"
+"""When quota was reserved, if the condition does not say."""
+
 
 class TopologyRequest(NamedTuple):
     """Where the pods of a pod set must be placed together."""
@@ -247,7 +250,8 @@ def parse_workload(
         admission=tuple(
             _parse_admission(each, sizes, left) for each in map(as_mapping, as_list(admission.get("podSetAssignments")))
         ),
-        reserved=str(reserved.get("lastTransitionTime", "")) if reserved else "",
+        # Without an admission it has no quota, whatever the condition says.
+        reserved=str(reserved.get("lastTransitionTime") or _EARLIEST) if reserved and admission else "",
         is_evicted=_find_true(conditions, "Evicted") is not None,
         is_active=spec.get("active") is not False,
         queued=find_queue_time(conditions),

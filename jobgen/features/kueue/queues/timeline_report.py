@@ -201,7 +201,7 @@ def _build_row(
     if answer.decision == UNMANAGED:
         ends = Window(begin + times.expected.least, begin + times.expected.most) if times.expected else None
         row = TimelineRow(answer, UNMANAGED, times, (), Window(begin, begin), ends)
-    elif answer.decision == NEVER or not any(spans):
+    elif answer.decision == NEVER or not any(spans) or _is_held(answer, times, spans):
         row = TimelineRow(answer, NEVER if answer.decision == NEVER else WAITS, times, spans)
     else:
         starts = [several[0].start if several else None for several in spans]
@@ -209,6 +209,12 @@ def _build_row(
         state = RUNNING if is_started else STARTS if all(spans) else WAITS
         row = TimelineRow(answer, state, times, spans, _span(starts), _span(ends_of))
     return row._replace(miss=judge_deadline(row, begin))
+
+
+def _is_held(answer: Answer, times: JobTimes, spans: tuple[Sequence[Span], ...]) -> bool:
+    """Return True if a workload has quota and never runs, because its admission checks are pending."""
+    last = spans[-1][-1] if spans[-1] else None
+    return answer.decision == WAITS and times.expected is not None and last is not None and last.end is None
 
 
 def _span(times: Sequence[int | None]) -> Window | None:

@@ -227,7 +227,11 @@ def read_what_if(changes: Sequence[str], file: str | None) -> WhatIf:
             plain = untraced(document.data)
             if "kind" in plain or "apiVersion" in plain:
                 objects += split_list(document.data)
-            elif list(plain) == ["changes"] and all(isinstance(each, str) for each in plain["changes"] or [0]):
+            elif (
+                list(plain) == ["changes"]
+                and isinstance(plain["changes"], list)
+                and all(isinstance(each, str) for each in plain["changes"] or [0])
+            ):
                 texts += plain["changes"]
             else:
                 what = "this is neither an object nor a list of changes"
