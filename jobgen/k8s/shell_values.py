@@ -21,7 +21,7 @@ MAX_DEPTH = 30
 _MAX_CALLS = 200
 _WORD_BYTES = 16
 _MAX_DIGITS = 18
-# Programs that nobody starts instead of one that failed.
+# Programs that are no replacement for one that failed.
 _MINOR = frozenset(
     """sleep curl wget kill pkill killall touch rm mkdir cp mv ls ps df du free date sync tail head grep dmesg logger
     nvidia-smi ifconfig ip ibstat hostname uname id whoami find chmod chown gsutil aws tar gzip sed awk pip""".split()

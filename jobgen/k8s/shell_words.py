@@ -140,7 +140,7 @@ class Variables:
             is_counted = not any(SPLIT in text for text, _ in self.parameters)
             return Value(str(len(self.parameters)) if is_counted else UNKNOWN)
         if name == "?":
-            # Whoever asks for it may have another program for one that failed.
+            # A script that reads it may start another program in place of one that failed.
             count = len(self.run.calls)
             self.run.excuse(count - 1 if self.status == STARTED and count else count, count, count)
             return Value(str(self.status) if self.status >= 0 else UNKNOWN)

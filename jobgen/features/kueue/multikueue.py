@@ -81,9 +81,9 @@ class Dispatcher(NamedTuple):
         # What runs in another cluster goes on there, and comes before what has to move.
         kept = {key: name for key, name in before.items() if name not in self.lost}
         run = _Run(self, context, sorted(order, key=lambda each: each.key not in kept), kept)
-        told = {each.key: _tell(each, run, before.get(each.key, "")) for each in sent}
-        told |= {each.key: _refuse(each, run.ask_ever(each)) for each in remote if each.decision == WAITS}
-        answers = tuple(told.get(each.key, each) for each in decision.answers)
+        answered = {each.key: _answer_remote(each, run, before.get(each.key, "")) for each in sent}
+        answered |= {each.key: _refuse(each, run.ask_ever(each)) for each in remote if each.decision == WAITS}
+        answers = tuple(answered.get(each.key, each) for each in decision.answers)
         totals = tuple((name, each) for name, several in run.totals.items() for each in several)
         notes = (*decision.assumptions, *self._list_notes(run))
         return decision._replace(answers=answers, cluster_totals=totals, assumptions=notes)
@@ -108,7 +108,7 @@ def _find_turn(answer: Answer) -> tuple[str, str]:
     return (answer.workload.reserved, answer.workload.created) if answer.workload else ("", "")
 
 
-def _tell(answer: Answer, run: _Run, before: str) -> Answer:
+def _answer_remote(answer: Answer, run: _Run, before: str) -> Answer:
     """Return the answer of the manager with what its worker clusters say."""
     clusters = run.tell(answer.key)
     place, rivals = run.placed.get(answer.key, ""), run.rivals.get(answer.key, ())

@@ -281,7 +281,7 @@ def uncounted_accelerators(manifest: Manifest) -> Iterator[Violation]:
     """Accelerators of a team with a budget, whose number is known only when the object runs.
 
     A Workflow can run a step for each item of a list that an earlier step writes, or take the number of GPUs from a
-    parameter. Then nobody can say before whether the team stays within its budget. What is not known does not count.
+    parameter. Whether the team stays within its budget is then not known before. What is not known does not count.
 
     Write the number: `parallelism`, `withItems`, `withSequence`, or the amount itself.
     """
