@@ -377,6 +377,14 @@ class AdmissionContext:
         self._planner = Planner()
         self.dispatcher: Dispatch | None = None
         """Sends what is admitted to worker clusters, if there are any."""
+        self.outside: tuple[Any, ...] = ()
+        """What runs and is no job of the repository, as jobs of `answers` with one workload each."""
+
+    def replace_outside(self, jobs: Sequence[Any]) -> AdmissionContext:
+        """Return the context with only these jobs from outside of the repository."""
+        found = copy(self)
+        found.outside = tuple(jobs)
+        return found
 
     def replace_queues(self, queues: Mapping[str, ClusterQueue]) -> AdmissionContext:
         """Return the context with only these queues, which can have other quota."""

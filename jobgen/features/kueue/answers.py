@@ -23,6 +23,9 @@ from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.features.kueue.waiting import Waiting
 from jobgen.features.kueue.workloads import GATED_BY, PodSet, Workload
 
+_NOW = "~"
+"""Later than all times: when a job without a Workload object arrives."""
+
 _MOST_REPEATS = 3
 """A workload that is evicted more often by the same one is evicted without end."""
 
@@ -281,6 +284,25 @@ class Answer(NamedTuple):
         return self.decision == NEVER or (self.decision == UNMANAGED and bool(self.job.queue))
 
 
+class Outside(NamedTuple):
+    """What runs from the start and is no job of the repository."""
+
+    workloads: int = 0
+    used: tuple[tuple[FlavorResource, int], ...] = ()
+
+    def describe(self) -> str:
+        """Say how much they use; empty if there are none."""
+        amounts = (
+            f"`{show_amount(pair.resource, amount)}` of `{pair.resource}` in flavor `{pair.flavor}`"
+            for pair, amount in self.used
+            if amount
+        )
+        are = "is a Workload" if self.workloads == 1 else f"are {self.workloads} Workloads"
+        uses = "uses" if self.workloads == 1 else "use"
+        told = f"in the capture {are} that no job of the repository has, which {uses} {', '.join(amounts) or 'nothing'}"
+        return told if self.workloads else ""
+
+
 class Decision(NamedTuple):
     """The answers for all jobs of a cluster."""
 
@@ -296,6 +318,7 @@ class Decision(NamedTuple):
     """False if the simulation took too long: jobs that it did not reach wait, and others may be evicted yet."""
     cluster_totals: tuple[tuple[str, Total], ...] = ()
     """The totals of worker clusters, each with the name of its cluster."""
+    outside: Outside = Outside()
 
 
 class Settled(NamedTuple):
@@ -322,8 +345,8 @@ def decide(
 ) -> Decision:
     """Decide about all jobs; those in `running`, by key, run from the start, and those in `later` arrive last.
 
-    A workload in `running` that has an admission keeps it, even above the quota. The others arrive by priority, by
-    queue and by name.
+    A workload with an admission runs from the start, and keeps it even above the quota, also one from outside. The
+    others arrive by priority, by queue and by name; Workload objects, by the time of their creation before them.
     """
     return report_settled(context, jobs, settle(context, jobs, running, later))
 
@@ -336,9 +359,20 @@ def settle(
 ) -> Settled:
     """Let all jobs arrive, and run cycles until nothing changes."""
     scheduler = context.build_scheduler()
+    workloads = [each for job in jobs for each in job.workloads]
+    keys = {each.key for each in workloads}
+    workloads += (each for job in context.outside for each in job.workloads if each.key not in keys)
+    running |= {each.key for each in workloads if each.reserved and each.cluster_queue in context.queues}
     ordered = sorted(
-        (each for job in jobs for each in job.workloads),
-        key=lambda each: (each.key in later, -each.priority, each.namespace, each.queue, each.key),
+        (each for each in workloads if each.key in keys or each.key in running),
+        key=lambda each: (
+            each.key in later,
+            each.created or _NOW,
+            -each.priority,
+            each.namespace,
+            each.queue,
+            each.key,
+        ),
     )
     arrivals = [each._replace(created=f"{place:08}", uid=f"{place:08}") for place, each in enumerate(ordered)]
     _admit_running(scheduler, [each for each in arrivals if each.key in running], context)
@@ -376,7 +410,14 @@ def report_settled(context: AdmissionContext, jobs: Sequence[Job], settled: Sett
     loans = list_loans(scheduler.snapshot)
     reporter = _Reporter(context, scheduler, evictions, held, assumed, loans, refused)
     answers = tuple(answer for job in jobs for answer in reporter.answer_job(job))
+    keys = {each.key for job in jobs for each in job.workloads}
+    others = [job for job in context.outside if job.workloads[0].key in assumed - keys]
+    answers += tuple(answer for job in others for answer in reporter.answer_evicted(job))
+    outside = Counter[FlavorResource]()
+    for job in others:
+        outside.update(job.workloads[0].usage)
     decision = Decision(answers, (), not held, context.assumptions, tuple(evictions), is_complete)
+    decision = decision._replace(outside=Outside(len(others), tuple(sorted(outside.items()))))
     if context.dispatcher:
         decision = context.dispatcher.dispatch(context, decision)
     admitted = scheduler.snapshot.workloads
@@ -465,6 +506,14 @@ class _Reporter:
             else:
                 yield self._answer_waiting(answer, workload)
 
+    def answer_evicted(self, job: Job) -> Iterator[Answer]:
+        """Yield an answer for a workload from outside, if it does not run any more."""
+        for each in job.workloads:
+            if each.key not in self._snapshot.workloads[each.cluster_queue]:
+                eviction = self._last_eviction.get(each.key)
+                preemptor, waiting = eviction.preemptor if eviction else "", each._replace(admission=(), reserved="")
+                yield Answer(job, each.key, WAITS, "it waits again", each.cluster_queue, waiting, evicted_by=preemptor)
+
     def _answer_admitted(self, answer: Answer, workload: Workload) -> Answer:
         used = workload.usage
         loans = tuple(loan for loan in self._loans.get(answer.cluster_queue, ()) if used.get(loan.pair))
@@ -472,7 +521,8 @@ class _Reporter:
         evicted = self._last_eviction.get(workload.key)
         found = answer._replace(loans=loans, evictions=evictions)
         if workload.key in self._assumed and evicted is None:
-            return found._replace(decision=RUNNING, reason="it is assumed to run")
+            has_quota = any(each.reserved for each in answer.job.workloads if each.key == workload.key)
+            return found._replace(decision=RUNNING, reason="it runs already" if has_quota else "it is assumed to run")
         if evictions:
             names = ", ".join(f"`{each.workload}` ({each.reason})" for each in evictions)
             return found._replace(decision=PREEMPTS, reason=f"it evicts {names}")

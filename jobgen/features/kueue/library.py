@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from jobgen.api.errors import UsageError
 from jobgen.features.kueue.answers import Answer, Job
+from jobgen.features.kueue.captured import attach_captured, fill_pod_sets, is_finished, list_owners
 from jobgen.features.kueue.job_workloads import QueuedJobs, collect_jobs
 from jobgen.features.kueue.objects import name_of
 from jobgen.features.kueue.queues.formats.json import describe_report
@@ -80,13 +81,16 @@ def decide(
     found = [obj for source in objects for obj in _read_source(source)]
     declared = {**(configuration or {}), **({"version": version} if version else {})}
     cluster = Cluster(kueue=declared, operators={"kueue": version} if version else {})
-    queued = collect_jobs(found, (), cluster)
-    given = [_read_workload(obj, queued) for obj in found if obj.get("kind") == "Workload"]
-    queued = queued._replace(jobs=(*queued.jobs, *given))
-    report = decide_environment("", queued, lambda job: any(each.reserved for each in job.workloads))
+    queued = attach_captured(collect_jobs(found, (), cluster), found)
+    known = {job[:3] for job in queued.jobs}
+    # The Workload of a job that is given is this job.
+    workloads = (obj for obj in found if obj.get("kind") == "Workload" and known.isdisjoint(list_owners(obj)))
+    given = (_read_workload(obj, queued) for obj in workloads)
+    queued = queued._replace(jobs=(*queued.jobs, *(each for each in given if each is not None)))
+    report = decide_environment("", queued, lambda _: False)
     decision = report.decision
-    workloads = tuple(map(_describe_answer, decision.answers))
-    return ClusterDecision(workloads, decision.settles, decision.is_complete, decision.assumptions, report)
+    described = tuple(map(_describe_answer, decision.answers))
+    return ClusterDecision(described, decision.settles, decision.is_complete, decision.assumptions, report)
 
 
 def _read_source(source: Source) -> Iterable[Object]:
@@ -102,8 +106,11 @@ def _read_source(source: Source) -> Iterable[Object]:
     return [obj for document in file.documents for obj in split_list(document.data)]
 
 
-def _read_workload(obj: Object, queued: QueuedJobs) -> Job:
-    workload = parse_workload(obj, queued.context.cluster.configuration.resources)
+def _read_workload(obj: Object, queued: QueuedJobs) -> Job | None:
+    """Return a Workload as a job; None if it has finished."""
+    workload = fill_pod_sets(parse_workload(obj, queued.context.cluster.configuration.resources))
+    if is_finished(obj):
+        return None
     if not workload.reserved:
         workload = workload._replace(cluster_queue="", admission=())
     return Job("Workload", workload.namespace, name_of(obj), workload.queue, (workload,))

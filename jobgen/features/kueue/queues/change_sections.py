@@ -159,7 +159,8 @@ def format_note(changes: QueueChanges) -> str:
         return ""
     turns = "" if changes.settles else f"{NO_FINAL_STATE}; "
     stopped = "" if changes.complete else f"{STOPPED}; "
-    return f"running jobs keep their quota; {turns}{stopped}not simulated: {', '.join(changes.left_out)}"
+    outside = f"{changes.outside}; " if changes.outside else ""
+    return f"running jobs keep their quota; {outside}{turns}{stopped}not simulated: {', '.join(changes.left_out)}"
 
 
 def format_errors(changes: QueueChanges) -> str:

@@ -72,6 +72,11 @@ def _describe_shape(workload: Workload) -> Any:
     return (workload.queue, pods)
 
 
+def release(workload: Workload) -> Workload:
+    """Return a workload without quota."""
+    return workload._replace(cluster_queue="", admission=(), reserved="")
+
+
 class _Merge:
     """What a merge does to workloads; the decisions about the old state, and its jobs, are known."""
 
@@ -85,6 +90,7 @@ class _Merge:
     ) -> None:
         self._context = context
         self._before = {(each.job.kind, each.key): each for each in before.answers} if before else {}
+        self._outside = {get_name(job) for job in context.outside}
         """The old decisions, by kind and key."""
         self._old = {get_name(job): job for job in old}
         self._updates = updates
@@ -108,7 +114,7 @@ class _Merge:
             update = self._updates.get(get_name(job), Update.UNCHANGED)
             for workload in job.workloads:
                 prior = self._before.get((job.kind, workload.key))
-                if update is Update.RESTARTED or get_name(job) not in self._old:
+                if update is Update.RESTARTED or (get_name(job) not in self._old and not workload.reserved):
                     self.later.add(workload.key)
                 elif prior and prior.decision in RUNS and prior.workload and not self._is_drained(workload):
                     if update is Update.IN_PLACE and _describe_shape(workload) != _describe_shape(prior.workload):
@@ -121,7 +127,8 @@ class _Merge:
         carried = {each.key: each._replace(reserved=f"{place:08}") for place, each in enumerate(admitted)}
 
         def carry(workload: Workload) -> Workload:
-            found = carried.get(workload.key, workload)
+            is_stopped = workload.key in self.later or self._is_drained(workload)
+            found = carried.get(workload.key, release(workload) if is_stopped else workload)
             return workload._replace(
                 cluster_queue=found.cluster_queue, admission=found.admission, reserved=found.reserved
             )
@@ -156,7 +163,9 @@ class _Merge:
         for answer in after.answers:
             name = (answer.job.kind, answer.key)
             prior = self._before.get(name)
-            if answer.key in self.kept and prior is not None:
+            if get_name(answer.job) in self._outside:
+                found = _compare_answers(prior or answer._replace(decision=RUNNING), answer, evictions)
+            elif answer.key in self.kept and prior is not None:
                 found = _compare_kept(answer, prior, evictions.get(answer.key), restarted.get(name, answer))
             elif prior is None and get_name(answer.job) not in self._old and get_name(answer.job) not in self._replaced:
                 found = None if _is_unqueued(answer) else _describe(Change.NEW, answer, "")
@@ -254,7 +263,7 @@ def _affects_all(old: AdmissionContext, new: AdmissionContext) -> bool:
     before, after = old.cluster, new.cluster
     if before.configuration != after.configuration or not old.queues or not new.queues:
         return True
-    if old.dispatcher or new.dispatcher:
+    if old.dispatcher or new.dispatcher or old.outside != new.outside:
         # Jobs of all queues can meet in a worker cluster.
         return True
     if any(flavor.topology for context in (old, new) for flavor in context.flavors.values()):
@@ -348,6 +357,10 @@ def compare_queues(
     `updates` says what the merge does to jobs; those that it does not name are unchanged, or only on one side.
     `replaced` has new jobs, and the old ones with other names that they replace.
     """
+    # A Workload of a job that the merge removes or renames is not from outside.
+    known = set(map(get_name, old.jobs))
+    outside = [job for job in new.context.outside if get_name(job) not in known]
+    new = new._replace(context=new.context.replace_outside(outside))
     old, new = select_affected(old, new, updates)
     # A job that the cluster refuses to change stays as it was, also if it is removed from the files.
     refused = {get_name(job): job for job in old.jobs if updates.get(get_name(job)) is Update.NOT_APPLIED}
@@ -359,7 +372,8 @@ def compare_queues(
         merge = _Merge(new.context, before, old.jobs, updates, replaced)
         started, running = merge.start(jobs)
         after = decide(new.context, started, running, frozenset(merge.later))
-        again = decide(new.context, jobs, later=frozenset(merge.later)) if merge.kept else after
+        stopped = [job._replace(workloads=tuple(map(release, job.workloads))) for job in jobs]
+        again = decide(new.context, stopped, later=frozenset(merge.later)) if merge.kept else after
         changes = merge.compare(after, again)
         order = list(Change)
         workloads = tuple(sorted(changes, key=lambda each: (order.index(each.change), each.workload)))
@@ -388,6 +402,7 @@ def _join(
         complete=before.is_complete and after.is_complete,
         balance=tuple(weigh(before, after)) if objects else (),
         left_out=list_left_out(new[0]),
+        outside=after.outside.describe(),
     )
 
 
@@ -428,13 +443,24 @@ def _sum_unused(totals: Sequence[Total]) -> dict[tuple[str, str], int]:
 
 def compare_decisions(env: str, old: QueuedJobs, new: QueuedJobs, before: Decision, after: Decision) -> QueueChanges:
     """Compare two decisions about an environment, in each of which all jobs arrive together."""
-    known = {(each.job.kind, each.key): each for each in before.answers}
+    known = {(each.job.kind, each.key): each for each in _list_answers(before, old.context)}
     evictions = {each.workload: each for each in after.evictions}
-    found = (_compare_answers(known.get((each.job.kind, each.key)), each, evictions) for each in after.answers)
+    answers = _list_answers(after, new.context)
+    found = (_compare_answers(known.get((each.job.kind, each.key)), each, evictions) for each in answers)
     order = list(Change)
     changes = sorted((each for each in found if each), key=lambda each: (order.index(each.change), each.workload))
     both = (old.context, before), (new.context, after)
     return _join(env, tuple(changes), *both)._replace(balance=tuple(weigh(before, after)))
+
+
+def _list_answers(decision: Decision, context: AdmissionContext) -> Iterator[Answer]:
+    """Yield all answers, also those about workloads from outside that go on running."""
+    yield from decision.answers
+    keys = {each.key for each in decision.answers}
+    for job in context.outside:
+        workload = job.workloads[0]
+        if workload.key not in keys:
+            yield Answer(job, workload.key, RUNNING, "it runs already", workload.cluster_queue, workload)
 
 
 def _compare_answers(prior: Answer | None, answer: Answer, evictions: Mapping[str, Eviction]) -> WorkloadChange | None:

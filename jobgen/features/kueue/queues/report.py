@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import DECISIONS, Answer, Decision, Job, Total, decide
+from jobgen.features.kueue.captured import attach_captured
 from jobgen.features.kueue.cluster_objects import DECIDING_KINDS
 from jobgen.features.kueue.job_workloads import QueuedJobs, collect_jobs, get_job_name
 from jobgen.features.kueue.multikueue import OWN_SETTINGS, Worker, build_dispatcher, build_worker
@@ -68,6 +69,8 @@ class EnvironmentReport(NamedTuple):
             yield NO_FINAL_STATE
         if not self.decision.is_complete:
             yield STOPPED
+        if outside := self.decision.outside.describe():
+            yield outside
         yield from self.decision.assumptions
         yield f"not simulated: {', '.join(self.left_out)}"
 
@@ -164,7 +167,8 @@ def collect_environment(
         job._replace(aliases=of[0], annotations=of[1]) for job in queued.jobs for of in (known.get(job[:3], ((), {})),)
     )
     workloads = (untraced(dict(each)) for each in exported if value_of(each.get("kind")) == "Workload")
-    return queued._replace(jobs=tuple(jobs), exported=tuple(workloads))
+    found = queued._replace(jobs=tuple(jobs), exported=tuple(workloads))
+    return attach_captured(found, found.exported)
 
 
 def find_workers(project: ProjectConfig, cluster: Cluster) -> dict[str, Cluster]:

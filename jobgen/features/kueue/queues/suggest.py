@@ -62,6 +62,8 @@ def suggest_quota(
         search = _Search(group, running, left)
         try:
             admitted = {each.key for each in decision.answers if each.key in keys and each.decision in RUNS}
+            waiting = {each.key for each in decision.answers}
+            admitted |= {each.workloads[0].key for each in queued.context.outside} - waiting
             quotas += search.find(targets, admitted)
             impossible += search.impossible
         except _StoppedError:
@@ -97,6 +99,7 @@ class _Search:
         raised = {slot: self._raise(slot) for slot in slots}
         most = self._decide(raised)
         fits = {each.key for each in most.answers if each.decision in RUNS}
+        fits |= admitted - {each.key for each in most.answers}
         self.impossible += ((each.key, explain(each)) for each in most.answers if each.key in targets.keys() - fits)
         self._required = frozenset((targets.keys() | admitted) & fits)
         # What is used now, and what the targets use, unless other jobs take it first; else what is used if nothing

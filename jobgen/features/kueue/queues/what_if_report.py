@@ -54,7 +54,8 @@ def compare_environments(
                 new, after, applied = _change(more, before, old, collect, is_running)
         changes = compare_decisions(env, old, new, before.decision, after.decision)
         made = tuple(each for each in applied if isinstance(each, AppliedChange))
-        unchanged = len(after.decision.answers) - len(changes.workloads)
+        changed = {each.workload for each in changes.workloads}
+        unchanged = sum(each.key not in changed for each in after.decision.answers)
         found.append(after._replace(comparison=Comparison(made, changes, unchanged, suggestion)))
     for several in zip(*outcomes, strict=True):
         errors = [each for each in several if isinstance(each, UnknownTargetError)]
