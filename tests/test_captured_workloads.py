@@ -106,8 +106,10 @@ def test_an_evicted_workload_from_outside_is_shown(tmp_path):
     assert (first.before, first.after, found.comparison.unchanged) == ("waits", "preempts", 0)
     high = (job("first", priority="high"),)
     back = ask(tmp_path, state, high, what_if=["job/first.priority=higher", "cq/a.h100+=4"])
-    [_, *_, outside] = sorted(back.comparison.changes.workloads)
-    assert (outside.workload, outside.before, outside.after) == ("ml/job-other-1", "waits", "running")
+    assert {each.workload: (each.change, each.before, each.after) for each in back.comparison.changes.workloads} == {
+        "ml/first": ("moves", "preempts", "admitted"),
+        "ml/job-other-1": ("better", "waits", "running"),
+    }
 
 
 def test_a_merge_meets_what_runs(tmp_path):

@@ -12,9 +12,13 @@ from sampling import laws
 from test_diff_queues import COMMON, GPU, cluster_queue, job, local_queue, one_queue, two_queues, write_repository
 
 from jobgen.api.errors import UsageError
+from jobgen.compare.changes import Change
 from jobgen.features.kueue.answers import RUNS, decide
 from jobgen.features.kueue.job_workloads import collect_jobs
 from jobgen.features.kueue.queue import queue
+from jobgen.features.kueue.queues.formats.json import describe_report
+from jobgen.features.kueue.queues.formats.markdown import render as markdown_of
+from jobgen.features.kueue.queues.formats.text import render as text_of
 from jobgen.features.kueue.queues.suggest import suggest_quota
 from jobgen.features.kueue.queues.what_if import WhatIf
 from jobgen.spec.overlay import Cluster
@@ -145,6 +149,30 @@ def test_what_a_change_does(name, ask):
     assert [each.change for each in report.comparison.applied] == changes
     # The decisions are those after the changes, as if they had been written to the files.
     assert {job: decisions(report)[job] for job in expected} == {job: after for job, (_, after) in expected.items()}
+
+
+SPOT = {"name": "spot", "resources": [{"name": GPU, "nominalQuota": 8}]}
+
+
+def test_a_job_that_moves_to_another_flavor_changes(ask):
+    """Also one that need not preempt any more: both run before and after."""
+    group = cluster_queue("a", 8)["spec"]["resourceGroups"][0]
+    queue_a = cluster_queue("a", 8, resourceGroups=[{**group, "flavors": [*group["flavors"], SPOT]}])
+    spot = {**COMMON[0], "metadata": {"name": "spot"}}
+    report = ask((*COMMON, spot, queue_a, local_queue("a")), FULL[:2], "cq/a.h100=4", format="json")
+    [moved] = report.comparison.changes.workloads
+
+    assert moved[:2] == (Change.MOVES, "ml/second")
+    assert (moved.before, moved.after) == ("admitted", "admitted")
+    assert moved.moved == "from flavor `h100` to `spot`"
+    assert report.comparison.unchanged == 1
+    document = {"version": 1, "environments": [describe_report(report)]}
+    jsonschema.validate(document, SCHEMA)
+    assert document["environments"][0]["comparison"]["summary"] == {"moves": 1}
+    assert "ml/second: admitted, moves from flavor `h100` to `spot`" in text_of([report])
+    assert "admitted, moves from flavor" in markdown_of([report])
+    calm = ask(one_queue(), HIGH, "cq/a.h100+=4", running=["first", "second"])
+    assert rows(calm) == {"second": ("waits", "running"), "urgent": ("preempts", "admitted")}
 
 
 def test_roles_have_their_own_replicas(ask):

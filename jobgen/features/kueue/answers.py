@@ -277,6 +277,8 @@ class Answer(NamedTuple):
     evicted_by: str = ""
     clusters: tuple[ClusterAnswer, ...] = ()
     """What each worker cluster of MultiKueue decides, if the job runs in one of them."""
+    cluster: str = ""
+    """The worker cluster that runs it."""
 
     @property
     def is_failure(self) -> bool:

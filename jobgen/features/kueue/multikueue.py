@@ -121,7 +121,7 @@ def _answer_remote(answer: Answer, run: _Run, before: str) -> Answer:
             where = f"worker cluster {shown} admits it, whichever is first; jobgen assumes `{place}`"
         elif any(each.name == place and each.decision == UNKNOWN for each in clusters):
             where = f"worker cluster `{place}`, whose queues are not among the files, is assumed to admit it"
-        return answer._replace(reason=f"{moved}{answer.reason}; {where}", clusters=clusters)
+        return answer._replace(reason=f"{moved}{answer.reason}; {where}", clusters=clusters, cluster=place)
     moved = f"it loses worker cluster `{before}`; " if is_moved else ""
     message = f"{moved}it has quota in the manager cluster, and waits until a worker cluster admits it"
     if not clusters:

@@ -184,7 +184,7 @@ class _Merge:
             is_known = prior is not None or difference > 1
             return _describe(Change.WORSE if difference > 0 else Change.BETTER, answer, before) if is_known else None
         if prior is None or answer.decision != WAITS:
-            return None
+            return _compare_places(prior, answer) if prior else None
         # New workloads that use what it lacks, or are before it in its queue.
         using = [each for each in answer.blockers if each in self.later and each not in prior.blockers]
         ahead = [each.key for each in arrivals if _priority(each) > _priority(answer) and each.key != answer.key]
@@ -396,7 +396,7 @@ def _join(
     return QueueChanges(
         env,
         workloads,
-        tuple(_compare_totals(before.totals, after.totals)),
+        tuple(_compare_totals(before, after)),
         objects,
         settles=before.settles and after.settles,
         complete=before.is_complete and after.is_complete,
@@ -470,8 +470,34 @@ def _compare_answers(prior: Answer | None, answer: Answer, evictions: Mapping[st
         return _compare_kept(answer, prior, evictions[answer.key], answer)
     difference = _rank(answer) - _rank(prior)
     if not difference:
+        return _compare_places(prior, answer)
+    found = _describe(Change.WORSE if difference > 0 else Change.BETTER, answer, prior.decision)
+    return found._replace(moved=_describe_move(prior, answer))
+
+
+def _compare_places(prior: Answer, answer: Answer) -> WorkloadChange | None:
+    """Compare a workload that runs on both sides: if it moves, or evicts others on one side only."""
+    moved = _describe_move(prior, answer)
+    # A job that runs is admitted again if it is restarted, which a diff says elsewhere.
+    both = {ADMITTED if each.decision == RUNNING else each.decision for each in (prior, answer)}
+    if not moved and (len(both) < 2 or not both <= RUNS):
         return None
-    return _describe(Change.WORSE if difference > 0 else Change.BETTER, answer, prior.decision)
+    return _describe(Change.MOVES, answer, prior.decision)._replace(moved=moved)
+
+
+def _describe_move(prior: Answer, answer: Answer) -> str:
+    """Return from which flavors or worker cluster to which ones a workload moves; empty if it does not."""
+    if prior.cluster and answer.cluster and prior.cluster != answer.cluster:
+        return f"from worker cluster `{prior.cluster}` to `{answer.cluster}`"
+    if not (prior.decision in RUNS and answer.decision in RUNS and prior.workload and answer.workload):
+        return ""
+    old, new = (
+        {(each.name, name): flavor for each in side.admission for name, flavor in each.flavors.items()}
+        for side in (prior.workload, answer.workload)
+    )
+    moved = [key for key in old if key in new and old[key] != new[key]]
+    names = (", ".join(dict.fromkeys(f"`{side[key]}`" for key in moved)) for side in (old, new))
+    return f"from flavor {next(names)} to {next(names)}" if moved else ""
 
 
 def keep_running(old: QueuedJobs, new: QueuedJobs, before: Decision) -> QueuedJobs:
@@ -502,18 +528,20 @@ def _describe(change: Change, answer: Answer, before: str) -> WorkloadChange:
     )
 
 
-def _compare_totals(before: Sequence[Total], after: Sequence[Total]) -> Iterator[QuotaChange]:
-    """Yield the totals that differ: those of queues, then those of cohorts."""
+def _compare_totals(before: Decision, after: Decision) -> Iterator[QuotaChange]:
+    """Yield the totals that differ: those of queues, then those of cohorts; then those of worker clusters."""
     old, new = (
         {
-            each[:4]: QuotaAmounts(*(show_amount(each.resource, getattr(each, name)) for name in QuotaAmounts._fields))
-            for each in totals
+            (cluster, *each[:4]): QuotaAmounts(
+                *(show_amount(each.resource, getattr(each, name)) for name in QuotaAmounts._fields)
+            )
+            for cluster, each in (*(("", total) for total in side.totals), *side.cluster_totals)
         }
-        for totals in (before, after)
+        for side in (before, after)
     )
     for key in sorted({**old, **new}):
         if old.get(key) != new.get(key):
-            yield QuotaChange(*key, old.get(key), new.get(key))
+            yield QuotaChange(*key[1:], old.get(key), new.get(key), key[0])
 
 
 def _compare_objects(old: AdmissionContext, new: AdmissionContext) -> Iterator[QueueObjectChange]:
