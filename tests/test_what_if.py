@@ -486,6 +486,20 @@ def test_a_search_that_takes_too_long_says_for_how_many_jobs(ask, monkeypatch):
     assert changes_of(report) == []
 
 
+def test_quota_of_a_cohort_is_suggested_where_queues_have_none(ask):
+    """Both queues live on what the cohort has."""
+    shared = {**cluster_queue("all", 4), "kind": "Cohort"}
+    state = (*two_queues(0, 0), shared)
+    found = ask(state, FULL[:2], suggest=True)
+    assert changes_of(found) == [f"cohort/all.h100.{GPU}+=4"]
+    assert set(decisions(found).values()) == {"borrows"}
+    # A queue that must not borrow needs that first.
+    limited = two_queues(0, 0)
+    for each in limited[3:5]:
+        each["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["borrowingLimit"] = 0
+    assert changes_of(ask((*limited, shared), FULL[:1], suggest=True)) == [f"cq/a.h100.{GPU}.borrowingLimit+=4"]
+
+
 # Laws.
 
 SIZES = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=7)

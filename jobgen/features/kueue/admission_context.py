@@ -31,6 +31,7 @@ from jobgen.features.kueue.cycle import Scheduler
 from jobgen.features.kueue.match import matches_selector
 from jobgen.features.kueue.objects import (
     ClusterQueue,
+    Cohort,
     Flavor,
     as_list,
     as_mapping,
@@ -386,13 +387,21 @@ class AdmissionContext:
         found.outside = tuple(jobs)
         return found
 
-    def replace_queues(self, queues: Mapping[str, ClusterQueue]) -> AdmissionContext:
-        """Return the context with only these queues, which can have other quota."""
+    def replace_queues(
+        self, queues: Mapping[str, ClusterQueue], cohorts: Sequence[Cohort] | None = None
+    ) -> AdmissionContext:
+        """Return the context with only these queues and cohorts, which can have other quota."""
         found = copy(self)
+        found.cohorts = self.cohorts if cohorts is None else list(cohorts)
         for name in ("_empty", "readiness", "held_queues"):
             vars(found).pop(name, None)
         vars(found).update(queues=dict(queues), _obstacles={}, _planner=Planner())
         return found
+
+    @cached_property
+    def cohorts(self) -> list[Cohort]:
+        """The Cohorts."""
+        return self.cluster.list_cohorts()
 
     @cached_property
     def queues(self) -> dict[str, ClusterQueue]:
@@ -504,7 +513,7 @@ class AdmissionContext:
     def build_scheduler(self) -> Scheduler:
         """Return a scheduler in which no workload is admitted."""
         cluster, gates = self.cluster, self.cluster.configuration.gates
-        snapshot = Snapshot(self.queues.values(), cluster.list_cohorts(), self.flavors.values())
+        snapshot = Snapshot(self.queues.values(), self.cohorts, self.flavors.values())
         levels = {} if self.ignores_topology else parse_topologies(cluster.list_objects("Topology"))
         flavors = self.flavors.values()
         if any(each.topology for each in flavors):

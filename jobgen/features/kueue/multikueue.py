@@ -365,7 +365,8 @@ def build_worker(cluster: Cluster, objects: Sequence[Mapping[str, Any]], namespa
 def build_dispatcher(block: Mapping[str, Any], workers: Mapping[str, Worker]) -> Dispatcher:
     """Build what `cluster.kueue.multiKueue` declares."""
     step = block.get("stepSize")
-    return Dispatcher(workers, block.get("dispatcher") == "Incremental", step if type(step) is int else STEP)
+    lost = frozenset(map(str, as_list(block.get("lost"))))
+    return Dispatcher(workers, block.get("dispatcher") == "Incremental", step if type(step) is int else STEP, lost)
 
 
 def lose_clusters(context: AdmissionContext, names: Iterable[str]) -> None:

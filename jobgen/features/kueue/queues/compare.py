@@ -327,7 +327,8 @@ class _Groups:
 def split_groups(queued: QueuedJobs) -> Iterator[QueuedJobs]:
     """Yield the jobs and queues that share neither quota nor nodes with others; all at once if there are topologies."""
     context, groups = queued.context, _Groups((queued.context,))
-    if any(flavor.topology for flavor in context.flavors.values()):
+    if context.dispatcher or any(flavor.topology for flavor in context.flavors.values()):
+        # Jobs of all queues can meet on a node, or in a worker cluster.
         yield queued
         return
     jobs: dict[_GroupMember, list[Job]] = {}

@@ -128,8 +128,8 @@ def explain(answer: Answer) -> str:
 NONE, ALL = "none", "all"
 
 Objects = Sequence[Mapping[str, Any]]
-ChangeObjects = Callable[[Objects, Objects, Cluster], tuple[Objects, Objects, Cluster]]
-"""Changes the rendered and the exported objects, and the cluster."""
+ChangeObjects = Callable[[Objects, Objects, Cluster, str], tuple[Objects, Objects, Cluster]]
+"""Changes the rendered and the exported objects and the cluster; or those of a worker cluster, which it names."""
 
 
 def collect_environment(
@@ -151,9 +151,9 @@ def collect_environment(
     findings += find_duplicates(deciding, cluster.state)
     others: Objects = [untraced(dict(each)) for each in exported]
     if change is not None:
-        objects, others, cluster = change(objects, others, cluster)
+        objects, others, cluster = change(objects, others, cluster, "")
     queued = collect_jobs(objects, others, cluster)
-    _attach_workers(queued, project, cluster, findings)
+    _attach_workers(queued, project, cluster, findings, change)
     known: dict[tuple[str, str, str], tuple[tuple[str, ...], Mapping[str, str]]] = {}
     for each in objects:
         # The name of the job of which it is a run, and that of the sweep of which it is a member.
@@ -185,15 +185,22 @@ def find_workers(project: ProjectConfig, cluster: Cluster) -> dict[str, Cluster]
     return found
 
 
-def _attach_workers(queued: QueuedJobs, project: ProjectConfig, cluster: Cluster, findings: list[Finding]) -> None:
+def _attach_workers(
+    queued: QueuedJobs,
+    project: ProjectConfig,
+    cluster: Cluster,
+    findings: list[Finding],
+    change: ChangeObjects | None,
+) -> None:
     workers: dict[str, Worker] = {}
     namespaces = sorted({job.namespace for job in queued.jobs})
     for name, found in find_workers(project, cluster).items():
         if found.state and not folder_exists(project.root, found.state):
             findings.append(report_missing_folder(load_config(project.root, traced=True), found.state))
         elif found.state:
-            exported = [untraced(dict(obj)) for obj in read_exported(project.root, found.state, findings)]
-            workers[name] = build_worker(found, exported, namespaces)
+            exported: Objects = [untraced(dict(obj)) for obj in read_exported(project.root, found.state, findings)]
+            _, exported, settings = change((), exported, found, name) if change else ((), exported, found)
+            workers[name] = build_worker(settings, exported, namespaces)
     if workers:
         queued.context.dispatcher = build_dispatcher(cluster.kueue["multiKueue"], workers)
 

@@ -49,7 +49,7 @@ _INTEGER = lazy_pattern(r"[+-]?[0-9]{1,10}\Z")
 _MAX_LENGTH, _MAX_SHOWN, _MAX_NAMES, _MOST_CHANGES = 500, 60, 5, 1000
 _MOST_INT32 = 2**31 - 1
 _CLASSES = ("WorkloadPriorityClass", "PriorityClass")
-_JOB = "job"
+_JOB, _CLUSTER = "job", "worker cluster"
 _JOB_KINDS = frozenset(kind for _, kind in INTEGRATIONS)
 _KINDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("cq", "clusterqueue"), ("ClusterQueue",)),
@@ -61,9 +61,10 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     "workloadpriorityclass": _CLASSES[:1],
     "priorityclass": _CLASSES[1:],
     _JOB: (_JOB,),
+    "cluster": (_CLUSTER,),
 }
 """The kinds by the names that kubectl has for them, and by shorter ones."""
-_SHOWN_KINDS = ("cq", "cohort", "lq", "flavor", "node", "priority", _JOB)
+_SHOWN_KINDS = ("cq", "cohort", "lq", "flavor", "node", "priority", "cluster", _JOB)
 
 _QUOTA_FIELDS = ("nominalQuota", "borrowingLimit", "lendingLimit")
 _STOP = ("None", "Hold", "HoldAndDrain")
@@ -151,6 +152,8 @@ class _Request(NamedTuple):
     operator: str
     """`=`, `+=` or `-=`; empty if the object is removed."""
     value: str
+    cluster: str = ""
+    """The worker cluster in which it is."""
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -179,7 +182,27 @@ def _parse(text: str) -> _Request:
     if found[1].lower() not in _KINDS:
         hint = f"; use {list_alternatives(f'`{each}/`' for each in _SHOWN_KINDS)}"
         raise UsageError(f"`{_show(text)}`: `{_show(found[1])}` is not a kind that can be changed{hint}")
-    return _Request(text.strip(), found[1], found[2].strip(), found[3] or "", (found[4] or "").strip())
+    made = _Request(text.strip(), found[1], found[2].strip(), found[3] or "", (found[4] or "").strip())
+    name, within, _ = made.target.partition("/")
+    if made.kinds != (_CLUSTER,):
+        return made
+    if within:
+        request = _parse(text.strip().partition("/")[2].partition("/")[2])
+        if request.kinds in ((_JOB,), (_CLUSTER,)):
+            raise made.refuse("jobs are those of the manager cluster; write a queue of the worker cluster")
+        return request._replace(text=made.text, cluster=name)
+    if made.operator:
+        raise made.refuse(f"write `cluster/{name}-` to lose it, or a change in it: `cluster/{name}/cq/NAME.FLAVOR+=8`")
+    return made
+
+
+Outcome = AppliedChange | UnknownTargetError
+
+
+def _miss_cluster(request: _Request, name: str, cluster: Cluster) -> UnknownTargetError:
+    known = sorted(cluster.workers)
+    hint = did_you_mean(name, known) or (f"; the overlay declares {_show_some(known)}" if known else "")
+    return UnknownTargetError(f"`{_show(request.text)}` names no worker cluster{hint or '; the overlay declares none'}")
 
 
 class WhatIf(NamedTuple):
@@ -192,23 +215,30 @@ class WhatIf(NamedTuple):
     """True if an object that does not exist is added; not if there are several environments."""
 
     def apply(
-        self, objects: Sequence[Object], exported: Sequence[Object], cluster: Cluster
-    ) -> tuple[list[Object], list[Object], Cluster, list[AppliedChange | UnknownTargetError]]:
+        self, objects: Sequence[Object], exported: Sequence[Object], cluster: Cluster, worker: str = ""
+    ) -> tuple[list[Object], list[Object], Cluster, dict[int, Outcome]]:
         """Return the rendered objects, the exported ones and the cluster with all changes, and what each does.
+
+        Only the changes of a worker cluster are made if it is named. Outcomes have the places of their changes.
 
         Raises:
             UsageError: A change is wrong, or it is not clear what it names.
 
         """
         changed = _Objects(objects, exported, cluster)
-        applied: list[AppliedChange | UnknownTargetError] = []
-        steps = [partial(changed.merge, each, adds=self.adds) for each in self.objects]
-        steps += (partial(changed.apply, _parse(each)) for each in self.changes)
-        for step in steps:
-            try:
-                applied.append(step())
-            except UnknownTargetError as error:
-                applied.append(error)
+        requests = [_parse(each) for each in self.changes]
+        steps = [partial(changed.merge, each, adds=self.adds) if not worker else None for each in self.objects]
+        steps += (partial(changed.apply, each) if each.cluster == worker else None for each in requests)
+        applied: dict[int, Outcome] = {}
+        for place, step in enumerate(steps):
+            if step is not None:
+                try:
+                    applied[place] = step()
+                except UnknownTargetError as error:
+                    applied[place] = error
+        for place, each in enumerate(requests, len(self.objects)):
+            if each.cluster not in ("", worker) and not worker and each.cluster not in cluster.workers:
+                applied[place] = _miss_cluster(each, each.cluster, cluster)
         own, others = ([each for each in side if each is not None] for side in changed.sides)
         return own, others, changed.cluster, applied
 
@@ -312,6 +342,8 @@ class _Objects:
 
     def apply(self, request: _Request) -> AppliedChange:
         """Make a change in short."""
+        if request.kinds == (_CLUSTER,):
+            return self._lose(request)
         if request.kinds == ("Node",):
             self._expand_nodes()
         if not request.operator or request.kinds == ("ResourceFlavor",):
@@ -338,6 +370,16 @@ class _Objects:
         results = [self._set(request, each, path) for each in identities]
         first = results[0]
         return first if len(results) == 1 else first._replace(what=f"`{path}` of {_name(identities)}")
+
+    def _lose(self, request: _Request) -> AppliedChange:
+        """Lose a worker cluster: the dispatcher gets its name."""
+        name, kueue = request.target, self.cluster.kueue
+        if name not in self.cluster.workers:
+            raise _miss_cluster(request, name, self.cluster)
+        block = as_mapping(kueue.get("multiKueue"))
+        lost = {**block, "lost": [*as_list(block.get("lost")), name]}
+        self.cluster = self.cluster._replace(kueue={**kueue, "multiKueue": lost})
+        return AppliedChange(request.text, f"worker cluster `{name}`", "", "lost")
 
     def _miss(self, request: _Request, *named: tuple[list[_Id], str]) -> UnknownTargetError:
         """Return the error about a name or a field that does not exist, with what does."""

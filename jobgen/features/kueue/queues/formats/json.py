@@ -69,7 +69,9 @@ def _describe_comparison(comparison: Comparison) -> dict[str, Plain]:
             "quotas": [
                 {
                     "change": each.change,
-                    "clusterQueue": each.queue,
+                    "clusterQueue": "" if each.kind == "Cohort" else each.queue,
+                    **({"cohort": each.queue} if each.kind == "Cohort" else {}),
+                    **({"cluster": each.cluster} if each.cluster else {}),
                     "flavor": each.flavor,
                     "resource": each.resource,
                     "field": each.field,
