@@ -606,3 +606,29 @@ def test_a_suggestion_admits_and_is_minimal(found):
     assert refuse(*changes) == impossible
     for each, one_less in zip(suggestion.quotas, less, strict=True):
         assert each.needed_by in refuse(*changes, one_less) - impossible
+
+
+def flavored_queue(*quotas):
+    """A queue whose flavors are tried in this order."""
+    flavors = [{"name": name, "resources": [{"name": GPU, "nominalQuota": gpus}]} for name, gpus in quotas]
+    made = cluster_queue("a", 0, resourceGroups=[{"coveredResources": [GPU], "flavors": flavors}])
+    objects = [{**COMMON[0], "metadata": {"name": name}} for name, _ in quotas]
+    return (*COMMON[1:], *objects, made, local_queue("a"))
+
+
+@pytest.mark.parametrize(
+    ("quotas", "jobs", "lacks"),
+    [
+        # Both are used; the second lacks less.
+        ((("h100", 8), ("a100", 8)), (job("a", 8), job("b", 4), job("c", 6)), ("a100", 2)),
+        ((("h100", 8), ("a100", 8)), (job("a", 6), job("b", 8), job("c", 4)), ("h100", 2)),
+        # The second is closer, but can never hold it.
+        ((("h100", 8), ("a100", 4)), (job("a", 8), job("c", 6)), ("h100", 6)),
+    ],
+)
+def test_a_waiting_job_lacks_quota_in_the_flavor_that_comes_closest(quotas, jobs, lacks, ask):
+    report = ask(flavored_queue(*quotas), jobs, "cq/a.queueingStrategy=BestEffortFIFO")
+    [waiting] = [each for each in report.decision.answers if each.decision == "waits"]
+
+    assert [(each.flavor, each.missing) for each in waiting.shortages] == [lacks]
+    assert f"`{lacks[1]}` of `{GPU}` in flavor `{lacks[0]}`" in waiting.reason

@@ -22,6 +22,7 @@ from jobgen.features.kueue.quota import FlavorResource, QuotaNode, Tree, Usage, 
 from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.features.kueue.waiting import Waiting
 from jobgen.features.kueue.workloads import GATED_BY, PodSet, Workload
+from jobgen.k8s.devices import is_device
 
 _NOW = "~"
 """Later than all times: when a job without a Workload object arrives."""
@@ -590,7 +591,8 @@ class _Reporter:
                 least = tuple(replace(each, count=count_least(each)) for each in workload.pod_sets)
                 assignment = scheduler.assign(workload._replace(pod_sets=least), queue, is_resumed=False)[0]
                 shortages = tuple(self._list_shortages(assignment, queue))
-            self._shortages[key] = assignment, shortages
+            closest = self._find_closest(workload, queue) if shortages else ()
+            self._shortages[key] = assignment, closest or shortages
         return self._shortages[key]
 
     def _list_shortages(self, assignment: Assignment, queue: str) -> Iterator[Shortage]:
@@ -607,6 +609,41 @@ class _Reporter:
             missing = amount - max(0, node.available(pair))
             if missing > 0:
                 yield Shortage(pair.resource, pair.flavor, missing)
+
+    def _find_closest(self, workload: Workload, queue: str) -> tuple[Shortage, ...]:
+        """Return what is missing in the flavors in which the least is; none if only one flavor is possible.
+
+        A flavor that could never hold the pods counts only if there is no other.
+        """
+        node, known = self._snapshot.nodes[queue], self._snapshot.flavors
+        groups = [group for group in self._snapshot.queues[queue].groups if len(group.flavors) > 1]
+        if not groups:
+            return ()
+        wanted = Counter[FlavorResource]()
+        for pod_set in workload.pod_sets:
+            count = count_least(pod_set)
+            amounts = {**pod_set.total(count), PODS: count}
+            for group in self._snapshot.queues[queue].groups:
+                own = {name: amount for name, amount in amounts.items() if name in group.resources and amount}
+                usable = [
+                    each for each in group.flavors if each in known and not find_node_mismatch(known[each], pod_set)
+                ]
+
+                def measure(flavor: str, own: Mapping[str, int] = own) -> tuple[bool, int, float]:
+                    pairs = {FlavorResource(flavor, name): amount for name, amount in own.items()}
+                    missing = {
+                        pair: max(0, wanted[pair] + amount - max(0, node.available(pair)))
+                        for pair, amount in pairs.items()
+                    }
+                    is_small = any(wanted[pair] + amount > node.potential(pair) for pair, amount in pairs.items())
+                    devices = sum(amount for pair, amount in missing.items() if is_device(pair.resource))
+                    return is_small, devices, sum(amount / pairs[pair] for pair, amount in missing.items())
+
+                if own and usable:
+                    chosen = min(usable, key=measure)
+                    wanted.update({FlavorResource(chosen, name): amount for name, amount in own.items()})
+        lacking = ((pair, amount - max(0, node.available(pair))) for pair, amount in wanted.items())
+        return tuple(Shortage(pair.resource, pair.flavor, missing) for pair, missing in lacking if missing > 0)
 
     def requested(self, answer: Answer) -> Usage:
         """Return what a waiting workload would use; of several flavors, the first that its queue would try."""
