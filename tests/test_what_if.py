@@ -300,6 +300,12 @@ ERRORS = {
     "cq/aa.h100=1": "names no ClusterQueue; did you mean `a`?",
     "cq/zzz.h100=1": "names no ClusterQueue; the files have `a`",
     "cohort/x.h100=1": "names no Cohort; the files have none",
+    "cq/a.h100*=2": "`*=` is not an operator; use `=`, `+=` or `-=`",
+    "cq/a.h100==2": "`==` is not an operator",
+    "cq/a.h100=1.5": "`1.5` is not a number of devices; write a whole number",
+    "cq/a.h100=8Gi": "`8Gi` is not a number of devices",
+    "workloadpriorityclass/high=99999999999": "it must be at most 2147483647",
+    "clusters/west-": "names no worker cluster; the overlay declares none",
     "cq/a=1": "names no field of ClusterQueue `a`; write `cq/a.h100.nvidia.com/gpu",
     "cq/a.h200=1": "names no field of ClusterQueue `a`; did you mean `h100`?",
     "cq/a.preemption=Any": "is ambiguous; write `cq/a.preemption.withinClusterQueue`",
@@ -342,8 +348,16 @@ def test_a_change_that_names_nothing_or_is_wrong_says_what_to_write(change, ask)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1", "this is neither an object nor a list of changes"),
-        ("changes: [1]", "this is neither an object nor a list of changes"),
+        ("a: 1", "`a` is not a key of a file of changes"),
+        ("[cq/a.h100+=4]", "must be a mapping"),
+        ("changes: [1]", "`1` is not a change"),
+        ("changes: cq/a.h100+=4", "`changes` is not a list; write"),
+        ("changes:", "`changes` is empty"),
+        ("change: [cq/a.h100+=4]", "`change` is not a key of a file of changes; did you mean `changes`"),
+        (
+            "{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {name: a}, spec: {queuingStrategy: x}}",
+            "line 1: `queuingStrategy` is not a field of `spec`; did you mean `queueingStrategy`",
+        ),
         ("a: [", "not closed"),
         ("kind: ClusterQueue", "needs `apiVersion`, `kind` and `metadata.name`"),
         ("{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}", "does not decide about admission"),
@@ -395,6 +409,29 @@ def test_exit_codes(tmp_path):
     assert run_here(["-C", folder, "queue", "--what-if", "cq/b.h100+=4"])[0] == 2
     assert run_here(["-C", folder, "queue", "--what-if-file", f"{folder}/missing.yaml"])[0] == 2
     assert run_here(["-C", folder, "queue", "--suggest", "third"])[0] == 0
+
+
+def test_names_that_are_removed_or_mistyped(ask):
+    jobs = (job("first", 4, priority="high"), job("second", 2, parallelism=3))
+    report = ask(
+        two_queues(4, 8),
+        jobs,
+        "cq/a.cohortName=none",
+        "cq/b.cohortName=al",
+        "job/first.priority=none",
+        "jobs/*.replicas=2",
+    )
+    applied = report.comparison.applied
+
+    assert [(each.before, each.after) for each in applied] == [
+        ("all", "none"),
+        ("all", "al"),
+        ("high", "none"),
+        ("3, none", "2"),
+    ]
+    assert applied[1].note == "no other queue is in cohort `al`"
+    with pytest.raises(UsageError, match=r"cohort `all` has no Cohort object, .*; change `cq/a.h100` or `cq/b.h100`"):
+        ask(two_queues(4, 8), jobs, "cohort/all.h100+=4")
 
 
 def test_a_thousand_changes(ask):

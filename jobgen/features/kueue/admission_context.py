@@ -355,6 +355,11 @@ def show_version(version: Version) -> str:
     return ".".join(map(str, version))
 
 
+def _explain_stop(policy: Any) -> str:
+    what = "is drained: Kueue stops what runs and admits nothing" if policy == "HoldAndDrain" else "is stopped"
+    return f"{what} (`stopPolicy: {policy}`)" if policy else what
+
+
 class AdmissionContext:
     """The queues of a cluster, before any workload; `namespaces` are those of the jobs."""
 
@@ -646,7 +651,7 @@ class AdmissionContext:
             return Obstacle("queue", message, f"did you mean `{close}`?" if close else f"use {others}")
         name = self.find_cluster_queue(workload)
         if not self._find_active_queue(key):
-            message = f"LocalQueue `{workload.queue}` is stopped"
+            message = f"LocalQueue `{workload.queue}` {_explain_stop(self.local_queues[key].get('stopPolicy'))}"
             return Obstacle("queue", message, "set its `stopPolicy` to `None`, or use another queue")
         if name not in self.queues:
             message = f"LocalQueue `{workload.queue}` refers to ClusterQueue `{name}`, which does not exist"
@@ -655,7 +660,7 @@ class AdmissionContext:
         if readiness.is_active and readiness.is_scheduled:
             return None
         if any(cause.reason == _STOPPED for cause in readiness.causes):
-            message = f"ClusterQueue `{name}` is stopped (`stopPolicy: {self.queues[name].stop_policy}`)"
+            message = f"ClusterQueue `{name}` {_explain_stop(self.queues[name].stop_policy)}"
             return Obstacle("queue", message, "set its `stopPolicy` to `None`, or use another queue")
         causes = "; ".join(cause.message for cause in readiness.causes)
         message = f"ClusterQueue `{name}` admits nothing: {causes}"

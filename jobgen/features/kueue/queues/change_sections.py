@@ -165,7 +165,12 @@ def format_note(changes: QueueChanges) -> str:
     turns = "" if changes.settles else f"{NO_FINAL_STATE}; "
     stopped = "" if changes.complete else f"{STOPPED}; "
     outside = f"{changes.outside}; " if changes.outside else ""
-    return f"running jobs keep their quota; {outside}{turns}{stopped}not simulated: {', '.join(changes.left_out)}"
+    drained = (
+        ", unless their queue is drained" if any("HoldAndDrain" in one.reason for one in changes.workloads) else ""
+    )
+    return (
+        f"running jobs keep their quota{drained}; {outside}{turns}{stopped}not simulated: {', '.join(changes.left_out)}"
+    )
 
 
 def format_errors(changes: QueueChanges) -> str:

@@ -481,7 +481,7 @@ def _compare_places(prior: Answer, answer: Answer) -> WorkloadChange | None:
     moved = _describe_move(prior, answer)
     # A job that runs is admitted again if it is restarted, which a diff says elsewhere.
     both = {ADMITTED if each.decision == RUNNING else each.decision for each in (prior, answer)}
-    if not moved and (len(both) < 2 or not both <= RUNS):
+    if not moved and len(both) < 2:
         return None
     return _describe(Change.MOVES, answer, prior.decision)._replace(moved=moved)
 
