@@ -140,8 +140,8 @@ class QueueChanges(NamedTuple):
     """What is not simulated."""
     balance: tuple[Balance, ...] = ()
     """Who is admitted and who waits, and which quota stays unused; empty if no queue or other object changes."""
-    outside: str = ""
-    """What runs and is no job of the repository, in words; empty if nothing is known of it."""
+    remarks: tuple[str, ...] = ()
+    """What runs and is no job of the repository, and what the merge adds that is not valid or not simulated."""
 
     def count_changes(self) -> Mapping[Change, int]:
         """Return how many workloads fare in each way, the most severe first."""

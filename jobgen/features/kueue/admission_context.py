@@ -416,9 +416,9 @@ class AdmissionContext:
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
         """What is assumed because the files do not show it."""
-        return (*self._list_remarks(), *self._list_missing(), *list_version_notes(self.cluster))
+        return (*self.list_remarks(), *self._list_missing(), *list_version_notes(self.cluster))
 
-    def _list_remarks(self) -> Iterator[str]:
+    def list_remarks(self) -> Iterator[str]:
         """Yield what is not simulated as it is written."""
         found = [*self.cluster.unread, *self.cluster.configuration.remarks]
         for kind, objects in self.cluster.by_kind.items():

@@ -164,13 +164,10 @@ def format_note(changes: QueueChanges) -> str:
         return ""
     turns = "" if changes.settles else f"{NO_FINAL_STATE}; "
     stopped = "" if changes.complete else f"{STOPPED}; "
-    outside = f"{changes.outside}; " if changes.outside else ""
-    drained = (
-        ", unless their queue is drained" if any("HoldAndDrain" in one.reason for one in changes.workloads) else ""
-    )
-    return (
-        f"running jobs keep their quota{drained}; {outside}{turns}{stopped}not simulated: {', '.join(changes.left_out)}"
-    )
+    remarks = "".join(f"{each}; " for each in changes.remarks)
+    is_drained = any("HoldAndDrain" in one.reason for one in changes.workloads)
+    kept = f"running jobs keep their quota{', unless their queue is drained' if is_drained else ''}"
+    return f"{kept}; {remarks}{turns}{stopped}not simulated: {', '.join(changes.left_out)}"
 
 
 def format_errors(changes: QueueChanges) -> str:

@@ -403,8 +403,13 @@ def _join(
         complete=before.is_complete and after.is_complete,
         balance=tuple(weigh(before, after)) if objects else (),
         left_out=list_left_out(new[0]),
-        outside=after.outside.describe(),
+        remarks=(*filter(None, [after.outside.describe()]), *_list_new_remarks(old[0], new[0])),
     )
+
+
+def _list_new_remarks(old: AdmissionContext, new: AdmissionContext) -> Iterator[str]:
+    known = set(old.list_remarks())
+    yield from (each for each in new.list_remarks() if each not in known)
 
 
 _OUTCOMES = (ADMITTED, PREEMPTED, WAITS, NEVER, UNMANAGED)
