@@ -177,3 +177,12 @@ def test_what_runs_in_unknown_queues_and_broken_workloads_count_nothing(tmp_path
 
     assert decisions(report) == {"first": "admitted"}
     assert not report.decision.outside.workloads
+
+
+def test_runs_of_no_job_in_a_history_are_named(tmp_path):
+    write_repository(tmp_path, one_queue(), (job("first"), run_of("train", "train-11111111", 4)))
+    rows = "".join(f"{name},2026-11-16T06:00Z,2026-11-16T08:00Z\n" for name in ("frist", "ml/first", "train-22222222"))
+    (tmp_path / "runs.csv").write_text(f"name,start,end\n{rows}")
+    found = queue(tmp_path, timeline=True, begin="2026-11-18T00:00Z", history="runs.csv")
+
+    assert "the history has runs of no job: `frist` (did you mean `first`?)\n" in found.text

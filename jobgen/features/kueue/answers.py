@@ -568,7 +568,9 @@ class _Reporter:
         pairs = frozenset(FlavorResource(each.flavor, each.resource) for each in shortages)
         blockers = tuple(islice(self._list_users(pairs, queue.name), _MAX_BLOCKERS))
         if not shortages:
-            return found._replace(reason=assignment.message or "it is not its turn", blockers=blockers)
+            told = assignment.message
+            reason = f"there is no place for its pods now: {told.partition(': ')[2]}" if "topology" in told else told
+            return found._replace(reason=reason or "it is not its turn", blockers=blockers)
         lacks = ", ".join(
             f"`{show_amount(each.resource, each.missing)}` of `{each.resource}` in flavor `{each.flavor}`"
             for each in shortages

@@ -23,7 +23,7 @@ from jobgen.features.kueue.queues.report import (
     decide_environment,
 )
 from jobgen.model.finding import Finding, Severity
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import did_you_mean, find_closest
 from jobgen.model.times import parse_moment
 from jobgen.pipeline.environment_checker import report_missing_folder
 from jobgen.rendering.config import ProjectConfig
@@ -33,8 +33,12 @@ from jobgen.rendering.left_out import LeftOutFile, join_environments
 from jobgen.rendering.run import Run
 from jobgen.repo.root import folder_exists
 
+_MOST_NAMES = 5
+"""How many names of a history a note has."""
+
 if TYPE_CHECKING:
     from jobgen.features.kueue.queues.timeline_report import Timeline
+    from jobgen.features.kueue.run_times import PastRun
 
 
 class QueuedWorkload(NamedTuple):
@@ -121,11 +125,14 @@ def queue(
         TypeError: `jobs`, `environments`, `running`, `lost` or `what_if` is not a list of strings.
 
     """
-    check_names("jobs", jobs)
-    check_names("environments", environments)
-    check_names("running", running)
-    check_names("lost", lost)
-    check_names("what_if", what_if)
+    for name, names in {
+        "jobs": jobs,
+        "environments": environments,
+        "running": running,
+        "lost": lost,
+        "what_if": what_if,
+    }.items():
+        check_names(name, names)
     check_format(format, [*FORMATS.names(), *(("html",) if timeline else ())])
     if timeline and lost:
         raise UsageError("a timeline does not simulate worker clusters; use it without a lost one")
@@ -136,13 +143,50 @@ def queue(
         from jobgen.features.kueue.queues.what_if import read_what_if
 
         asked = read_what_if(what_if, what_if_file)
-    opened = open_project(project)
-    selected = select_environments(opened.config, environments)
+    config = open_project(project).config
+    found = _collect_queues(config, select_environments(config, environments))
+    if isinstance(found, QueueResult):
+        return found
+    patterns = (*jobs, *(each for each in running if each not in (ALL, NONE)))
+    _check_patterns(patterns, found.environments.values(), found.left_out)
+    _lose_clusters(lost, found.environments.values())
+    is_running = partial(_matches, patterns=("*",) if ALL in running else running)
+    if timeline:
+        return _simulate(config, found, jobs, is_running, Times(begin, history, format))
+    decided = [
+        decide_environment(env, each, is_running, ", ".join(running)) for env, each in found.environments.items()
+    ]
+    if asked is not None:
+        from jobgen.features.kueue.queues.what_if_report import compare_environments
+
+        def collect(environments: Sequence[str], change: ChangeObjects) -> dict[str, QueuedJobs]:
+            return _collect(config, environments, found.rendered, [], change)
+
+        wanted = partial(_matches, patterns=jobs or ("*",)) if suggest else None
+        decided = compare_environments(decided, found.environments, collect, asked, is_running, wanted)
+    return _report([_select(report, () if suggest else jobs) for report in decided], found, format)
+
+
+class _Collected(NamedTuple):
+    """What is decided about."""
+
+    environments: Mapping[str, QueuedJobs]
+    rendered: Sequence[Rendered]
+    findings: tuple[Finding, ...]
+    left_out: tuple[LeftOutFile, ...]
+
+
+def _collect_queues(config: ProjectConfig, environments: Sequence[str]) -> _Collected | QueueResult:
+    """Render the jobs, and collect the queues of each environment; only findings if nothing can be decided.
+
+    Raises:
+        UsageError: There is no ClusterQueue.
+
+    """
     findings: list[Finding] = []
-    run = Run(opened.config, selected)
+    run = Run(config, environments)
     rendered = list(run)
-    valid = [runner.name for runner in run.runners]
-    collected = _collect(opened.config, valid, rendered, findings)
+    collected = _collect(config, [runner.name for runner in run.runners], rendered, findings)
     is_readable = not any(finding.severity is Severity.ERROR for finding in findings)
     findings += run.findings
     has_queues = any(queued.context.queues for queued in collected.values())
@@ -152,31 +196,20 @@ def queue(
         within = ", ".join(env for env in collected if env)
         message = f"there is no ClusterQueue{f' in {within}' if within else ''} among the files"
         raise UsageError(f"{message}; export the queues of the cluster to the folder that `cluster.state` names")
-    left_out = tuple(join_environments(run.not_rendered))
-    _check_patterns((*jobs, *(each for each in running if each not in (ALL, NONE))), collected.values(), left_out)
-    _lose_clusters(lost, collected.values())
-    is_running = partial(_matches, patterns=("*",) if ALL in running else running)
-    if timeline:
-        return _simulate(opened.config, collected, jobs, is_running, Times(begin, history, format), findings, left_out)
-    decided = [decide_environment(env, each, is_running, ", ".join(running)) for env, each in collected.items()]
-    if asked is not None:
-        from jobgen.features.kueue.queues.what_if_report import compare_environments
+    return _Collected(collected, rendered, tuple(findings), tuple(join_environments(run.not_rendered)))
 
-        def collect(environments: Sequence[str], change: ChangeObjects) -> dict[str, QueuedJobs]:
-            return _collect(opened.config, environments, rendered, [], change)
 
-        wanted = partial(_matches, patterns=jobs or ("*",)) if suggest else None
-        decided = compare_environments(decided, collected, collect, asked, is_running, wanted)
-    reports = tuple(_select(report, () if suggest else jobs) for report in decided)
+def _report(reports: Sequence[EnvironmentReport], found: _Collected, format_: str) -> QueueResult:
+    """Return the decisions as values and as text."""
     workloads = tuple(
         QueuedWorkload(report.environment, *each.job[:4], each.cluster_queue, each.decision, each.reason, change)
         for report in reports
         for each in report.decision.answers
         for change in (each.obstacle.change if each.obstacle else "",)
     )
-    text = FORMATS.render(format, reports, left_out)
+    text = FORMATS.render(format_, reports, found.left_out)
     changes = tuple(report.comparison.changes for report in reports if report.comparison)
-    return QueueResult(workloads, text, tuple(findings), reports, left_out, changes)
+    return QueueResult(workloads, text, found.findings, tuple(reports), found.left_out, changes)
 
 
 class Times(NamedTuple):
@@ -189,12 +222,10 @@ class Times(NamedTuple):
 
 def _simulate(
     config: ProjectConfig,
-    collected: Mapping[str, QueuedJobs],
+    collected: _Collected,
     jobs: Sequence[str],
     is_running: Callable[[Job], bool],
     times: Times,
-    findings: list[Finding],
-    left_out: tuple[LeftOutFile, ...],
 ) -> QueueResult:
     """Simulate when each job starts and ends."""
     # Imported late: a decision does not need it.
@@ -205,7 +236,7 @@ def _simulate(
     if times.begin and begin is None:
         raise UsageError(f"`{times.begin}` is not a time; write one such as `2026-11-18T08:00Z`")
     if begin is None:
-        begin = find_begin(list(collected.values()), parse_moment(config.day()))
+        begin = find_begin(list(collected.environments.values()), parse_moment(config.day()))
     if begin is None:
         raise UsageError("there is no commit to take the date from; pass `--from`")
     history = times.history.removeprefix(f"{config.root}/")
@@ -213,12 +244,13 @@ def _simulate(
         raise UsageError(f"`{history}` is not in the repository; name a file in it, from its top")
     faults: list[Finding] = []
     past = read_history(config.root, history, faults) if history else []
-    findings += faults
+    findings, left_out = (*collected.findings, *faults), collected.left_out
     if faults:
-        return QueueResult((), "", tuple(findings))
-    made = [
-        build_timeline(env, each, begin, past, is_running) for env, each in collected.items() if each.context.queues
-    ]
+        return QueueResult((), "", findings)
+    environments = {env: each for env, each in collected.environments.items() if each.context.queues}
+    made = [build_timeline(env, each, begin, past, is_running) for env, each in environments.items()]
+    if unmatched := _describe_unmatched(past, [job for each in environments.values() for job in each.jobs]):
+        made = [each._replace(notes=(*each.notes, unmatched)) for each in made]
     kept = tuple(select_rows(each, partial(_matches, patterns=jobs)) if jobs else each for each in made)
     if times.format == "html":
         from jobgen.features.kueue.queues.timeline_page import render_page
@@ -226,7 +258,21 @@ def _simulate(
         text = render_page(kept, left_out)
     else:
         text = RENDERERS[times.format](kept, left_out)
-    return QueueResult((), text, tuple(findings), left_out=left_out, timelines=kept)
+    return QueueResult((), text, findings, left_out=left_out, timelines=kept)
+
+
+def _describe_unmatched(history: Sequence[PastRun], jobs: Sequence[Job]) -> str:
+    """Name runs of a history that are of no job, with the job that may be meant; empty if all are of one."""
+    from jobgen.features.kueue.run_times import index_runs
+
+    known = {name for job in jobs for name in (job.name, *job.aliases)}
+    spaced = {f"{job.namespace}/{name}" for job in jobs for name in (job.name, *job.aliases)}
+    of_jobs = {run.name for name, runs in index_runs(history).items() if name in known | spaced for run in runs}
+    names = sorted({run.name for run in history} - of_jobs)
+    near = {name: find_closest(name.rpartition("/")[2], sorted(known)) for name in names[:_MOST_NAMES]}
+    shown = [f"`{name}`{f' (did you mean `{close}`?)' if close else ''}" for name, close in near.items()]
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"the history has runs of no job: {', '.join(shown)}{more}" if names else ""
 
 
 def _collect(
