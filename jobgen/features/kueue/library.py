@@ -10,13 +10,13 @@ from typing import Any, NamedTuple
 from jobgen.api.errors import UsageError
 from jobgen.features.kueue.answers import Answer, Job
 from jobgen.features.kueue.captured import attach_captured, fill_pod_sets, is_finished, list_owners
-from jobgen.features.kueue.cluster_objects import parse_release
 from jobgen.features.kueue.job_workloads import QueuedJobs, collect_jobs
 from jobgen.features.kueue.objects import name_of
 from jobgen.features.kueue.queues.formats.json import describe_report
 from jobgen.features.kueue.queues.report import EnvironmentReport, decide_environment
 from jobgen.features.kueue.workloads import parse_workload
-from jobgen.model.data import Plain
+from jobgen.k8s.kueue_integrations import parse_release
+from jobgen.model.data import Node, Plain
 from jobgen.model.finding import Problem
 from jobgen.rendering.build import split_list
 from jobgen.rendering.config import complete_schemas
@@ -112,7 +112,7 @@ def _check_settings(version: str, configuration: Mapping[str, Any] | None) -> No
     schemas = complete_schemas(())
     problems: list[Problem] = []
     spec = {"cluster": {"kueue": dict(configuration or {})}}
-    overlay = {"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": spec}
+    overlay: Node = {"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": spec}
     compile_schema("overlay_v1.json", schemas)(overlay, "", None, problems)
     for problem in problems:
         raise UsageError(f"the configuration is not that of `cluster.kueue`: {problem.message}")

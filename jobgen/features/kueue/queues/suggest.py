@@ -285,6 +285,7 @@ class _Search:
         pod_sets = [each for one in self._list_workloads(slot.cluster) for each in one.pod_sets]
         amounts = [1 if resource == PODS else each.requests.get(resource, 0) for each in pod_sets]
         context = self._workers[slot.cluster].context if slot.cluster else self._context
-        for owner in (*context.queues.values(), *context.cohorts):
+        owners: list[ClusterQueue | Cohort] = [*context.queues.values(), *context.cohorts]
+        for owner in owners:
             amounts += (each or 0 for each in owner.quotas.get(slot.pair, ()))
         return max(1, gcd(*amounts))
