@@ -63,6 +63,9 @@ class Dispatch(Protocol):
     def dispatch(self, context: AdmissionContext, decision: Any) -> Any:
         """Add to a decision of `answers.decide` what worker clusters decide."""
 
+    def follow(self, context: AdmissionContext, jobs: Any) -> Any:
+        """Follow the workloads of jobs in worker clusters while time passes."""
+
 
 class AdmissionCheck(NamedTuple):
     """An AdmissionCheck: its controller, and whether that has said that the check is active."""

@@ -76,17 +76,31 @@ class Dispatcher(NamedTuple):
         """Add to a decision of the manager what its worker clusters decide."""
         remote = [each for each in decision.answers if context.find_remote_check(each.cluster_queue) is not None]
         sent = [each for each in remote if each.decision not in (NEVER, WAITS)]
-        order = sorted(sent, key=_find_turn)
-        before = _Run(self._replace(lost=frozenset()), context, order, {}).placed if self.lost else {}
-        # What runs in another cluster goes on there, and comes before what has to move.
-        kept = {key: name for key, name in before.items() if name not in self.lost}
-        run = _Run(self, context, sorted(order, key=lambda each: each.key not in kept), kept)
+        run, before = self.place(context, sent)
+        run.ask_waiting()
         answered = {each.key: _answer_remote(each, run, before.get(each.key, "")) for each in sent}
         answered |= {each.key: _refuse(each, run.ask_ever(each)) for each in remote if each.decision == WAITS}
         answers = tuple(answered.get(each.key, each) for each in decision.answers)
         totals = tuple((name, each) for name, several in run.totals.items() for each in several)
         notes = (*decision.assumptions, *self._list_notes(run))
         return decision._replace(answers=answers, cluster_totals=totals, assumptions=notes)
+
+    def place(self, context: AdmissionContext, sent: Sequence[Answer]) -> tuple[_Run, Mapping[str, str]]:
+        """Place workloads, and return also where they would run if no cluster was lost."""
+        order, before = sorted(sent, key=_find_turn), dict[str, str]()
+        if self.lost:
+            every = _Run(self._replace(lost=frozenset()), context, {})
+            every.place_all(order)
+            before = every.placed
+        # What runs in another cluster goes on there, and comes before what has to move.
+        kept = {key: name for key, name in before.items() if name not in self.lost}
+        run = _Run(self, context, kept)
+        run.place_all(sorted(order, key=lambda each: each.key not in kept))
+        return run, before
+
+    def follow(self, context: AdmissionContext, jobs: Iterable[Job]) -> RemoteRuns:
+        """Follow the workloads of jobs in the worker clusters while time passes."""
+        return RemoteRuns(self, context, {each.key: job for job in jobs for each in job.workloads})
 
     def _list_notes(self, run: _Run) -> Iterator[str]:
         if self.lost:
@@ -143,13 +157,8 @@ def _refuse(answer: Answer, clusters: tuple[ClusterAnswer, ...]) -> Answer:
 class _Run:
     """Sends workloads to worker clusters, one after the other."""
 
-    def __init__(
-        self, dispatcher: Dispatcher, context: AdmissionContext, order: Sequence[Answer], kept: dict[str, str]
-    ) -> None:
-        """Place workloads in this order; those that are evicted in a worker cluster are sent again afterwards.
-
-        `kept` are the clusters of those that run already.
-        """
+    def __init__(self, dispatcher: Dispatcher, context: AdmissionContext, kept: dict[str, str]) -> None:
+        """`kept` are the clusters of workloads that run already."""
         self._dispatcher = dispatcher
         self._context = context
         self._version: Version = context.cluster.configuration.version
@@ -167,7 +176,7 @@ class _Run:
         self._waiting: dict[str, dict[str, Workload]] = {name: {} for name in self._workers}
         self._heads: dict[tuple[str, str], str] = {}
         """What waits first in queues with strict order, by cluster and ClusterQueue."""
-        self._sent = frozenset(each.key for each in order)
+        self._sent: set[str] = set()
         self._homes: dict[tuple[str, ...], str] = {}
         """The cluster of jobs whose workloads stay together."""
         self._last = kept
@@ -175,19 +184,41 @@ class _Run:
         self._hopeless: set[tuple[Any, ...]] = set()
         """The shapes of workloads that a cluster has no room for."""
         self.totals: dict[str, tuple[Total, ...]] = {}
-        self._place_all(order)
-        self._ask_waiting()
 
-    def _place_all(self, order: Sequence[Answer]) -> None:
+    def place_all(self, order: Sequence[Answer]) -> dict[str, str]:
+        """Place workloads in this order; those that are evicted in a worker cluster are sent again afterwards.
+
+        Return which of them were evicted, and for which other ones.
+        """
+        self._sent.update(each.key for each in order)
+        evictions: dict[str, str] = {}
         for _ in range(_MOST_PASSES):
             evicted: dict[str, str] = {}
             for answer in (each for each in order if each.key not in self.placed):
                 gone = self._place(answer)
                 evicted |= {key: self.placed.pop(key, "") for key in gone}
+                evictions |= dict.fromkeys(gone, answer.key)
             if not evicted:
                 break
             self._last = {} if is_past(self._version, _EVICTION_SINCE) else evicted
             self._hopeless.clear()
+        return evictions
+
+    def remove(self, keys: Iterable[str]) -> None:
+        """Remove workloads that have ended, or that the manager has evicted; others can be tried again."""
+        for key in keys:
+            place = self.placed.pop(key, "")
+            if place in self._schedulers:
+                self._schedulers[place].remove(key)
+            for several in self._waiting.values():
+                several.pop(key, None)
+        self._hopeless.clear()
+        self._heads.clear()
+
+    def find_copy(self, key: str) -> Workload | None:
+        """Return the copy of a workload as it runs; None if its cluster is not declared."""
+        scheduler = self._schedulers.get(self.placed[key])
+        return scheduler.find_admitted(key) if scheduler else None
 
     def _list_clusters(self, answer: Answer) -> list[str]:
         """Return the clusters of the MultiKueueConfig of a workload that exist and are connected."""
@@ -322,7 +353,7 @@ class _Run:
         )
         return None
 
-    def _ask_waiting(self) -> None:
+    def ask_waiting(self) -> None:
         """Let each cluster decide about all that it has, for the reasons of what waits there, and its totals."""
         for name, worker in self._workers.items():
             admitted = [
@@ -348,6 +379,46 @@ class _Run:
             else each
             for each in found
         )
+
+
+class RemoteRuns:
+    """The workloads that worker clusters run, while time passes in the manager."""
+
+    def __init__(self, dispatcher: Dispatcher, context: AdmissionContext, jobs: Mapping[str, Job]) -> None:
+        """`jobs` are those of the workloads, by key."""
+        self._dispatcher = dispatcher
+        self._context = context
+        self._jobs = jobs
+        self._run: _Run | None = None
+        self._held: dict[str, str] = {}
+        self._places: dict[str, tuple[str, str]] = {}
+
+    def advance(self, held: Mapping[str, Workload]) -> tuple[dict[str, Workload], dict[str, str], dict[str, str]]:
+        """Place what the manager has quota for, by key, and does not run yet; what has no quota any more ends.
+
+        Return what runs now, in which cluster, and what was evicted there by which workload.
+        """
+        local, sent, evictions = dict[str, Workload](), list[Answer](), dict[str, str]()
+        for key, each in held.items():
+            if self._context.find_remote_check(each.cluster_queue) is None:
+                local[key] = each
+            else:
+                sent.append(Answer(self._jobs[key], key, ADMITTED, "", each.cluster_queue, each))
+        if self._run is None:
+            self._run, _ = self._dispatcher.place(self._context, sent)
+        else:
+            self._run.remove(
+                key for key, reserved in self._held.items() if key not in held or held[key].reserved != reserved
+            )
+            # A worker cluster tries by priority, then by age.
+            sent.sort(key=lambda each: (-held[each.key].priority, _find_turn(each)))
+            evictions = self._run.place_all(sent)
+        self._held = {each.key: held[each.key].reserved for each in sent}
+        clusters = {key: name for key, name in self._run.placed.items() if key in self._held}
+        for key, name in clusters.items():
+            copy = self._run.find_copy(key) or held[key]
+            local[key] = copy._replace(reserved=f"{held[key].reserved} {name} {copy.reserved}")
+        return local, clusters, evictions
 
 
 def build_worker(cluster: Cluster, objects: Sequence[Mapping[str, Any]], namespaces: Sequence[str]) -> Worker:
