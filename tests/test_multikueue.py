@@ -566,3 +566,74 @@ def test_one_more_worker_takes_no_job_from_its_place(project, seed):
     before, after = place(names[:2]), place(names)
 
     assert before.items() <= after.items()
+
+
+# The same in time: `jobgen queue --timeline`.
+
+
+def timed(name, gpus, expected, deadline=""):
+    job = make_job(name, gpus=gpus)
+    texts = {"jobgen.dev/expected": expected, "jobgen.dev/deadline": deadline}
+    job["metadata"]["annotations"] = {key: value for key, value in texts.items() if value}
+    return job
+
+
+def follow(folder, **options):
+    """Where each job runs, and from when to when, in hours."""
+    text = queue(folder, timeline=True, begin="2026-11-18", format="json", **options).text
+    (environment,) = json.loads(text)["environments"]
+    return {
+        row["name"]: [
+            (run["cluster"], *(run[side] and int(run[side][11:13]) for side in ("start", "end"))) for run in runs
+        ]
+        for row in environment["workloads"]
+        for runs in row["runs"]
+    }, environment
+
+
+STATES = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(8), "east": make_queue(16)}
+
+
+def test_a_job_starts_when_a_worker_cluster_has_room(project):
+    jobs = [timed("a", 8, "2h"), timed("b", 16, "3h"), timed("c", 8, "4h"), timed("d", 16, "1h")]
+    found, environment = follow(project(jobs, STATES))
+
+    # `a` and `b` fill both clusters; `c` fits the first that ends, and `d` only `east`.
+    assert found == {"a": [("west", 0, 2)], "b": [("east", 0, 3)], "c": [("west", 2, 6)], "d": [("east", 3, 4)]}
+    rows = {row["name"]: row for row in environment["workloads"]}
+    assert rows["c"]["waitsFor"] == ["ml/a"]
+    used = {use.get("cluster", ""): use["percent"] for use in environment["utilization"]}
+    # The manager keeps the quota of what waits: 8 for 2, 16 for 3, 8 for 6 and 16 for 4 hours of 64 in 6 hours.
+    assert used == {"": 46, "west": 100, "east": 67}
+
+
+def test_the_first_moment_of_a_timeline_is_the_decision(project):
+    folder = project([timed(f"j{number}", 1 + number % 9, "2h") for number in range(14)], STATES)
+    now, _ = follow(folder)
+    decided = {
+        name: [one for one, what in clusters.items() if what == "admitted"]
+        for name, (_, clusters) in places(folder).items()
+    }
+
+    assert decided == {name: [runs[0][0]] if runs and runs[0][1] == 0 else [] for name, runs in now.items()}
+
+
+def test_a_lost_cluster_in_a_timeline(project):
+    jobs = [timed("a", 8, "2h"), timed("b", 8, "3h", "2026-11-18T04:00Z"), timed("c", 16, "1h")]
+    found, environment = follow(project(jobs, STATES), lost=["east"])
+    changes = {
+        each["workload"]: (each["change"], each["after"]["missed"]) for each in environment["comparison"]["workloads"]
+    }
+
+    assert found == {"a": [("west", 0, 2)], "b": [("west", 2, 5)], "c": []}
+    assert changes == {"ml/b": ("later", True), "ml/c": ("later", False)}
+
+
+def test_a_worker_cluster_admits_by_priority_when_a_job_ends(project):
+    classes = [made("WorkloadPriorityClass", "high", {}, value=9)]
+    states = {"manager": [*make_manager(64, ["west"]), *classes], "west": [*make_queue(8), *classes]}
+    high = timed("later", 8, "1h")
+    high["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "high"
+    found, _ = follow(project([timed("first", 8, "2h"), timed("second", 8, "1h"), high], states), running=["first"])
+
+    assert found == {"first": [("west", 0, 2)], "later": [("west", 2, 3)], "second": [("west", 3, 4)]}

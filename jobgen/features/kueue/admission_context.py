@@ -66,6 +66,9 @@ class Dispatch(Protocol):
     def follow(self, context: AdmissionContext, jobs: Any) -> Any:
         """Follow the workloads of jobs in worker clusters while time passes."""
 
+    def list_workers(self) -> Any:
+        """Return the worker clusters that are known, by name."""
+
 
 class AdmissionCheck(NamedTuple):
     """An AdmissionCheck: its controller, and whether that has said that the check is active."""

@@ -102,6 +102,10 @@ class Dispatcher(NamedTuple):
         """Follow the workloads of jobs in the worker clusters while time passes."""
         return RemoteRuns(self, context, {each.key: job for job in jobs for each in job.workloads})
 
+    def list_workers(self) -> list[tuple[str, Worker]]:
+        """Return the declared worker clusters that are not lost, by name."""
+        return [each for each in self.workers.items() if each[0] not in self.lost]
+
     def _list_notes(self, run: _Run) -> Iterator[str]:
         if self.lost:
             names = ", ".join(f"`{name}`" for name in sorted(self.lost))

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 
 from jobgen.features.kueue.queues.timeline_report import (
+    CHANGE_HEADER,
     HEADER,
     Timeline,
     TimelineRow,
@@ -49,9 +50,16 @@ def _render_timeline(timeline: Timeline) -> Iterator[str]:
     where = f"{timeline.environment}: " if timeline.environment else ""
     yield f"<h2>{_text(f'{where}{show_moment(timeline.begin)} to {show_moment(timeline.until)}')}</h2>\n"
     yield f"<p>{_text(timeline.summarize())}</p>\n"
-    missed = [f"{row.miss.severity.value}: {row.answer.key}: {row.miss.message}" for row in timeline.misses if row.miss]
-    if missed:
-        yield _write_list("Deadlines that are missed", missed)
+    if changes := timeline.changes:
+        yield _write_list("What if", [f"{name}: {text}" for name, text in changes.list_applied()])
+        yield f"<p>{_text(f'Before and after: {changes.summarize()}')}</p>\n"
+        yield _write_table([("", "before", "after"), *changes.list_balance()])
+        if changes.rows:
+            header = ("job", *CHANGE_HEADER[1:-1], "change")
+            yield _write_table([header, *((row.workload, *row.list_cells()) for row in changes.rows)])
+        yield "<h3>After the changes</h3>\n"
+    if warnings := list(timeline.list_warnings()):
+        yield _write_list("Deadlines", warnings)
     keys = (("bar", "runs"), *((("later", "can still run"),) if timeline.has_ranges else ()), ("lost", "is evicted"))
     shown = "".join(f'<span style="background: var(--{name})"></span>{text}' for name, text in keys)
     yield f'<p class="key">{shown}</p>\n'
@@ -65,7 +73,7 @@ def _render_timeline(timeline: Timeline) -> Iterator[str]:
         yield "".join(_draw_queue(name, rows[:left], timeline))
         left = max(0, left - len(rows))
     for use in timeline.uses:
-        yield f"<h3>{_text(f'Flavor {use.pair.flavor}: {use.pair.resource}')}</h3>\n"
+        yield f"<h3>{_text(f'Flavor {use.flavor}: {use.pair.resource}')}</h3>\n"
         yield "".join(_draw_use(use, timeline))
     yield "<h3>Jobs</h3>\n" + _write_table(
         [("job", *HEADER[1:-1], "waits for"), *((row.answer.key, *list_cells(row)) for row in timeline.rows)]
@@ -107,7 +115,7 @@ def _draw_bar(start: int, end: int | None, top: int, kind: str, timeline: Timeli
 def _draw_use(use: Use, timeline: Timeline) -> Iterator[str]:
     """Draw how much of a quota is used on each day."""
     nominal = show_amount(use.pair.resource, use.nominal)
-    label = f"Use of {nominal} {use.pair.resource} in flavor {use.pair.flavor} by day; the table below has the same"
+    label = f"Use of {nominal} {use.pair.resource} in flavor {use.flavor} by day; the table below has the same"
     yield from _open_chart(label, 20 + _HEIGHT, timeline)
     first = timeline.begin // DAY
     for number, percent in enumerate(use.days):
