@@ -568,6 +568,42 @@ def test_one_more_worker_takes_no_job_from_its_place(project, seed):
     assert before.items() <= after.items()
 
 
+STATES = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(8), "east": make_queue(16)}
+
+
+def find_inadmissible(folder):
+    return {each.object.name: each for each in lint(folder).findings if each.rule == "inadmissible-job"}
+
+
+def test_lint_reports_what_no_worker_cluster_ever_admits(project):
+    jobs = [make_job("fits", gpus=8), make_job("east", gpus=16), make_job("large", gpus=17)]
+    folder = project(jobs, STATES)
+    found = find_inadmissible(folder)
+
+    assert found.keys() == {name for name, each in answers(folder).items() if each.decision == "never"} == {"large"}
+    assert "no worker cluster ever admits it (west: it requests `17` of `nvidia.com/gpu`" in found["large"].message
+    # The state of a worker is a part of what a lint depends on.
+    (folder / "cluster/east/state.yaml").write_text(
+        yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": make_queue(32)})
+    )
+    assert find_inadmissible(folder) == {}
+
+
+def test_a_worker_cluster_that_is_not_known_may_admit(project):
+    states = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(8)}
+
+    assert find_inadmissible(project([make_job("large", gpus=17)], states)) == {}
+
+
+def test_lint_reports_a_missing_folder_of_a_worker_cluster(project):
+    folder = project([make_job("one")], STATES)
+    shutil.rmtree(folder / "cluster/east")
+    messages = [each.message for each in lint(folder).findings if "cluster/east" in each.message]
+
+    assert len(messages) == 1
+    assert messages == [each.message for each in queue(folder).findings]
+
+
 # The same in time: `jobgen queue --timeline`.
 
 
@@ -589,9 +625,6 @@ def follow(folder, **options):
         for row in environment["workloads"]
         for runs in row["runs"]
     }, environment
-
-
-STATES = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(8), "east": make_queue(16)}
 
 
 def test_a_job_starts_when_a_worker_cluster_has_room(project):

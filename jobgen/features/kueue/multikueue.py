@@ -33,6 +33,8 @@ STEP: Final = 3
 """How many clusters the incremental dispatcher adds in a round, unless the configuration says otherwise."""
 _INCREMENTAL_SINCE, _ORDER_SINCE, _EVICTION_SINCE = "0.13", "0.19", "0.16"
 _ORIGIN = "kueue.x-k8s.io/multikueue-origin"
+_OBSTACLE = Obstacle("cluster", "no worker cluster ever admits it", "change the job, or the queues of a worker cluster")
+_MAX_REASONS = 5
 _MOST_PASSES = 4
 """Workloads that evict each other more often do so without end."""
 
@@ -85,18 +87,22 @@ class Dispatcher(NamedTuple):
         notes = (*decision.assumptions, *self._list_notes(run))
         return decision._replace(answers=answers, cluster_totals=totals, assumptions=notes)
 
-    def place(self, context: AdmissionContext, sent: Sequence[Answer]) -> tuple[_Run, Mapping[str, str]]:
+    def place(self, context: AdmissionContext, sent: Sequence[Answer]) -> tuple[RemoteQueues, Mapping[str, str]]:
         """Place workloads, and return also where they would run if no cluster was lost."""
         order, before = sorted(sent, key=_find_turn), dict[str, str]()
         if self.lost:
-            every = _Run(self._replace(lost=frozenset()), context, {})
+            every = self._replace(lost=frozenset()).open(context)
             every.place_all(order)
             before = every.placed
         # What runs in another cluster goes on there, and comes before what has to move.
         kept = {key: name for key, name in before.items() if name not in self.lost}
-        run = _Run(self, context, kept)
+        run = RemoteQueues(self, context, kept)
         run.place_all(sorted(order, key=lambda each: each.key not in kept))
         return run, before
+
+    def open(self, context: AdmissionContext) -> RemoteQueues:
+        """Return the worker clusters as they are before any workload arrives."""
+        return RemoteQueues(self, context, {})
 
     def follow(self, context: AdmissionContext, jobs: Iterable[Job]) -> RemoteRuns:
         """Follow the workloads of jobs in the worker clusters while time passes."""
@@ -106,7 +112,7 @@ class Dispatcher(NamedTuple):
         """Return the declared worker clusters that are not lost, by name."""
         return [each for each in self.workers.items() if each[0] not in self.lost]
 
-    def _list_notes(self, run: _Run) -> Iterator[str]:
+    def _list_notes(self, run: RemoteQueues) -> Iterator[str]:
         if self.lost:
             names = ", ".join(f"`{name}`" for name in sorted(self.lost))
             yield f"lost worker clusters: {names}; Kueue sends their jobs elsewhere after `workerLostTimeout`"
@@ -126,7 +132,7 @@ def _find_turn(answer: Answer) -> tuple[str, str]:
     return (answer.workload.reserved, answer.workload.created) if answer.workload else ("", "")
 
 
-def _answer_remote(answer: Answer, run: _Run, before: str) -> Answer:
+def _answer_remote(answer: Answer, run: RemoteQueues, before: str) -> Answer:
     """Return the answer of the manager with what its worker clusters say."""
     clusters = run.tell(answer.key)
     place, rivals = run.placed.get(answer.key, ""), run.rivals.get(answer.key, ())
@@ -151,15 +157,15 @@ def _refuse(answer: Answer, clusters: tuple[ClusterAnswer, ...]) -> Answer:
     """Return the answer about a waiting workload; it is never admitted if no worker cluster ever admits it."""
     if not clusters or any(each.decision != NEVER for each in clusters):
         return answer
-    message = "no worker cluster ever admits it"
+    message = _OBSTACLE.message
     if answer.clusters:
         message = f"it has quota in the manager cluster, and keeps it, but {message}"
-    obstacle = Obstacle("cluster", message, "change the job, or the queues of a worker cluster")
+    obstacle = _OBSTACLE._replace(message=message)
     return answer._replace(decision=NEVER, reason=message, obstacle=obstacle, clusters=clusters, shortages=())
 
 
-class _Run:
-    """Sends workloads to worker clusters, one after the other."""
+class RemoteQueues:
+    """The queues of worker clusters, to which workloads are sent one after the other."""
 
     def __init__(self, dispatcher: Dispatcher, context: AdmissionContext, kept: dict[str, str]) -> None:
         """`kept` are the clusters of workloads that run already."""
@@ -289,6 +295,15 @@ class _Run:
         found = {name: ClusterAnswer(name, NEVER, reason) for name, reason in refusals if isinstance(reason, str)}
         return tuple(found.values()) if len(found) == len(names) else ()
 
+    def find_obstacle(self, job: Job) -> Obstacle | None:
+        """Return why no worker cluster ever admits the first workload of a job; None if one may."""
+        (workload, *_), queue = job.workloads, self._context.find_cluster_queue(job.workloads[0])
+        if self._context.find_remote_check(queue) is None:
+            return None
+        refusals = self.ask_ever(Answer(job, workload.key, WAITS, "", queue, workload))
+        reasons = "; ".join(f"{each.name}: {each.reason}" for each in refusals[:_MAX_REASONS])
+        return _OBSTACLE._replace(message=f"{_OBSTACLE.message} ({reasons})") if refusals else None
+
     def _ask(self, name: str, workload: Workload) -> str:
         """Return what a cluster can do with a workload now, and note why."""
         mode, reason = self._explain(name, workload)
@@ -393,7 +408,7 @@ class RemoteRuns:
         self._dispatcher = dispatcher
         self._context = context
         self._jobs = jobs
-        self._run: _Run | None = None
+        self._run: RemoteQueues | None = None
         self._held: dict[str, str] = {}
         self._places: dict[str, tuple[str, str]] = {}
 
