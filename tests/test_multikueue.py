@@ -571,6 +571,30 @@ def test_one_more_worker_takes_no_job_from_its_place(project, seed):
 STATES = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(8), "east": make_queue(16)}
 
 
+def test_another_dispatcher_decides_where_jobs_go(project):
+    multi = {"dispatcher": "example.com/cheapest"}
+    folder = project(
+        [make_job("fits", gpus=8), make_job("east", gpus=16), make_job("large", gpus=17)], STATES, multi=multi
+    )
+
+    assert places(folder) == {
+        "fits": ("waits", {"west": "unknown", "east": "unknown"}),
+        "east": ("waits", {"west": "never", "east": "unknown"}),
+        "large": ("never", {"west": "never", "east": "never"}),
+    }
+    assert (
+        "the dispatcher `example.com/cheapest` decides which worker cluster gets it" in answers(folder)["fits"].reason
+    )
+    assert find_inadmissible(folder).keys() == {"large"}
+    assert [each.rule for each in lint(folder).findings if each.location.file.startswith("overlays")] == []
+    assert follow(folder)[0] == {"fits": [], "east": [], "large": []}
+
+
+@pytest.mark.parametrize("name", ["AllAtOnce", "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"])
+def test_a_dispatcher_of_kueue_can_have_its_long_name(project, name):
+    assert places(project([make_job("fits", gpus=8)], STATES, multi={"dispatcher": name}))["fits"][0] == "admitted"
+
+
 def find_inadmissible(folder):
     return {each.object.name: each for each in lint(folder).findings if each.rule == "inadmissible-job"}
 

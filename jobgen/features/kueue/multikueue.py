@@ -29,6 +29,11 @@ MAX_CLUSTERS: Final = 20
 """The most clusters that a MultiKueueConfig can have."""
 OWN_SETTINGS: Final = frozenset(("admissionChecks", "multiKueue", "nodes"))
 """Parts of `cluster.kueue` that are about one cluster; its worker clusters share the others."""
+_AT_ONCE, _INCREMENTAL = (
+    (short, f"kueue.x-k8s.io/multikueue-dispatcher-{name}")
+    for short, name in (("AllAtOnce", "all-at-once"), ("Incremental", "incremental"))
+)
+"""How overlays and the Configuration of Kueue name its dispatchers."""
 STEP: Final = 3
 """How many clusters the incremental dispatcher adds in a round, unless the configuration says otherwise."""
 _INCREMENTAL_SINCE, _ORDER_SINCE, _EVICTION_SINCE = "0.13", "0.19", "0.16"
@@ -73,6 +78,8 @@ class Dispatcher(NamedTuple):
     is_incremental: bool = False
     step: int = STEP
     lost: frozenset[str] = frozenset()
+    external: str = ""
+    """The name of a dispatcher that is not one of Kueue; which clusters it nominates is not known."""
 
     def dispatch(self, context: AdmissionContext, decision: Decision) -> Decision:
         """Add to a decision of the manager what its worker clusters decide."""
@@ -148,6 +155,9 @@ def _answer_remote(answer: Answer, run: RemoteQueues, before: str) -> Answer:
         return answer._replace(reason=f"{moved}{answer.reason}; {where}", clusters=clusters)
     moved = f"it loses worker cluster `{before}`; " if is_moved else ""
     message = f"{moved}it has quota in the manager cluster, and waits until a worker cluster admits it"
+    if run.external:
+        message = f"it has quota in the manager cluster; the dispatcher `{run.external}` decides which worker cluster"
+        message += " gets it, so jobgen does not know if and where it runs"
     if not clusters:
         message = "it has quota in the manager cluster, but there is no worker cluster to run it"
     return _refuse(answer._replace(decision=WAITS, reason=message, clusters=clusters), clusters)
@@ -173,6 +183,7 @@ class RemoteQueues:
         self._context = context
         self._version: Version = context.cluster.configuration.version
         self._workers = {name: each for name, each in dispatcher.workers.items() if name not in dispatcher.lost}
+        self.external = dispatcher.external if is_past(self._version, _INCREMENTAL_SINCE) else ""
         self._schedulers: dict[str, Scheduler] = {}
         for name, worker in self._workers.items():
             self._schedulers[name] = worker.context.build_scheduler()
@@ -263,6 +274,9 @@ class RemoteQueues:
         self._asked[key] = {name: ClusterAnswer(name, LOST, "it gets no jobs") for name in every if name in lost}
         home = self._homes.get(answer.job[:3]) or self._last.get(key)
         names = [name for name in every if name not in lost and name in (home or name, home)]
+        if self.external:
+            self._asked[key] |= {name: self._ask_external(name, workload) for name in names}
+            return []
         for several in self._list_rounds(names):
             found = {name: self._ask(name, workload) for name in several}
             for mode in (ADMITTED, PREEMPTS, UNKNOWN):
@@ -309,6 +323,13 @@ class RemoteQueues:
         mode, reason = self._explain(name, workload)
         self._asked[workload.key][name] = ClusterAnswer(name, mode, reason)
         return mode
+
+    def _ask_external(self, name: str, workload: Workload) -> ClusterAnswer:
+        """Return if a cluster never admits a workload; otherwise it is not known if it is asked."""
+        copy = self._refuse_copy(name, workload) if name in self._workers else workload
+        if isinstance(copy, str):
+            return ClusterAnswer(name, NEVER, copy)
+        return ClusterAnswer(name, UNKNOWN, f"the dispatcher `{self.external}` decides if it gets the job")
 
     def _explain(self, name: str, workload: Workload) -> tuple[str, str]:
         worker = self._workers.get(name)
@@ -454,8 +475,9 @@ def build_worker(cluster: Cluster, objects: Sequence[Mapping[str, Any]], namespa
 
 def build_dispatcher(block: Mapping[str, Any], workers: Mapping[str, Worker]) -> Dispatcher:
     """Build what `cluster.kueue.multiKueue` declares."""
-    step = block.get("stepSize")
-    return Dispatcher(workers, block.get("dispatcher") == "Incremental", step if type(step) is int else STEP)
+    step, name = block.get("stepSize"), str(block.get("dispatcher") or _AT_ONCE[0])
+    external = "" if name in (*_AT_ONCE, *_INCREMENTAL) else name
+    return Dispatcher(workers, name in _INCREMENTAL, step if type(step) is int else STEP, external=external)
 
 
 def lose_clusters(context: AdmissionContext, names: Iterable[str]) -> None:
