@@ -208,7 +208,9 @@ def _simulate(
 ) -> QueueResult:
     """Simulate when each job starts and ends; with changes or lost clusters, also without them."""
     # Imported late: a decision does not need it.
-    from jobgen.features.kueue.queues.timeline_report import RENDERERS, build_timeline, find_begin, select_rows
+    from jobgen.features.kueue.queues.timeline_changes import ShownTimeline, compare_timelines, describe_lost
+    from jobgen.features.kueue.queues.timeline_formats import RENDERERS
+    from jobgen.features.kueue.queues.timeline_report import build_timeline, find_begin, select_rows
     from jobgen.features.kueue.run_times import read_history
 
     begin = parse_moment(times.begin)
@@ -234,9 +236,9 @@ def _simulate(
         return [select_rows(each, partial(_matches, patterns=jobs)) if jobs else each for each in made]
 
     with_queues = {env: each for env, each in collected.items() if each.context.queues}
-    kept = simulate(with_queues)
+    now = simulate(with_queues)
+    kept = [ShownTimeline(each) for each in now]
     if asked is not None or times.lost:
-        from jobgen.features.kueue.queues.timeline_changes import compare_timelines, describe_lost
         from jobgen.features.kueue.queues.what_if_report import check_targets, collect_changed
 
         changed = with_queues
@@ -249,7 +251,7 @@ def _simulate(
             check_targets(applied)
         _lose_clusters(times.lost, changed.values())
         lost = [describe_lost(name) for name in times.lost]
-        sides = zip(applied, kept, simulate(changed), strict=True)
+        sides = zip(applied, now, simulate(changed), strict=True)
         kept = [compare_timelines([*each, *lost], before, after) for each, before, after in sides]
     if times.format == "html":
         from jobgen.features.kueue.queues.timeline_page import render_page
@@ -257,7 +259,7 @@ def _simulate(
         text = render_page(kept, left_out)
     else:
         text = RENDERERS[times.format](kept, left_out)
-    return QueueResult((), text, tuple(findings), left_out=left_out, timelines=tuple(kept))
+    return QueueResult((), text, tuple(findings), left_out=left_out, timelines=tuple(each.timeline for each in kept))
 
 
 def _collect(

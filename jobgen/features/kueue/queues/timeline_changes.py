@@ -137,6 +137,13 @@ class TimelineChanges(NamedTuple):
         yield from ((sides[0].get(key), sides[1].get(key)) for key in sorted({**sides[0], **sides[1]}))
 
 
+class ShownTimeline(NamedTuple):
+    """A timeline, and what changes do to it if there are any; it is then the one after them."""
+
+    timeline: Timeline
+    changes: TimelineChanges | None = None
+
+
 def _show_use(use: Use | None) -> str:
     return f"{use.total}% of {show_amount(use.pair.resource, use.nominal)}" if use else "–"
 
@@ -163,13 +170,13 @@ def describe_lost(cluster: str) -> AppliedChange:
 
 def compare_timelines(
     applied: Sequence[AppliedChange | UnknownTargetError], before: Timeline, after: Timeline
-) -> Timeline:
+) -> ShownTimeline:
     """Return the timeline after changes, with what they do."""
     old, new = ({(*row.answer.job[:3], row.answer.key): row for row in side.rows} for side in (before, after))
     found = (_compare(old.get(key), new.get(key)) for key in {**old, **new})
     made = tuple(each for each in applied if isinstance(each, AppliedChange))
     changes = TimelineChanges(made, before, after, tuple(each for each in found if each is not None))
-    return after._replace(changes=changes)
+    return ShownTimeline(after, changes)
 
 
 def _compare(before: TimelineRow | None, after: TimelineRow | None) -> RowChange | None:

@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from jobgen.features.kueue.queues.timeline_report import (
-    CHANGE_HEADER,
-    HEADER,
-    Timeline,
-    TimelineRow,
-    Use,
-    list_cells,
-    list_use_rows,
-)
+from jobgen.features.kueue.queues.timeline_changes import ShownTimeline, TimelineChanges
+from jobgen.features.kueue.queues.timeline_formats import CHANGE_HEADER, HEADER, list_cells, list_use_rows
+from jobgen.features.kueue.queues.timeline_report import Timeline, TimelineRow, Use
 from jobgen.features.kueue.quota import show_amount
 from jobgen.model.times import DAY, show_moment
 from jobgen.rendering.left_out import LeftOutFile
@@ -38,19 +32,19 @@ _MAX_BARS = 2000
 """More rows are in the table only."""
 
 
-def render_page(timelines: Sequence[Timeline], left_out: Sequence[LeftOutFile] = ()) -> str:
+def render_page(timelines: Sequence[ShownTimeline], left_out: Sequence[LeftOutFile] = ()) -> str:
     """Write a page that loads nothing and runs nothing."""
-    parts = [part for timeline in timelines for part in _render_timeline(timeline)]
+    parts = [part for each in timelines for part in _render_timeline(*each)]
     if left_out:
         parts.append(_write_list("Left out, because of errors", [each.describe() for each in left_out]))
     return wrap_page("Timeline", "".join(parts), _STYLE)
 
 
-def _render_timeline(timeline: Timeline) -> Iterator[str]:
+def _render_timeline(timeline: Timeline, changes: TimelineChanges | None) -> Iterator[str]:
     where = f"{timeline.environment}: " if timeline.environment else ""
     yield f"<h2>{_text(f'{where}{show_moment(timeline.begin)} to {show_moment(timeline.until)}')}</h2>\n"
     yield f"<p>{_text(timeline.summarize())}</p>\n"
-    if changes := timeline.changes:
+    if changes:
         yield _write_list("What if", [f"{name}: {text}" for name, text in changes.list_applied()])
         yield f"<p>{_text(f'Before and after: {changes.summarize()}')}</p>\n"
         yield _write_table([("", "before", "after"), *changes.list_balance()])
