@@ -86,7 +86,7 @@ class Simulation:
         self.is_complete = settled.is_complete
         self._most_steps = self.scheduler.snapshot.steps + _MOST_STEPS + _MOST_STEPS_PER_WORKLOAD * len(self._arrivals)
         evicted = {each.workload: each.preemptor for each in settled.evictions}
-        self._record(evicted, ())
+        self._record(evicted, {})
         for key in self._since.keys() & evicted.keys():
             # It ran until now; its flavors are not known any more.
             lost = Span(self._since[key], begin, self._arrivals[key], (), evicted[key])
@@ -102,10 +102,10 @@ class Simulation:
             self.is_complete = False
             return False
         self.now = self._ends[0][0]
-        ended: list[str] = []
+        ended: dict[str, Span] = {}
         while self._ends and self._ends[0][0] == self.now:
             key = heapq.heappop(self._ends)[2]
-            ended.append(key)
+            ended[key] = self.spans[key][-1]
             del self.admitted[key]
             self.scheduler.remove(key)
             self._drop_evicted()
@@ -118,7 +118,7 @@ class Simulation:
             self.scheduler, self._context, len(self._arrivals), self._refused, self._assumed, self._waiting
         )
         evictions, self._held, self.is_complete = found
-        self._record({each.workload: each.preemptor for each in evictions}, tuple(sorted(ended)))
+        self._record({each.workload: each.preemptor for each in evictions}, ended)
         return True
 
     def _drop_evicted(self) -> None:
@@ -128,7 +128,19 @@ class Simulation:
         ):
             heapq.heappop(self._ends)
 
-    def _record(self, evicted: Mapping[str, str], ended: tuple[str, ...]) -> None:
+    def _find_causes(self, workload: Workload, cluster: str, ended: Mapping[str, Span]) -> tuple[str, ...]:
+        """Return those of the ended workloads whose quota a new one can use."""
+        nodes = self.scheduler.snapshot.nodes
+
+        def is_cause(span: Span) -> bool:
+            shares = span.workload.usage.keys() & workload.usage.keys()
+            if cluster or span.cluster:
+                return bool(shares) and span.cluster == cluster
+            return bool(shares) and nodes[span.workload.cluster_queue].tree is nodes[workload.cluster_queue].tree
+
+        return tuple(sorted(filter(lambda key: is_cause(ended[key]), ended))) or tuple(sorted(ended))
+
+    def _record(self, evicted: Mapping[str, str], ended: Mapping[str, Span]) -> None:
         """Note which workloads were evicted and admitted now."""
         found = {key: each for several in self.scheduler.snapshot.workloads.values() for key, each in several.items()}
         clusters: Mapping[str, str] = {}
@@ -146,7 +158,9 @@ class Simulation:
             # One whose admission checks are pending has quota, but does not run.
             length = None if key in self._refused else self._lengths.get(key)
             end = None if length is None else max(start + length, self.now + 1)
-            self.spans.setdefault(key, []).append(Span(start, end, workload, ended, "", clusters.get(key, "")))
+            cluster = clusters.get(key, "")
+            causes = self._find_causes(workload, cluster, ended)
+            self.spans.setdefault(key, []).append(Span(start, end, workload, causes, "", cluster))
             if end is not None:
                 heapq.heappush(self._ends, (end, workload.reserved, key))
         self.admitted = found
