@@ -595,6 +595,13 @@ def test_a_dispatcher_of_kueue_can_have_its_long_name(project, name):
     assert places(project([make_job("fits", gpus=8)], STATES, multi={"dispatcher": name}))["fits"][0] == "admitted"
 
 
+def test_a_lost_cluster_that_never_admits_a_job_does_not_help_it(project):
+    found = places(project([make_job("east", gpus=16), make_job("large", gpus=17)], STATES), lost=["east"])
+
+    assert found["east"] == ("waits", {"east": "lost", "west": "never"})
+    assert found["large"] == ("never", {"east": "never", "west": "never"})
+
+
 def find_inadmissible(folder):
     return {each.object.name: each for each in lint(folder).findings if each.rule == "inadmissible-job"}
 

@@ -160,7 +160,9 @@ def _answer_remote(answer: Answer, run: RemoteQueues, before: str) -> Answer:
         message += " gets it, so jobgen does not know if and where it runs"
     if not clusters:
         message = "it has quota in the manager cluster, but there is no worker cluster to run it"
-    return _refuse(answer._replace(decision=WAITS, reason=message, clusters=clusters), clusters)
+    # A lost cluster that would never admit it does not keep it waiting.
+    ever = run.ask_ever(answer) if any(each.decision == LOST for each in clusters) else ()
+    return _refuse(answer._replace(decision=WAITS, reason=message, clusters=clusters), ever or clusters)
 
 
 def _refuse(answer: Answer, clusters: tuple[ClusterAnswer, ...]) -> Answer:
@@ -305,7 +307,8 @@ class RemoteQueues:
     def ask_ever(self, answer: Answer) -> tuple[ClusterAnswer, ...]:
         """Return what each cluster can ever do with a workload that the manager has no quota for now."""
         names, workload = self._list_clusters(answer), answer.workload
-        refusals = ((name, self._refuse_copy(name, workload)) for name in names if workload and name in self._workers)
+        known = self._dispatcher.workers
+        refusals = ((name, self._refuse_copy(name, workload)) for name in names if workload and name in known)
         found = {name: ClusterAnswer(name, NEVER, reason) for name, reason in refusals if isinstance(reason, str)}
         return tuple(found.values()) if len(found) == len(names) else ()
 
@@ -359,8 +362,9 @@ class RemoteQueues:
 
     def _refuse_copy(self, name: str, workload: Workload) -> Workload | str:
         """Return the copy of a workload in a cluster, or why the cluster never admits it."""
-        context = self._workers[name].context
-        copy, error = self._workers[name].copy(workload)
+        worker = self._dispatcher.workers[name]
+        context = worker.context
+        copy, error = worker.copy(workload)
         namespaces = context.cluster.list_namespaces()
         if namespaces and copy.namespace not in namespaces:
             return f"it has no namespace `{copy.namespace}`"

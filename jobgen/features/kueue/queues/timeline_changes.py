@@ -37,6 +37,9 @@ class RowChange(NamedTuple):
             ((state, *times),) = (_show(row) for row in (self.before, self.after) if row)
             return (f"{state} ({self.change})", *times, "")
         state, *times = (_join(*pair) for pair in zip(_show(self.before), _show(self.after), strict=True))
+        if self.before.cluster and self.after.cluster:
+            places = _join(self.before.cluster, self.after.cluster)
+            state = f"{_join(self.before.state, self.after.state)} in {places}"
         return (state, *times, "; ".join(self._list_remarks(self.before, self.after)))
 
     def _list_remarks(self, before: TimelineRow, after: TimelineRow) -> Iterator[str]:
@@ -165,7 +168,7 @@ def _describe_use(use: Use | None) -> Plain:
 
 def describe_lost(cluster: str) -> AppliedChange:
     """Describe the loss of a worker cluster as a change."""
-    return AppliedChange("--without-cluster", f"worker cluster `{cluster}`", "", "lost from the beginning")
+    return AppliedChange(f"--without-cluster {cluster}", f"worker cluster `{cluster}`", "", "lost from the beginning")
 
 
 def compare_timelines(
