@@ -589,3 +589,19 @@ def test_an_open_row_of_the_history_runs_if_it_has_begun(project, rows, state, e
     row = read_rows(folder, history="runs.csv")["first"]
 
     assert (row["state"], window(row, "ends")) == (state, (ends, ends))
+
+
+def test_the_page_shows_the_time_before_the_changes(project, browser, tmp_path):  # noqa: F811
+    folder, path = project(timed("first", 16, "4h"), timed("second", 16, "4h")), tmp_path / "timeline.html"
+    text = queue(folder, timeline=True, begin=BEGIN, what_if=["cq/a.h100+=16"], format="html").text
+    path.write_text(text, "utf-8")
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto(path.as_uri())
+    rows = page.locator("svg[role=img]").first.locator("g")
+    now, before = (rows.nth(1).locator(f"rect.{kind}").bounding_box() for kind in ("bar", "before"))
+
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    # The second job started when the first one ended, and now starts with it.
+    assert now["x"] == rows.nth(0).locator("rect.bar").bounding_box()["x"]
+    assert abs(before["x"] - now["x"] - now["width"]) < 2
+    page.close()

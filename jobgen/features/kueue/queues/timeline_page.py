@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
 from jobgen.features.kueue.queues.timeline_changes import ShownTimeline, TimelineChanges
@@ -21,6 +21,7 @@ body { --bar: #2563ab; --later: #8fb8e3; --lost: #b3432b; --line: #c9ced6; --tod
 }
 svg { width: 100%; display: block; font: 12px system-ui, sans-serif; fill: CanvasText; }
 svg .bar { fill: var(--bar); } svg .later { fill: var(--later); } svg .lost { fill: var(--lost); }
+svg .before { fill: var(--line); }
 svg line { stroke: var(--line); } svg .odd { fill: var(--today); } svg .missed { font-weight: bold; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: 14px; }
 th, td { text-align: left; padding: 2px 12px 2px 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
@@ -50,11 +51,16 @@ def _render_timeline(timeline: Timeline, changes: TimelineChanges | None) -> Ite
         yield _write_table([("", "before", "after"), *changes.list_balance()])
         if changes.rows:
             header = ("job", *CHANGE_HEADER[1:-1], "change")
-            yield _write_table([header, *((row.workload, *row.list_cells()) for row in changes.rows)])
-        yield "<h3>After the changes</h3>\n"
+            yield "<h3>Jobs that change</h3>\n" + _write_table(
+                [header, *((row.workload, *row.list_cells()) for row in changes.rows)]
+            )
+        yield "<p>Everything below is about the time after the changes.</p>\n"
     if warnings := list(timeline.list_warnings()):
         yield _write_list("Deadlines", warnings)
-    keys = (("bar", "runs"), *((("later", "can still run"),) if timeline.has_ranges else ()), ("lost", "is evicted"))
+    later = (("later", "can still run"),) if timeline.has_ranges else ()
+    keys = (("bar", "runs"), *later, ("lost", "is evicted"), *((("line", "before the changes"),) if changes else ()))
+    before = {row.answer.key: row for row in changes.before.rows} if changes else {}
+    whole = timeline._replace(until=max(timeline.until, changes.before.until)) if changes else timeline
     shown = "".join(f'<span style="background: var(--{name})"></span>{text}' for name, text in keys)
     yield f'<p class="key">{shown}</p>\n'
     queues: dict[str, list[TimelineRow]] = {}
@@ -64,7 +70,7 @@ def _render_timeline(timeline: Timeline, changes: TimelineChanges | None) -> Ite
     left = _MAX_BARS
     for name, rows in sorted(queues.items()):
         yield f"<h3>{_text(f'Queue {name}' if name else 'Without a queue')}</h3>\n"
-        yield "".join(_draw_queue(name, rows[:left], timeline))
+        yield "".join(_draw_queue(name, rows[:left], whole, before))
         left = max(0, left - len(rows))
     for use in timeline.uses:
         yield f"<h3>{_text(f'Flavor {use.flavor}: {use.pair.resource}')}</h3>\n"
@@ -76,8 +82,10 @@ def _render_timeline(timeline: Timeline, changes: TimelineChanges | None) -> Ite
     yield _write_list("Notes", timeline.notes)
 
 
-def _draw_queue(name: str, rows: Sequence[TimelineRow], timeline: Timeline) -> Iterator[str]:
-    """Draw the runs of a queue: for each workload its name, and below it a bar for each run."""
+def _draw_queue(
+    name: str, rows: Sequence[TimelineRow], timeline: Timeline, before: Mapping[str, TimelineRow]
+) -> Iterator[str]:
+    """Draw the runs of a queue: for each workload its name, and below it a bar for each run; thin ones `before`."""
     height = 20 + _ROW * len(rows)
     yield from _open_chart(f"Runs in queue {name}; the table of jobs has the same", height, timeline)
     for number, row in enumerate(rows):
@@ -96,14 +104,17 @@ def _draw_queue(name: str, rows: Sequence[TimelineRow], timeline: Timeline) -> I
         if not row.spans and row.starts:
             end = row.ends.latest if row.ends else None
             yield _draw_bar(row.starts.earliest, end, top, "bar", timeline)
+        former = before.get(row.answer.key)
+        for span in former.spans[-1] if former and former.spans else ():
+            yield _draw_bar(span.start, span.end, top + _BAR + 1, "before", timeline, 3)
         yield "</g>\n"
     yield "</svg>\n"
 
 
-def _draw_bar(start: int, end: int | None, top: int, kind: str, timeline: Timeline) -> str:
+def _draw_bar(start: int, end: int | None, top: int, kind: str, timeline: Timeline, height: int = _BAR) -> str:
     left, right = (_place(each, timeline) for each in (start, timeline.until if end is None else end))
     width = max(right - left, 0.3)
-    return f'<rect class="{kind}" x="{left:.2f}%" y="{top + 17}" width="{width:.2f}%" height="{_BAR}" rx="2"/>'
+    return f'<rect class="{kind}" x="{left:.2f}%" y="{top + 17}" width="{width:.2f}%" height="{height}" rx="2"/>'
 
 
 def _draw_use(use: Use, timeline: Timeline) -> Iterator[str]:
