@@ -701,3 +701,20 @@ def test_a_worker_cluster_admits_by_priority_when_a_job_ends(project):
     found, _ = follow(project([timed("first", 8, "2h"), timed("second", 8, "1h"), high], states), running=["first"])
 
     assert found == {"first": [("west", 0, 2)], "later": [("west", 2, 3)], "second": [("west", 3, 4)]}
+
+
+def test_a_capture_says_where_a_job_runs(project):
+    usage = {"name": "main", "count": 1, "flavors": {GPU: "h100"}, "resourceUsage": {GPU: "8"}}
+    conditions = [
+        {"type": kind, "status": "True", "lastTransitionTime": "2026-11-17T23:00:00Z"}
+        for kind in ("QuotaReserved", "Admitted")
+    ]
+    status = {"admission": {"clusterQueue": "research", "podSetAssignments": [usage]}, "conditions": conditions}
+    captured = made("Workload", "job-b", {"queueName": "research"}, "ml", status=status | {"clusterName": "east"})
+    captured["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "b"}]
+    states = STATES | {"manager": [*STATES["manager"], captured]}
+    found, _ = follow(project([timed("a", 8, "2h"), timed("b", 8, "3h")], states))
+
+    assert found == {"a": [("west", 0, 2)], "b": [("east", 23, 2)]}
+    lost, _ = follow(project([timed("a", 8, "2h"), timed("b", 8, "3h")], states), lost=["east"])
+    assert lost == {"a": [("west", 0, 2)], "b": [("west", 2, 5)]}

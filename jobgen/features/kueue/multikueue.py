@@ -96,9 +96,10 @@ class Dispatcher(NamedTuple):
 
     def place(self, context: AdmissionContext, sent: Sequence[Answer]) -> tuple[RemoteQueues, Mapping[str, str]]:
         """Place workloads, and return also where they would run if no cluster was lost."""
-        order, before = sorted(sent, key=_find_turn), dict[str, str]()
+        order = sorted(sent, key=_find_turn)
+        before = {each.key: each.workload.cluster for each in order if each.workload and each.workload.cluster}
         if self.lost:
-            every = self._replace(lost=frozenset()).open(context)
+            every = RemoteQueues(self._replace(lost=frozenset()), context, before)
             every.place_all(order)
             before = every.placed
         # What runs in another cluster goes on there, and comes before what has to move.

@@ -214,8 +214,8 @@ def build_timeline(
         workloads = job.workloads
         admitted = known.workload
         if admitted is not None and len(workloads) == 1 and admitted.cluster_queue in queued.context.queues:
-            queue, admission, reserved = admitted.cluster_queue, admitted.admission, admitted.reserved
-            workloads = (workloads[0]._replace(cluster_queue=queue, admission=admission, reserved=reserved),)
+            names = ("cluster_queue", "admission", "reserved", "cluster")
+            workloads = (workloads[0]._replace(**{name: getattr(admitted, name) for name in names}),)
         if known.since is not None or is_running(job):
             running |= {each.key: begin if known.since is None else min(known.since, begin) for each in workloads}
         active.append(job._replace(workloads=workloads))
