@@ -38,7 +38,10 @@ _MOST_NAMES = 5
 
 if TYPE_CHECKING:
     from jobgen.features.kueue.queues.timeline_report import Timeline
+    from jobgen.features.kueue.queues.what_if import Outcome, WhatIf
     from jobgen.features.kueue.run_times import PastRun
+
+_EXAMPLE = "write one such as `2026-11-18T08:00Z`"
 
 
 class QueuedWorkload(NamedTuple):
@@ -134,12 +137,13 @@ def queue(
     }.items():
         check_names(name, names)
     check_format(format, [*FORMATS.names(), *(("html",) if timeline else ())])
-    if timeline and lost:
-        raise UsageError("a timeline does not simulate worker clusters; use it without a lost one")
+    if timeline and suggest:
+        message = "a suggestion is about jobs that arrive together, not about time"
+        raise UsageError(
+            f"{message}; use `--suggest` alone, and give the changes that it shows to `--timeline --what-if`"
+        )
     asked = None
     if what_if or what_if_file is not None or suggest:
-        if timeline:
-            raise UsageError("a timeline shows the queues as they are; use it without changes and suggestions")
         from jobgen.features.kueue.queues.what_if import read_what_if
 
         asked = read_what_if(what_if, what_if_file)
@@ -149,18 +153,19 @@ def queue(
         return found
     patterns = (*jobs, *(each for each in running if each not in (ALL, NONE)))
     _check_patterns(patterns, found.environments.values(), found.left_out)
-    _lose_clusters(lost, found.environments.values())
     is_running = partial(_matches, patterns=("*",) if ALL in running else running)
+
+    def collect(environments: Sequence[str], change: ChangeObjects) -> dict[str, QueuedJobs]:
+        return _collect(config, environments, found.rendered, [], change)
+
     if timeline:
-        return _simulate(config, found, jobs, is_running, Times(begin, history, format))
-    decided = [
-        decide_environment(env, each, is_running, ", ".join(running)) for env, each in found.environments.items()
-    ]
+        times = _Times(begin, history, format, tuple(lost))
+        return _simulate(config, found, jobs, is_running, times, asked, collect)
+    _lose_clusters(lost, found.environments.values())
+    named = ", ".join(running)
+    decided = [decide_environment(env, each, is_running, named) for env, each in found.environments.items()]
     if asked is not None:
         from jobgen.features.kueue.queues.what_if_report import compare_environments
-
-        def collect(environments: Sequence[str], change: ChangeObjects) -> dict[str, QueuedJobs]:
-            return _collect(config, environments, found.rendered, [], change)
 
         wanted = partial(_matches, patterns=jobs or ("*",)) if suggest else None
         decided = compare_environments(decided, found.environments, collect, asked, is_running, wanted)
@@ -212,12 +217,13 @@ def _report(reports: Sequence[EnvironmentReport], found: _Collected, format_: st
     return QueueResult(workloads, text, found.findings, tuple(reports), found.left_out, changes)
 
 
-class Times(NamedTuple):
+class _Times(NamedTuple):
     """How to show a timeline, and with which times."""
 
     begin: str
     history: str
     format: str
+    lost: tuple[str, ...]
 
 
 def _simulate(
@@ -225,20 +231,18 @@ def _simulate(
     collected: _Collected,
     jobs: Sequence[str],
     is_running: Callable[[Job], bool],
-    times: Times,
+    times: _Times,
+    asked: WhatIf | None,
+    collect: Callable[[Sequence[str], ChangeObjects], dict[str, QueuedJobs]],
 ) -> QueueResult:
-    """Simulate when each job starts and ends."""
+    """Simulate when each job starts and ends; with changes or lost clusters, also without them."""
     # Imported late: a decision does not need it.
-    from jobgen.features.kueue.queues.timeline_report import RENDERERS, build_timeline, find_begin, select_rows
+    from jobgen.features.kueue.queues.timeline_changes import ShownTimeline, compare_timelines, describe_lost
+    from jobgen.features.kueue.queues.timeline_formats import RENDERERS
+    from jobgen.features.kueue.queues.timeline_report import build_timeline, select_rows
     from jobgen.features.kueue.run_times import read_history
 
-    begin = parse_moment(times.begin)
-    if times.begin and begin is None:
-        raise UsageError(f"`{times.begin}` is not a time; write one such as `2026-11-18T08:00Z`")
-    if begin is None:
-        begin = find_begin(list(collected.environments.values()), parse_moment(config.day()))
-    if begin is None:
-        raise UsageError("there is no commit to take the date from; pass `--from`")
+    begin = _find_begin(times.begin, config, collected)
     history = times.history.removeprefix(f"{config.root}/")
     if history.startswith("/") or ".." in history.split("/"):
         raise UsageError(f"`{history}` is not in the repository; name a file in it, from its top")
@@ -247,18 +251,56 @@ def _simulate(
     findings, left_out = (*collected.findings, *faults), collected.left_out
     if faults:
         return QueueResult((), "", findings)
-    environments = {env: each for env, each in collected.environments.items() if each.context.queues}
-    made = [build_timeline(env, each, begin, past, is_running) for env, each in environments.items()]
-    if unmatched := _describe_unmatched(past, [job for each in environments.values() for job in each.jobs]):
-        made = [each._replace(notes=(*each.notes, unmatched)) for each in made]
-    kept = tuple(select_rows(each, partial(_matches, patterns=jobs)) if jobs else each for each in made)
+    with_queues = {env: each for env, each in collected.environments.items() if each.context.queues}
+    unmatched = _describe_unmatched(past, [job for each in with_queues.values() for job in each.jobs])
+
+    def simulate(several: Mapping[str, QueuedJobs]) -> list[Timeline]:
+        made = [build_timeline(env, each, begin, past, is_running) for env, each in several.items()]
+        if unmatched:
+            made = [each._replace(notes=(*each.notes, unmatched)) for each in made]
+        return [select_rows(each, partial(_matches, patterns=jobs)) if jobs else each for each in made]
+
+    now = simulate(with_queues)
+    kept = [ShownTimeline(each) for each in now]
+    if asked is not None or times.lost:
+        from jobgen.features.kueue.queues.what_if_report import check_targets, collect_changed
+
+        changed = with_queues
+        applied: list[list[Outcome]] = [[] for _ in with_queues]
+        if asked is not None:
+            asked = asked._replace(adds=len(with_queues) == 1)
+            found = [collect_changed(asked, env, collect) for env in with_queues]
+            changed = {env: each for env, (each, _) in zip(with_queues, found, strict=True)}
+            applied = [each for _, each in found]
+            check_targets(applied)
+        _lose_clusters(times.lost, changed.values())
+        lost = [describe_lost(name) for name in times.lost]
+        sides = zip(applied, now, simulate(changed), strict=True)
+        kept = [compare_timelines([*each, *lost], before, after) for each, before, after in sides]
     if times.format == "html":
         from jobgen.features.kueue.queues.timeline_page import render_page
 
         text = render_page(kept, left_out)
     else:
         text = RENDERERS[times.format](kept, left_out)
-    return QueueResult((), text, findings, left_out=left_out, timelines=kept)
+    timelines = tuple(each.timeline for each in kept)
+    return QueueResult((), text, findings, left_out=left_out, timelines=timelines)
+
+
+def _find_begin(text: str, config: ProjectConfig, collected: _Collected) -> int:
+    """Return when a timeline begins: as it is written, or by default."""
+    from jobgen.features.kueue.queues.timeline_report import find_begin
+
+    begin = parse_moment(text)
+    if text and begin is None:
+        has_no_zone = parse_moment(text, needs_zone=False) is not None
+        fault = f"has no time zone; write `{text}Z` for UTC" if has_no_zone else f"is not a time; {_EXAMPLE}"
+        raise UsageError(f"`{text}` {fault}")
+    if begin is None:
+        begin = find_begin(list(collected.environments.values()), parse_moment(config.day()))
+    if begin is None:
+        raise UsageError("there is no commit to take the date from; pass `--from`")
+    return begin
 
 
 def _describe_unmatched(history: Sequence[PastRun], jobs: Sequence[Job]) -> str:

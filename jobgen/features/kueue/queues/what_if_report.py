@@ -58,18 +58,21 @@ def compare_environments(
         changed = {each.workload for each in changes.workloads}
         unchanged = sum(each.key not in changed for each in after.decision.answers)
         found.append(after._replace(comparison=Comparison(made, changes, unchanged, suggestion)))
+    check_targets(outcomes)
+    return found
+
+
+def check_targets(outcomes: Sequence[Sequence[Outcome]]) -> None:
+    """Raise a UsageError for a change that names nothing in any environment; `outcomes` are those of each."""
     for several in zip(*outcomes, strict=True):
         errors = [each for each in several if isinstance(each, UnknownTargetError)]
         if len(errors) == len(several):
             # Where the object is known, the message is about its field.
             raise UsageError(str(max(errors, key=lambda error: error.is_field)))
-    return found
 
 
-def _change(
-    asked: WhatIf, before: EnvironmentReport, old: QueuedJobs, collect: Collect, is_running: Callable[[Job], bool]
-) -> tuple[QueuedJobs, EnvironmentReport, list[Outcome]]:
-    """Return the changed jobs and queues, the decision about them, and what each change does."""
+def collect_changed(asked: WhatIf, env: str, collect: Collect) -> tuple[QueuedJobs, list[Outcome]]:
+    """Return the jobs and queues of an environment with changes, and what each change does."""
     applied: dict[int, Outcome] = {}
 
     def change(objects: Objects, exported: Objects, cluster: Cluster, worker: str) -> tuple[Objects, Objects, Cluster]:
@@ -77,11 +80,18 @@ def _change(
         applied.update(found)
         return own, others, cluster
 
+    changed = collect([env], change)[env]
+    unknown = UnknownTargetError("a change is in a worker cluster whose state is not among the files")
+    return changed, [applied.get(place, unknown) for place in range(len(asked.objects) + len(asked.changes))]
+
+
+def _change(
+    asked: WhatIf, before: EnvironmentReport, old: QueuedJobs, collect: Collect, is_running: Callable[[Job], bool]
+) -> tuple[QueuedJobs, EnvironmentReport, list[Outcome]]:
+    """Return the changed jobs and queues, the decision about them, and what each change does."""
     env = before.environment
-    new = keep_running(old, collect([env], change)[env], before.decision)
+    changed, applied = collect_changed(asked, env, collect)
+    new = keep_running(old, changed, before.decision)
     if isinstance(old.context.dispatcher, Dispatcher):
         lose_clusters(new.context, old.context.dispatcher.lost)
-    places = range(len(asked.objects) + len(asked.changes))
-    unknown = UnknownTargetError("a change is in a worker cluster whose state is not among the files")
-    outcomes = [applied.get(place, unknown) for place in places]
-    return new, decide_environment(env, new, is_running, before.running), outcomes
+    return new, decide_environment(env, new, is_running, before.running), applied
