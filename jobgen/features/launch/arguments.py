@@ -1,4 +1,4 @@
-"""Read the arguments of a training script without knowing all of its options, and check tables of invariants."""
+"""Read the arguments and files of a training script without knowing all its options, and check tables of invariants."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from jobgen.features.launch.values import Fault, Pods, Program, Word
 from jobgen.model.data import Node
+from jobgen.yamlio.read import read_shared
 
 Number = int | float | None
 
@@ -105,3 +106,41 @@ def find_faults(
 def compared_values(pods: Pods) -> tuple[tuple[Node, str], ...]:
     """Return the numbers of pods and GPUs as they are written, for `Fault.related`."""
     return tuple((node, "") for node in (*pods.counts, pods.container.device_node) if node is not None)
+
+
+def read_config(program: Program, path: str | None) -> Mapping[str, Any] | None:
+    """Return the content of a file at a path in the container; None if it is not known, or is no mapping."""
+    text = program.files(path) if path else None
+    if text is None or path is None:
+        return None
+    if path.endswith(".toml"):
+        # Imported late: most files are YAML or JSON.
+        import tomllib
+
+        try:
+            return tomllib.loads(text)
+        except (ValueError, RecursionError):
+            return None
+    return parse_config(text, path)
+
+
+def parse_config(text: str, path: str) -> Mapping[str, Any] | None:
+    """Return the mapping that a text in YAML or JSON is; None if it is none."""
+    source = read_shared(text.encode(errors="surrogatepass"), path)
+    return source.documents[0].data if len(source.documents) == 1 and not source.findings else None
+
+
+def get_value(config: Mapping[str, Any] | None, path: str) -> Any:
+    """Return the value at a path with dots; None if there is none."""
+    value: Any = config
+    for name in path.split("."):
+        value = value.get(name) if isinstance(value, Mapping) else None
+    return value
+
+
+_MAX_NUMBER = 10**15
+
+
+def as_number(value: Any) -> int | None:
+    """Return an integer or boolean as a number; None for everything else, and for numbers out of range."""
+    return int(value) if isinstance(value, int) and abs(value) < _MAX_NUMBER else None

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.features.launch.arguments import Arguments, compared_values, read_arguments
-from jobgen.features.launch.config_files import get_value
-from jobgen.features.launch.scripts import hf_trainer, megatron, serving
+from jobgen.features.launch import hf_trainer, megatron, serving
+from jobgen.features.launch.arguments import Arguments, compared_values, get_value, read_arguments
 from jobgen.features.launch.sizes import find_memory, find_model
 from jobgen.features.launch.values import Fault, Pods, Program, World
 from jobgen.model.data import Node

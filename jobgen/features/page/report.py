@@ -17,8 +17,7 @@ from jobgen.compare.snapshot import snapshot_repository
 from jobgen.engine.store import Query, Store
 from jobgen.features.page.capacity import NO_PRICES, Prices, build_capacity, read_prices
 from jobgen.features.page.fleet import build_fleet, place_findings
-from jobgen.features.page.fleet_tables import FleetData, list_tables
-from jobgen.features.page.job_pages import build_pages
+from jobgen.features.page.fleet_tables import FleetData, build_pages, list_tables
 from jobgen.features.page.page import assemble_page, describe_repository, encode, make_title
 from jobgen.model.builtin_rules import UNREADABLE_RULES
 from jobgen.model.finding import Finding, Severity

@@ -176,7 +176,7 @@ def run_tests(
     """
     check_names("names", names)
     check_names("environments", environments)
-    check_format(format, FORMATS.names())
+    check_format(format, list(FORMATS))
     share = check_shard(shard) if shard else None
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
@@ -204,7 +204,7 @@ def run_tests(
     outcomes, findings = join_results(findings, results)
     errors = [each for each in findings if each.severity is Severity.ERROR]
     shown = tuple(JobTestOutcome(each.test.name, *each[1:]) for each in outcomes)
-    text, summary = FORMATS.render(format, outcomes, errors, part), summarize(outcomes, errors, part)
+    text, summary = FORMATS[format](outcomes, errors, part), summarize(outcomes, errors, part)
     return JobTestsResult(shown, text, tuple(findings), run.snapshots, summary)
 
 
@@ -216,11 +216,11 @@ def merge_test_reports(parts: Sequence[Mapping[str, Any]], format: str) -> Merge
         BrokenPartError: The shards ran different tests, or did not run each of them.
 
     """
-    if format not in FORMATS.names():
+    if format not in FORMATS:
         raise UsageError(f"there is no format `{format}` for tests (known: json, junit)")
     outcomes, errors = merge_tests(parts)
     failed = bool(errors) or any(outcome.message for outcome in outcomes)
-    text = FORMATS.render(format, outcomes, errors, None)
+    text = FORMATS[format](outcomes, errors, None)
     return MergedReport(TEST, text, failed, summary=summarize(outcomes, errors), findings=tuple(errors))
 
 

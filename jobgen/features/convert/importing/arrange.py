@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from glob import escape
 from typing import Any, NamedTuple
 
-from jobgen.features.convert.importing.common_fields import Fields, with_types
-from jobgen.features.convert.importing.import_job import ImportedSpec, rewrite_document
+from jobgen.features.convert.importing.collect import ImportedSpec, rewrite_document
+from jobgen.features.convert.importing.pod_fields import Fields, with_types
 from jobgen.features.convert.importing.verify import SpecRenderer, create_patch, is_equivalent, render_spec
 from jobgen.model.data import API_VERSION, Plain
 from jobgen.model.finding import Problem

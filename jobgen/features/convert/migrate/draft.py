@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from jobgen.features.convert.importing.collect import find_bounds
+from jobgen.features.convert.importing.collect import find_bounds, rewrite_document
 from jobgen.features.convert.importing.comments import KeyPath
-from jobgen.features.convert.importing.common_fields import Fields, shorten_resources
-from jobgen.features.convert.importing.import_job import rewrite_document
+from jobgen.features.convert.importing.pod_fields import Fields, shorten_resources
 from jobgen.features.convert.migrate.tables import REASONS
 from jobgen.model.data import Plain, TracedKey, TracedScalar, location_of, untraced
 from jobgen.model.finding import TextEdit

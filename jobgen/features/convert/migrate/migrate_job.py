@@ -8,8 +8,8 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jobgen.features.convert.importing.common_fields import Fields, with_types
 from jobgen.features.convert.importing.invert import sort_fields
+from jobgen.features.convert.importing.pod_fields import Fields, with_types
 from jobgen.features.convert.importing.verify import render_objects, render_spec, renderer_for
 from jobgen.features.convert.migrate.draft import (
     NO_SURROUNDINGS,

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jobgen.features.convert.importing.common_fields import Fields
+from jobgen.features.convert.importing.pod_fields import Fields
 from jobgen.features.convert.migrate.draft import BuiltRuntime, Draft, MigrationNote, Surroundings
 from jobgen.features.convert.migrate.steps import LAYER_STEPS
 from jobgen.spec.kinds import Kind

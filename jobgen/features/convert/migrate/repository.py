@@ -9,8 +9,8 @@ from itertools import chain, count
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from jobgen.features.convert.importing.common_fields import Fields
-from jobgen.features.convert.importing.import_job import ImportedSpec, import_manifest
+from jobgen.features.convert.importing.collect import ImportedSpec, import_manifest
+from jobgen.features.convert.importing.pod_fields import Fields
 from jobgen.features.convert.importing.verify import create_patch, render_spec, renderer_for
 from jobgen.features.convert.migrate.draft import (
     BuiltRuntime,

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from jobgen.features.convert.importing.comments import KeyPath
-from jobgen.features.convert.importing.common_fields import Fields
+from jobgen.features.convert.importing.pod_fields import Fields
 from jobgen.features.convert.migrate.draft import BuiltRuntime, Change, Draft, get_at, iter_leaves, pop_path, put_at
-from jobgen.features.convert.migrate.ray import enter_ray, leave_ray
 from jobgen.features.convert.migrate.roles import (
     convert_restart_policies,
     drop_replica_fields,
+    enter_ray,
     join_roles,
+    leave_ray,
     rename_roles,
     split_nodes,
     update_total,

@@ -7,8 +7,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from jobgen.features.editor.actions.offers import REWRITE, ActionRequest, Change, Offer, loses_comments, return_change
-from jobgen.features.editor.actions.verify import is_new, read_editable, try_change
+from jobgen.features.editor.actions.offers import (
+    REWRITE,
+    ActionRequest,
+    Change,
+    Offer,
+    is_new,
+    loses_comments,
+    read_editable,
+    return_change,
+    try_change,
+)
 from jobgen.features.editor.cursor import find_cursor
 from jobgen.features.editor.workspace import Workspace, load_ready
 from jobgen.model.features import all_features

@@ -19,7 +19,7 @@ from jobgen.reports.entries import format_findings, pluralize
 @click.argument("names", nargs=-1, metavar="[TEST|FILE]...", shell_complete=complete_files)
 @env_option
 @click.option("--update", is_flag=True, help="Write the snapshots that differ.")
-@click.option("--format", "format_", type=click.Choice(FORMATS.names()), default="text", show_default=True)
+@click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="text", show_default=True)
 @shard_option
 @today_option
 @click.pass_obj

@@ -6,9 +6,18 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from jobgen.features.launch.arguments import Arguments, Invariant, Number, compared_values, find_faults, read_arguments
-from jobgen.features.launch.config_files import as_number, parse_config, read_config
-from jobgen.features.launch.scripts.ray_train import list_ray_nodes
+from jobgen.features.launch.arguments import (
+    Arguments,
+    Invariant,
+    Number,
+    as_number,
+    compared_values,
+    find_faults,
+    parse_config,
+    read_arguments,
+    read_config,
+)
+from jobgen.features.launch.python_calls import list_ray_nodes
 from jobgen.features.launch.sizes import Model, find_model
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
@@ -139,7 +148,7 @@ def _read_size(options: Arguments, names: str, default: int | None) -> int | Non
     return options.number(found, default)
 
 
-def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
+def check_server(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
     """Check the sizes of a server with the GPUs of its pods."""
     server = read_server(program)
     if server is None:

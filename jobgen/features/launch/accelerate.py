@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from jobgen.features.launch.config_files import read_config
-from jobgen.features.launch.devices import count_visible
-from jobgen.features.launch.launchers import torchrun
-from jobgen.features.launch.launchers.torchrun import JOINED, Torchrun
+from jobgen.features.launch import torchrun
+from jobgen.features.launch.arguments import read_config
 from jobgen.features.launch.options import Options, check_unknown, make_syntax, read_options
-from jobgen.features.launch.values import Fault, Pods, Program, Word, World
+from jobgen.features.launch.torchrun import JOINED, Torchrun
+from jobgen.features.launch.values import Fault, Pods, Program, Word, World, count_visible
 from jobgen.model.data import Node
 from jobgen.model.finding import pluralize
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.features.launch.launchers import torchrun
-from jobgen.features.launch.launchers.torchrun import NODES_RULE, PROCESSES_RULE, Torchrun
+from jobgen.features.launch import torchrun
 from jobgen.features.launch.options import Options, make_syntax, read_options
+from jobgen.features.launch.torchrun import NODES_RULE, PROCESSES_RULE, Torchrun
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
 from jobgen.model.finding import pluralize
 

@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.features.launch.devices import count_visible
 from jobgen.features.launch.options import Options, check_unknown, make_syntax, read_options
 from jobgen.features.launch.read_job import start_words, to_program
-from jobgen.features.launch.values import Fault, Pods, Program, Word, World
+from jobgen.features.launch.values import Fault, Pods, Program, Word, World, count_visible
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Container, Manifest
 from jobgen.k8s.shell_values import Call
@@ -382,3 +381,13 @@ def _compare(
 def _names_nccl(program: Program) -> bool:
     """Return True if an argument, or the value of an option, is `nccl`: NCCL refuses two processes on one GPU."""
     return any((word.text or "").rpartition("=")[2] == "nccl" for word in program.words)
+
+
+def check_entrypoint(program: Program, pods: Pods) -> Iterator[Fault]:
+    """Report a launcher that starts no processes on the workers."""
+    manifest = pods.container.pod.manifest
+    workers = sum(role.count for role in manifest.roles if role.name != "head")
+    on_worker = workers == 1 and value_of(manifest.spec.get("entrypointNumGpus"))
+    if workers and not on_worker:
+        message = f"Ray runs `{program.path}` on one pod, and the {pluralize(workers, 'worker')} stay idle"
+        yield Fault(program.node, f"{message}; start the processes with Ray Train", False, rule=ALONE_RULE)

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from jobgen.features.launch.launchers import torchrun
-from jobgen.features.launch.launchers.hosts import read_hostfile
-from jobgen.features.launch.launchers.mpi import compare_slots
-from jobgen.features.launch.launchers.torchrun import JOINED, Torchrun
+from jobgen.features.launch import torchrun
+from jobgen.features.launch.mpi import compare_slots, read_hostfile
 from jobgen.features.launch.options import Options, make_syntax, read_options
+from jobgen.features.launch.torchrun import JOINED, Torchrun
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.finding import pluralize

@@ -238,7 +238,7 @@ _FSDP = tuple(
 )
 
 
-def check(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
+def check_megatron(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
     """Check the sizes of Megatron-LM with each other, and with the processes that the launcher starts."""
     if program.name not in NAMES:
         return

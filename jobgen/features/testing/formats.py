@@ -1,20 +1,20 @@
-"""The JUnit format: a suite for each file, a case for each test in each environment and job."""
+"""The formats of `jobgen test`: text for people, JSON for programs, and JUnit for CI systems."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 
-from jobgen.features.testing.evaluate import Outcome
+from jobgen.features.testing.evaluate import Outcome, summarize
 from jobgen.model.finding import Finding
-from jobgen.reports.escape import relative_path, visible
+from jobgen.reports.escape import dump_json, relative_path, visible
 from jobgen.reports.formats.junit import write_shard
 from jobgen.reports.shard_part import ShardPart
 
 _TABLE = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\t": "&#9;"})
 
 
-def render(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:
+def render_junit(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:
     """Return XML with a failure for each expectation that is not met, and what kept tests from running as errors."""
     suites: list[tuple[str, list[list[Outcome]]]] = []
     for file, group in groupby(outcomes, key=lambda each: each.test.file):
@@ -65,3 +65,55 @@ def _list_error(error: Finding) -> Iterator[str]:
 def _xml(text: str) -> str:
     # Invisible characters are escaped: XML forbids most of them, even as references.
     return "\n".join(map(visible, text.split("\n"))).translate(_TABLE)
+
+
+def render_text(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:
+    """Write the failures, and how many expectations there were."""
+    summary = f"{summarize(outcomes, errors, shard)}\n"
+    groups: dict[tuple[object, ...], list[Outcome]] = {}
+    for each in (each for each in outcomes if each.message):
+        groups.setdefault((each.location, each.job, each.message, each.sources), []).append(each)
+    lines: list[str] = []
+    for outcome, *others in groups.values():
+        # A failure may be equal in several environments.
+        environments = ", ".join(filter(None, (each.environment for each in (outcome, *others))))
+        where = f" (in {environments})" if environments else ""
+        job = f"{outcome.job}: " if outcome.job else ""
+        lines.append(f"{outcome.location}: failed: {outcome.test.name}: {job}{outcome.message}{where}")
+        lines += (f"    {source}" for source in outcome.sources)
+    return "".join(f"{visible(line)}\n" for line in lines) + summary
+
+
+def render_json(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:
+    """Write all outcomes, and the errors that kept tests from running."""
+    document: dict[str, object] = {
+        "version": 1,
+        **({"shard": shard.to_plain()} if shard else {}),
+        "failed": sum(bool(each.message) for each in outcomes),
+        "outcomes": [
+            {
+                "test": each.test.name,
+                "file": each.location.file,
+                "line": each.location.line,
+                "environment": each.environment,
+                "job": each.job,
+                "expectation": each.expectation,
+                "passed": not each.message,
+                "message": each.message,
+                "sources": list(each.sources),
+            }
+            for each in outcomes
+        ],
+        "errors": [
+            {"rule": each.rule, "file": each.location.file, "line": each.location.line, "message": each.message}
+            for each in errors
+        ],
+    }
+    return dump_json(document) + "\n"
+
+
+FORMATS: dict[str, Callable[[Sequence[Outcome], Sequence[Finding], ShardPart | None], str]] = {
+    "json": render_json,
+    "junit": render_junit,
+    "text": render_text,
+}
