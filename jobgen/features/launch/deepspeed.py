@@ -13,13 +13,7 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.finding import pluralize
 
 NAMES = frozenset(("deepspeed", "deepspeed.launcher.runner", "ds"))
-_SYNTAX = make_syntax(
-    """hostfile|H include|i exclude|e num_nodes num_gpus|num_accelerators master_port master_addr node_rank launcher
-    launcher_args enable_each_rank_log autotuning elastic_training min_elastic_nodes max_elastic_nodes bind_core_list
-    ssh_port venv_script log_level""",
-    "module no_python no_local_rank no_ssh no_ssh_check force_multi save_pid bind_cores_to_rank quiet|q",
-    stops=True,
-)
+_SYNTAX = make_syntax("deepspeed", stops=True)
 _LAUNCHERS = frozenset(("pdsh", "openmpi", "mpich", "impi", "mvapich", "slurm"))
 _DEFAULT = "/job/hostfile"
 _Resources = Mapping[str, list[int]]

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from jobgen.features.launch.arguments import Arguments, Invariant, Number, find_faults, read_arguments
 from jobgen.features.launch.sizes import is_before_blackwell
 from jobgen.features.launch.values import Fault, Pods, Program, World
+from jobgen.repo.shipped import read_data
 
 NAMES = frozenset(f"pretrain_{model}.py" for model in ("gpt", "hybrid", "mamba", "vlm", "bert", "t5", "ict", "retro"))
 # With one of these, sizes come from a checkpoint or a file, or the script is that of Megatron-DeepSpeed.
@@ -14,20 +15,7 @@ ELSEWHERE = (
     "use_checkpoint_args yaml_cfg heterogeneous_layers_config_path heterogeneous_layers_config_encoded_json deepspeed "
     "tensor_parallel_num_weight_shards ckpt_convert_format"
 ).split()
-FLAGS = frozenset(
-    "bf16 fp16 mock_data sequence_parallel group_query_attention multi_latent_attention "
-    "use_distributed_optimizer swiglu disable_bias_linear overlap_param_gather overlap_grad_reduce "
-    "use_torch_fsdp2 use_megatron_fsdp recompute_activations no_gradient_accumulation_fusion "
-    "untie_embeddings_and_output_weights no_overlap_p2p_communication use_mcore_models "
-    "account_for_embedding_in_pipeline_split account_for_loss_in_pipeline_split "
-    "overlap_moe_expert_parallel_comm moe_grouped_gemm use_flash_attn no_load_optim no_load_rng "
-    "use_legacy_models finetune use_checkpoint_args qk_layernorm use_rotary_position_embeddings "
-    "no_masked_softmax_fusion attention_softmax_in_fp32 no_rope_fusion use_cpu_initialization "
-    "no_position_embedding log_throughput log_params_norm log_num_zeros_in_grad "
-    "no_create_attention_mask_in_dataloader tp_comm_overlap manual_gc moe_permute_fusion moe_per_layer_logging "
-    "use_dist_ckpt async_save no_save_optim no_save_rng apply_layernorm_1p exit_on_missing_checkpoint "
-    "skip_train normalization_rmsnorm distribute_saved_activations".split()
-)
+FLAGS = frozenset(read_data("launch.yaml")["options"]["megatron"]["flags"].split())
 # The options that are numbers, with their defaults; None: not set.
 NUMBERS: dict[str, tuple[str, int | None]] = {
     "tp": ("tensor_model_parallel_size", 1),

@@ -16,19 +16,7 @@ _LESS_SERVING = (
     "quantization cpu_offload_gb load_format kv_transfer_config hf_overrides speculative_config offload num_layers "
     "override_neuron_config mem_fraction_cpu cpu_offload torchao_config json_model_override_args"
 ).split()
-_LESS_TRAINING = (
-    "peft",
-    "lora",
-    "quant",
-    "bit",
-    "offload",
-    "freeze",
-    "frozen",
-    "adapter",
-    "tune",
-    "layer",
-    "config_name",
-)
+_LESS_TRAINING = "peft lora quant bit offload freeze frozen adapter tune layer config_name".split()
 _ADAM = ("adamw_torch", "adamw_torch_fused", "adamw_hf", "adamw_apex_fused")
 _FULL_TRAINING = ("run_clm.py", "run_mlm.py", "run_summarization.py", "run_translation.py", "run_fim.py")
 _LESS_MEGATRON = (

@@ -73,22 +73,7 @@ NAMES = frozenset(
         "horovodrun",
     )
 )
-SYNTAX = make_syntax(
-    """np|n|c|num_proc host|H|hosts hostfile|machinefile|f|default_hostfile npernode|N|ppn|perhost npersocket map_by
-    bind_to rank_by x wdir|wd prefix timeout iface output tune path rankfile|rf display launcher rmk ssh_port|p app
-    genvlist envlist hca_idx launcher_exec min_np max_np host_discovery_script slots_per_host|slots network_interfaces
-    output_filename|o start_timeout fusion_threshold_mb cycle_time_ms cache_capacity timeline_filename
-    log_level gloo_timeout_seconds stack_trace mca=2 gmca=2 omca=2 prtemca=2 pmixmca=2 env=2 genv=2 mpi_args
-    config_file tcp_flag binding_args elastic_timeout reset_limit cooldown_range blacklist_cooldown_range
-    report_bindings_file pernode_dir stdin host_list_file""",
-    """oversubscribe allow_run_as_root verbose|v quiet|q tag_output merge_stderr_to_stdout report_bindings bynode bycore
-    byslot nooversubscribe use_hwthread_cpus display_map display_allocation pernode gloo mpi jsrun tcp l genvall
-    genvnone disable_cache autotune do_not_launch enable_orterun nolocal novm debug_daemons leave_session_attached
-    prefix_output_with_timestamp mpich""",
-    has_abbreviations=False,
-    stops=True,
-    has_single=True,
-)
+SYNTAX = make_syntax("mpi", has_abbreviations=False, stops=True, has_single=True)
 _PER_NODE = lazy_pattern(
     r"ppr:(\d{1,6}):(?:node|host)",
 )

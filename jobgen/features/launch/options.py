@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from jobgen.features.launch.values import Fault, Word
 from jobgen.model.suggest import did_you_mean
+from jobgen.repo.shipped import read_data
 
 
 class Syntax(NamedTuple):
@@ -34,17 +35,18 @@ class Syntax(NamedTuple):
         return found.pop() if len(found) == 1 else None
 
 
-def make_syntax(values: str, flags: str = "", **others: object) -> Syntax:
-    """Return a syntax; in the texts, `a|b` are names of the same option, and `=2` the number of its values."""
+def make_syntax(name: str, **others: bool) -> Syntax:
+    """Return the options of a launcher in `jobgen/data/launch.yaml`."""
     counts: dict[str, int] = {}
     aliases: dict[str, str] = {}
-    for text, default in ((values, 1), (flags, 0)):
-        for item in text.split():
+    table = read_data("launch.yaml")["options"][name]
+    for key, default in (("values", 1), ("flags", 0)):
+        for item in table.get(key, "").split():
             names, _, count = item.replace("-", "_").partition("=")
             first, *rest = names.split("|")
             counts[first] = int(count.replace("_", "-")) if count else default
             aliases.update(dict.fromkeys(rest, first))
-    return Syntax(counts, aliases, **others)  # type: ignore[arg-type]
+    return Syntax(counts, aliases, **others)
 
 
 class Options(NamedTuple):

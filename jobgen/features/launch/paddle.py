@@ -14,12 +14,7 @@ from jobgen.features.launch.values import Fault, Pods, Program, Word, World
 from jobgen.model.finding import pluralize
 
 NAMES = frozenset(("paddle.distributed.launch", "fleetrun"))
-_SYNTAX = make_syntax(
-    """master legacy rank log_level nnodes nproc_per_node log_dir run_mode job_id devices|gpus|xpus|npus host ips
-    start_port auto_parallel_config servers trainers trainer_num server_num gloo_port with_gloo max_restart
-    elastic_level elastic_timeout sort_ip enable_gpu_log auto_tuner_json auto_cluster_config""",
-    stops=True,
-)
+_SYNTAX = make_syntax("paddle", stops=True)
 _VARIABLES = {
     "nnodes": "PADDLE_NNODES",
     "devices": "PADDLE_DEVICES",

@@ -22,6 +22,7 @@ from jobgen.features.launch.sizes import Model, find_model
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.objects import Manifest
+from jobgen.repo.shipped import read_data
 
 _VLLM = ("vllm", "vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server", "vllm.entrypoints.cli.main")
 _SGLANG = ("sglang.launch_server", "sglang")
@@ -34,12 +35,7 @@ SIZES = {
     "nodes": "nnodes",
 }
 _AT = " ".join(f"{SIZES[name]}" for name in ("tp", "pp", "dp"))
-_FLAGS = frozenset(
-    "enable_expert_parallel enable_dp_attention trust_remote_code enforce_eager enable_prefix_caching headless "
-    "enable_chunked_prefill disable_log_requests enable_auto_tool_choice enable_lora skip_tokenizer_init "
-    "disable_log_stats disable_custom_all_reduce no_enable_prefix_caching enable_reasoning enable_metrics "
-    "disable_cuda_graph disable_radix_cache enable_ep_moe enable_deepep_moe".split()
-)
+_FLAGS = frozenset(read_data("launch.yaml")["options"]["serving"]["flags"].split())
 
 _NODES = (
     Invariant(

@@ -23,13 +23,7 @@ from jobgen.model.quantity import parse_digits
 
 _OTHER = "torchrun-hpu"  # can have options of its own
 NAMES = frozenset(("torchrun", "torch.distributed.run", "torch.distributed.launch", _OTHER))
-SYNTAX = make_syntax(
-    """nnodes nproc_per_node rdzv_backend rdzv_endpoint rdzv_id rdzv_conf max_restarts monitor_interval start_method
-    event_log_handler role log_dir redirects|r tee|t local_ranks_filter logs_specs node_rank master_addr master_port
-    local_addr numa_binding signals_to_handle shutdown_timeout duplicate_stdout_filters duplicate_stderr_filters""",
-    "standalone module|m no_python run_path use_env virtual_local_rank",
-    stops=True,
-)
+SYNTAX = make_syntax("torchrun", stops=True)
 _WORDS = frozenset(("auto", "gpu", "cpu", "xpu"))
 _LOCAL = frozenset(("localhost", "127.0.0.1", "::1", "[::1]"))
 # Kinds whose operator makes one job of all pods; the pods of others can be meant to work alone.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from jobgen.api.errors import UsageError
 from jobgen.k8s.kinds import NEWEST_RELEASE, OLDEST_RELEASE, format_release
@@ -16,7 +16,7 @@ from jobgen.model.data import value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES
 from jobgen.model.suggest import did_you_mean
-from jobgen.repo.shipped import find_shipped
+from jobgen.repo.shipped import read_data
 from jobgen.schema.shipped_kinds import find_unknown_releases
 from jobgen.spec.kinds import parse_version
 from jobgen.yamlio.read import read
@@ -99,7 +99,7 @@ def read_requirements() -> tuple[Requirement, ...]:
             each["reason"],
             each["source"],
         )
-        for each in _read()["requirements"]
+        for each in read_data("upgrades.yaml")["requirements"]
     )
 
 
@@ -116,16 +116,8 @@ def read_actions() -> tuple[Action, ...]:
             tuple(each.get("kinds", ())),
             each.get("until", ""),
         )
-        for each in _read()["actions"]
+        for each in read_data("upgrades.yaml")["actions"]
     )
-
-
-@cache
-def _read() -> Mapping[str, Any]:
-    path = find_shipped("examples").parent / "upgrades.yaml"
-    [document] = read(path.read_bytes(), path.name).documents
-    data: Mapping[str, Any] = document.data
-    return data
 
 
 def find_broken(versions: Mapping[str, str]) -> list[Requirement]:

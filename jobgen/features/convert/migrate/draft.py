@@ -10,10 +10,10 @@ from typing import Any, Literal, NamedTuple
 from jobgen.features.convert.importing.collect import find_bounds, rewrite_document
 from jobgen.features.convert.importing.comments import KeyPath
 from jobgen.features.convert.importing.pod_fields import Fields, shorten_resources
-from jobgen.features.convert.migrate.tables import REASONS
 from jobgen.model.data import Plain, TracedKey, TracedScalar, location_of, untraced
 from jobgen.model.finding import TextEdit
 from jobgen.repo.files import File
+from jobgen.repo.shipped import read_data
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import merge
 from jobgen.yamlio.edit import EditRefusedError, apply_edits
@@ -101,7 +101,8 @@ class Draft:
     def _find_reason(self, path: KeyPath) -> str:
         """Why the target does not support a field: the reason for the longest known prefix of its path."""
         steps = path[2:] if path[0] == "roles" else path
-        known = {**REASONS["*"], **REASONS.get(self.target.platform, {})}
+        reasons = read_data("migrations.yaml")["reasons"]
+        known = {**reasons["*"], **reasons.get(self.target.platform, {})}
         prefixes = (".".join(steps[:length]) for length in range(len(steps), 0, -1))
         return next(
             (known[prefix] for prefix in prefixes if prefix in known), f"{self.target.name} does not support it"

@@ -4,24 +4,34 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
 from jobgen.features.convert.importing.comments import KeyPath
 from jobgen.features.convert.importing.pod_fields import Fields
 from jobgen.features.convert.migrate.draft import Draft, get_at, pop_path, put_at
-from jobgen.features.convert.migrate.tables import EXIT_CODES, ROLES
 from jobgen.model.data import untraced, value_of
+from jobgen.repo.shipped import read_data
 from jobgen.spec.kinds import ANY_ROLE, Kind
+
+EXIT_CODES = "exit codes that restart a pod differ: 128 and above for Kubeflow; 130, 137, 138 and 143 for TensorStack"
+
+
+def _find_names(draft: Draft) -> Mapping[str, str]:
+    """Return the roles with another name on the target platform."""
+    by_target = read_data("migrations.yaml")["roles"].get(draft.source.platform, {})
+    names: Mapping[str, str] = by_target.get(draft.target.platform, {}).get(draft.framework, {})
+    return names
 
 
 def rename_roles(draft: Draft) -> None:
     """Rename roles for the target; roles that it does not have are lost."""
-    key = (draft.source.platform, draft.target.platform, draft.framework)
+    names = _find_names(draft)
     known = draft.target.frameworks[draft.framework].roles
     own = draft.spec.get("roles") or {}
     renamed: Fields = {}
     for name, role in own.items():
-        other = ROLES.get(key, {}).get(name, name)
+        other = names.get(name, name)
         if other != name and other in own:
             draft.note(("roles", name), "lost", f"it would be renamed to `{other}`, which already exists")
         elif other in known or ANY_ROLE in known:
@@ -202,7 +212,7 @@ def _drop_restart_policies(draft: Draft) -> None:
 def _write_overlay_policies(draft: Draft) -> None:
     """Write the policies that an overlay of today's environment sets, because it does not apply to the other one."""
     env, policies = draft.surroundings.env, dict(draft.surroundings.policies)
-    names = ROLES.get((draft.source.platform, draft.target.platform, draft.framework), {})
+    names = _find_names(draft)
     roles = draft.spec.get("roles") or {}
     for name, policy in policies.items():
         role = names.get(name, name)

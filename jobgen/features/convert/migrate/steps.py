@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from jobgen.features.convert.importing.comments import KeyPath
@@ -21,9 +21,9 @@ from jobgen.features.convert.migrate.roles import (
     write_required_roles,
 )
 from jobgen.features.convert.migrate.runtime import VOLUME_FIELDS
-from jobgen.features.convert.migrate.tables import MANAGERS, MEANINGS, MOVES, NEAREST_RUNTIME, RESERVED_VARIABLES
 from jobgen.model.data import untraced, value_of
 from jobgen.rendering.pod import SHM
+from jobgen.repo.shipped import read_data
 from jobgen.spec.kinds import FieldMapping, Kind
 from jobgen.spec.normalize import NOT_RENDERED, is_job_field
 
@@ -72,13 +72,13 @@ def convert_mxnet_to_pytorch(draft: Draft) -> None:
         draft.note(("roles", "worker"), "changed", "the first worker is the master")
     elif own:
         draft.note(("roles", "worker"), "moved", "the only node is the master")
-    for field, reason in MEANINGS["kubeflow MXJob", "PyTorch"]:
+    for field, reason in _list_meanings("kubeflow MXJob", "PyTorch"):
         draft.note(tuple(field.split(".")), "check", reason)
 
 
 def _rename_fields(draft: Draft) -> None:
     """Rename fields that have another name on the target platform."""
-    for source, target in MOVES.get((draft.source.platform, draft.target.platform), ()):
+    for source, target in _find("moves", draft.source.platform).get(draft.target.platform, {}).items():
         old, new = tuple(source.split(".")), tuple(target.split("."))
         value = get_at(draft.spec, old)
         if value is None or get_at(draft.spec, new) is not None:
@@ -112,9 +112,11 @@ def _replace_manager(draft: Draft) -> None:
     """Replace the name of the controller in `managedBy`."""
     path = ("runPolicy", "managedBy")
     value = get_at(draft.spec, path)
-    if value in MANAGERS.values() and draft.target.platform in MANAGERS and value != MANAGERS[draft.target.platform]:
-        put_at(draft.spec, path, MANAGERS[draft.target.platform])
-        draft.note(path, "changed", f"the controller is `{MANAGERS[draft.target.platform]}` now")
+    managers = read_data("migrations.yaml")["managers"]
+    own = managers.get(draft.target.platform, value)
+    if value in managers.values() and value != own:
+        put_at(draft.spec, path, own)
+        draft.note(path, "changed", f"the controller is `{own}` now")
 
 
 def _rename_main_container(draft: Draft) -> None:
@@ -293,7 +295,7 @@ def _set_runtime(draft: Draft) -> None:
     if draft.target.shape != "one" or get_at(draft.spec, path) is not None:
         return
     if ".".join(path) in draft.target.fields and not untraced(draft.target.frameworks[draft.framework].defaults):
-        nearest = NEAREST_RUNTIME.get(draft.framework, "")
+        nearest = read_data("migrations.yaml")["runtimes"].get(draft.framework, "")
         put_at(draft.spec, path, nearest)
         reason = f"Trainer ships no runtime for plain {draft.framework}; `{nearest}` is the nearest: use your own"
         draft.note(path, "check", reason)
@@ -317,12 +319,12 @@ def _drop_reserved_variables(draft: Draft) -> None:
     default = get_at(untraced(draft.target.frameworks[draft.framework].defaults), (draft.framework, "runtime"))
     runtime = named or draft.target.requirements.runtimes.get(str(default or ""))
     rejected = draft.target.requirements.reserved.get(runtime.policy, ()) if runtime else ()
+    set_by_operator = read_data("migrations.yaml")["variables"].get(draft.target.name, "").split()
     for path, holder in list(draft.holders()):
-        env = holder.get("env")
-        for name in _list_names(env):
+        for name in _list_names(holder.get("env")):
             if name in rejected:
                 _drop_variable(draft, (*path, "env"), name)
-            elif name in RESERVED_VARIABLES.get(draft.target.name, ()):
+            elif name in set_by_operator:
                 draft.note((*path, "env", name), "check", "the operator sets this variable itself")
 
 
@@ -363,12 +365,23 @@ def _drop_variable(
     draft.note((*path, name), change, reason)
 
 
+def _find(table: str, key: str) -> Mapping[str, Any]:
+    """Return an entry of a table of `jobgen/data/migrations.yaml`."""
+    found: Mapping[str, Any] = read_data("migrations.yaml")[table].get(key, {})
+    return found
+
+
+def _list_meanings(source: str, target: str) -> Iterable[tuple[str, str]]:
+    found: Mapping[str, str] = _find("meanings", source).get(target, {})
+    return found.items()
+
+
 def _note_changed_meanings(draft: Draft) -> None:
     """Note what changes although the fields stay the same; a runtime has notes of its own."""
     if draft.surroundings.runtime:
         return
     names = (f"{draft.source.platform} {draft.source.name}", f"{draft.target.platform} {draft.target.name}")
-    for field, reason in (*MEANINGS.get(names, ()), *MEANINGS.get(("", names[1]), ())):
+    for field, reason in (*_list_meanings(*names), *_list_meanings("*", names[1])):
         draft.note(tuple(field.split(".")), "check", reason)
 
 
