@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from types import CodeType
 from typing import Any, NamedTuple
 
 from jobgen.features.launch.values import Fault, Pods, Program, Word
@@ -78,10 +79,8 @@ def _is_option(text: str) -> bool:
 class Invariant(NamedTuple):
     """What must hold between numbers, and what to say if it does not."""
 
-    needs: str
-    """The names of the numbers. If one of them is not known, nothing is said."""
     holds: Callable[..., object]
-    """Takes these numbers in this order."""
+    """Its parameters are the names of the numbers, after a `_`. If one of them is not known, nothing is said."""
     text: str
     """The message, with the names of numbers in braces."""
     at: str = ""
@@ -93,8 +92,9 @@ def find_faults(
     table: Iterable[Invariant], numbers: Mapping[str, Any], options: Mapping[str, Word], program: Program, pods: Pods
 ) -> Iterator[Fault]:
     """Yield a fault for each invariant that does not hold. `world` is the number that the pods give."""
-    for needs, holds, text, at, is_error in table:
-        names = needs.split()
+    for holds, text, at, is_error in table:
+        code: CodeType = holds.__code__
+        names = [name.lstrip("_") for name in code.co_varnames[: code.co_argcount]]
         values = [numbers.get(name) for name in names]
         if any(value is None for value in values) or holds(*values):
             continue

@@ -32,14 +32,12 @@ _OTHER_BATCHES = ("elasticity", "tensor_parallel", "autotuning", "sequence_paral
 _AT = "deepspeed_config deepspeed"
 STAGES = (
     Invariant(
-        "stage",
         lambda stage: stage in (0, 1, 2, 3),
         "`zero_optimization.stage` of the DeepSpeed config is {stage} (DeepSpeed: `Input should be 0, 1, 2, 3`); use "
         "one of these",
         _AT,
     ),
     Invariant(
-        "fp16 bf16",
         lambda fp16, bf16: not (fp16 and bf16),
         "the DeepSpeed config enables `fp16` and `bf16` (DeepSpeed: `bfloat16 and fp16 modes cannot be simultaneously "
         "enabled`); disable one",
@@ -48,14 +46,12 @@ STAGES = (
 )
 _BATCHES = (
     Invariant(
-        "has_batch",
         lambda has_batch: has_batch,
         "the DeepSpeed config has no batch size (DeepSpeed: `Either train_batch_size or "
         "train_micro_batch_size_per_gpu needs to be provided`); write one of them",
         _AT,
     ),
     Invariant(
-        "world train micro steps advice",
         lambda world, train, micro, steps, _advice: micro < 1 or steps < 1 or train == micro * steps * world,
         "the batch sizes of the DeepSpeed config do not multiply out on {world} processes (DeepSpeed: "
         "`train_batch_size is not equal to micro_batch_per_gpu * gradient_acc_step * world_size {train} != {micro} * "
@@ -63,21 +59,18 @@ _BATCHES = (
         _AT,
     ),
     Invariant(
-        "train",
         lambda train: train > 0,
         "`train_batch_size` of the DeepSpeed config is {train} (DeepSpeed: `Train batch size: {train} has to be "
         "greater than 0`)",
         _AT,
     ),
     Invariant(
-        "world train micro",
         lambda _world, train, micro: train < 1 or micro > 0,
         "`train_batch_size` {train} of the DeepSpeed config is too small for {world} processes (DeepSpeed: `Micro "
         "batch size per gpu: {micro} has to be greater than 0`); use a multiple of {world}",
         _AT,
     ),
     Invariant(
-        "world train steps micro",
         lambda _world, train, steps, micro: train < 1 or micro < 1 or steps > 0,
         "`train_batch_size` {train} of the DeepSpeed config is too small for {world} processes with {micro} samples "
         "each (DeepSpeed: `Gradient accumulation steps: {steps} has to be greater than 0`); use a multiple of {micro} "
@@ -144,36 +137,33 @@ _FSDP_OPTIONS = frozenset(
 )
 _TABLE = (
     Invariant(
-        "fp16 bf16",
         lambda fp16, bf16: not (fp16 and bf16),
         "`--fp16` and `--bf16` cannot be combined (Trainer: `At most one of fp16 and bf16 can be True, but not "
         "both`); remove one",
         "fp16",
     ),
     Invariant(
-        "best save_is_eval",
         lambda best, save_is_eval: not best or save_is_eval,
         "`--load_best_model_at_end` needs the same `--save_strategy` and `--eval_strategy` (Trainer: "
         "`--load_best_model_at_end requires the save and eval strategy to match`); write the same for both",
         "load_best_model_at_end",
     ),
     Invariant(
-        "best by_steps save_steps eval_steps",
-        lambda best, by_steps, save, evaluate: not (best and by_steps) or evaluate < 1 or save % evaluate == 0,
+        lambda best, by_steps, save_steps, eval_steps: (
+            not (best and by_steps) or eval_steps < 1 or save_steps % eval_steps == 0
+        ),
         "`--save_steps {save_steps}` is not a multiple of `--eval_steps {eval_steps}` (Trainer: "
         "`--load_best_model_at_end requires the saving steps to be a round multiple of the evaluation steps`); use a "
         "multiple",
         "save_steps",
     ),
     Invariant(
-        "needs_eval evaluates",
         lambda needs_eval, evaluates: evaluates or not needs_eval,
         "this `--lr_scheduler_type` needs evaluations (Trainer: `lr_scheduler_type reduce_lr_on_plateau requires an "
         "eval strategy`); write `--eval_strategy`",
         "lr_scheduler_type",
     ),
     Invariant(
-        "workers prefetch",
         lambda workers, _prefetch: workers > 0,
         "`--dataloader_prefetch_factor` needs `--dataloader_num_workers` (Trainer: `--dataloader_prefetch_factor can "
         "only be set when data is loaded in a different process`); write both",

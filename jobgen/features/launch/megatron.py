@@ -61,7 +61,6 @@ _UNEVEN = (
 
 _WORLD = (
     Invariant(
-        "world tp pp cp model",
         lambda world, _tp, _pp, _cp, model: model > 0 and world % model == 0,
         "tensor x pipeline x context parallel size {tp} x {pp} x {cp} = {model} does not divide the {world} processes "
         "of this job (Megatron-LM: `world size ({world}) is not divisible by total_model_size "
@@ -69,8 +68,9 @@ _WORLD = (
         "tensor_model_parallel_size pipeline_model_parallel_size context_parallel_size",
     ),
     Invariant(
-        "world experts model etp ep pp expert_model",
-        lambda world, _experts, model, _etp, _ep, _pp, expert: not expert or world % model or world % expert == 0,
+        lambda world, _experts, model, _etp, _ep, _pp, expert_model: (
+            not expert_model or world % model or world % expert_model == 0
+        ),
         "expert tensor x expert x pipeline parallel size {etp} x {ep} x {pp} = {expert_model} does not divide the "
         "{world} processes (Megatron-LM: `world_size ({world}) is not divisible by "
         "expert_tensor_model_pipeline_parallel size ({expert_model})`); write a smaller "
@@ -78,7 +78,6 @@ _WORLD = (
         "expert_model_parallel_size expert_tensor_parallel_size",
     ),
     Invariant(
-        "world mbs gbs dp",
         lambda _world, mbs, gbs, dp: mbs <= 0 or gbs % (mbs * dp) == 0,
         "`--global-batch-size {gbs}` is not a multiple of the micro batch size {mbs} times the {dp} data parallel "
         "ranks (Megatron-LM: `global batch size ({gbs}) is not divisible by micro batch size ({mbs}) times data "
@@ -87,9 +86,8 @@ _WORLD = (
     ),
 )
 _MODEL = (
-    Invariant("mbs", lambda mbs: mbs > 0, "`--micro-batch-size {mbs}` must be greater than 0", "micro_batch_size"),
+    Invariant(lambda mbs: mbs > 0, "`--micro-batch-size {mbs}` must be greater than 0", "micro_batch_size"),
     Invariant(
-        "heads tp",
         lambda heads, tp: heads % tp == 0,
         "`--num-attention-heads {heads}` is not a multiple of the tensor parallel size {tp} (Megatron-LM: "
         "`num_attention_heads ({heads}) must be a multiple of tensor_model_parallel_size ({tp}).`); use a size that "
@@ -97,7 +95,6 @@ _MODEL = (
         "tensor_model_parallel_size",
     ),
     Invariant(
-        "groups tp heads",
         lambda groups, tp, heads: heads % tp or groups % tp == 0 or tp % groups == 0,
         "`--num-query-groups {groups}` is neither a multiple nor a divisor of the tensor parallel size {tp} "
         "(Megatron-LM: `num_query_groups ({groups}) must be a multiple or divisor of tensor_model_parallel_size "
@@ -105,72 +102,64 @@ _MODEL = (
         "num_query_groups",
     ),
     Invariant(
-        "hidden heads no_channels",
         lambda hidden, heads, no_channels: not no_channels or hidden % heads == 0,
         "`--hidden-size {hidden}` is not a multiple of the {heads} attention heads (Megatron-LM: `assert "
         "args.hidden_size % args.num_attention_heads == 0`); use a multiple, or write `--kv-channels`",
         "hidden_size",
     ),
     Invariant(
-        "even_layers pp",
-        lambda layers, pp: layers % pp == 0,
+        lambda even_layers, pp: even_layers % pp == 0,
         "the {even_layers} layers cannot be divided among {pp} pipeline stages (Megatron-LM: `Number of layers should "
         "be divisible by the pipeline-model-parallel size`); use a size that divides {even_layers}",
         "pipeline_model_parallel_size num_layers",
     ),
     Invariant(
-        "virtual_layers pp per_virtual",
-        lambda layers, pp, each: layers % pp == 0 and each > 0 and layers // pp % each == 0,
+        lambda virtual_layers, pp, per_virtual: (
+            virtual_layers % pp == 0 and per_virtual > 0 and virtual_layers // pp % per_virtual == 0
+        ),
         "{virtual_layers} layers on a pipeline of size {pp} cannot be divided into virtual stages of {per_virtual} "
         "(Megatron-LM: `number of layers per pipeline stage must be divisible number of layers per virtual pipeline "
         "stage`); use a number that divides the layers of a stage",
         "num_layers_per_virtual_pipeline_stage",
     ),
     Invariant(
-        "vpp pp least_pp",
-        lambda vpp, pp, least: vpp < 2 or pp >= least,
+        lambda vpp, pp, least_pp: vpp < 2 or pp >= least_pp,
         "{vpp} virtual stages per pipeline rank need a pipeline parallel size of at least {least_pp}, and it is {pp} "
         "(Megatron-LM: `When interleaved schedule is used, pipeline-model-parallel size should be greater than 1`); "
         "write a greater `--pipeline-model-parallel-size`, or remove the virtual stages",
         "num_layers_per_virtual_pipeline_stage num_virtual_stages_per_pipeline_rank",
     ),
     Invariant(
-        "virtual_options",
-        lambda count: count < 2,
+        lambda virtual_options: virtual_options < 2,
         "No more than one of `--num-layers-per-virtual-pipeline-stage`, `--num-virtual-stages-per-pipeline-rank` and "
         "`--pipeline-model-parallel-layout` can be set; remove the others",
         "num_layers_per_virtual_pipeline_stage num_virtual_stages_per_pipeline_rank",
     ),
     Invariant(
-        "ep is_dense",
         lambda ep, is_dense: ep < 2 or not is_dense,
         "`--expert-model-parallel-size {ep}` needs experts (Megatron-LM: `num_experts must be non None to use expert "
         "model parallelism`); write `--num-experts`, or remove it",
         "expert_model_parallel_size",
     ),
     Invariant(
-        "experts ep",
         lambda experts, ep: ep < 2 or experts % ep == 0,
         "`--num-experts {experts}` is not a multiple of the expert parallel size {ep} (Megatron-LM: `Number of "
         "experts should be a multiple of expert model parallel_size.`); use a size that divides {experts}",
         "expert_model_parallel_size",
     ),
     Invariant(
-        "experts etp unbiased",
         lambda _experts, etp, unbiased: etp == 1 or unbiased,
         "experts with a bias cannot be split among {etp} tensor parallel ranks (Megatron-LM: `Bias in Moe is only "
         "supported when ETP==1`); write `--disable-bias-linear` or `--expert-tensor-parallel-size 1`",
         "expert_tensor_parallel_size num_experts",
     ),
     Invariant(
-        "seq cp",
         lambda seq, cp: cp < 2 or seq % (2 * cp) == 0,
         "`--seq-length {seq}` is not a multiple of twice the context parallel size {cp} (Megatron-LM: `seq-length "
         "should be a multiple of 2 * context-parallel-size if context-parallel-size > 1.`); use a multiple",
         "seq_length",
     ),
     Invariant(
-        "seq positions",
         lambda seq, positions: positions >= seq,
         "`--max-position-embeddings {positions}` is less than the sequence length {seq} (Megatron-LM: "
         "`max_position_embeddings ({positions}) must be greater than or equal to seq_length ({seq}).`); use at least "
@@ -178,51 +167,49 @@ _MODEL = (
         "max_position_embeddings",
     ),
     Invariant(
-        "gathers shards",
         lambda gathers, shards: not gathers or shards,
         "`--overlap-param-gather` needs the distributed optimizer (Megatron-LM: `--overlap-param-gather only "
         "supported with distributed optimizer, megatron fsdp, or dist_muon`); write `--use-distributed-optimizer`",
         "overlap_param_gather",
     ),
     Invariant(
-        "gathers shards reduces",
         lambda gathers, shards, reduces: not gathers or not shards or reduces,
         "`--overlap-param-gather` needs `--overlap-grad-reduce` (Megatron-LM: `Must use --overlap-param-gather with "
         "--overlap-grad-reduce`); write both",
         "overlap_param_gather",
     ),
     Invariant(
-        "latent grouped",
         lambda latent, grouped: not (latent and grouped),
         "`--multi-latent-attention` and `--group-query-attention` cannot be combined (Megatron-LM: `Group query "
         "attention is mutually exclusive with multi latent attention.`); remove one",
         "group_query_attention",
     ),
     Invariant(
-        "half bf16",
         lambda half, bf16: not (half and bf16),
         "`--fp16` and `--bf16` cannot be combined; remove one",
         "fp16",
     ),
 )
 _FSDP = tuple(
-    Invariant(f"torch_fsdp {needs}", holds, f"`--use-torch-fsdp2` {text}", "use_torch_fsdp2")
-    for needs, holds, text in (
-        ("pp", lambda on, pp: not on or pp == 1, "is not supported with pipeline parallelism; remove one of them"),
-        ("ep", lambda on, ep: not on or ep == 1, "is not supported with expert parallelism; remove one of them"),
-        (
-            "distributed",
-            lambda on, distributed: not (on and distributed),
-            "is not supported with MCore's distributed optimizer; remove `--use-distributed-optimizer`",
+    Invariant(holds, f"`--use-torch-fsdp2` {text}", "use_torch_fsdp2")
+    for text, holds in {
+        "is not supported with pipeline parallelism; remove one of them": lambda torch_fsdp, pp: (
+            not torch_fsdp or pp == 1
         ),
-        (
-            "unfused",
-            lambda on, unfused: not on or unfused,
-            "is not supported with gradient accumulation fusion; write `--no-gradient-accumulation-fusion`",
+        "is not supported with expert parallelism; remove one of them": lambda torch_fsdp, ep: (
+            not torch_fsdp or ep == 1
         ),
-        ("untied", lambda on, untied: not on or untied, "requires `--untie-embeddings-and-output-weights`; write both"),
-        ("half", lambda on, half: not (on and half), "is not supported with `--fp16` yet; write `--bf16`"),
-    )
+        "is not supported with MCore's distributed optimizer; remove `--use-distributed-optimizer`": (
+            lambda torch_fsdp, distributed: not (torch_fsdp and distributed)
+        ),
+        "is not supported with gradient accumulation fusion; write `--no-gradient-accumulation-fusion`": (
+            lambda torch_fsdp, unfused: not torch_fsdp or unfused
+        ),
+        "requires `--untie-embeddings-and-output-weights`; write both": lambda torch_fsdp, untied: (
+            not torch_fsdp or untied
+        ),
+        "is not supported with `--fp16` yet; write `--bf16`": lambda torch_fsdp, half: not (torch_fsdp and half),
+    }.items()
 )
 
 

@@ -174,14 +174,12 @@ def _read_variable(name: Any, default: Any, program: Program) -> Any:
 
 _JAX = (
     Invariant(
-        "id count",
         lambda process, count: 0 <= process < count,
-        "`jax.distributed.initialize` in line {line} of `{path}` has `process_id={id}` and `num_processes={count}` "
-        "(JAX: `process_id and num_processes must be nonnegative, with process_id < num_processes. Got "
-        "process_id={id}, num_processes={count}.`); pass the number of pods and the index of this one",
+        "`jax.distributed.initialize` in line {line} of `{path}` has `process_id={process}` and "
+        "`num_processes={count}` (JAX: `process_id and num_processes must be nonnegative, with process_id < "
+        "num_processes. Got process_id={process}, num_processes={count}.`); pass the number of pods and the index of this one",
     ),
     Invariant(
-        "count world",
         lambda count, world: count <= world,
         "`num_processes={count}` in line {line} of `{path}`, but the job starts {world} processes, so that JAX waits "
         "for processes that do not come; pass {world}",
@@ -201,7 +199,7 @@ def check_jax(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
     # Pods of other jobs can take part, if the coordinator is not one of this job.
     is_own = isinstance(address, str) and (not address or address.startswith(manifest.name))
     numbers = {
-        "id": process if isinstance(process, int) else None,
+        "process": process if isinstance(process, int) else None,
         "count": count if isinstance(count, int) else None,
         "world": started if is_own else None,
         "line": call.line,
@@ -259,44 +257,37 @@ def list_ray_nodes(manifest: Manifest) -> list[RayNode] | None:
 _WHERE = "the `ScalingConfig` in line {line} of `{path}`"
 _RAY_TRAIN = (
     Invariant(
-        "has_gpus uses_gpus",
         lambda has_gpus, uses_gpus: uses_gpus or not has_gpus,
         f"{_WHERE} has `use_gpu=False` and GPUs in `resources_per_worker` (Ray: `use_gpu is False but GPU was found in "
         "resources_per_worker`); write `use_gpu=True`, or remove `GPU`",
     ),
     Invariant(
-        "largest",
         lambda largest: largest > 0,
         f"{_WHERE} asks for {{each}} for each worker, which no node of the cluster has; ask for less",
     ),
     Invariant(
-        "workers room",
         lambda workers, room: workers <= room,
         f"{_WHERE} asks for {{workers}} workers with {{each}} each, and the cluster has room for {{room}}, so that the "
         "placement group stays pending (Ray: `No available node types can fulfill resource request`); use "
         "`num_workers={room}`, or more nodes",
     ),
     Invariant(
-        "packed largest",
         lambda packed, largest: packed <= largest,
         f"{_WHERE} puts {{packed}} workers with {{each}} each on one node (`STRICT_PACK`), and a node has room for "
         "{largest}; write `PACK`",
     ),
     Invariant(
-        "spread hosts",
         lambda spread, hosts: spread <= hosts,
         f"{_WHERE} puts {{spread}} workers on nodes of their own (`STRICT_SPREAD`), and {{hosts}} nodes have room; "
         "write `SPREAD`",
     ),
     # Only the trainer of older releases has a CPU of its own.
     Invariant(
-        "beside",
         lambda beside: beside > 0,
         f"{_WHERE} asks for {{each}} for each worker, and the trainer needs one more CPU on the node; ask for less",
         is_error=False,
     ),
     Invariant(
-        "used total",
         lambda used, total: used >= total,
         f"{_WHERE} uses {{used:g}} of the {{total}} GPUs of the cluster; use more workers, or fewer nodes",
         is_error=False,

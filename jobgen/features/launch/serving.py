@@ -39,20 +39,17 @@ _FLAGS = frozenset(read_data("launch.yaml")["options"]["serving"]["flags"].split
 
 _NODES = (
     Invariant(
-        "nodes count",
         lambda nodes, count: nodes <= count,
         "`--nnodes {nodes}` on {count} pods waits for nodes that do not come; use {count}",
         "nnodes",
     ),
     Invariant(
-        "nodes is_ray",
         lambda nodes, is_ray: nodes == 1 or not is_ray,
         "`--nnodes {nodes}` cannot be used with the Ray backend (vLLM: `nnodes > 1 can only be set when distributed "
         "executor backend is mp, uni or external_launcher.`); remove `--nnodes`",
         "nnodes",
     ),
     Invariant(
-        "size nodes is_sglang",
         lambda size, nodes, is_sglang: not is_sglang or size % nodes == 0,
         "tensor x pipeline parallel size {size} is not a multiple of `--nnodes {nodes}` (SGLang: `tp_size must be "
         "divisible by number of nodes`); use a multiple",
@@ -61,14 +58,12 @@ _NODES = (
 )
 _GPUS = (
     Invariant(
-        "used gpus nodes count",
         lambda used, gpus, nodes, count: nodes > count or used <= gpus,
         "tensor x pipeline x data parallel size {tp} x {pp} x {dp} needs {used} GPUs, and there are {gpus} ({error}); "
         "use sizes with a product of {gpus}",
         _AT,
     ),
     Invariant(
-        "used gpus leaves",
         lambda used, gpus, leaves: not leaves or used >= gpus,
         "tensor x pipeline x data parallel size {tp} x {pp} x {dp} uses {used} of {gpus} GPUs, and the others are "
         "idle; use sizes with a product of {gpus}, or fewer GPUs",
@@ -78,7 +73,6 @@ _GPUS = (
 )
 _HEADS = (
     Invariant(
-        "heads tp is_sglang",
         lambda heads, tp, is_sglang: is_sglang or heads % tp == 0,
         "the {heads} attention heads of the model cannot be divided by the tensor parallel size {tp} (vLLM: `Total "
         "number of attention heads ({heads}) must be divisible by tensor parallel size ({tp}).`); use a divisor of "

@@ -49,28 +49,24 @@ _DEGREE_OPTIONS = " ".join(f"parallelism.{name}" for name in DEGREES.values())
 _NAMES = "dp_replicate({replicate}) * dp_shard({shard}) * cp({cp}) * tp({tp}) * pp({pp})"
 _DEGREES = (
     Invariant(
-        "least",
         lambda least: least >= 1,
         "a degree of parallelism is {least} (torchtitan: `Parallelism degree should be >= 1, except for dp_shard`); "
         "use 1 or more",
         _DEGREE_OPTIONS,
     ),
     Invariant(
-        "world given least",
         lambda world, given, least: least < 1 or world % given == 0,
         "the product of the degrees of parallelism is {given}, which does not divide the {world} processes of this job "
         "(torchtitan: `Invalid parallel dims: … != WORLD_SIZE({world})`); use degrees whose product divides {world}",
         _DEGREE_OPTIONS,
     ),
     Invariant(
-        "world given all shard least",
         lambda world, given, total, _shard, least: least < 1 or world % given or total == world,
         "the degrees of parallelism are not those of {world} processes (torchtitan: `Invalid parallel dims: "
         f"{_NAMES} != WORLD_SIZE({{world}})`); write `--parallelism.data_parallel_shard_degree=-1`, which is the rest",
         _DEGREE_OPTIONS,
     ),
     Invariant(
-        "world all ep region",
         lambda world, total, ep, region: total != world or ep < 1 or region % ep == 0,
         "`--parallelism.expert_parallel_degree` {ep} does not divide the {region} ranks that shard the experts "
         "(torchtitan: `expert_parallel_degree ({ep}) must divide dp_shard * cp * tp ({region})`); use a divisor of "
@@ -118,20 +114,18 @@ def read_degrees(program: Program, options: Arguments, world: World) -> dict[str
     total = prod(rest) * shard if len(rest) == len(others) and shard and shard > 0 else None
     cp, tp = degrees["cp"], degrees["tp"]
     region = shard * cp * tp if shard and shard > 0 and cp and tp else None
-    return {**degrees, "shard": shard, "world": size, "least": least, "given": given, "all": total, "region": region}
+    return {**degrees, "shard": shard, "world": size, "least": least, "given": given, "total": total, "region": region}
 
 
 _DEVICE_OPTIONS = "trainer.devices trainer.num_nodes"
 _DEVICES = (
     Invariant(
-        "devices gpus",
         lambda devices, gpus: devices <= gpus,
         "`--trainer.devices` is {devices}, and a pod has {gpus} GPUs (Lightning: `You requested gpu: … But your "
         "machine only has: …`); use {gpus}, or `-1` for all",
         _DEVICE_OPTIONS,
     ),
     Invariant(
-        "world devices nodes gpus",
         lambda world, devices, nodes, gpus: devices > gpus or devices * nodes == world,
         "`devices` x `num_nodes` is {devices} x {nodes}, and the launcher starts {world} processes (Lightning: `You "
         "set devices={devices} and num_nodes={nodes} in Lightning, but the product ({devices} * {nodes}) does not "
@@ -139,14 +133,12 @@ _DEVICES = (
         "trainer.num_nodes trainer.devices",
     ),
     Invariant(
-        "alone nodes count devices gpus",
         lambda _alone, nodes, count, devices, gpus: devices > gpus or nodes <= count,
         "`--trainer.num_nodes` is {nodes}, and the job has {count} pods, so that Lightning waits for nodes that do "
         "not come; use {count}",
         "trainer.num_nodes",
     ),
     Invariant(
-        "alone nodes count devices gpus",
         lambda _alone, nodes, count, devices, gpus: nodes > count or devices >= gpus,
         "`--trainer.devices` is {devices}, and a pod has {gpus} GPUs: the others have no process; use `-1` for all",
         "trainer.devices",
