@@ -21,8 +21,14 @@ from jobgen.features.editor.actions.list_offers import (
     list_offers,
     list_suppressions,
 )
-from jobgen.features.editor.actions.migrate import list_migrations
-from jobgen.features.editor.actions.offers import MORE_ERRORS, ActionRequest, Change, is_new, list_replacements
+from jobgen.features.editor.actions.offers import (
+    MORE_ERRORS,
+    ActionRequest,
+    Change,
+    is_new,
+    list_migrations,
+    list_replacements,
+)
 from jobgen.features.editor.lint_workspace import WorkspaceLinter
 from jobgen.features.editor.server.positions import LineMap, Units
 from jobgen.features.editor.workspace import Workspace

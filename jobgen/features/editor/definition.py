@@ -1,4 +1,4 @@
-"""Names of objects: queues, runtimes, volumes, secrets, namespaces, jobs. Where they are defined, and who uses them."""
+"""Go to definition, find references, and names of objects: where a value is set, and what a name stands for."""
 
 from __future__ import annotations
 

@@ -27,7 +27,6 @@ from jobgen.features.editor.completion.schemas import (
 )
 from jobgen.features.editor.context import Context
 from jobgen.features.editor.cursor import Part, Path, get_path, read_text
-from jobgen.features.editor.decisions import find_decision
 from jobgen.features.editor.definition import (
     find_name,
     list_definitions,
@@ -36,7 +35,7 @@ from jobgen.features.editor.definition import (
     list_reached,
     locate_team,
 )
-from jobgen.features.editor.index import LABEL, IndexedJob
+from jobgen.features.editor.index import LABEL, IndexedJob, find_decision
 from jobgen.features.editor.values import (
     ExplainedValue,
     block,

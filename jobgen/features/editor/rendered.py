@@ -1,4 +1,4 @@
-"""The rendered document of a job: what `jobgen render` prints, and its difference to the base of the branch."""
+"""The rendered document of a job, and the lenses above jobs, patches and overlays that say what they lead to."""
 
 from __future__ import annotations
 
@@ -16,8 +16,14 @@ from jobgen.api.errors import JobgenError
 from jobgen.api.render import join_objects, to_rendered_object
 from jobgen.compare.impact import runs_pods
 from jobgen.features.editor import definition
-from jobgen.features.editor.decisions import NO_DECISIONS, Decisions, describe_decisions, find_decision
-from jobgen.features.editor.index import IndexedJob, locate_jobs
+from jobgen.features.editor.index import (
+    NO_DECISIONS,
+    Decisions,
+    IndexedJob,
+    describe_decisions,
+    find_decision,
+    locate_jobs,
+)
 from jobgen.features.editor.workspace import Ready, Workspace, load_ready
 from jobgen.features.page import fleet
 from jobgen.k8s.resources import ResourceTotals, add_totals

@@ -1,4 +1,4 @@
-"""The value at a position in every environment, with the layers that set it: `jobgen explain` for an editor."""
+"""The value at a position in every environment, with the layers that set it, and its text as safe Markdown."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""AppProjects for Argo CD: what the Applications of a team may deploy, and which folders of the tree are whose.
-
-An Application deploys a namespace. A namespace of one team is in the team's project. Namespaces that teams share are in
-a project of their own, because Argo CD cannot tell the objects of two teams in one namespace apart.
-"""
+"""Documents for Argo CD and Flux: AppProjects of teams, and a Kustomization for each environment."""
 
 from __future__ import annotations
 

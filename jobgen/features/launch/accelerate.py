@@ -10,8 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from jobgen.features.launch import torchrun
-from jobgen.features.launch.arguments import read_config
-from jobgen.features.launch.options import Options, check_unknown, make_syntax, read_options
+from jobgen.features.launch.options import Options, check_unknown, make_syntax, read_config, read_options
 from jobgen.features.launch.torchrun import JOINED, Torchrun
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World, count_visible
 from jobgen.model.data import Node

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.features.launch import hf_trainer, megatron, memory, python_calls, serving, trainers
-from jobgen.features.launch.arguments import Number, read_arguments
 from jobgen.features.launch.judge import Judged, Stage, judge_manifest
+from jobgen.features.launch.options import Number, read_arguments
 from jobgen.features.launch.values import Pods, Program, Word
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.secrets import find_secrets, redact_words

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobgen.features.launch.arguments import (
+from jobgen.features.launch.options import (
     Arguments,
     Invariant,
     as_number,

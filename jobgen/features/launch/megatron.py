@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from jobgen.features.launch.arguments import Arguments, Invariant, Number, find_faults, read_arguments
-from jobgen.features.launch.sizes import is_before_blackwell
-from jobgen.features.launch.values import Fault, Pods, Program, World
+from jobgen.features.launch.options import Arguments, Invariant, Number, find_faults, read_arguments
+from jobgen.features.launch.values import Fault, Pods, Program, World, is_before_blackwell
 from jobgen.repo.shipped import read_data
 
 NAMES = frozenset(f"pretrain_{model}.py" for model in ("gpt", "hybrid", "mamba", "vlm", "bert", "t5", "ict", "retro"))

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from jobgen.features.launch import hf_trainer, megatron, serving
-from jobgen.features.launch.arguments import Arguments, compared_values, get_value, read_arguments
-from jobgen.features.launch.sizes import find_memory, find_model
-from jobgen.features.launch.values import Fault, Pods, Program, World
+from jobgen.features.launch.options import Arguments, compared_values, get_value, read_arguments
+from jobgen.features.launch.values import Fault, Pods, Program, World, find_memory, find_model
 from jobgen.model.data import Node
 
 # Options with which less is on the GPU than the bound says, or that load something else.

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from jobgen.features.launch.arguments import Invariant, compared_values, find_faults
+from jobgen.features.launch.options import Invariant, compared_values, find_faults
 from jobgen.features.launch.values import Fault, Pods, Program, World
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
@@ -177,7 +177,8 @@ _JAX = (
         lambda process, count: 0 <= process < count,
         "`jax.distributed.initialize` in line {line} of `{path}` has `process_id={process}` and "
         "`num_processes={count}` (JAX: `process_id and num_processes must be nonnegative, with process_id < "
-        "num_processes. Got process_id={process}, num_processes={count}.`); pass the number of pods and the index of this one",
+        "num_processes. Got process_id={process}, num_processes={count}.`); pass the number of pods and the index of "
+        "this one",
     ),
     Invariant(
         lambda count, world: count <= world,

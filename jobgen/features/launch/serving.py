@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
-from jobgen.features.launch.arguments import (
+from jobgen.features.launch.options import (
     Arguments,
     Invariant,
     Number,
@@ -18,8 +18,7 @@ from jobgen.features.launch.arguments import (
     read_config,
 )
 from jobgen.features.launch.python_calls import list_ray_nodes
-from jobgen.features.launch.sizes import Model, find_model
-from jobgen.features.launch.values import Fault, Pods, Program, Word, World
+from jobgen.features.launch.values import Fault, Model, Pods, Program, Word, World, find_model
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.repo.shipped import read_data

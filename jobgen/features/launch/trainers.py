@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from math import prod
 from typing import Any
 
-from jobgen.features.launch.arguments import (
+from jobgen.features.launch.options import (
     Arguments,
     Invariant,
     Number,

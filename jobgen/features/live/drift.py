@@ -12,8 +12,7 @@ from typing import Any, NamedTuple
 
 from jobgen.compare.impact import Impact, assess_change
 from jobgen.compare.snapshot import Snapshot, find_causes, snapshot_repository
-from jobgen.features.live.capture import RESOURCES, RUNNING, pluralize_kind
-from jobgen.features.live.kubectl import Kubectl, UnansweredError
+from jobgen.features.live.capture import RESOURCES, RUNNING, Kubectl, UnansweredError, pluralize_kind
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.resources import count_gpus
 from jobgen.k8s.secrets import find_secrets, redact_tree

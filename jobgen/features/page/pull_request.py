@@ -1,4 +1,4 @@
-"""What a pull request does: changes of objects, grouped where they are equal, their causes, and what is dangerous."""
+"""`jobgen diff --format html`: what a pull request does, its changes grouped where they are equal, and why."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from jobgen.features.kueue.queues.change_sections import (
     format_transition,
 )
 from jobgen.features.page.capacity import find_deadline
-from jobgen.features.page.fleet_tables import ERROR, Row, list_amounts, list_errors
 from jobgen.features.page.page import NONE, Table, assemble_page, describe_repository, encode, make_title
+from jobgen.features.page.report import ERROR, Row, list_amounts, list_errors
 from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.finding import Finding, Identity

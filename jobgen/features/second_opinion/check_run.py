@@ -1,4 +1,4 @@
-"""Run other tools on a folder of objects, with a folder of schemas: kubeconform, and the Python package jsonschema."""
+"""Check the objects of a run with kubeconform or jsonschema, and point at the fields that they reject."""
 
 from __future__ import annotations
 

@@ -1,31 +1,39 @@
-"""Check, decide about and create everything at the declared versions and at others, and compare.
+"""Check, decide about and create everything at the declared versions and at others, compare, and write the steps.
 
 The checks of a lint, the decisions of Kueue and the pods of operators are functions of the declared versions. So a
-rehearsal is the same work twice. A job that cannot be rendered is left out, and named.
+rehearsal is the same work twice. A job that cannot be rendered is left out, and named. With `--fix`, a step declares
+the new version of a component where the old one is declared, and applies the fixes of what only the new version
+reports. A file in which fixes lead to more errors stays as it was.
 """
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from jobgen.api.errors import UsageError
-from jobgen.api.lint import finish_findings
+from jobgen.api.fix import apply_fixes
+from jobgen.api.lint import finish_findings, lint
 from jobgen.api.project import Project, select_environments
 from jobgen.features.convert.operators.compare import PodDifference, compare_pods
 from jobgen.features.convert.operators.create import create_pods
 from jobgen.features.kueue.queue import QueuedWorkload, queue
 from jobgen.features.upgrade.facts import Action, Requirement, find_broken, order_changes, read_actions
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Location
-from jobgen.model.finding import Finding, Severity, pluralize
+from jobgen.model.data import Location, location_of, value_of
+from jobgen.model.finding import Finding, Severity, TextEdit, pluralize
 from jobgen.pipeline.lint_checks import LintChecks
+from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import Rendered
 from jobgen.rendering.left_out import LeftOutFile, join_environments
 from jobgen.rendering.run import Run
+from jobgen.repo import git
+from jobgen.repo.atomic import replace_file
 from jobgen.reports.sections import EnvironmentSections, Section, SectionReport
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
@@ -409,3 +417,95 @@ def _finding_to_plain(finding: Finding) -> dict[str, Any]:
         "file": finding.location.file,
         "line": finding.location.line,
     }
+
+
+_MOST_ROUNDS = 5
+
+
+class WrittenStep(NamedTuple):
+    """A step that was committed."""
+
+    change: VersionChange
+    files: tuple[str, ...]
+    left: int
+    """Errors that the new version has, and that no fix solves."""
+
+
+def write_steps(project: Project, rehearsal: Rehearsal) -> Iterator[WrittenStep]:
+    """Write and commit each step of a rehearsal; yield what was written. Raise a UsageError if files have changes."""
+    root = project.root
+    if git.find_work_tree(root) is None or git.list_changed(root):
+        raise UsageError("`--fix` commits each step, so it needs a Git repository without uncommitted changes")
+    for change in (change for each in rehearsal.environments for change in each.changes):
+        if change.is_downgrade:
+            raise UsageError(f"`--fix` writes upgrades, and {change.component} {change.old} is newer than {change.new}")
+    # All environments that declare a component are upgraded in one step.
+    steps = {step.change.component: step.change for each in rehearsal.environments for step in each.steps}
+    for name, change in steps.items():
+        known = {_identify_fault(each) for each in lint(root).findings}
+        files = {*_declare(project, rehearsal.environments, name)}
+        files |= _fix(root, known) if files else set()
+        if files:
+            git.commit_files(root, sorted(files), f"Upgrade {name} to {change.new}")
+            yield WrittenStep(change, tuple(sorted(files)), len(_list_new(root, known)))
+
+
+def _identify_fault(finding: Finding) -> tuple[object, ...]:
+    return finding.rule, finding.severity, finding.env, finding.object, finding.pointer, finding.location.file
+
+
+def _list_new(root: Path, known: Collection[tuple[object, ...]]) -> list[Finding]:
+    """Return the errors that were not there before."""
+    return [
+        each for each in lint(root).findings if each.severity is Severity.ERROR and _identify_fault(each) not in known
+    ]
+
+
+def _declare(project: Project, upgrades: Sequence[EnvironmentUpgrade], name: str) -> Iterator[str]:
+    """Write the new version of a component where the old one is declared; yield the files."""
+    traced = config.load(project.root, traced=True)
+    blocks: list[Any] = [traced.settings.get("cluster", {})]
+    wanted = {change.old: change.new for each in upgrades for change in each.changes if change.component == name}
+    blocks += (spec.get("cluster", {}) for overlay in traced.overlays.values() for spec in overlay.specs)
+    edits: dict[str, list[TextEdit]] = {}
+    for block in blocks:
+        nodes = [block.get("kubernetes")] if name == "kubernetes" else [block.get("operators", {}).get(name)]
+        nodes += [block.get("kueue", {}).get("version")] if name == "kueue" else []
+        for node in nodes:
+            place = location_of(node)
+            if place and str(value_of(node)) in wanted:
+                edits.setdefault(place.file, []).append(TextEdit("set", place, wanted[str(value_of(node))]))
+    for file, several in edits.items():
+        path = project.root / file
+        new, _ = apply_fixes(path.read_bytes(), file, [(edit,) for edit in several])
+        replace_file(path, new, project.root)
+        yield file
+
+
+def _fix(root: Path, known: Collection[tuple[object, ...]]) -> set[str]:
+    """Apply the fixes of what only the new versions report; return the fixed files."""
+    originals: dict[str, bytes] = {}
+    refused: set[str] = set()
+    for _ in range(_MOST_ROUNDS):
+        found = _list_new(root, known)
+        errors = Counter(each.location.file for each in found)
+        wanted: dict[str, list[tuple[TextEdit, ...]]] = {}
+        for edits in (each.fix.edits for each in found if each.fix):
+            wanted.setdefault(edits[0].location.file, []).append(edits)
+        changed = False
+        for file in sorted(wanted.keys() - refused):
+            path = root / file
+            old = path.read_bytes()
+            new, _ = apply_fixes(old, file, list(dict.fromkeys(wanted[file])))
+            if new == old:
+                continue
+            replace_file(path, new, root)
+            if Counter(each.location.file for each in _list_new(root, known))[file] > errors[file]:
+                replace_file(path, old, root)
+                refused.add(file)
+                continue
+            originals.setdefault(file, old)
+            changed = True
+        if not changed:
+            break
+    return {file for file, old in originals.items() if (root / file).read_bytes() != old}

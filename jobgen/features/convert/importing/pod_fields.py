@@ -1,4 +1,4 @@
-"""Move fields that all roles share to the job, and write resources in their short form."""
+"""Map a pod template to fields of a role, and move what all roles share to the job; the rest stays `podTemplate`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Lint what a migration made: the errors that its source did not have."""
+"""Prove a migration: lint it, render all jobs before and after, and compare their pods."""
 
 from __future__ import annotations
 

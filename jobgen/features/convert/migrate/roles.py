@@ -1,4 +1,4 @@
-"""Migration steps for roles: names, the fields that all nodes share, replicas and restart policies."""
+"""Migration steps for roles: names, fields that all nodes share, replicas, restart policies, and the head of Ray."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The runtimes that Kubeflow Trainer installs, by version.
+"""The runtimes that Kubeflow Trainer installs, by version, and the strategic merge of patches into them.
 
 Source: kubeflow/trainer 2.0 to 2.3, manifests/base/runtimes and manifests/overlays/runtimes.
 """

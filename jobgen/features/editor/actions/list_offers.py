@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 
 from jobgen.api.fix import MAX_ROUNDS, apply_fixes
 from jobgen.features.editor.actions import offers
-from jobgen.features.editor.actions.migrate import list_migrations
 from jobgen.features.editor.actions.offers import (
     EXTRACT,
     ActionRequest,
     Change,
     Offer,
+    list_migrations,
     loses_comments,
     read_editable,
     return_change,

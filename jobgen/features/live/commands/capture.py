@@ -15,6 +15,7 @@ from jobgen.features.live.capture import (
     DEPLOYMENTS,
     RESOURCES,
     RUNNING,
+    Kubectl,
     capture,
     describe_role,
     find_folder,
@@ -22,7 +23,6 @@ from jobgen.features.live.capture import (
     write_capture,
 )
 from jobgen.features.live.drift import list_reasons
-from jobgen.features.live.kubectl import Kubectl
 from jobgen.model.finding import pluralize
 from jobgen.reports.escape import visible
 

@@ -10,8 +10,7 @@ from jobgen.api.project import load
 from jobgen.cli.complete import complete_files
 from jobgen.cli.options import env_option, shard_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result, write_files
-from jobgen.features.testing.formats import FORMATS
-from jobgen.features.testing.job_tests import JobTestsResult, run_tests
+from jobgen.features.testing.job_tests import FORMATS, JobTestsResult, run_tests
 from jobgen.reports.entries import format_findings, pluralize
 
 
