@@ -1,4 +1,4 @@
-"""Write the fleet of a repository as one HTML page: its tables, and a page for each job with the origin of its lines."""
+"""Write the fleet of a repository as one HTML page: its tables, and a page for each job with its origins."""
 
 from __future__ import annotations
 

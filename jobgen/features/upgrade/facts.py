@@ -40,15 +40,15 @@ class Requirement(NamedTuple):
     """What versions of a component need of another one."""
 
     component: str
-    since: str
-    until: str
-    """The first version that does not need it; empty for none."""
     needs: str
-    at_least: str
-    below: str
-    """The first version of the other one that does not fit; empty for none."""
     reason: str
     source: str
+    since: str = ""
+    until: str = ""
+    """The first version that does not need it; empty for none."""
+    at_least: str = ""
+    below: str = ""
+    """The first version of the other one that does not fit; empty for none."""
 
     def is_broken(self, versions: Mapping[str, str]) -> bool:
         """Return True if declared versions do not fit together; unknown ones always do."""
@@ -68,7 +68,7 @@ class Action(NamedTuple):
     """`before`, `after` or `running`: what the upgrade does to jobs that run."""
     text: str
     source: str
-    kinds: tuple[str, ...] = ()
+    kinds: Sequence[str] = ()
     """The kinds that it concerns; empty for all repositories."""
     until: str = ""
     """The version from which on something else has to be done; empty for none."""
@@ -88,36 +88,13 @@ def _is_within(version: str, least: str, below: str) -> bool:
 @cache
 def read_requirements() -> tuple[Requirement, ...]:
     """Read what versions need of each other."""
-    return tuple(
-        Requirement(
-            each["component"],
-            each.get("since", ""),
-            each.get("until", ""),
-            each["needs"],
-            each.get("atLeast", ""),
-            each.get("below", ""),
-            each["reason"],
-            each["source"],
-        )
-        for each in read_data("upgrades.yaml")["requirements"]
-    )
+    return tuple(Requirement(**each) for each in read_data("upgrades.yaml")["requirements"])
 
 
 @cache
 def read_actions() -> tuple[Action, ...]:
     """Read what has to be done when a component passes a version."""
-    return tuple(
-        Action(
-            each["component"],
-            each["version"],
-            each["when"],
-            each["text"],
-            each["source"],
-            tuple(each.get("kinds", ())),
-            each.get("until", ""),
-        )
-        for each in read_data("upgrades.yaml")["actions"]
-    )
+    return tuple(Action(**each) for each in read_data("upgrades.yaml")["actions"])
 
 
 def find_broken(versions: Mapping[str, str]) -> list[Requirement]:

@@ -16,6 +16,7 @@ from jobgen.repo.files import File
 from jobgen.repo.shipped import read_data
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import merge
+from jobgen.spec.replicas import get_at
 from jobgen.yamlio.edit import EditRefusedError, apply_edits
 from jobgen.yamlio.read import read
 
@@ -139,15 +140,6 @@ def _expand_resources(resources: Fields) -> Fields:
 def overlaps(one: KeyPath, other: KeyPath) -> bool:
     """Return True if one path leads to the other, or is the same."""
     return other[: len(one)] == one or one[: len(other)] == other
-
-
-def get_at(tree: Any, path: KeyPath) -> Any:
-    """The value at a path, or None."""
-    for step in path:
-        if not isinstance(tree, dict):
-            return None
-        tree = tree.get(step)
-    return tree
 
 
 def pop_path(tree: Fields, path: KeyPath) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 
 from jobgen.features.convert.importing.comments import KeyPath
 from jobgen.features.convert.importing.pod_fields import Fields
-from jobgen.features.convert.migrate.draft import Draft, get_at, pop_path, put_at
+from jobgen.features.convert.migrate.draft import Draft, pop_path, put_at
 from jobgen.model.data import untraced, value_of
 from jobgen.repo.shipped import read_data
 from jobgen.spec.kinds import ANY_ROLE, Kind
+from jobgen.spec.replicas import get_at
 
 EXIT_CODES = "exit codes that restart a pod differ: 128 and above for Kubeflow; 130, 137, 138 and 143 for TensorStack"
 

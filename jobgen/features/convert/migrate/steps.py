@@ -14,7 +14,6 @@ from jobgen.features.convert.migrate.draft import (
     Draft,
     MigrationNote,
     Surroundings,
-    get_at,
     iter_leaves,
     pop_path,
     put_at,
@@ -37,6 +36,7 @@ from jobgen.rendering.pod import SHM
 from jobgen.repo.shipped import read_data
 from jobgen.spec.kinds import FieldMapping, Kind
 from jobgen.spec.normalize import NOT_RENDERED, is_job_field
+from jobgen.spec.replicas import get_at
 
 _SOURCE_PARTS = (("container", "env"), ("pod", "volumes"), ("container", "volumeMounts"))
 # Where each field of the spec goes in a pod template.
