@@ -102,6 +102,14 @@ FAULTS = {
         POD.replace("IMAGE", "<your-registry>/x:latest").replace("VALUE", "<token>"),
         [("unfilled-placeholder", "error", 8)],
     ),
+    "capitals that say what to write": (
+        POD.replace("IMAGE", "REGION-docker.pkg.dev/PROJECT_ID/x:1").replace("VALUE", "a"),
+        [("unfilled-placeholder", "error", 8)],
+    ),
+    "a name in capitals": (
+        POD.replace("IMAGE", "x/y:1").replace("name: a,", "name: BERT_LARGE,").replace("VALUE", "a"),
+        [("invalid-name", "error", 4)],
+    ),
     "braces that are no YAML": (
         POD.replace("IMAGE", "{username}/x:1").replace("VALUE", "a"),
         [("unfilled-placeholder", "error", 8)],

@@ -32,7 +32,7 @@ _PLACEHOLDER = lazy_pattern(
       (?P<handlebars> \$?\{\{ (?: [^}]{0,200} \}\} )? )
     | (?P<dollar> \$\{ (?: [^}]{0,1000} \} )? | \$[A-Z_][A-Z0-9_]* \Z
         | \A \$(?! (?: ref | schema | id | defs | patch ) \Z ) [a-z_]+ \Z )
-    | (?P<angle> (?<! \? ) (?<! \?P ) < [A-Za-z*] [^<>`@]{0,200} > )
+    | (?P<angle> (?<! \? ) (?<! \?P ) < (?: [A-Za-z*] | \ your\b ) [^<>`@]{0,200} > )
     | (?P<braces> (?<! [\w{$\])}] ) \{ [A-Za-z] [\w.-]{0,200} \} (?! \} ) )
     | (?P<word>
         \A \.\.\. \Z
