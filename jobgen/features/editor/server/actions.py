@@ -9,8 +9,8 @@ from typing import Any
 
 from lsprotocol import types
 
-from jobgen.features.editor.actions.list_offers import list_offers
-from jobgen.features.editor.actions.offers import (
+from jobgen.features.editor.list_offers import list_offers
+from jobgen.features.editor.offers import (
     KINDS,
     ActionRequest,
     Change,

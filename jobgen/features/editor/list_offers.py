@@ -12,8 +12,9 @@ from itertools import takewhile
 from typing import Any, NamedTuple
 
 from jobgen.api.fix import MAX_ROUNDS, apply_fixes
-from jobgen.features.editor.actions import offers
-from jobgen.features.editor.actions.offers import (
+from jobgen.features.editor import offers
+from jobgen.features.editor.cursor import Cursor, find_cursor, get_path, read_text
+from jobgen.features.editor.offers import (
     EXTRACT,
     ActionRequest,
     Change,
@@ -24,7 +25,6 @@ from jobgen.features.editor.actions.offers import (
     return_change,
     try_change,
 )
-from jobgen.features.editor.cursor import Cursor, find_cursor, get_path, read_text
 from jobgen.features.editor.workspace import Ready, Workspace, load_ready
 from jobgen.model.data import Node, Plain, TracedKey, TracedScalar, untraced
 from jobgen.model.finding import Finding, Fix, TextEdit, pluralize
