@@ -16,35 +16,8 @@ ELSEWHERE = (
 ).split()
 FLAGS = frozenset(read_data("launch.yaml")["options"]["megatron"]["flags"].split())
 # The options that are numbers, with their defaults; None: not set.
-NUMBERS: dict[str, tuple[str, int | None]] = {
-    "tp": ("tensor_model_parallel_size", 1),
-    "pp": ("pipeline_model_parallel_size", 1),
-    "cp": ("context_parallel_size", 1),
-    "ep": ("expert_model_parallel_size", 1),
-    "layers": ("num_layers", None),
-    "hidden": ("hidden_size", None),
-    "heads": ("num_attention_heads", None),
-    "seq": ("seq_length", None),
-    "positions": ("max_position_embeddings", None),
-    "mbs": ("micro_batch_size", None),
-    "gbs": ("global_batch_size", None),
-    "per_virtual": ("num_layers_per_virtual_pipeline_stage", None),
-}
-_SWITCHES = {
-    "grouped": "group_query_attention",
-    "latent": "multi_latent_attention",
-    "unbiased": "disable_bias_linear",
-    "gathers": "overlap_param_gather",
-    "reduces": "overlap_grad_reduce",
-    "distributed": "use_distributed_optimizer",
-    "fsdp": "use_megatron_fsdp",
-    "half": "fp16",
-    "bf16": "bf16",
-    "torch_fsdp": "use_torch_fsdp2",
-    "unfused": "no_gradient_accumulation_fusion",
-    "untied": "untie_embeddings_and_output_weights",
-    "no_overlap": "no_overlap_p2p_communication",
-}
+NUMBERS: Mapping[str, tuple[str, int | None]] = read_data("launch.yaml")["megatron"]["numbers"]
+_SWITCHES: Mapping[str, str] = read_data("launch.yaml")["megatron"]["switches"]
 _VIRTUAL = (
     "num_layers_per_virtual_pipeline_stage",
     "num_virtual_stages_per_pipeline_rank",

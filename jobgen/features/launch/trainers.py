@@ -18,6 +18,7 @@ from jobgen.features.launch.options import (
     read_config,
 )
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
+from jobgen.repo.shipped import read_data
 
 DEGREES = {
     "replicate": "data_parallel_replicate_degree",
@@ -28,23 +29,6 @@ DEGREES = {
     "ep": "expert_parallel_degree",
 }
 _DEFAULTS = {"replicate": 1, "shard": -1, "cp": 1, "tp": 1, "pp": 1, "ep": 1}
-# The degrees that a config of the registry sets. Of one that is not here, only what the command says is known.
-_CONFIGS: Mapping[str, Mapping[str, int]] = {
-    "deepseek_v3_16b": {"ep": 8},
-    "deepseek_v3_671b": {"ep": 2},
-    "deepseek_v3_debugmodel": {},
-    "gpt_oss_120b": {},
-    "gpt_oss_20b": {},
-    "llama3_405b": {"tp": 8},
-    "llama3_70b": {"tp": 8},
-    "llama3_8b": {},
-    "llama3_debugmodel": {},
-    "qwen3_0_6b": {},
-    "qwen3_14b": {},
-    "qwen3_1_7b": {},
-    "qwen3_30b_a3b": {},
-    "qwen3_32b": {},
-}
 _DEGREE_OPTIONS = " ".join(f"parallelism.{name}" for name in DEGREES.values())
 _NAMES = "dp_replicate({replicate}) * dp_shard({shard}) * cp({cp}) * tp({tp}) * pp({pp})"
 _DEGREES = (
@@ -97,8 +81,9 @@ def read_degrees(program: Program, options: Arguments, world: World) -> dict[str
     config = read_config(program, options.text("job.config_file"))
     known = _DEFAULTS if config is not None else None
     name = options.text("config")
-    if name is not None and name in _CONFIGS:
-        known = {**_DEFAULTS, **_CONFIGS[name]}
+    configs = read_data("launch.yaml")["torchtitan"]
+    if name is not None and name in configs:
+        known = {**_DEFAULTS, **configs[name]}
     degrees: dict[str, int | None] = {}
     for short, long in DEGREES.items():
         written = get_value(config, f"parallelism.{long}")
