@@ -19,7 +19,6 @@ from jobgen.features.convert.importing.pod_fields import (
 )
 from jobgen.features.convert.importing.verify import (
     Difference,
-    SpecRenderer,
     create_patch,
     find_differences,
     is_equivalent,
@@ -28,6 +27,7 @@ from jobgen.features.convert.importing.verify import (
 from jobgen.model.data import API_VERSION, Node, Plain, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import Step
+from jobgen.rendering.expand import Expander
 from jobgen.rendering.kinds.main_container import set_path
 from jobgen.spec.frameworks import Frameworks, collect_frameworks
 from jobgen.spec.kinds import ANY_ROLE, FieldMapping, Kind, Network
@@ -229,7 +229,7 @@ class Candidate(NamedTuple):
     problems: tuple[str, ...] = ()
 
 
-def build_candidates(manifest: dict[str, Plain], kind: Kind, renderer: SpecRenderer) -> Iterator[Candidate]:
+def build_candidates(manifest: dict[str, Plain], kind: Kind, renderer: Expander) -> Iterator[Candidate]:
     """Specs for a manifest, those with the most short forms first."""
     for framework in list_frameworks(manifest, kind):
         for forms in starmap(_Forms, product((True, False), repeat=2)):
@@ -237,9 +237,9 @@ def build_candidates(manifest: dict[str, Plain], kind: Kind, renderer: SpecRende
 
 
 def _build_candidate(
-    manifest: dict[str, Plain], kind: Kind, framework: str, renderer: SpecRenderer, forms: _Forms
+    manifest: dict[str, Plain], kind: Kind, framework: str, renderer: Expander, forms: _Forms
 ) -> Candidate:
-    document = _build_document(manifest, kind, framework, renderer.gpu_resource, forms)
+    document = _build_document(manifest, kind, framework, renderer.environment.cluster.gpu_resource, forms)
     rendered, problems = render_spec(document, renderer)
     if rendered is None:
         return Candidate(document, (), tuple(problems))
