@@ -40,15 +40,15 @@ class Requirement(NamedTuple):
     """What versions of a component need of another one."""
 
     component: str
-    needs: str
-    reason: str
-    source: str
     since: str = ""
     until: str = ""
     """The first version that does not need it; empty for none."""
+    needs: str = ""
     at_least: str = ""
     below: str = ""
     """The first version of the other one that does not fit; empty for none."""
+    reason: str = ""
+    source: str = ""
 
     def is_broken(self, versions: Mapping[str, str]) -> bool:
         """Return True if declared versions do not fit together; unknown ones always do."""
