@@ -29,6 +29,8 @@ STYLES = {
     "fs-xxxxxxxx": "word",
     "TODO": "word",
     "...": "word",
+    "pod-__INDEX__": "word",
+    "< your server >": "angle",
 }
 MEANT = [
     "$(HOME)/data",
@@ -41,6 +43,8 @@ MEANT = [
     "yourself",
     "exchange-mesh",
     "TODO-app",
+    "__init__.py",
+    "a < b > c",
     "your data is processed by a program that has many words in its text",
     "registry.example.com/x:1.4.2",
 ]
