@@ -29,6 +29,7 @@ from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.trace import Job
 from jobgen.repo.files import FileEntry
 from jobgen.repo.root import folder_exists
+from jobgen.repo.shipped import read_data
 from jobgen.spec.overlay import PatchName
 
 ObjectKey = tuple[str, str, str]
@@ -196,30 +197,9 @@ def _pack(entry: FileEntry, parts: FileParts, runners: Sequence[EnvironmentRunne
     return zlib.compress(pickle.dumps(found, protocol=pickle.HIGHEST_PROTOCOL), 1)
 
 
-USED_KINDS = {
-    "claimName": "PersistentVolumeClaim",
-    "configMap": "ConfigMap",
-    "namespace": "Namespace",
-    "priorityClass": "PriorityClass",
-    "priorityClassName": "PriorityClass",
-    "pvc": "PersistentVolumeClaim",
-    "queue": "LocalQueue",
-    "runtime": "ClusterTrainingRuntime",
-    "secret": "Secret",
-    "secretName": "Secret",
-    "serviceAccount": "ServiceAccount",
-    "serviceAccountName": "ServiceAccount",
-}
+USED_KINDS: Mapping[str, str] = read_data("fields.yaml")["used"]
 """Fields that name an object, and the kind of it."""
-REFERRED_KINDS = {
-    "configMap": "ConfigMap",
-    "configMapKeyRef": "ConfigMap",
-    "configMapRef": "ConfigMap",
-    "imagePullSecrets": "Secret",
-    "runtimeRef": "ClusterTrainingRuntime",
-    "secretKeyRef": "Secret",
-    "secretRef": "Secret",
-}
+REFERRED_KINDS: Mapping[str, str] = read_data("fields.yaml")["referred"]
 """Fields with a mapping, or a list of them, whose `name` is that of an object."""
 KEYED_KINDS = {"configs": "ConfigMap", "secrets": "Secret"}
 """Fields of jobs with a mapping whose keys are names of objects."""
