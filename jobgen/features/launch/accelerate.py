@@ -198,22 +198,20 @@ def _judge_cpu(program: Program, pods: Pods) -> tuple[list[Fault], World]:
         return [], World(nodes, 1, nodes)
     message = f"`accelerate launch --cpu` starts one process in each of {pods.count} pods, which train alone"
     advice = "start the script with `torchrun`, and set `ACCELERATE_USE_CPU: true`"
-    related = tuple((node, "") for node in pods.counts)
-    return [Fault(program.node, f"{message}; {advice}", False, (), related, torchrun.NODES_RULE)], World(1, 1, 1)
+    return [Fault(program.node, f"{message}; {advice}", False, (), pods.related, torchrun.NODES_RULE)], World(1, 1, 1)
 
 
 def _check_alone(program: Program, processes: Word, pods: Pods) -> Iterator[Fault]:
     """Check a launch of one process without torchrun."""
     if pods.kind in JOINED and pods.count is not None and pods.count > 1:
         message = f"accelerate starts one process in each of {pods.count} pods, which train alone"
-        related = tuple((node, "") for node in pods.counts)
         advice = "write `--multi_gpu`, or a config file with `distributed_type: MULTI_GPU`"
         yield Fault(
             processes.node,
             f"{message}; {advice if pods.gpus != 0 else 'write `--cpu`, because they have no GPU'}",
             False,
             (),
-            related,
+            pods.related,
             torchrun.NODES_RULE,
         )
     elif processes.number == 1:

@@ -182,13 +182,12 @@ def _check_active(
             f"`{name.text}` is not a launcher (deepspeed: `Unknown launcher {name.text}`); use one of {known}",
         )
         return
-    related = tuple((node, "") for node in pods.counts)
     if is_local and pods.count is not None and pods.count > 1:
         is_meant = any(each in pods.container.search_text for each in ("MASTER_ADDR", "WORLD_SIZE"))
         if pods.kind in JOINED or pods.kind == "MPIJob" or is_meant:
             message = f"`deepspeed` has no hostfile, so each of the {pods.count} pods trains on its own"
             advice = "start the script with `torchrun`, which finds the other pods"
-            yield Fault(program.node, f"{message}; {advice}", False, (), related, "launcher-on-one-pod")
+            yield Fault(program.node, f"{message}; {advice}", False, (), pods.related, "launcher-on-one-pod")
             return
     gpus = options.values.get("num_gpus") or options.values.get("include") or options.values.get("exclude")
     per_host = max(map(len, active.values()), default=0)
@@ -203,7 +202,7 @@ def _check_active(
         message = (
             f"deepspeed uses {pluralize(len(active), 'worker')}, and the job has {pods.count}: the others are idle"
         )
-        yield Fault(chosen.node if chosen else program.node, f"{message}; use all of them", False, (), related)
+        yield Fault(chosen.node if chosen else program.node, f"{message}; use all of them", False, (), pods.related)
 
 
 def _compare(value: Word, program: Program, pods: Pods, *, has_option: bool) -> Iterator[Fault]:

@@ -209,7 +209,7 @@ def _check_hosts(program: Program, launch: _Launch, pods: Pods) -> list[Fault]:
     if wrong is None:
         return []
     message = f"`{wrong}` is not a worker: the job has {pluralize(pods.count or 0, 'worker')}, from 0"
-    return [Fault(listed.node, f"{message}; use only these", True, (), tuple((node, "") for node in pods.counts))]
+    return [Fault(listed.node, f"{message}; use only these", True, (), pods.related)]
 
 
 def _check_slots(program: Program, launch: _Launch, pods: Pods) -> tuple[list[Fault], int | None]:
@@ -292,8 +292,7 @@ def _refuse(program: Program, node: object, message: str, pods: Pods) -> Fault:
         else "There are not enough slots available in the system"
     )
     what, _, advice = message.rpartition("; ")
-    related = tuple((each, "") for each in pods.counts)
-    return Fault(node, f"{what} (`{error}`); {advice}", is_error, (), related, SLOTS_RULE)  # type: ignore[arg-type]
+    return Fault(node, f"{what} (`{error}`); {advice}", is_error, (), pods.related, SLOTS_RULE)  # type: ignore[arg-type]
 
 
 def _uses_open_mpi(program: Program, pods: Pods) -> bool:
@@ -322,11 +321,10 @@ def _check_gpus(
         return
     total, slots = gpus * pods.count, pods.slots
     word = launch.value("np") or _find_per_node(launch) or launch.value("host")
-    related = tuple((node, "") for node in pods.counts)
     if count < total and (word is not None and count != slots * pods.count):
         workers = pluralize(pods.count, "worker")
         message = f"`{count}` processes for {pluralize(total, 'GPU')} of {workers}, so some GPUs stay idle"
-        yield Fault(word.node, f"{message}; use {total}", False, (), related, SLOTS_RULE)
+        yield Fault(word.node, f"{message}; use {total}", False, (), pods.related, SLOTS_RULE)
     elif (count < total or min(count, slots) > gpus) and slots != gpus:
         yield from compare_slots(pods)
 

@@ -84,13 +84,12 @@ def _check_nodes(program: Program, options: Options, pods: Pods, bounds: tuple[i
     value, master = _find(program, options, "nnodes", "1"), _find(program, options, "master", "")
     if count is None or (pods.kind != "PaddleJob" and most == 1 and not master.text):
         return
-    related = tuple((node, "") for node in pods.counts)
     has = f"the job has {pluralize(count, 'pod')}"
     if not 0 < least <= most:
         yield Fault(value.node, f"`{value.text}` is not a number of nodes; use {count}")
     elif least > count:
         message = f"paddle waits for `{value.text}` nodes, but {has}"
-        yield Fault(value.node, f"{message}; use {count}", True, (), related, NODES_RULE)
+        yield Fault(value.node, f"{message}; use {count}", True, (), pods.related, NODES_RULE)
     elif most < count:
         message = f"paddle forms a job of `{value.text}` node{'s' * (most > 1)}, but {has}"
-        yield Fault(value.node, f"{message}; use {count}", most > 1, (), related, NODES_RULE)
+        yield Fault(value.node, f"{message}; use {count}", most > 1, (), pods.related, NODES_RULE)

@@ -189,7 +189,6 @@ def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
     if count is None or least is None or most is None or _is_started_by_operator(pods):
         return
     value = run.find("nnodes", "1:1")
-    related = tuple((node, "") for node in pods.counts)
     shown, has = f"`{value.text}` nodes", f"the job has {pluralize(count, 'pod')}"
     given = run.options.values.get("nnodes")
     advice, fix = _advise(run, pods)
@@ -204,20 +203,20 @@ def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
         return
     if least > count:
         message = f"{run.name} waits for {shown}, but {has}, so it fails after a timeout"
-        yield Fault(value.node, f"{message}; {advice}", is_error, fix, related, NODES_RULE)
+        yield Fault(value.node, f"{message}; {advice}", is_error, fix, pods.related, NODES_RULE)
     elif most < count and (pods.kind in JOINED or most > 1):
         if most == 1:
             source = "" if given else " by default"
             message = f"{run.name} forms a job of 1 node{source}, but {has}: each pod trains alone, or waits"
             is_default = given is None and run.program.variable("PET_NNODES") is None
             rule = ALONE_RULE if is_default and pods.kind == "PyTorchTrainingJob" else NODES_RULE
-            yield Fault(value.node, f"{message}; {advice}", False, fix, related, rule)
+            yield Fault(value.node, f"{message}; {advice}", False, fix, pods.related, rule)
         else:
             others = (
                 "1 pod takes no part and fails" if count - most == 1 else f"{count - most} pods take no part and fail"
             )
             message = f"{run.name} forms a job of {shown}, but {has}, so {others}"
-            yield Fault(value.node, f"{message}; {advice}", is_error, fix, related, NODES_RULE)
+            yield Fault(value.node, f"{message}; {advice}", is_error, fix, pods.related, NODES_RULE)
     else:
         yield from _check_meeting(run, pods, count, least)
         yield from _check_rank(run, pods)
@@ -257,12 +256,11 @@ def _check_meeting(run: Torchrun, pods: Pods, count: int, least: int) -> Iterato
         return
     standalone = run.options.values.get("standalone")
     variable = run.program.variable("PET_STANDALONE") if standalone is None else None
-    related = tuple((node, "") for node in pods.counts)
     if standalone is not None or (variable is not None and variable.text is not None):
         node = (standalone or variable or Word("", None)).node
         message = f"`--standalone` makes each of the {count} pods meet itself, so that they do not form one job"
         yield Fault(
-            node if node is not None else run.program.node, f"{message}; remove it", False, (), related, NODES_RULE
+            node if node is not None else run.program.node, f"{message}; remove it", False, (), pods.related, NODES_RULE
         )
         return
     backend, endpoint = run.find("rdzv_backend", "static"), run.find("rdzv_endpoint")
@@ -282,14 +280,14 @@ def _check_meeting(run: Torchrun, pods: Pods, count: int, least: int) -> Iterato
         message = f"{meets}, so that {run.name} waits until it fails"
         # The image can set a variable that the job does not.
         is_written = place.node is not run.program.node
-        yield Fault(place.node, f"{message}; {_advise_address(pods)}", is_written, (), related, NODES_RULE)
+        yield Fault(place.node, f"{message}; {_advise_address(pods)}", is_written, (), pods.related, NODES_RULE)
     elif pods.kind == "PyTorchJob" and (found := _POD.match(host)):
         manifest = pods.container.pod.manifest
         role, is_own = manifest.find_role(found[2]), found[1] == manifest.name
         if not is_own or role is None or int(found[3]) >= role.count:
             whose = "is not a pod of this job" if is_own else f"is a pod of another job, `{found[1]}`"
             message = f"`{host}`, where the {count} pods meet, {whose}, so that {run.name} waits until it fails"
-            yield Fault(place.node, f"{message}; {_advise_address(pods)}", is_own, (), related, NODES_RULE)
+            yield Fault(place.node, f"{message}; {_advise_address(pods)}", is_own, (), pods.related, NODES_RULE)
 
 
 def _check_rank(run: Torchrun, pods: Pods) -> Iterator[Fault]:

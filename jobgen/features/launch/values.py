@@ -67,6 +67,11 @@ class Pods(NamedTuple):
     ranks: bool = True
     """True if all pods run the same command as one job; False if each may be meant to work alone."""
 
+    @property
+    def related(self) -> tuple[tuple[Node, str], ...]:
+        """The numbers of pods as they are written, for `Fault.related`."""
+        return tuple((node, "") for node in self.counts)
+
 
 class World(NamedTuple):
     """What the launcher makes of the pods for the script. None: not known."""
