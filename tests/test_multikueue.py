@@ -566,3 +566,155 @@ def test_one_more_worker_takes_no_job_from_its_place(project, seed):
     before, after = place(names[:2]), place(names)
 
     assert before.items() <= after.items()
+
+
+STATES = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(8), "east": make_queue(16)}
+
+
+def test_another_dispatcher_decides_where_jobs_go(project):
+    multi = {"dispatcher": "example.com/cheapest"}
+    folder = project(
+        [make_job("fits", gpus=8), make_job("east", gpus=16), make_job("large", gpus=17)], STATES, multi=multi
+    )
+
+    assert places(folder) == {
+        "fits": ("waits", {"west": "unknown", "east": "unknown"}),
+        "east": ("waits", {"west": "never", "east": "unknown"}),
+        "large": ("never", {"west": "never", "east": "never"}),
+    }
+    assert (
+        "the dispatcher `example.com/cheapest` decides which worker cluster gets it" in answers(folder)["fits"].reason
+    )
+    assert find_inadmissible(folder).keys() == {"large"}
+    assert [each.rule for each in lint(folder).findings if each.location.file.startswith("overlays")] == []
+    assert follow(folder)[0] == {"fits": [], "east": [], "large": []}
+
+
+@pytest.mark.parametrize("name", ["AllAtOnce", "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"])
+def test_a_dispatcher_of_kueue_can_have_its_long_name(project, name):
+    assert places(project([make_job("fits", gpus=8)], STATES, multi={"dispatcher": name}))["fits"][0] == "admitted"
+
+
+def test_a_lost_cluster_that_never_admits_a_job_does_not_help_it(project):
+    found = places(project([make_job("east", gpus=16), make_job("large", gpus=17)], STATES), lost=["east"])
+
+    assert found["east"] == ("waits", {"east": "lost", "west": "never"})
+    assert found["large"] == ("never", {"east": "never", "west": "never"})
+
+
+def find_inadmissible(folder):
+    return {each.object.name: each for each in lint(folder).findings if each.rule == "inadmissible-job"}
+
+
+def test_lint_reports_what_no_worker_cluster_ever_admits(project):
+    jobs = [make_job("fits", gpus=8), make_job("east", gpus=16), make_job("large", gpus=17)]
+    folder = project(jobs, STATES)
+    found = find_inadmissible(folder)
+
+    assert found.keys() == {name for name, each in answers(folder).items() if each.decision == "never"} == {"large"}
+    assert "no worker cluster ever admits it (west: it requests `17` of `nvidia.com/gpu`" in found["large"].message
+    # The state of a worker is a part of what a lint depends on.
+    (folder / "cluster/east/state.yaml").write_text(
+        yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": make_queue(32)})
+    )
+    assert find_inadmissible(folder) == {}
+
+
+def test_a_worker_cluster_that_is_not_known_may_admit(project):
+    states = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(8)}
+
+    assert find_inadmissible(project([make_job("large", gpus=17)], states)) == {}
+
+
+def test_lint_reports_a_missing_folder_of_a_worker_cluster(project):
+    folder = project([make_job("one")], STATES)
+    shutil.rmtree(folder / "cluster/east")
+    messages = [each.message for each in lint(folder).findings if "cluster/east" in each.message]
+
+    assert len(messages) == 1
+    assert messages == [each.message for each in queue(folder).findings]
+
+
+# The same in time: `jobgen queue --timeline`.
+
+
+def timed(name, gpus, expected, deadline=""):
+    job = make_job(name, gpus=gpus)
+    texts = {"jobgen.dev/expected": expected, "jobgen.dev/deadline": deadline}
+    job["metadata"]["annotations"] = {key: value for key, value in texts.items() if value}
+    return job
+
+
+def follow(folder, **options):
+    """Where each job runs, and from when to when, in hours."""
+    text = queue(folder, timeline=True, begin="2026-11-18", format="json", **options).text
+    (environment,) = json.loads(text)["environments"]
+    return {
+        row["name"]: [
+            (run["cluster"], *(run[side] and int(run[side][11:13]) for side in ("start", "end"))) for run in runs
+        ]
+        for row in environment["workloads"]
+        for runs in row["runs"]
+    }, environment
+
+
+def test_a_job_starts_when_a_worker_cluster_has_room(project):
+    jobs = [timed("a", 8, "2h"), timed("b", 16, "3h"), timed("c", 8, "4h"), timed("d", 16, "1h")]
+    found, environment = follow(project(jobs, STATES))
+
+    # `a` and `b` fill both clusters; `c` fits the first that ends, and `d` only `east`.
+    assert found == {"a": [("west", 0, 2)], "b": [("east", 0, 3)], "c": [("west", 2, 6)], "d": [("east", 3, 4)]}
+    rows = {row["name"]: row for row in environment["workloads"]}
+    assert rows["c"]["waitsFor"] == ["ml/a"]
+    used = {use.get("cluster", ""): use["percent"] for use in environment["utilization"]}
+    # The manager keeps the quota of what waits: 8 for 2, 16 for 3, 8 for 6 and 16 for 4 hours of 64 in 6 hours.
+    assert used == {"": 46, "west": 100, "east": 67}
+
+
+def test_the_first_moment_of_a_timeline_is_the_decision(project):
+    folder = project([timed(f"j{number}", 1 + number % 9, "2h") for number in range(14)], STATES)
+    now, _ = follow(folder)
+    decided = {
+        name: [one for one, what in clusters.items() if what == "admitted"]
+        for name, (_, clusters) in places(folder).items()
+    }
+
+    assert decided == {name: [runs[0][0]] if runs and runs[0][1] == 0 else [] for name, runs in now.items()}
+
+
+def test_a_lost_cluster_in_a_timeline(project):
+    jobs = [timed("a", 8, "2h"), timed("b", 8, "3h", "2026-11-18T04:00Z"), timed("c", 16, "1h")]
+    found, environment = follow(project(jobs, STATES), lost=["east"])
+    changes = {
+        each["workload"]: (each["change"], each["after"]["missed"]) for each in environment["comparison"]["workloads"]
+    }
+
+    assert found == {"a": [("west", 0, 2)], "b": [("west", 2, 5)], "c": []}
+    assert changes == {"ml/b": ("later", True), "ml/c": ("later", False)}
+
+
+def test_a_worker_cluster_admits_by_priority_when_a_job_ends(project):
+    classes = [made("WorkloadPriorityClass", "high", {}, value=9)]
+    states = {"manager": [*make_manager(64, ["west"]), *classes], "west": [*make_queue(8), *classes]}
+    high = timed("later", 8, "1h")
+    high["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "high"
+    found, _ = follow(project([timed("first", 8, "2h"), timed("second", 8, "1h"), high], states), running=["first"])
+
+    assert found == {"first": [("west", 0, 2)], "later": [("west", 2, 3)], "second": [("west", 3, 4)]}
+
+
+def test_a_capture_says_where_a_job_runs(project):
+    usage = {"name": "main", "count": 1, "flavors": {GPU: "h100"}, "resourceUsage": {GPU: "8"}}
+    conditions = [
+        {"type": kind, "status": "True", "lastTransitionTime": "2026-11-17T23:00:00Z"}
+        for kind in ("QuotaReserved", "Admitted")
+    ]
+    status = {"admission": {"clusterQueue": "research", "podSetAssignments": [usage]}, "conditions": conditions}
+    captured = made("Workload", "job-b", {"queueName": "research"}, "ml", status=status | {"clusterName": "east"})
+    captured["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "b"}]
+    states = STATES | {"manager": [*STATES["manager"], captured]}
+    found, _ = follow(project([timed("a", 8, "2h"), timed("b", 8, "3h")], states))
+
+    assert found == {"a": [("west", 0, 2)], "b": [("east", 23, 2)]}
+    lost, _ = follow(project([timed("a", 8, "2h"), timed("b", 8, "3h")], states), lost=["east"])
+    assert lost == {"a": [("west", 0, 2)], "b": [("west", 2, 5)]}

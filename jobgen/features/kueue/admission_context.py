@@ -63,6 +63,12 @@ class Dispatch(Protocol):
     def dispatch(self, context: AdmissionContext, decision: Any) -> Any:
         """Add to a decision of `answers.decide` what worker clusters decide."""
 
+    def follow(self, context: AdmissionContext, jobs: Any) -> Any:
+        """Follow the workloads of jobs in worker clusters while time passes."""
+
+    def list_workers(self) -> Any:
+        """Return the worker clusters that are known, by name."""
+
 
 class AdmissionCheck(NamedTuple):
     """An AdmissionCheck: its controller, and whether that has said that the check is active."""

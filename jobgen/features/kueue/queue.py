@@ -34,7 +34,11 @@ from jobgen.rendering.run import Run
 from jobgen.repo.root import folder_exists
 
 if TYPE_CHECKING:
+    from jobgen.features.kueue.queues.comparison import AppliedChange
     from jobgen.features.kueue.queues.timeline_report import Timeline
+    from jobgen.features.kueue.queues.what_if import UnknownTargetError, WhatIf
+
+_EXAMPLE = "write one such as `2026-11-18T08:00Z`"
 
 
 class QueuedWorkload(NamedTuple):
@@ -127,12 +131,13 @@ def queue(
     check_names("lost", lost)
     check_names("what_if", what_if)
     check_format(format, [*FORMATS.names(), *(("html",) if timeline else ())])
-    if timeline and lost:
-        raise UsageError("a timeline does not simulate worker clusters; use it without a lost one")
+    if timeline and suggest:
+        message = "a suggestion is about jobs that arrive together, not about time"
+        raise UsageError(
+            f"{message}; use `--suggest` alone, and give the changes that it shows to `--timeline --what-if`"
+        )
     asked = None
     if what_if or what_if_file is not None or suggest:
-        if timeline:
-            raise UsageError("a timeline shows the queues as they are; use it without changes and suggestions")
         from jobgen.features.kueue.queues.what_if import read_what_if
 
         asked = read_what_if(what_if, what_if_file)
@@ -154,16 +159,18 @@ def queue(
         raise UsageError(f"{message}; export the queues of the cluster to the folder that `cluster.state` names")
     left_out = tuple(join_environments(run.not_rendered))
     _check_patterns((*jobs, *(each for each in running if each not in (ALL, NONE))), collected.values(), left_out)
-    _lose_clusters(lost, collected.values())
     is_running = partial(_matches, patterns=("*",) if ALL in running else running)
+
+    def collect(environments: Sequence[str], change: ChangeObjects) -> dict[str, QueuedJobs]:
+        return _collect(opened.config, environments, rendered, [], change)
+
     if timeline:
-        return _simulate(opened.config, collected, jobs, is_running, Times(begin, history, format), findings, left_out)
+        times = _Times(begin, history, format, tuple(lost))
+        return _simulate(opened.config, collected, jobs, is_running, times, findings, left_out, asked, collect)
+    _lose_clusters(lost, collected.values())
     decided = [decide_environment(env, each, is_running, ", ".join(running)) for env, each in collected.items()]
     if asked is not None:
         from jobgen.features.kueue.queues.what_if_report import compare_environments
-
-        def collect(environments: Sequence[str], change: ChangeObjects) -> dict[str, QueuedJobs]:
-            return _collect(opened.config, environments, rendered, [], change)
 
         wanted = partial(_matches, patterns=jobs or ("*",)) if suggest else None
         decided = compare_environments(decided, collected, collect, asked, is_running, wanted)
@@ -179,12 +186,13 @@ def queue(
     return QueueResult(workloads, text, tuple(findings), reports, left_out, changes)
 
 
-class Times(NamedTuple):
+class _Times(NamedTuple):
     """How to show a timeline, and with which times."""
 
     begin: str
     history: str
     format: str
+    lost: tuple[str, ...]
 
 
 def _simulate(
@@ -192,18 +200,24 @@ def _simulate(
     collected: Mapping[str, QueuedJobs],
     jobs: Sequence[str],
     is_running: Callable[[Job], bool],
-    times: Times,
+    times: _Times,
     findings: list[Finding],
     left_out: tuple[LeftOutFile, ...],
+    asked: WhatIf | None,
+    collect: Callable[[Sequence[str], ChangeObjects], dict[str, QueuedJobs]],
 ) -> QueueResult:
-    """Simulate when each job starts and ends."""
+    """Simulate when each job starts and ends; with changes or lost clusters, also without them."""
     # Imported late: a decision does not need it.
-    from jobgen.features.kueue.queues.timeline_report import RENDERERS, build_timeline, find_begin, select_rows
+    from jobgen.features.kueue.queues.timeline_changes import ShownTimeline, compare_timelines, describe_lost
+    from jobgen.features.kueue.queues.timeline_formats import RENDERERS
+    from jobgen.features.kueue.queues.timeline_report import build_timeline, find_begin, select_rows
     from jobgen.features.kueue.run_times import read_history
 
     begin = parse_moment(times.begin)
     if times.begin and begin is None:
-        raise UsageError(f"`{times.begin}` is not a time; write one such as `2026-11-18T08:00Z`")
+        has_no_zone = parse_moment(times.begin, needs_zone=False) is not None
+        fault = f"has no time zone; write `{times.begin}Z` for UTC" if has_no_zone else f"is not a time; {_EXAMPLE}"
+        raise UsageError(f"`{times.begin}` {fault}")
     if begin is None:
         begin = find_begin(list(collected.values()), parse_moment(config.day()))
     if begin is None:
@@ -216,17 +230,36 @@ def _simulate(
     findings += faults
     if faults:
         return QueueResult((), "", tuple(findings))
-    made = [
-        build_timeline(env, each, begin, past, is_running) for env, each in collected.items() if each.context.queues
-    ]
-    kept = tuple(select_rows(each, partial(_matches, patterns=jobs)) if jobs else each for each in made)
+
+    def simulate(several: Mapping[str, QueuedJobs]) -> list[Timeline]:
+        made = (build_timeline(env, each, begin, past, is_running) for env, each in several.items())
+        return [select_rows(each, partial(_matches, patterns=jobs)) if jobs else each for each in made]
+
+    with_queues = {env: each for env, each in collected.items() if each.context.queues}
+    now = simulate(with_queues)
+    kept = [ShownTimeline(each) for each in now]
+    if asked is not None or times.lost:
+        from jobgen.features.kueue.queues.what_if_report import check_targets, collect_changed
+
+        changed = with_queues
+        applied: list[list[AppliedChange | UnknownTargetError]] = [[] for _ in with_queues]
+        if asked is not None:
+            asked = asked._replace(adds=len(with_queues) == 1)
+            found = [collect_changed(asked, env, collect) for env in with_queues]
+            changed = {env: each for env, (each, _) in zip(with_queues, found, strict=True)}
+            applied = [each for _, each in found]
+            check_targets(applied)
+        _lose_clusters(times.lost, changed.values())
+        lost = [describe_lost(name) for name in times.lost]
+        sides = zip(applied, now, simulate(changed), strict=True)
+        kept = [compare_timelines([*each, *lost], before, after) for each, before, after in sides]
     if times.format == "html":
         from jobgen.features.kueue.queues.timeline_page import render_page
 
         text = render_page(kept, left_out)
     else:
         text = RENDERERS[times.format](kept, left_out)
-    return QueueResult((), text, tuple(findings), left_out=left_out, timelines=kept)
+    return QueueResult((), text, tuple(findings), left_out=left_out, timelines=tuple(each.timeline for each in kept))
 
 
 def _collect(

@@ -81,8 +81,9 @@ def _parse_history(text: str, path: str, faults: list[Finding]) -> Iterator[Past
     try:
         missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
         if missing:
-            names = " and ".join(f"`{name}`" for name in missing)
-            report(f"the history has no column {names}; begin it with the line `name,start,end,gpus`", 1)
+            *others, last = (f"`{name}`" for name in missing)
+            names = f"columns {', '.join(others)} and {last}" if others else f"column {last}"
+            report(f"the history lacks the {names}; begin it with the line `name,start,end,gpus`", 1)
             return
         for row in reader:
             run = _parse_run(*(str(row.get(field) or "").strip() for field in (*_COLUMNS, "gpus")))
@@ -147,8 +148,13 @@ def _fill_pod_sets(workload: Workload) -> Workload:
     return workload._replace(pod_sets=tuple(pod_sets))
 
 
-def find_times(job: Job, past: Mapping[str, Sequence[PastRun]], history: Mapping[str, Sequence[PastRun]]) -> JobTimes:
-    """Find what is known of a job. The first of these counts: its annotation, the history, the capture."""
+def find_times(
+    job: Job, past: Mapping[str, Sequence[PastRun]], history: Mapping[str, Sequence[PastRun]], begin: int
+) -> JobTimes:
+    """Find what is known of a job. The first of these counts: its annotation, the history, the capture.
+
+    A run of the history without an end goes on when the timeline begins, unless it starts later.
+    """
     annotations = job.annotations or (job.workloads[0].annotations if job.workloads else {})
     written = parse_expected(str(annotations.get(EXPECTED_ANNOTATION, "")))
     deadline = parse_moment(str(annotations.get(DEADLINE_ANNOTATION, "")), ends_day=True)
@@ -170,7 +176,8 @@ def find_times(job: Job, past: Mapping[str, Sequence[PastRun]], history: Mapping
             if lengths and found is None:
                 found, source = Expected(min(lengths), max(lengths)), origin
     own = [run for run in (*captured, *recorded) if run.name.rpartition("/")[2] == job.name]
-    running = next((run for run in own if run.end is None), None)
+    open_runs = [run for run in own if run.end is None and (run.workload is not None or run.start <= begin)]
+    running = max(open_runs, key=lambda run: (run.workload is not None, run.start), default=None)
     # A history can be about earlier runs of the same name; a finished Workload is about this one.
     ended_here = next((run for run in captured if run.end is not None and run in own), None)
     return JobTimes(

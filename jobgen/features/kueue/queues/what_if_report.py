@@ -56,18 +56,23 @@ def compare_environments(
         made = tuple(each for each in applied if isinstance(each, AppliedChange))
         unchanged = len(after.decision.answers) - len(changes.workloads)
         found.append(after._replace(comparison=Comparison(made, changes, unchanged, suggestion)))
+    check_targets(outcomes)
+    return found
+
+
+def check_targets(outcomes: Sequence[Sequence[AppliedChange | UnknownTargetError]]) -> None:
+    """Raise a UsageError for a change that names nothing in any environment; `outcomes` are those of each."""
     for several in zip(*outcomes, strict=True):
         errors = [each for each in several if isinstance(each, UnknownTargetError)]
         if len(errors) == len(several):
             # Where the object is known, the message is about its field.
             raise UsageError(str(max(errors, key=lambda error: error.is_field)))
-    return found
 
 
-def _change(
-    asked: WhatIf, before: EnvironmentReport, old: QueuedJobs, collect: Collect, is_running: Callable[[Job], bool]
-) -> tuple[QueuedJobs, EnvironmentReport, list[AppliedChange | UnknownTargetError]]:
-    """Return the changed jobs and queues, the decision about them, and what each change does."""
+def collect_changed(
+    asked: WhatIf, env: str, collect: Collect
+) -> tuple[QueuedJobs, list[AppliedChange | UnknownTargetError]]:
+    """Return the jobs and queues of an environment with changes, and what each change does."""
     applied: list[AppliedChange | UnknownTargetError] = []
 
     def change(objects: Objects, exported: Objects, cluster: Cluster) -> tuple[Objects, Objects, Cluster]:
@@ -75,6 +80,14 @@ def _change(
         applied.extend(found)
         return own, others, cluster
 
+    return collect([env], change)[env], applied
+
+
+def _change(
+    asked: WhatIf, before: EnvironmentReport, old: QueuedJobs, collect: Collect, is_running: Callable[[Job], bool]
+) -> tuple[QueuedJobs, EnvironmentReport, list[AppliedChange | UnknownTargetError]]:
+    """Return the changed jobs and queues, the decision about them, and what each change does."""
     env = before.environment
-    new = keep_running(old, collect([env], change)[env], before.decision)
+    changed, applied = collect_changed(asked, env, collect)
+    new = keep_running(old, changed, before.decision)
     return new, decide_environment(env, new, is_running, before.running), applied
