@@ -623,7 +623,7 @@ def test_what_if_a_worker_cluster_is_lost(project):
         ("cluster/wst-", "names no worker cluster; did you mean `west`?"),
         ("cluster/nowhere/cq/research.h100=1", "names no worker cluster; the overlay declares `west`"),
         ("cluster/west=1", "write `cluster/west-` to lose it"),
-        ("cluster/west/job/first-", "jobs are those of the manager cluster"),
+        ("cluster/west/job/first-", "the manager cluster has the jobs"),
         ("cluster/west/cq/reserch.h100=1", "names no ClusterQueue; did you mean `research`?"),
     ],
 )
