@@ -577,6 +577,7 @@ def test_suggested_quota_is_that_of_the_worker_cluster_which_lacks_least(project
 
     assert [each.change for each in suggestion.quotas] == [f"cluster/east/cq/research.h100.{GPU}+=8"]
     assert suggestion.impossible == ()
+    assert report.comparison.applied[0].what.endswith("of ClusterQueue `research` in worker cluster `east`")
     assert {each.decision for each in report.decision.answers} == {"admitted"}
     document = json.loads(queue(folder, suggest=True, format="json").text)
     jsonschema.validate(document, SCHEMA)

@@ -247,7 +247,9 @@ class WhatIf(NamedTuple):
         for place, step in enumerate(steps):
             if step is not None:
                 try:
-                    applied[place] = step()
+                    made = step()
+                    where = f"{made.what} in worker cluster `{worker}`"
+                    applied[place] = made._replace(what=where) if worker else made
                 except UnknownTargetError as error:
                     applied[place] = error
         for place, each in enumerate(requests, len(self.objects)):
