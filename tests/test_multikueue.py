@@ -577,6 +577,7 @@ def test_suggested_quota_is_that_of_the_worker_cluster_which_lacks_least(project
 
     assert [each.change for each in suggestion.quotas] == [f"cluster/east/cq/research.h100.{GPU}+=8"]
     assert suggestion.impossible == ()
+    assert report.comparison.applied[0].what.endswith("of ClusterQueue `research` in worker cluster `east`")
     assert {each.decision for each in report.decision.answers} == {"admitted"}
     document = json.loads(queue(folder, suggest=True, format="json").text)
     jsonschema.validate(document, SCHEMA)
@@ -623,7 +624,7 @@ def test_what_if_a_worker_cluster_is_lost(project):
         ("cluster/wst-", "names no worker cluster; did you mean `west`?"),
         ("cluster/nowhere/cq/research.h100=1", "names no worker cluster; the overlay declares `west`"),
         ("cluster/west=1", "write `cluster/west-` to lose it"),
-        ("cluster/west/job/first-", "jobs are those of the manager cluster"),
+        ("cluster/west/job/first-", "the manager cluster has the jobs"),
         ("cluster/west/cq/reserch.h100=1", "names no ClusterQueue; did you mean `research`?"),
     ],
 )
