@@ -130,11 +130,15 @@ def run_jobgen_text(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[s
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+def name_program() -> list[str]:
+    """Return the words of a program that runs each command as `run_jobgen` does. Signals end the program only."""
+    return [sys.executable, "-IS", jobgenclient.__file__, _find_server(None)]
+
+
 def install_jobgen(folder: Path) -> None:
     """Write a program `jobgen` that runs each command as `run_jobgen` does, for scripts, hooks and shells."""
     folder.mkdir(parents=True, exist_ok=True)
-    words = (sys.executable, "-IS", jobgenclient.__file__, _find_server(None))
-    (folder / "jobgen").write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    (folder / "jobgen").write_text(f'#!/bin/sh\nexec {shlex.join(name_program())} "$@"\n')
     (folder / "jobgen").chmod(0o755)
 
 
