@@ -173,7 +173,7 @@ def check_commands(random: Random, folder: Path) -> list[str]:
     edited = EditedFolder(folder / "repository", JOBS_REPOSITORY, random)
     edited.commit()
     done: list[str] = []
-    for _ in range(6):
+    for _ in range(3):
         done += [*_edit(edited), "|"]
         _compare_stores(
             random, folder, edited.folder, {name: COMMANDS[name] for name in _sample(random, COMMANDS)}, done
@@ -185,7 +185,7 @@ def check_other_commands(random: Random, folder: Path) -> list[str]:
     """Edit a folder that is no jobs repository, and compare what commands say with and without a store."""
     edited = EditedFolder(folder / "folder", OTHER_FOLDER, random)
     done: list[str] = []
-    for _ in range(6):
+    for _ in range(3):
         done += [edited.edit() for _ in range(random.randrange(3))]
         done += [edited.commit()] if not random.randrange(3) else []
         done.append("|")
