@@ -39,7 +39,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / "overlays" / name / "overlay.yaml").write_text(OVERLAY.format(name=name))
     (root / "jobs").mkdir()
     (root / "jobgen.yaml").write_text("")
-    for number in range(1000):
+    for number in range(600):
         (root / f"jobs/{number}.yaml").write_text(JOB.format(number=number))
     return root
 
