@@ -11,7 +11,7 @@ import pytest
 import yaml
 from jobgenprocess import run_here
 
-from jobgen.api.errors import NotFoundError
+from jobgen.api.errors import NotFoundError, UsageError
 from jobgen.api.lint import lint
 from jobgen.features.kueue.queue import queue
 from jobgen.features.kueue.workloads import parse_workload
@@ -566,6 +566,72 @@ def test_one_more_worker_takes_no_job_from_its_place(project, seed):
     before, after = place(names[:2]), place(names)
 
     assert before.items() <= after.items()
+
+
+def test_suggested_quota_is_that_of_the_worker_cluster_which_lacks_least(project):
+    """The manager has quota for everything; east lacks 8, and west lacks 24."""
+    states = {"manager": make_manager(100, ["west", "east"]), "west": make_queue(16), "east": make_queue(32)}
+    folder = project([make_job("big", 5), make_job("small", 2)], states)
+    (report,) = queue(folder, suggest=True).reports
+    suggestion = report.comparison.suggestion
+
+    assert [each.change for each in suggestion.quotas] == [f"cluster/east/cq/research.h100.{GPU}+=8"]
+    assert suggestion.impossible == ()
+    assert {each.decision for each in report.decision.answers} == {"admitted"}
+    document = json.loads(queue(folder, suggest=True, format="json").text)
+    jsonschema.validate(document, SCHEMA)
+    # With one unit less, the change that is printed does not admit it.
+    (less,) = queue(folder, what_if=[f"cluster/east/cq/research.h100.{GPU}+=7"]).reports
+    assert {each.key: each.decision for each in less.decision.answers} == {"ml/big": "never", "ml/small": "admitted"}
+
+
+def test_no_quota_admits_what_no_worker_cluster_can_run(project):
+    states = {
+        "manager": make_manager(100, ["west"]),
+        "west": [each for each in make_queue(4) if each["kind"] != "LocalQueue"],
+    }
+    (report,) = queue(project([make_job("big")], states), suggest=True).reports
+    [(key, reason)] = report.comparison.suggestion.impossible
+
+    assert key == "ml/big"
+    assert "worker cluster `west`: there is no LocalQueue `research`" in reason
+
+
+def test_what_if_a_worker_cluster_is_lost(project):
+    states = {"manager": make_manager(100, ["west", "east"]), "west": make_queue(16), "east": make_queue(16)}
+    folder = project([make_job("first", 1), make_job("second", 1), make_job("third", 2)], states)
+    (report,) = queue(folder, what_if=["cluster/west-"]).reports
+    lost = queue(folder, lost=["west"]).reports[0]
+    changes = {each.workload: each for each in report.comparison.changes.workloads}
+
+    assert [each[1:4] for each in report.comparison.applied] == [("worker cluster `west`", "", "lost")]
+    assert [each.decision for each in report.decision.answers] == [each.decision for each in lost.decision.answers]
+    assert {key: (each.before, each.after) for key, each in changes.items()} == {
+        "ml/first": ("admitted", "waits"),
+        "ml/second": ("admitted", "waits"),
+    }
+    # The same queues in both, if a cluster is lost anyway.
+    (again,) = queue(folder, lost=["west"], what_if=["cluster/east/cq/research.h100=32"]).reports
+    moved = {each.workload: (each.before, each.after) for each in again.comparison.changes.workloads}
+    assert moved == {"ml/first": ("waits", "admitted"), "ml/second": ("waits", "admitted")}
+    assert [each.cluster for each in again.comparison.changes.quota] == ["east"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("cluster/wst-", "names no worker cluster; did you mean `west`?"),
+        ("cluster/nowhere/cq/research.h100=1", "names no worker cluster; the overlay declares `west`"),
+        ("cluster/west=1", "write `cluster/west-` to lose it"),
+        ("cluster/west/job/first-", "jobs are those of the manager cluster"),
+        ("cluster/west/cq/reserch.h100=1", "names no ClusterQueue; did you mean `research`?"),
+    ],
+)
+def test_changes_of_worker_clusters_that_are_wrong(change, message, project):
+    states = {"manager": make_manager(100, ["west"]), "west": make_queue(16)}
+    with pytest.raises(UsageError) as error:
+        queue(project([make_job("first")], states), what_if=[change])
+    assert message in str(error.value)
 
 
 STATES = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(8), "east": make_queue(16)}

@@ -153,7 +153,7 @@ def _answer_remote(answer: Answer, run: RemoteQueues, before: str) -> Answer:
             where = f"worker cluster {shown} admits it, whichever is first; jobgen assumes `{place}`"
         elif any(each.name == place and each.decision == UNKNOWN for each in clusters):
             where = f"worker cluster `{place}`, whose queues are not among the files, is assumed to admit it"
-        return answer._replace(reason=f"{moved}{answer.reason}; {where}", clusters=clusters)
+        return answer._replace(reason=f"{moved}{answer.reason}; {where}", clusters=clusters, cluster=place)
     moved = f"it loses worker cluster `{before}`; " if is_moved else ""
     message = f"{moved}it has quota in the manager cluster, and waits until a worker cluster admits it"
     if run.external:
@@ -498,7 +498,8 @@ def build_dispatcher(block: Mapping[str, Any], workers: Mapping[str, Worker]) ->
     """Build what `cluster.kueue.multiKueue` declares."""
     step, name = block.get("stepSize"), str(block.get("dispatcher") or _AT_ONCE[0])
     external = "" if name in (*_AT_ONCE, *_INCREMENTAL) else name
-    return Dispatcher(workers, name in _INCREMENTAL, step if type(step) is int else STEP, external=external)
+    lost = frozenset(map(str, as_list(block.get("lost"))))
+    return Dispatcher(workers, name in _INCREMENTAL, step if type(step) is int else STEP, lost, external=external)
 
 
 def lose_clusters(context: AdmissionContext, names: Iterable[str]) -> None:

@@ -174,6 +174,11 @@ class QueueState:
 def find_unreachable(obj: Mapping[str, Node], queues: QueueState) -> Iterator[tuple[Node, str]]:
     """Find the quota of a ClusterQueue or Cohort that no workload can use: the node to change, and why."""
     name = as_text(as_mapping(obj.get("metadata")).get("name"))
+    # Those of the repository are checked as Kueue's webhook does.
+    negative = list(_find_negative(obj)) if queues.is_exported(obj) else []
+    yield from negative
+    if negative:
+        return
     if as_text(obj.get("kind")) != "Cohort":
         missing = list(_find_missing_flavors(obj, queues))
         yield from missing
@@ -192,6 +197,14 @@ def find_unreachable(obj: Mapping[str, Node], queues: QueueState) -> Iterator[tu
             unlisted.remove(pair)
             message = f"no ClusterQueue below or beside the cohort lists `{pair.resource}` in flavor `{pair.flavor}`"
             yield node, f"{message}, so the quota is never used; list it in a queue, or remove it here"
+
+
+def _find_negative(obj: Mapping[str, Node]) -> Iterator[tuple[Node, str]]:
+    """Find amounts that no cluster has: the state was written by hand."""
+    for pair, node in iter_quotas(obj):
+        if (to_milli(node) or 0) < 0:
+            what = f"`nominalQuota` of `{pair.resource}` in flavor `{pair.flavor}` is `{value_of(node)}`"
+            yield node, f"{what}, which Kueue refuses; write `0` or more"
 
 
 def _find_missing_flavors(obj: Mapping[str, Node], queues: QueueState) -> Iterator[tuple[Node, str]]:

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.features.kueue.answers import Job
+from jobgen.features.kueue.captured import fill_pod_sets
 from jobgen.features.kueue.job_workloads import QueuedJobs
-from jobgen.features.kueue.workloads import PodSet, Workload, parse_workload
+from jobgen.features.kueue.workloads import Workload, parse_workload
 from jobgen.k8s.devices import is_device
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.model.data import Location
@@ -120,7 +121,7 @@ def read_captured(objects: Sequence[Mapping[str, Any]]) -> list[PastRun]:
         start, end = (_find_time(conditions, names) for names in (("Admitted", "QuotaReserved"), ("Finished",)))
         is_finished = as_mapping(conditions.get("Finished")).get("status") == "True"
         try:
-            workload = _fill_pod_sets(parse_workload(obj))
+            workload = fill_pod_sets(parse_workload(obj))
         except (TypeError, ValueError):
             continue
         if not is_finished and (not workload.reserved or not workload.cluster_queue or workload.is_evicted):
@@ -135,17 +136,6 @@ def read_captured(objects: Sequence[Mapping[str, Any]]) -> list[PastRun]:
 def _find_time(conditions: Mapping[str, Mapping[str, Any]], names: Sequence[str]) -> int | None:
     times = (conditions[name].get("lastTransitionTime") for name in names if name in conditions)
     return next((parse_moment(str(each), needs_zone=False) for each in times if each), None)
-
-
-def _fill_pod_sets(workload: Workload) -> Workload:
-    """Return a workload whose pod sets are known: a capture has only what they were admitted with."""
-    if workload.pod_sets:
-        return workload
-    pod_sets = (
-        PodSet(each.name, each.count, {name: amount // max(each.count, 1) for name, amount in each.usage.items()}, {})
-        for each in workload.admission
-    )
-    return workload._replace(pod_sets=tuple(pod_sets))
 
 
 def find_times(

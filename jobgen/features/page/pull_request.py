@@ -319,7 +319,8 @@ def _list_queues(queues: Iterable[QueueChanges], environments: dict[str, int]) -
         for quota in each.quota:
             sides = (quota.before, quota.after)
             amounts = [getattr(side, name) if side else "0" for name in _QUOTA_AMOUNTS for side in sides]
-            quotas.append((env, *quota[:4], *amounts))
+            name = f"{quota.name} in {quota.cluster}" if quota.cluster else quota.name
+            quotas.append((env, quota.kind, name, *quota[2:4], *amounts))
         objects += ((env, *changed) for changed in each.objects)
     columns = ("change:text", "kind:text", "namespace:text", "name:text", "clusterQueue:text")
     yield Table("queueMoves", (_ENVIRONMENT, *columns, "transition:text", "reason:text"), moves)

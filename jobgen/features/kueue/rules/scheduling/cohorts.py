@@ -67,7 +67,8 @@ def unreachable_quota(manifest: Manifest, queues: QueueState) -> Iterator[Violat
     A ClusterQueue that no LocalQueue refers to gets no workloads. Its quota can only be used if it is in a cohort and
     lends it to a queue that lists the same flavor and resource. The quota of a Cohort can only be used if a
     ClusterQueue of its tree lists the flavor and resource. A flavor that does not exist makes a queue inactive. If no
-    LocalQueue, or no ResourceFlavor, is among the files, jobgen does not know them and reports nothing.
+    LocalQueue, or no ResourceFlavor, is among the files, jobgen does not know them and reports nothing. Negative quota
+    in the exported state is reported as well, as no cluster has it.
 
     Add a LocalQueue, lend the quota, or give it to a queue that is used.
     """
