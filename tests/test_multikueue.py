@@ -784,3 +784,21 @@ def test_a_capture_says_where_a_job_runs(project):
     assert found == {"a": [("west", 0, 2)], "b": [("east", 23, 2)]}
     lost, _ = follow(project([timed("a", 8, "2h"), timed("b", 8, "3h")], states), lost=["east"])
     assert lost == {"a": [("west", 0, 2)], "b": [("west", 2, 5)]}
+
+
+def test_a_worker_cluster_changes_in_a_timeline(project):
+    jobs = [timed("a", 8, "2h"), timed("b", 16, "3h"), timed("c", 16, "1h")]
+    folder = project(jobs, STATES)
+
+    def compare(**options):
+        changes = follow(folder, **options)[1]["comparison"]["workloads"]
+        return {each["workload"]: (each["change"], each["after"]["cluster"]) for each in changes}
+
+    assert compare(what_if=["cluster/east/cq/research.h100+=16"]) == {"ml/c": ("earlier", "east")}
+    lost = {"ml/b": ("later", ""), "ml/c": ("later", "")}
+    assert compare(what_if=["cluster/east-"]) == compare(lost=["east"]) == lost
+    # Only what the change does: without `east`, a larger `west` runs the others after `a`.
+    assert compare(what_if=["cluster/west/cq/research.h100=16"], lost=["east"]) == {
+        "ml/b": ("earlier", "west"),
+        "ml/c": ("earlier", "west"),
+    }
