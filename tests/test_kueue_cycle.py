@@ -122,8 +122,9 @@ def test_heads_come_by_priority_then_time_then_uid():
         queue.push(parse_workload(each))
 
     order = []
-    while (head := queue.pop()) is not None:
+    while (head := queue.peek()) is not None:
         order.append(head.key)
+        queue.remove(head.key)
 
     assert order == ["ns/high", "ns/b", "ns/a", "ns/c"]
 
@@ -135,7 +136,8 @@ def test_workloads_of_one_shape_are_parked_together():
     assert run_until_stable(scheduler) == 2
 
     assert list_keys(scheduler.parked["main"]) == ["w0", "w1", "w2", "w3"]
-    assert scheduler.parked_with == {f"ns/w{number}": "ns/w0" for number in (1, 2, 3)}
+    tried = [scheduler.pending["main"].find_tried(each) for each in scheduler.parked["main"]]
+    assert tried == ["", "ns/w0", "ns/w0", "ns/w0"]
     assert outcome(scheduler, "w3") == outcome(scheduler, "w0")
     assert list_admitted(scheduler) == ["fits"]
 
@@ -495,11 +497,24 @@ def test_what_is_blocked_neither_fits_nor_preempts(fleet, cycles):
             scheduler.release_evicted()
     for queue in scheduler.snapshot.queues:
         for each in (*scheduler.pending[queue], *scheduler.parked[queue]):
-            if scheduler.nominator.is_blocked(each, queue, is_preemptor=False):
+            if scheduler.bounds.is_blocked(each, queue, scheduler.pending[queue].find_shape(each)):
                 assignment, targets = scheduler.assign(each, queue)
-                always_reclaims = scheduler.snapshot.queues[queue].preemption.reclaim == "Any"
-                assert not targets
-                assert assignment.mode is Mode.NO_FIT or (assignment.mode is not Mode.FIT and always_reclaims)
+                assert (targets, assignment.mode is Mode.FIT) == ([], False)
+
+
+@laws(60)
+@given(fleets())
+def test_cycles_that_skip_what_is_blocked_admit_the_same(fleet):
+    queues, workloads, is_fair = fleet
+    cohorts = [cohort("a", "root"), cohort("b", "root")]
+    plain, quick = (build(queues, workloads, cohorts=cohorts, is_fair=is_fair) for _ in range(2))
+    for _ in range(40):
+        plain.run_cycle()
+        quick.run_cycle(skips_blocked=True)
+        assert quick.snapshot.workloads == plain.snapshot.workloads
+        assert quick.evictions == plain.evictions
+        plain.release_evicted()
+        quick.release_evicted()
 
 
 @laws(20)

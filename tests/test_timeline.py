@@ -432,6 +432,55 @@ def test_a_job_spec_has_times(project):
     assert [text.partition(",")[0] for text in messages] == ["`expected` is `8h-4h`", "`deadline` is `2026-02-30`"]
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    JOBS,
+    st.lists(st.sampled_from(PREEMPTIONS), min_size=3, max_size=3),
+    st.sampled_from((("h100",), ("h100", "a100"))),
+    st.sampled_from((None, 0, 4)),
+    st.booleans(),
+)
+def test_a_decision_without_tries_of_what_is_blocked_is_the_same(specs, preemptions, flavors, limit, is_fair):
+    jobs = [make_job(f"j{number:02}", *spec[:4]) for number, spec in enumerate(specs)]
+    state = [
+        each
+        for name, preemption in zip("abc", preemptions, strict=True)
+        for each in make_queues(name, preemption=preemption, flavors=flavors, limit=limit)
+    ]
+    queued = collect(
+        jobs, {(each["kind"], each["metadata"]["name"]): each for each in state}.values(), fairSharing=is_fair
+    )
+    quick = settle(queued.context, queued.jobs)
+    plain = queued.context.build_scheduler()
+    for each in quick.arrivals.values():
+        plain.add(each)
+    evictions = []
+    for _ in range(200):
+        plain.run_cycle()
+        evictions += [(key, each.preemptor.key) for key, each in plain.evictions.items()]
+        plain.release_evicted()
+
+    if not quick.held:
+        assert [each[:2] for each in quick.evictions] == evictions
+        assert quick.scheduler.snapshot.workloads == plain.snapshot.workloads
+
+
+def test_few_workloads_are_tried_that_get_nothing():
+    chance = random.Random(7)
+    jobs = [
+        make_job(f"j{number:04}", chance.choice("abcdef"), chance.choice((1, 2, 4)), chance.randint(1, 8), number % 3)
+        for number in range(600)
+    ]
+    preemption = {"reclaimWithinCohort": "Any", "withinClusterQueue": "LowerPriority"}
+    queued = collect(jobs, make_queues("abcdef", 64, preemption, limit=8, flavors=("h100", "a100")))
+    settled = settle(queued.context, queued.jobs)
+    admitted = sum(map(len, settled.scheduler.snapshot.workloads.values()))
+
+    assert settled.evictions
+    # Each is tried when it is admitted or preempts, and some are in the way of others.
+    assert settled.scheduler.tries < 3 * (admitted + 2 * len(settled.evictions))
+
+
 def test_two_jobs_of_one_name_and_a_thousand_years(project):
     twin = timed("first", 8, "3660d") | {"kind": "Pod", "apiVersion": "v1"}
     twin["spec"] = twin["spec"]["template"]["spec"]

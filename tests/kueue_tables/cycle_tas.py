@@ -29,7 +29,7 @@ def _answer_with_events(given: Given) -> Answer:
         "events": [
             event
             for key, outcome in case.scheduler.outcomes.items()
-            if key not in case.scheduler.parked_with
+            if not any(each.find_tried(case.workloads[key]) for each in case.scheduler.pending.values())
             for event in _list_events(case, key, outcome)
         ],
         "newAssignments": _write_new(case, {key for key, each in case.workloads.items() if _is_settled(each)}),

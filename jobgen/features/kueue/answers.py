@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from typing import NamedTuple
 
@@ -20,7 +19,6 @@ from jobgen.features.kueue.objects import STRICT_FIFO, Preemption, ResourceGroup
 from jobgen.features.kueue.obstacles import PODS, Obstacle, count_least
 from jobgen.features.kueue.quota import FlavorResource, QuotaNode, Tree, Usage, show_amount
 from jobgen.features.kueue.snapshot import Snapshot
-from jobgen.features.kueue.waiting import Waiting
 from jobgen.features.kueue.workloads import GATED_BY, PodSet, Workload
 from jobgen.k8s.devices import is_device
 
@@ -54,8 +52,11 @@ def _admit_running(scheduler: Scheduler, workloads: Sequence[Workload], context:
     run_until_settled(scheduler, len(workloads))
     scheduler.snapshot.queues = queues
     scheduler.inactive, scheduler.local_queues = inactive, local_queues
-    for several in scheduler.parked.values() if context.held_local_queues else ():
-        several[:] = [each for each in several if (each.namespace, each.queue) in local_queues]
+    scheduler.bounds.forget()
+    for pending in scheduler.pending.values() if context.held_local_queues else ():
+        for each in pending.list_all():
+            if (each.namespace, each.queue) not in local_queues:
+                pending.remove(each.key)
     admitted = {key for several in scheduler.snapshot.workloads.values() for key in several}
     for each in workloads:
         if each.key not in admitted:
@@ -64,10 +65,8 @@ def _admit_running(scheduler: Scheduler, workloads: Sequence[Workload], context:
     scheduler.retry_parked(scheduler.snapshot.queues)
 
 
-def run_until_settled(
-    scheduler: Scheduler, workloads: int, waiting: Waiting | None = None
-) -> tuple[list[Eviction], dict[str, str], bool]:
-    """Run cycles until several in a row change nothing; those of `waiting`, if it holds what waits.
+def run_until_settled(scheduler: Scheduler, workloads: int) -> tuple[list[Eviction], dict[str, str], bool]:
+    """Run cycles until several in a row change nothing.
 
     Return the evictions, the workloads that are evicted without end and by which, and False if it takes too long.
     Those that are evicted without end are kept back, so that the others can go on.
@@ -79,15 +78,8 @@ def run_until_settled(
     evictions: list[Eviction] = []
     repeats = Counter[tuple[str, str]]()
     held: dict[str, str] = {}
-    idle = 0
-
-    def measure() -> tuple[int, int]:
-        """Numbers that change if a cycle changes anything: of admitted workloads, and of those that wait."""
-        passed = waiting.passed if waiting else sum(map(len, scheduler.parked.values()))
-        return sum(map(len, snapshot.workloads.values())), passed
-
-    before, run_cycle = measure(), (waiting or scheduler).run_cycle
-    while idle <= flavors and run_cycle():
+    idle, before = 0, scheduler.changes
+    while idle <= flavors and scheduler.run_cycle(skips_blocked=True):
         if scheduler.evicted:
             for key, each in scheduler.evictions.items():
                 preemptor = each.preemptor.key
@@ -96,9 +88,8 @@ def run_until_settled(
                 if repeats[key, preemptor] > _MOST_REPEATS:
                     held[key] = preemptor
             scheduler.release_evicted(held.keys())
-        now = measure()
-        idle = idle + 1 if now == before else 0
-        before = now
+        idle = idle + 1 if scheduler.changes == before else 0
+        before = scheduler.changes
         if snapshot.steps > most_steps:
             return evictions, held, False
     return evictions, held, True
@@ -394,15 +385,12 @@ def settle_checks(
     workloads: int,
     refused: dict[str, tuple[Refusal, Workload]],
     assumed: frozenset[str],
-    waiting: Waiting | None = None,
 ) -> tuple[list[Eviction], dict[str, str], bool]:
     """Run cycles until nothing changes, also after admission checks refuse workloads, which `refused` gets."""
-    evictions, held, is_complete = run_until_settled(scheduler, workloads, waiting)
+    evictions, held, is_complete = run_until_settled(scheduler, workloads)
     while is_complete and (found := _refuse(scheduler, context, refused.keys() | assumed)):
         refused |= found
-        if waiting:
-            waiting.retry()
-        more, others, is_complete = run_until_settled(scheduler, workloads, waiting)
+        more, others, is_complete = run_until_settled(scheduler, workloads)
         evictions, held = evictions + more, held | others
     return evictions, held, is_complete
 
@@ -584,14 +572,13 @@ class _Reporter:
         assignment is one that begins with the first flavor. A workload that can run with fewer pods waits for these.
         """
         scheduler, tried = self._scheduler, self._scheduler.assignments
-        key = workload.key if workload.key in tried else scheduler.parked_with.get(workload.key, workload.key)
+        key = workload.key if workload.key in tried else scheduler.pending[queue].find_tried(workload) or workload.key
         if key not in self._shortages:
             is_partial = any(each.min_count is not None for each in workload.pod_sets)
             assignment = None if is_partial else tried.get(key)
             shortages = tuple(self._list_shortages(assignment, queue)) if assignment is not None else ()
             if assignment is None or not shortages:
-                least = tuple(replace(each, count=count_least(each)) for each in workload.pod_sets)
-                assignment = scheduler.assign(workload._replace(pod_sets=least), queue, is_resumed=False)[0]
+                assignment = scheduler.nominator.explain(workload, queue)
                 shortages = tuple(self._list_shortages(assignment, queue))
             closest = self._find_closest(workload, queue) if shortages else ()
             self._shortages[key] = assignment, closest or shortages

@@ -213,17 +213,6 @@ def _lay_out(requests: Amounts, facts: QueueFacts) -> _Layout:
     return list(steps.values()), ""
 
 
-def is_blocked(plan: Plan, lacks: Callable[[FlavorResource, int], bool]) -> bool:
-    """Return True if the first pod sets have a resource group in which all flavors do not match or lack something."""
-    return any(
-        all(
-            option.mismatch or any(amount > most or lacks(pair, amount) for pair, amount, most in option.needs)
-            for option in step.options
-        )
-        for step in plan[0].steps
-    )
-
-
 def can_fit(plan: Plan) -> bool:
     """Return True if pod sets that get their flavors together certainly have quota when nothing is used."""
     return (

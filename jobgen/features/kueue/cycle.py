@@ -7,6 +7,7 @@ from typing import Protocol
 
 from jobgen.features.kueue.assign_flavors import Planner
 from jobgen.features.kueue.assignment import Assignment
+from jobgen.features.kueue.bounds import Bounds
 from jobgen.features.kueue.cluster_objects import DEFAULT_GATES, Gates
 from jobgen.features.kueue.match import matches_selector
 from jobgen.features.kueue.nominate import (
@@ -17,7 +18,6 @@ from jobgen.features.kueue.nominate import (
     NOT_SELECTED,
     PENDING_EVALUATION,
     SUSPENDED,
-    WAITS,
     Decision,
     Eviction,
     Nominator,
@@ -26,7 +26,7 @@ from jobgen.features.kueue.nominate import (
 )
 from jobgen.features.kueue.objects import STRICT_FIFO
 from jobgen.features.kueue.preemption import Rules, Target
-from jobgen.features.kueue.queue_order import Entry, FairOrder, PendingQueue, Shape, order_classically
+from jobgen.features.kueue.queue_order import Entry, FairOrder, PendingQueue, order_classically
 from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.features.kueue.workloads import Workload
 
@@ -91,9 +91,11 @@ class Scheduler:
             name: PendingQueue(local_usage.measure if local_usage and queue.is_usage_based else None)
             for name, queue in snapshot.queues.items()
         }
-        self.parked: dict[str, list[Workload]] = {name: [] for name in snapshot.queues}
-        self.parked_with: dict[str, str] = {}
-        """Workloads that were parked without a try, and the one of the same shape whose outcome is theirs."""
+        self.bounds = Bounds(self.nominator)
+        self.changes = 0
+        """How many workloads were admitted, removed and parked."""
+        self.tries = 0
+        """How many heads were tried."""
         self.outcomes: dict[str, Outcome] = {}
         self.assignments: dict[str, Assignment] = {}
         """The last assignment of workloads that were tried and not admitted."""
@@ -119,7 +121,8 @@ class Scheduler:
         self._generation = 0
         self._seen: dict[str, int] = {}
         self._nominations: dict[str, _Nomination] = {}
-        self._bulk_parked: dict[str, dict[Shape, str]] = {name: {} for name in snapshot.queues}
+        self._obstacles: dict[str, tuple[Workload, Outcome | None]] = {}
+        self._names = sorted(snapshot.queues)
 
     def add(self, workload: Workload) -> None:
         """Add a workload: an admitted one uses quota, any other waits in its queue."""
@@ -136,39 +139,40 @@ class Scheduler:
         )
         if queue not in self.pending or not workload.is_active or workload.is_held or is_parent:
             return
-        if workload.waits_until > self._now > "":
-            self.parked[queue].append(workload)
-            return
-        same = self._bulk_parked[queue].get(self.pending[queue].find_shape(workload))
-        if same is not None:
-            self._park_with(queue, [workload], same)
-            return
-        self.pending[queue].push(workload)
+        pending = self.pending[queue]
+        pending.push(workload, is_held=workload.waits_until > self._now > "")
+        if tried := pending.find_tried(workload):
+            self._share_outcome([workload], tried)
 
-    def run_cycle(self) -> bool:
-        """Try the head of each queue; return whether there was any."""
+    def run_cycle(self, *, skips_blocked: bool = False) -> bool:
+        """Try the head of each queue; return whether there was any.
+
+        Heads that certainly get nothing are parked without a try if `skips_blocked`. What they lack is not known then.
+        """
         heads = [
             (head, queue)
-            for queue in sorted(self.pending)
-            if queue not in self.inactive and (head := self.pending[queue].pop()) is not None
+            for queue in self._names
+            if queue not in self.inactive and (head := self.pending[queue].peek()) is not None
         ]
         # With fair sharing, a queue has one head only.
         busy = {queue for _, queue in heads} if self.rules.is_fair else frozenset()
+        before = self.changes
+        self._cycle += bool(heads or self.second_pass)
+        self.snapshot.steps += len(heads)
+        if skips_blocked:
+            heads = self._pass_blocked(heads)
         for workload in [each for each in self.second_pass.values() if each.cluster_queue not in busy]:
             del self.second_pass[workload.key]
             heads.append((workload, workload.cluster_queue))
         if not heads:
-            return False
-        self._cycle += 1
-        self.snapshot.steps += len(heads)
+            return self.changes > before
+        self.tries += len(heads)
         processing = Processing(self.nominator)
         entries: list[Entry] = []
         for workload, queue in heads:
             outcome = self._find_obstacle(workload, queue)
-            is_preemptor = self.pending[queue].preemptor == workload.key
-            if outcome is None and self._is_still_blocked(workload, queue, is_preemptor=is_preemptor):
-                self._park_again(workload, queue)
-            elif outcome is None:
+            if outcome is None:
+                is_preemptor = self.pending[queue].preemptor == workload.key
                 entries.append(Entry(workload, queue, *self._nominate(workload, queue), is_preemptor=is_preemptor))
             else:
                 self._requeue(workload, queue, Decision(outcome))
@@ -181,6 +185,33 @@ class Scheduler:
         for entry, decision in decided:
             self._finish(entry, decision)
         return True
+
+    def _pass_blocked(self, heads: list[tuple[Workload, str]]) -> list[tuple[Workload, str]]:
+        """Park heads that certainly get nothing, and return the others.
+
+        A try that gets nothing may keep something from others, which matters if others in its tree may get something.
+        """
+        nodes, has_places = self.snapshot.nodes, bool(self.snapshot.topologies)
+        kept: list[tuple[Workload, str]] = []
+        blocked: list[tuple[Workload, str]] = []
+        for head, queue in heads:
+            shape = self.pending[queue].find_shape(head)
+            is_blocked = self.bounds.is_blocked(head, queue, shape) and self._find_obstacle(head, queue) is None
+            (blocked if is_blocked else kept).append((head, queue))
+        busy = {None if has_places else nodes[queue].tree for _, queue in kept}
+        if has_places and self.second_pass:
+            busy.add(None)
+        for head, queue in blocked:
+            pending = self.pending[queue]
+            is_alone = (None if has_places else nodes[queue].tree) not in busy
+            if not is_alone and not self.bounds.is_harmless(queue, is_preemptor=pending.preemptor == head.key):
+                kept.append((head, queue))
+            elif self.snapshot.queues[queue].strategy != STRICT_FIFO:
+                self.assignments.pop(head.key, None)
+                self.progress.pop(head.key, None)
+                self.changes += 1
+                pending.park(head, with_shape=self.gates.parks_same_shape)
+        return sorted(kept, key=lambda pair: pair[1])
 
     def _measure_local_queue(self, workload: Workload) -> float | None:
         """What the LocalQueue of an admitted workload used lately, if its ClusterQueue admits by usage."""
@@ -195,6 +226,7 @@ class Scheduler:
         if workload is None:
             return
         self.snapshot.release(workload)
+        self.changes += 1
         self._leave_second_pass(key)
         self._retry_around({workload.cluster_queue})
 
@@ -212,6 +244,7 @@ class Scheduler:
             if workload is None:
                 continue
             self.snapshot.release(workload)
+            self.changes += 1
             queues.add(workload.cluster_queue)
             if key not in self.replaced and key not in held:
                 queued = workload._replace(cluster_queue="", admission=(), reserved="", unhealthy_nodes=())
@@ -225,8 +258,13 @@ class Scheduler:
 
     def _retry_around(self, queues: set[str]) -> None:
         self._generation += 1
-        roots = {id(self.snapshot.nodes[queue].root) for queue in queues}
-        self.retry_parked(queue for queue, node in self.snapshot.nodes.items() if id(node.root) in roots)
+        trees = {self.snapshot.nodes[queue].tree for queue in queues}
+        self.retry_parked(queue for queue, node in self.snapshot.nodes.items() if node.tree in trees)
+
+    @property
+    def parked(self) -> dict[str, list[Workload]]:
+        """The workloads that were parked, by queue."""
+        return {name: pending.list_parked() for name, pending in self.pending.items()}
 
     def find_head(self, queue: str) -> Workload | None:
         """Return the workload that is tried next in a queue."""
@@ -237,16 +275,19 @@ class Scheduler:
         self.second_pass |= self.unplaced
         self.unplaced.clear()
         for queue in queues:
-            parked, self.parked[queue] = self.parked[queue], []
-            self._bulk_parked[queue].clear()
-            for workload in parked:
-                self.parked_with.pop(workload.key, None)
-                self.add(workload)
+            self.pending[queue].retry()
 
     # Nomination: each workload alone, against the state at the start of the cycle.
 
     def _find_obstacle(self, workload: Workload, queue: str) -> Outcome | None:
         """Return why a workload is not even tried."""
+        known, outcome = self._obstacles.get(workload.key, (None, None))
+        if known is not workload:
+            outcome = self._explain_obstacle(workload, queue)
+            self._obstacles[workload.key] = workload, outcome
+        return outcome
+
+    def _explain_obstacle(self, workload: Workload, queue: str) -> Outcome | None:
         if any(state in ("Retry", "Rejected") for _, state in workload.checks):
             return Outcome(INADMISSIBLE, PENDING_EVALUATION, "The workload has failed admission checks")
         if queue in self.inactive or queue in self.suspended:
@@ -266,17 +307,6 @@ class Scheduler:
         if known is None or known[0] is not workload or known[1] != state:
             known = self._nominations[workload.key] = workload, state, self.assign(workload, queue)
         return known[2]
-
-    def _is_still_blocked(self, workload: Workload, queue: str, *, is_preemptor: bool) -> bool:
-        """Return True if a workload was refused before, and would certainly be refused again."""
-        before = self.outcomes.get(workload.key)
-        is_refused = before is not None and before.state == WAITS and workload.key in self.refused
-        return is_refused and self.nominator.is_blocked(workload, queue, is_preemptor=is_preemptor)
-
-    def _park_again(self, workload: Workload, queue: str) -> None:
-        """Do with a workload what a try that finds nothing would do. What it lacks is found when it is asked for."""
-        self.assignments.pop(workload.key, None)
-        self._end_try(workload, queue, Decision(self.outcomes[workload.key], parks_shape=True), {})
 
     def assign(self, workload: Workload, queue: str, *, is_resumed: bool = True) -> tuple[Assignment, list[Target]]:
         """Assign flavors to a workload in the current state, and find what it would preempt. Nothing changes.
@@ -329,6 +359,8 @@ class Scheduler:
         if workload.reserved:
             self.snapshot.release(workload)
         self.snapshot.admit(admitted)
+        self.pending[entry.queue].remove(workload.key)
+        self.changes += 1
         if replaced is not None:
             self.replaced[replaced.key] = workload
 
@@ -366,16 +398,14 @@ class Scheduler:
             pending.preemptor = key
         not_selected = decision.outcome.message == NOT_SELECTED
         if (is_strict and not not_selected) or decision.requeue or self.progress.get(key):
-            pending.push(workload)
             return
-        self.parked[queue].append(workload)
-        if decision.parks_shape and self.gates.parks_same_shape and not is_strict:
-            shape = pending.find_shape(workload)
-            self._bulk_parked[queue][shape] = key
-            self._park_with(queue, pending.remove_shape(shape), key)
+        self.changes += 1
+        with_shape = decision.parks_shape and self.gates.parks_same_shape and not is_strict
+        pending.park(workload, with_shape=with_shape)
+        if with_shape:
+            self._share_outcome(pending.list_shape(workload), key)
 
-    def _park_with(self, queue: str, workloads: Iterable[Workload], key: str) -> None:
+    def _share_outcome(self, workloads: Iterable[Workload], tried: str) -> None:
         for workload in workloads:
-            self.parked[queue].append(workload)
-            self.parked_with[workload.key] = key
-            self.outcomes.setdefault(workload.key, self.outcomes[key])
+            if tried in self.outcomes:
+                self.outcomes.setdefault(workload.key, self.outcomes[tried])

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from jobgen.features.kueue.assign_flavors import (
     PODS,
     Oracle,
+    Plan,
     Planner,
     QueueFacts,
     assign_flavors,
     can_fit,
-    is_blocked,
     search_counts,
 )
 from jobgen.features.kueue.assignment import Assignment, Mode, PlacedUsage, Placements, Placer, reuse_admission
 from jobgen.features.kueue.cluster_objects import DEFAULT_GATES, Gates
-from jobgen.features.kueue.preemption import Preemptor, Rules, Target, find_targets, is_hopeless
+from jobgen.features.kueue.obstacles import count_least
+from jobgen.features.kueue.preemption import Preemptor, Rules, Target, find_targets
 from jobgen.features.kueue.queue_order import Entry
 from jobgen.features.kueue.quota import FlavorResource, Tree, Usage, find_borrowing_level, reserve_for_blocked
 from jobgen.features.kueue.snapshot import Snapshot
-from jobgen.features.kueue.workloads import PodSetAdmission, Workload
+from jobgen.features.kueue.workloads import REPLACES, PodSetAdmission, Workload
 from jobgen.k8s.nodes import get_path
 
 NO_LONGER_FITS = "Workload no longer fits after processing another workload"
@@ -151,25 +153,22 @@ class Nominator:
         facts = self._collect_facts(workload, queue)
         return facts.allowed is None and can_fit(self._planner.plan(workload.pod_sets, facts))
 
-    def is_blocked(self, workload: Workload, queue: str, *, is_preemptor: bool) -> bool:
-        """Return True if a workload certainly neither fits nor preempts now, and keeps nothing from others.
+    def plan(self, workload: Workload, queue: str) -> Plan:
+        """Plan the assignment of flavors to as few pods as a workload allows."""
+        return self._plan_least(workload, self._collect_facts(workload, queue))
 
-        That takes less than to assign flavors, so it is asked of workloads that were tried before.
-        """
-        snapshot, gates = self.snapshot, self.gates
-        if snapshot.topologies or self.rules.is_fair or not gates.is_fungible or workload.reserved:
-            return False
-        if self.find_replaced(workload, queue) or any(each.min_count is not None for each in workload.pod_sets):
-            return False
-        policies, node = snapshot.queues[queue].preemption, snapshot.nodes[queue]
-        takes_nothing = policies.reclaim == "Any" and not (gates.prefers_preemptors and is_preemptor)
+    def _plan_least(self, workload: Workload, facts: QueueFacts) -> Plan:
+        if all(each.min_count is None for each in workload.pod_sets):
+            return self._planner.plan(workload.pod_sets, facts)
+        return self._planner.plan_counts(workload.pod_sets, facts, [count_least(each) for each in workload.pod_sets])
 
-        def lacks(pair: FlavorResource, amount: int) -> bool:
-            if not takes_nothing or amount <= max(0, node.available(pair)):
-                return False
-            return is_hopeless(Preemptor(workload, queue, {pair: amount}, frozenset((pair,))), snapshot, self.rules)
-
-        return is_blocked(self._planner.plan(workload.pod_sets, self._collect_facts(workload, queue)), lacks)
+    def explain(self, workload: Workload, queue: str) -> Assignment:
+        """Return the flavors that as few pods as a workload allows would get now."""
+        if self._placements.make_placer(workload, queue) is not None:
+            least = tuple(replace(each, count=count_least(each)) for each in workload.pod_sets)
+            return self.assign(workload._replace(pod_sets=least), queue)[0]
+        facts = self._collect_facts(workload, queue)
+        return assign_flavors(self._plan_least(workload, facts), facts)
 
     def _assign(
         self, workload: Workload, facts: QueueFacts, placer: Placer | None, replaced: Workload | None
@@ -213,7 +212,7 @@ class Nominator:
     def find_replaced(self, workload: Workload, queue: str) -> Workload | None:
         """Return the admitted workload that an elastic job replaces with this one."""
         slices = workload.annotations if self.gates.elastic_jobs else {}
-        key = slices.get("kueue.x-k8s.io/workload-slice-replacement-for")
+        key = slices.get(REPLACES)
         found = self.snapshot.workloads[queue].get(str(key)) if key else None
         return found if found is not None and found.namespace == workload.namespace else None
 

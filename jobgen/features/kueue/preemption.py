@@ -204,11 +204,6 @@ class _ClassicalSearch(_Search):
                 return found
         return []
 
-    def is_hopeless(self) -> bool:
-        """Return True if those of other queues cannot help, and there is no room without those of its own."""
-        users = self._list_candidates(self._policies.within_queue, self._preemptor.queue)
-        return not self._can_reclaim(users) and self._lacks_room(users)
-
     def _lacks_room(self, own: Sequence[Workload]) -> bool:
         """Return True if it does not fit even if these workloads of its queue are all evicted."""
         return not own or any(
@@ -452,11 +447,6 @@ class _FairSearch(_Search):
         while own.parent is not None and id(own.parent) not in ids:
             own = own.parent
         return own, next(node for node in above if node.parent is own.parent)
-
-
-def is_hopeless(preemptor: Preemptor, snapshot: Snapshot, rules: Rules) -> bool:
-    """Return True if there is certainly nothing to evict, without fair sharing."""
-    return _ClassicalSearch(preemptor, snapshot, rules, lambda: True).is_hopeless()
 
 
 def find_targets(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import heapq
+from bisect import bisect
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -41,80 +41,143 @@ def find_shape(workload: Workload) -> Shape:
 _PLACEMENT = ("nodeSelector", "affinity", "tolerations", "runtimeClassName", "priority", "topologySpreadConstraints")
 
 
-class PendingQueue:
-    """The pending workloads of one queue.
+_Place = tuple[tuple[int, str, str], int, Workload, int]
+"""Where a workload stands in its queue: the key of the order, a number of its own, the workload, its shape."""
 
-    Each LocalQueue has a heap of its own if their usage decides first; else there is one heap for all.
+
+class _Line:
+    """Workloads in their order."""
+
+    __slots__ = ("at", "places")
+
+    def __init__(self) -> None:
+        self.places: list[_Place] = []
+        self.at = 0
+        """All before it are parked."""
+
+
+class PendingQueue:
+    """The workloads that wait in one queue. Those that are parked keep their place, but are not tried.
+
+    Each LocalQueue has a line of its own if their usage decides first; else there is one line for all.
     """
 
     def __init__(self, measure: Measure | None = None) -> None:
         self._measure = measure
-        self._members: dict[str, tuple[Workload, int]] = {}
-        self._shapes: dict[str, Shape] = {}
-        self._by_shape: dict[Shape, set[str]] = {}
-        self._heaps: dict[tuple[str, str], list[tuple[tuple[int, str, str], int, str]]] = {}
+        self._places: dict[str, _Place] = {}
+        self._lines: dict[tuple[str, str], _Line] = {}
+        self._shapes: dict[Shape, int] = {}
+        self._shape_of: dict[str, int] = {}
         self._count = 0
+        self._held: set[str] = set()
+        self._parked: set[str] = set()
+        self._tried: dict[int, str] = {}
         self.preemptor = ""
         """The workload that waits for its preemptions: it stays the head."""
 
     def __len__(self) -> int:
-        """Return the number of workloads."""
-        return len(self._members)
+        """Return the number of workloads that are not parked."""
+        return sum(1 for _ in self)
 
     def __iter__(self) -> Iterator[Workload]:
-        """Yield the workloads in the order in which they were added."""
-        return (workload for workload, _ in list(self._members.values()))
+        """Yield the workloads that are not parked, in their order."""
+        return (place[2] for line in self._lines.values() for place in list(line.places) if not self._is_parked(place))
 
-    def push(self, workload: Workload) -> None:
-        """Add a workload."""
+    def list_parked(self) -> list[Workload]:
+        """Return the workloads that are parked, in their order."""
+        return [place[2] for line in self._lines.values() for place in line.places if self._is_parked(place)]
+
+    def list_all(self) -> list[Workload]:
+        """Return all workloads, in the order in which they were added."""
+        return [place[2] for place in self._places.values()]
+
+    def push(self, workload: Workload, *, is_held: bool = False) -> None:
+        """Add a workload; one that `is_held` stays parked until it is removed."""
+        self.remove(workload.key)
         self._count += 1
-        self._members[workload.key] = workload, self._count
-        self._by_shape.setdefault(self.find_shape(workload), set()).add(workload.key)
-        group = (workload.namespace, workload.queue) if self._measure else ("", "")
-        heapq.heappush(self._heaps.setdefault(group, []), (order_in_queue(workload), self._count, workload.key))
+        place = order_in_queue(workload), self._count, workload, self.find_shape(workload)
+        self._places[workload.key] = place
+        line = self._find_line(workload)
+        at = bisect(line.places, place)
+        line.places.insert(at, place)
+        line.at = min(line.at, at)
+        if is_held:
+            self._held.add(workload.key)
 
-    def find_shape(self, workload: Workload) -> Shape:
-        """Return the shape of a workload, which is computed once."""
-        shape = self._shapes.get(workload.key)
-        if shape is None:
-            shape = self._shapes[workload.key] = find_shape(workload)
-        return shape
+    def find_shape(self, workload: Workload) -> int:
+        """Return the number of the shape of a workload, which is computed once."""
+        number = self._shape_of.get(workload.key)
+        if number is None:
+            number = self._shapes.setdefault(find_shape(workload), len(self._shapes))
+            self._shape_of[workload.key] = number
+        return number
 
     def peek(self) -> Workload | None:
-        """Return the head, without removing it."""
-        # The workload that preempts, and the first of each heap.
-        heads = [self._members[self.preemptor][0]] if self.preemptor in self._members else []
-        for heap in self._heaps.values():
-            # What was removed stays in its heap until it comes to the front.
-            while heap and self._members.get(heap[0][2], (None, 0))[1] != heap[0][1]:
-                heapq.heappop(heap)
-            if heap:
-                heads.append(self._members[heap[0][2]][0])
+        """Return the head: the workload that preempts, or the first that is not parked."""
+        heads: list[Workload] = []
+        for line in self._lines.values():
+            places, at = line.places, line.at
+            while at < len(places) and self._is_parked(places[at]):
+                at += 1
+            line.at = at
+            if at < len(places):
+                heads.append(places[at][2])
+        if not heads:
+            return None
+        preemptor = self._places.get(self.preemptor) if self.preemptor else None
+        if preemptor is not None and not self._is_parked(preemptor):
+            heads.append(preemptor[2])
+        if self._measure is None:
+            return heads[-1]
+        measure = self._measure
+        return min(heads, key=lambda each: (measure(each), each.key != self.preemptor, order_in_queue(each)))
 
-        def order(workload: Workload) -> tuple[Any, ...]:
-            usage = self._measure(workload) if self._measure else 0.0
-            return usage, workload.key != self.preemptor, order_in_queue(workload)
+    def remove(self, key: str) -> None:
+        """Remove a workload."""
+        place = self._places.pop(key, None)
+        if place is not None:
+            line = self._find_line(place[2])
+            at = bisect(line.places, place) - 1
+            del line.places[at]
+            line.at -= at < line.at
+            self._held.discard(key)
+            self._parked.discard(key)
 
-        return min(heads, key=order, default=None)
+    def park(self, workload: Workload, *, with_shape: bool = False) -> None:
+        """Keep a workload from being tried; or all of its shape, also those that are added later."""
+        if with_shape:
+            self._tried[self.find_shape(workload)] = workload.key
+        else:
+            self._parked.add(workload.key)
 
-    def pop(self) -> Workload | None:
-        """Remove the head and return it."""
-        head = self.peek()
-        if head is not None:
-            self.remove(head.key)
-        return head
+    def retry(self) -> None:
+        """Let all be tried again that were parked."""
+        self._parked.clear()
+        self._tried.clear()
+        for line in self._lines.values():
+            line.at = 0
 
-    def remove(self, key: str) -> Workload | None:
-        """Remove a workload and return it."""
-        found, _ = self._members.pop(key, (None, 0))
-        if found is not None:
-            self._by_shape[self.find_shape(found)].discard(key)
-        return found
+    def find_tried(self, workload: Workload) -> str:
+        """Return the workload of the same shape that was tried instead, by key; empty if there is none."""
+        place = self._places.get(workload.key)
+        tried = self._tried.get(place[3], "") if place else ""
+        return "" if tried == workload.key else tried
 
-    def remove_shape(self, shape: Shape) -> list[Workload]:
-        """Remove all workloads of a shape and return them."""
-        removed = (self.remove(key) for key in sorted(self._by_shape.get(shape, ())))
-        return [workload for workload in removed if workload is not None]
+    def list_shape(self, workload: Workload) -> list[Workload]:
+        """Return the other workloads of the same shape."""
+        shape = self.find_shape(workload)
+        return [place[2] for place in self._places.values() if place[3] == shape and place[2].key != workload.key]
+
+    def _find_line(self, workload: Workload) -> _Line:
+        group = (workload.namespace, workload.queue) if self._measure else ("", "")
+        line = self._lines.get(group)
+        if line is None:
+            line = self._lines[group] = _Line()
+        return line
+
+    def _is_parked(self, place: _Place) -> bool:
+        key = place[2].key
+        return place[3] in self._tried or key in self._parked or key in self._held
 
 
 class Entry:

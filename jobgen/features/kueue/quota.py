@@ -98,13 +98,15 @@ NO_QUOTA = Quota(0)
 class Tree:
     """What all nodes of a tree share: the version of their state."""
 
-    __slots__ = ("_exceeding", "version")
+    __slots__ = ("_exceeding", "freed", "version")
 
     _versions = count(1)
 
     def __init__(self) -> None:
         self.version = 0
         """Changes with the usage of any node. What puts the usage back may put the version back."""
+        self.freed: Usage = {}
+        """The version in which a workload was removed last that used a flavor and resource."""
         self._exceeding: dict[tuple[int, frozenset[FlavorResource]], tuple[int, list[QuotaNode]]] = {}
 
     def change(self) -> None:
@@ -124,7 +126,7 @@ class QuotaNode:
     """A ClusterQueue or cohort in the tree, with its current usage."""
 
     __slots__ = tuple(
-        """_lendable _limits children height is_queue local name parent
+        """_lendable _limits changed children height is_queue local name parent
         potentials quotas subtree tree usage weight""".split()
     )
 
@@ -137,6 +139,8 @@ class QuotaNode:
         self.weight = weight
         self.parent: QuotaNode | None = None
         self.tree = Tree()
+        self.changed = 0
+        """The version in which the workloads of a queue changed last."""
         self.children: list[QuotaNode] = []
         self.height = 0
         """The number of cohorts from here down: 1 for a cohort that has only ClusterQueues."""

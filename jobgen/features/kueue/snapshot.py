@@ -60,14 +60,20 @@ class Snapshot:
     def replace_workload(self, workload: Workload) -> None:
         """Replace a workload by one that uses the same."""
         self.workloads[workload.cluster_queue][workload.key] = workload
-        self._users[workload.cluster_queue].clear()
-        self.nodes[workload.cluster_queue].tree.change()
+        self._note_change(workload.cluster_queue)
 
     def remove_workload(self, workload: Workload) -> None:
         """Remove a workload, and what it uses."""
         if self.workloads.get(workload.cluster_queue, {}).pop(workload.key, None) is not None:
-            self._users[workload.cluster_queue].clear()
             self.free_usage(workload)
+            self._note_change(workload.cluster_queue, workload.usage)
+
+    def _note_change(self, queue: str, freed: Iterable[FlavorResource] = ()) -> None:
+        self._users[queue].clear()
+        node = self.nodes[queue]
+        node.tree.change()
+        node.changed = node.tree.version
+        node.tree.freed.update(dict.fromkeys(freed, node.changed))
 
     def list_users(self, queue: str, pairs: frozenset[FlavorResource]) -> list[Workload]:
         """Return the workloads of a queue that use any of these, the lowest priority first."""

@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import Decision, Job, report_settled, settle, settle_checks
-from jobgen.features.kueue.waiting import Waiting
 from jobgen.features.kueue.workloads import Workload
 from jobgen.model.times import DAY
 
@@ -82,7 +81,6 @@ class Simulation:
         self._context = context
         self._assumed = settled.assumed
         self._refused = settled.refused
-        self._waiting = Waiting(settled.scheduler)
         self.is_complete = settled.is_complete
         self._most_steps = self.scheduler.snapshot.steps + _MOST_STEPS + _MOST_STEPS_PER_WORKLOAD * len(self._arrivals)
         evicted = {each.workload: each.preemptor for each in settled.evictions}
@@ -113,10 +111,10 @@ class Simulation:
         self.scheduler.progress.clear()
         for key in self._held:
             self.scheduler.add(self._arrivals[key]._replace(cluster_queue="", admission=(), reserved=""))
-        self._waiting.retry()
-        found = settle_checks(
-            self.scheduler, self._context, len(self._arrivals), self._refused, self._assumed, self._waiting
-        )
+        for pending in self.scheduler.pending.values():
+            pending.preemptor = ""
+        self.scheduler.retry_parked(self.scheduler.pending)
+        found = settle_checks(self.scheduler, self._context, len(self._arrivals), self._refused, self._assumed)
         evictions, self._held, self.is_complete = found
         self._record({each.workload: each.preemptor for each in evictions}, ended)
         return True

@@ -65,6 +65,7 @@ def _as_count(value: Any) -> int:
 
 
 GATED_BY = "kueue.x-k8s.io/admission-gated-by"
+REPLACES = "kueue.x-k8s.io/workload-slice-replacement-for"
 
 _EARLIEST = "1970-01-01T00:00:00Z"
 """When quota was reserved, if the condition does not say."""
