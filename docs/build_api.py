@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import jobgen
+import jobgen.kueue
 
 PAGE = Path(__file__).parent / "api.md"
 START = "<!-- Written by docs/build_api.py from the docstring: run `make docs`. -->\n"
@@ -24,6 +25,11 @@ _TYPES = {
     "bytes | None": "bytes or None",
     "TextFormat": "text",
     "Progress": "function",
+    "Iterable[Source] | Source": "list of mappings and paths",
+    "Mapping[str, Any] | None": "mapping or None",
+    "Iterable[str | os.PathLike[str]]": "list of paths",
+    "Mapping[str, Sequence[Case]]": "mapping",
+    "AnswerCase": "function",
     "str": "text",
     "bool": "bool",
 }
@@ -32,10 +38,11 @@ _TYPES = {
 def main() -> int:
     """Write the blocks into the page, or compare them."""
     page = text = PAGE.read_text("utf-8")
-    for name in jobgen.__all__:
-        function = getattr(jobgen, name)
-        if inspect.isfunction(function):
-            text = _fill_section(text, name, f"{START}\n{format_function(name, function)}\n{END}")
+    for module, start in ((jobgen, ""), (jobgen.kueue, "kueue.")):
+        for name in module.__all__:
+            function, title = getattr(module, name), f"{start}{name}"
+            if inspect.isfunction(function):
+                text = _fill_section(text, title, f"{START}\n{format_function(title, function)}\n{END}")
     if "--check" in sys.argv:
         sys.stderr.write("" if page == text else "docs/api.md is out of date: run `make docs`\n")
         return 0 if page == text else 1
@@ -61,9 +68,10 @@ def format_function(name: str, function: Callable[..., Any]) -> str:
         for each in signature.parameters.values()
     )
     errors = "".join(f"| `{error}` | {text} |\n" for error, text in raises.items())
+    raised = f"\n| raises | if |\n|---|---|\n{errors}" if errors else ""
     return (
         f"```python\n{name}({_format_parameters(signature)}) -> {signature.return_annotation}\n```\n\n"
-        f"| argument | type | meaning |\n|---|---|---|\n{rows}\n| raises | if |\n|---|---|\n{errors}"
+        f"| argument | type | meaning |\n|---|---|---|\n{rows}{raised}"
     )
 
 

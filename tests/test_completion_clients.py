@@ -5,7 +5,7 @@ from completioncases import ask, load_known
 from lsprotocol import types
 
 from jobgen.features.editor.server.app import JobgenServer
-from jobgen.features.editor.server.completion import to_item
+from jobgen.features.editor.server.requests import to_item
 
 OVERLAY = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec:\n  patches:\n    - █\n"
 JOB = "kind: TrainingJob\nspec:\n  framework: █\n"

@@ -16,7 +16,7 @@ from sharedfiles import shared_folder
 from jobgen.features.convert.operators.compare import compare_pods, is_equal_for_training
 from jobgen.features.convert.operators.create import create_all, create_pods
 from jobgen.features.convert.operators.created import MAX_PODS, Restarts
-from jobgen.features.convert.operators.strategic_merge import merge_strategically
+from jobgen.features.convert.operators.trainer_runtimes import merge_strategically
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import count_pods
 from jobgen.spec.overlay import Cluster

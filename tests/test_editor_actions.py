@@ -14,12 +14,22 @@ from transcripts import files_below, find_transcripts, read_transcript
 import jobgen as jobgen_api
 from jobgen.api.fix import compute_fixes
 from jobgen.api.lint_files import LintRequest
-from jobgen.features.editor.actions.extract import list_extractions
-from jobgen.features.editor.actions.list_offers import list_fix_all, list_fixes, list_offers, list_suppressions
-from jobgen.features.editor.actions.migrate import list_migrations
-from jobgen.features.editor.actions.offers import ActionRequest, Change, list_replacements
-from jobgen.features.editor.actions.verify import MORE_ERRORS, is_new
 from jobgen.features.editor.lint_workspace import WorkspaceLinter
+from jobgen.features.editor.list_offers import (
+    list_extractions,
+    list_fix_all,
+    list_fixes,
+    list_offers,
+    list_suppressions,
+)
+from jobgen.features.editor.offers import (
+    MORE_ERRORS,
+    ActionRequest,
+    Change,
+    is_new,
+    list_migrations,
+    list_replacements,
+)
 from jobgen.features.editor.server.positions import LineMap, Units
 from jobgen.features.editor.workspace import Workspace
 from jobgen.model.data import Location

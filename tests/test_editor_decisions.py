@@ -13,13 +13,12 @@ from test_lsp import OVERLAY
 
 import jobgen
 from jobgen.engine.workers import run_cancellable
-from jobgen.features.editor.background import Request, encode_frame, read_frame, serve
 from jobgen.features.editor.context import make_context
 from jobgen.features.editor.cursor import find_cursor
-from jobgen.features.editor.decisions import DecisionsAnswer, JobDecision, describe_decisions
 from jobgen.features.editor.hover import find_hover
-from jobgen.features.editor.lenses import list_lenses
-from jobgen.features.editor.lint_workspace import Snapshot, WorkspaceLinter
+from jobgen.features.editor.index import DecisionsAnswer, JobDecision, describe_decisions
+from jobgen.features.editor.lint_workspace import Request, Snapshot, WorkspaceLinter, encode_frame, read_frame, serve
+from jobgen.features.editor.rendered import list_lenses
 from jobgen.features.editor.workspace import Workspace
 
 API = "apiVersion: kueue.x-k8s.io/v1beta1\n"

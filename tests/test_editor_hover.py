@@ -12,8 +12,8 @@ from jobgen.features.editor.cursor import find_cursor
 from jobgen.features.editor.definition import find_definitions, find_references
 from jobgen.features.editor.hover import find_hover
 from jobgen.features.editor.lint_workspace import WorkspaceLinter
-from jobgen.features.editor.markdown import code, escape, value_code
 from jobgen.features.editor.symbols import list_symbols
+from jobgen.features.editor.values import code, escape, value_code
 from jobgen.features.editor.workspace import Workspace
 from jobgen.yamlio.read import read
 

@@ -10,12 +10,12 @@ from test_lsp import OVERLAY
 
 import jobgen
 from jobgen.api.render import join_objects
-from jobgen.features.editor.lenses import list_lenses
 from jobgen.features.editor.lint_workspace import WorkspaceLinter
 from jobgen.features.editor.rendered import (
     BaseText,
     RenderedDocument,
     from_uri,
+    list_lenses,
     render_base,
     render_document,
     to_uri,

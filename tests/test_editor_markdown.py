@@ -9,8 +9,8 @@ import pytest
 import pytest_lsp
 from lsprotocol import types
 
-from jobgen.features.editor.markdown import code, simplify
 from jobgen.features.editor.server.requests import to_hover_markup
+from jobgen.features.editor.values import code, simplify
 
 TABLE = """\
 | environment | value | set by |

@@ -12,8 +12,8 @@ from jobgen.features.editor.context import make_context
 from jobgen.features.editor.cursor import find_cursor
 from jobgen.features.editor.definition import find_definitions
 from jobgen.features.editor.hover import find_hover
-from jobgen.features.editor.lenses import list_lenses
 from jobgen.features.editor.lint_workspace import WorkspaceLinter
+from jobgen.features.editor.rendered import list_lenses
 from jobgen.features.editor.values import read_valid_jobs
 from jobgen.features.editor.workspace import Workspace
 from jobgen.repo.files import read_file

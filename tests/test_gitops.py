@@ -17,8 +17,8 @@ from lupa.lua51 import LuaRuntime  # Argo CD runs Lua 5.1
 from jobgen.check.cel import Failed, compile_cel
 from jobgen.cli.result import ExitCode
 from jobgen.features.gitops.commands.gitops import argocd, flux
+from jobgen.features.gitops.documents import GENERATE_PATHS
 from jobgen.features.gitops.engine_kinds import list_engine_kinds
-from jobgen.features.gitops.flux import GENERATE_PATHS
 from jobgen.rendering import config
 from jobgen.yamlio.read import read
 

@@ -16,7 +16,7 @@ from sharedfiles import shared_folder
 from test_seed_manifests import SEEDS, typed
 from transcripts import find_transcripts, read_transcript
 
-from jobgen.features.convert.importing.import_job import ImportedSpec, import_manifest
+from jobgen.features.convert.importing.collect import ImportedSpec, import_manifest
 from jobgen.features.convert.importing.verify import create_patch, is_equivalent, render_spec, renderer_for
 from jobgen.model.quantity import canonicalize_quantity
 from jobgen.rendering import config

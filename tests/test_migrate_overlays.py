@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from jobgen.features.convert.migrate.overlays import LayerMigration, PatchUse, migrate_overlay, set_platform
+from jobgen.features.convert.migrate.steps import LayerMigration, PatchUse, migrate_overlay, set_platform
 from jobgen.rendering import config
 
 PROJECT = config.load(Path(__file__).parent.parent)

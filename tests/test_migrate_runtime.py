@@ -12,7 +12,7 @@ from sharedfiles import shared_folder
 from transcripts import write_files
 
 import jobgen
-from jobgen.features.convert.importing.import_job import ImportedSpec, import_manifest
+from jobgen.features.convert.importing.collect import ImportedSpec, import_manifest
 from jobgen.features.convert.importing.verify import render_spec, renderer_for
 from jobgen.features.convert.migrate.draft import Surroundings
 from jobgen.features.convert.migrate.migrate_job import migrate_job

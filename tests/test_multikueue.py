@@ -11,7 +11,7 @@ import pytest
 import yaml
 from jobgenprocess import run_here
 
-from jobgen.api.errors import NotFoundError
+from jobgen.api.errors import NotFoundError, UsageError
 from jobgen.api.lint import lint
 from jobgen.features.kueue.queue import queue
 from jobgen.features.kueue.workloads import parse_workload
@@ -566,3 +566,221 @@ def test_one_more_worker_takes_no_job_from_its_place(project, seed):
     before, after = place(names[:2]), place(names)
 
     assert before.items() <= after.items()
+
+
+def test_suggested_quota_is_that_of_the_worker_cluster_which_lacks_least(project):
+    """The manager has quota for everything; east lacks 8, and west lacks 24."""
+    states = {"manager": make_manager(100, ["west", "east"]), "west": make_queue(16), "east": make_queue(32)}
+    folder = project([make_job("big", 5), make_job("small", 2)], states)
+    (report,) = queue(folder, suggest=True).reports
+    suggestion = report.comparison.suggestion
+
+    assert [each.change for each in suggestion.quotas] == [f"cluster/east/cq/research.h100.{GPU}+=8"]
+    assert suggestion.impossible == ()
+    assert {each.decision for each in report.decision.answers} == {"admitted"}
+    document = json.loads(queue(folder, suggest=True, format="json").text)
+    jsonschema.validate(document, SCHEMA)
+    # With one unit less, the change that is printed does not admit it.
+    (less,) = queue(folder, what_if=[f"cluster/east/cq/research.h100.{GPU}+=7"]).reports
+    assert {each.key: each.decision for each in less.decision.answers} == {"ml/big": "never", "ml/small": "admitted"}
+
+
+def test_no_quota_admits_what_no_worker_cluster_can_run(project):
+    states = {
+        "manager": make_manager(100, ["west"]),
+        "west": [each for each in make_queue(4) if each["kind"] != "LocalQueue"],
+    }
+    (report,) = queue(project([make_job("big")], states), suggest=True).reports
+    [(key, reason)] = report.comparison.suggestion.impossible
+
+    assert key == "ml/big"
+    assert "worker cluster `west`: there is no LocalQueue `research`" in reason
+
+
+def test_what_if_a_worker_cluster_is_lost(project):
+    states = {"manager": make_manager(100, ["west", "east"]), "west": make_queue(16), "east": make_queue(16)}
+    folder = project([make_job("first", 1), make_job("second", 1), make_job("third", 2)], states)
+    (report,) = queue(folder, what_if=["cluster/west-"]).reports
+    lost = queue(folder, lost=["west"]).reports[0]
+    changes = {each.workload: each for each in report.comparison.changes.workloads}
+
+    assert [each[1:4] for each in report.comparison.applied] == [("worker cluster `west`", "", "lost")]
+    assert [each.decision for each in report.decision.answers] == [each.decision for each in lost.decision.answers]
+    assert {key: (each.before, each.after) for key, each in changes.items()} == {
+        "ml/first": ("admitted", "waits"),
+        "ml/second": ("admitted", "waits"),
+    }
+    # The same queues in both, if a cluster is lost anyway.
+    (again,) = queue(folder, lost=["west"], what_if=["cluster/east/cq/research.h100=32"]).reports
+    moved = {each.workload: (each.before, each.after) for each in again.comparison.changes.workloads}
+    assert moved == {"ml/first": ("waits", "admitted"), "ml/second": ("waits", "admitted")}
+    assert [each.cluster for each in again.comparison.changes.quota] == ["east"]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ("cluster/wst-", "names no worker cluster; did you mean `west`?"),
+        ("cluster/nowhere/cq/research.h100=1", "names no worker cluster; the overlay declares `west`"),
+        ("cluster/west=1", "write `cluster/west-` to lose it"),
+        ("cluster/west/job/first-", "jobs are those of the manager cluster"),
+        ("cluster/west/cq/reserch.h100=1", "names no ClusterQueue; did you mean `research`?"),
+    ],
+)
+def test_changes_of_worker_clusters_that_are_wrong(change, message, project):
+    states = {"manager": make_manager(100, ["west"]), "west": make_queue(16)}
+    with pytest.raises(UsageError) as error:
+        queue(project([make_job("first")], states), what_if=[change])
+    assert message in str(error.value)
+
+
+STATES = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(8), "east": make_queue(16)}
+
+
+def test_another_dispatcher_decides_where_jobs_go(project):
+    multi = {"dispatcher": "example.com/cheapest"}
+    folder = project(
+        [make_job("fits", gpus=8), make_job("east", gpus=16), make_job("large", gpus=17)], STATES, multi=multi
+    )
+
+    assert places(folder) == {
+        "fits": ("waits", {"west": "unknown", "east": "unknown"}),
+        "east": ("waits", {"west": "never", "east": "unknown"}),
+        "large": ("never", {"west": "never", "east": "never"}),
+    }
+    assert (
+        "the dispatcher `example.com/cheapest` decides which worker cluster gets it" in answers(folder)["fits"].reason
+    )
+    assert find_inadmissible(folder).keys() == {"large"}
+    assert [each.rule for each in lint(folder).findings if each.location.file.startswith("overlays")] == []
+    assert follow(folder)[0] == {"fits": [], "east": [], "large": []}
+
+
+@pytest.mark.parametrize("name", ["AllAtOnce", "kueue.x-k8s.io/multikueue-dispatcher-all-at-once"])
+def test_a_dispatcher_of_kueue_can_have_its_long_name(project, name):
+    assert places(project([make_job("fits", gpus=8)], STATES, multi={"dispatcher": name}))["fits"][0] == "admitted"
+
+
+def test_a_lost_cluster_that_never_admits_a_job_does_not_help_it(project):
+    found = places(project([make_job("east", gpus=16), make_job("large", gpus=17)], STATES), lost=["east"])
+
+    assert found["east"] == ("waits", {"east": "lost", "west": "never"})
+    assert found["large"] == ("never", {"east": "never", "west": "never"})
+
+
+def find_inadmissible(folder):
+    return {each.object.name: each for each in lint(folder).findings if each.rule == "inadmissible-job"}
+
+
+def test_lint_reports_what_no_worker_cluster_ever_admits(project):
+    jobs = [make_job("fits", gpus=8), make_job("east", gpus=16), make_job("large", gpus=17)]
+    folder = project(jobs, STATES)
+    found = find_inadmissible(folder)
+
+    assert found.keys() == {name for name, each in answers(folder).items() if each.decision == "never"} == {"large"}
+    assert "no worker cluster ever admits it (west: it requests `17` of `nvidia.com/gpu`" in found["large"].message
+    # The state of a worker is a part of what a lint depends on.
+    (folder / "cluster/east/state.yaml").write_text(
+        yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": make_queue(32)})
+    )
+    assert find_inadmissible(folder) == {}
+
+
+def test_a_worker_cluster_that_is_not_known_may_admit(project):
+    states = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(8)}
+
+    assert find_inadmissible(project([make_job("large", gpus=17)], states)) == {}
+
+
+def test_lint_reports_a_missing_folder_of_a_worker_cluster(project):
+    folder = project([make_job("one")], STATES)
+    shutil.rmtree(folder / "cluster/east")
+    messages = [each.message for each in lint(folder).findings if "cluster/east" in each.message]
+
+    assert len(messages) == 1
+    assert messages == [each.message for each in queue(folder).findings]
+
+
+# The same in time: `jobgen queue --timeline`.
+
+
+def timed(name, gpus, expected, deadline=""):
+    job = make_job(name, gpus=gpus)
+    texts = {"jobgen.dev/expected": expected, "jobgen.dev/deadline": deadline}
+    job["metadata"]["annotations"] = {key: value for key, value in texts.items() if value}
+    return job
+
+
+def follow(folder, **options):
+    """Where each job runs, and from when to when, in hours."""
+    text = queue(folder, timeline=True, begin="2026-11-18", format="json", **options).text
+    (environment,) = json.loads(text)["environments"]
+    return {
+        row["name"]: [
+            (run["cluster"], *(run[side] and int(run[side][11:13]) for side in ("start", "end"))) for run in runs
+        ]
+        for row in environment["workloads"]
+        for runs in row["runs"]
+    }, environment
+
+
+def test_a_job_starts_when_a_worker_cluster_has_room(project):
+    jobs = [timed("a", 8, "2h"), timed("b", 16, "3h"), timed("c", 8, "4h"), timed("d", 16, "1h")]
+    found, environment = follow(project(jobs, STATES))
+
+    # `a` and `b` fill both clusters; `c` fits the first that ends, and `d` only `east`.
+    assert found == {"a": [("west", 0, 2)], "b": [("east", 0, 3)], "c": [("west", 2, 6)], "d": [("east", 3, 4)]}
+    rows = {row["name"]: row for row in environment["workloads"]}
+    assert rows["c"]["waitsFor"] == ["ml/a"]
+    used = {use.get("cluster", ""): use["percent"] for use in environment["utilization"]}
+    # The manager keeps the quota of what waits: 8 for 2, 16 for 3, 8 for 6 and 16 for 4 hours of 64 in 6 hours.
+    assert used == {"": 46, "west": 100, "east": 67}
+
+
+def test_the_first_moment_of_a_timeline_is_the_decision(project):
+    folder = project([timed(f"j{number}", 1 + number % 9, "2h") for number in range(14)], STATES)
+    now, _ = follow(folder)
+    decided = {
+        name: [one for one, what in clusters.items() if what == "admitted"]
+        for name, (_, clusters) in places(folder).items()
+    }
+
+    assert decided == {name: [runs[0][0]] if runs and runs[0][1] == 0 else [] for name, runs in now.items()}
+
+
+def test_a_lost_cluster_in_a_timeline(project):
+    jobs = [timed("a", 8, "2h"), timed("b", 8, "3h", "2026-11-18T04:00Z"), timed("c", 16, "1h")]
+    found, environment = follow(project(jobs, STATES), lost=["east"])
+    changes = {
+        each["workload"]: (each["change"], each["after"]["missed"]) for each in environment["comparison"]["workloads"]
+    }
+
+    assert found == {"a": [("west", 0, 2)], "b": [("west", 2, 5)], "c": []}
+    assert changes == {"ml/b": ("later", True), "ml/c": ("later", False)}
+
+
+def test_a_worker_cluster_admits_by_priority_when_a_job_ends(project):
+    classes = [made("WorkloadPriorityClass", "high", {}, value=9)]
+    states = {"manager": [*make_manager(64, ["west"]), *classes], "west": [*make_queue(8), *classes]}
+    high = timed("later", 8, "1h")
+    high["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = "high"
+    found, _ = follow(project([timed("first", 8, "2h"), timed("second", 8, "1h"), high], states), running=["first"])
+
+    assert found == {"first": [("west", 0, 2)], "later": [("west", 2, 3)], "second": [("west", 3, 4)]}
+
+
+def test_a_capture_says_where_a_job_runs(project):
+    usage = {"name": "main", "count": 1, "flavors": {GPU: "h100"}, "resourceUsage": {GPU: "8"}}
+    conditions = [
+        {"type": kind, "status": "True", "lastTransitionTime": "2026-11-17T23:00:00Z"}
+        for kind in ("QuotaReserved", "Admitted")
+    ]
+    status = {"admission": {"clusterQueue": "research", "podSetAssignments": [usage]}, "conditions": conditions}
+    captured = made("Workload", "job-b", {"queueName": "research"}, "ml", status=status | {"clusterName": "east"})
+    captured["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "b"}]
+    states = STATES | {"manager": [*STATES["manager"], captured]}
+    found, _ = follow(project([timed("a", 8, "2h"), timed("b", 8, "3h")], states))
+
+    assert found == {"a": [("west", 0, 2)], "b": [("east", 23, 2)]}
+    lost, _ = follow(project([timed("a", 8, "2h"), timed("b", 8, "3h")], states), lost=["east"])
+    assert lost == {"a": [("west", 0, 2)], "b": [("west", 2, 5)]}

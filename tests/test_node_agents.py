@@ -149,3 +149,28 @@ spec:
 @pytest.mark.parametrize(("volume", "rules"), [("ray-token", []), ("ray-tokens", ["unknown-volume"])])
 def test_kuberay_adds_volumes(volume, rules, tmp_path):
     assert [each["rule"] for each in lint_files(tmp_path, {"a.yaml": RAY.replace("VOLUME", volume)})] == rules
+
+
+MPI = """
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {name: a, namespace: ml}
+spec:
+  mpiReplicaSpecs:
+    Launcher:
+      replicas: 1
+      template:
+        spec:
+          containers: [{name: a, image: x/y:1, volumeMounts: [{name: mpi-job-config, mountPath: /a}]}]
+    Worker:
+      replicas: 2
+      template:
+        spec:
+          containers: [{name: a, image: x/y:1, volumeMounts: [{name: VOLUME, mountPath: /a}]}]
+"""
+
+
+@pytest.mark.parametrize(("volume", "errors"), [("ssh-auth", []), ("mpi-job-config", ["unknown-volume"])])
+def test_mpi_operator_adds_volumes_by_role(volume, errors, tmp_path):
+    found = lint_files(tmp_path, {"a.yaml": MPI.replace("VOLUME", volume)})
+    assert [each["rule"] for each in found if each["severity"] == "error"] == errors

@@ -29,6 +29,8 @@ STYLES = {
     "fs-xxxxxxxx": "word",
     "TODO": "word",
     "...": "word",
+    "pod-__INDEX__": "word",
+    "< your server >": "angle",
 }
 MEANT = [
     "$(HOME)/data",
@@ -41,6 +43,8 @@ MEANT = [
     "yourself",
     "exchange-mesh",
     "TODO-app",
+    "__init__.py",
+    "a < b > c",
     "your data is processed by a program that has many words in its text",
     "registry.example.com/x:1.4.2",
 ]
@@ -101,6 +105,14 @@ FAULTS = {
     "a file that is refused": (
         POD.replace("IMAGE", "<your-registry>/x:latest").replace("VALUE", "<token>"),
         [("unfilled-placeholder", "error", 8)],
+    ),
+    "capitals that say what to write": (
+        POD.replace("IMAGE", "REGION-docker.pkg.dev/PROJECT_ID/x:1").replace("VALUE", "a"),
+        [("unfilled-placeholder", "error", 8)],
+    ),
+    "a name in capitals": (
+        POD.replace("IMAGE", "x/y:1").replace("name: a,", "name: BERT_LARGE,").replace("VALUE", "a"),
+        [("invalid-name", "error", 4)],
     ),
     "braces that are no YAML": (
         POD.replace("IMAGE", "{username}/x:1").replace("VALUE", "a"),

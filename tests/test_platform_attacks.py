@@ -13,8 +13,8 @@ from transcripts import write_files
 
 from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.run_lint import lint_paths
+from jobgen.features.convert.commands.migrate import migrate_all
 from jobgen.features.convert.migrate.migrate_job import migrate_job
-from jobgen.features.convert.migrate_all import migrate_all
 from jobgen.rendering import config
 
 JOB = """\

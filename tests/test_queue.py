@@ -236,7 +236,7 @@ def test_jobs_that_are_assumed_to_run(project):
             (local_queue("a"), cluster_queue("b")),
             "LocalQueue `a` refers to ClusterQueue `team-a`, which does not exist",
         ),
-        ((cluster_queue("a"), local_queue("a", stopPolicy="Hold")), "LocalQueue `a` is stopped"),
+        ((cluster_queue("a"), local_queue("a", stopPolicy="Hold")), "LocalQueue `a` is stopped (`stopPolicy: Hold`)"),
         (
             (cluster_queue("a", stopPolicy="Hold"), local_queue("a")),
             "ClusterQueue `team-a` is stopped (`stopPolicy: Hold`)",

@@ -187,7 +187,7 @@ def test_no_value_breaks_a_change_or_a_suggestion(seed):
         before = decide_environment("prod", queued["prod"], lambda each: each.name == "y", "y")
 
         def collect(_, change, given=(jobs, state, cluster)):
-            return {"prod": collect_jobs(*change(*given))}
+            return {"prod": collect_jobs(*change(*given, ""))}
 
         asked = WhatIf(tuple(random.sample(changes, 2)), (random.choice(PATCHES),))
         try:

@@ -347,6 +347,15 @@ def test_findings_are_on_the_files_of_the_exported_state(lint):
     assert {each["env"] for each in found} == {"prod"}
 
 
+def test_negative_quota_in_the_exported_state(lint):
+    queues = QUEUES.replace("nominalQuota: ", "nominalQuota: -")
+    files = {"state/queues.yaml": queues, "overlays/prod/overlay.yaml": overlay("{state: state}")}
+    found = [each["message"] for each in lint(files, whole=True) if each["rule"] == "unreachable-quota"]
+
+    assert found
+    assert all(each.endswith("which Kueue refuses; write `0` or more") for each in found)
+
+
 def test_an_exported_cohort_above_itself(lint):
     files = {
         "state/cohorts.yaml": kueue("Cohort", "a", "parentName: a"),

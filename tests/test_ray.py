@@ -5,7 +5,7 @@ import yaml
 from transcripts import find_transcripts, read_transcript
 
 from jobgen import lint
-from jobgen.features.convert.importing.import_job import ImportedSpec, import_manifest
+from jobgen.features.convert.importing.collect import ImportedSpec, import_manifest
 from jobgen.features.convert.importing.verify import is_equivalent, render_spec, renderer_for
 from jobgen.features.convert.migrate.migrate_job import migrate_job
 from jobgen.k8s.objects import Manifest

@@ -94,6 +94,24 @@ NOT_JUDGED = [
         "config of another program",
     ),
     (
+        "version of a program in JSON",
+        "x/a.yaml",
+        '{\n  "name": "a",\n  "apiVersion": "0.0.1",\n  "kind": "ksonnet.io/parts"\n}\n',
+        "config of another program",
+    ),
+    (
+        "policy of the scheduler",
+        "x/a.json",
+        '{\n  "kind": "Policy",\n  "apiVersion": "v1",\n  "predicates": []\n}\n',
+        "config of another program",
+    ),
+    (
+        "pods of Spark",
+        "x/a.yaml",
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  containers:\n    - name: spark-kubernetes-driver\n",
+        "operator asset",
+    ),
+    (
         "IstioOperator",
         "x/a.yaml",
         "apiVersion: install.istio.io/v1alpha1\nkind: IstioOperator\nspec: {}\n",
@@ -252,6 +270,25 @@ def test_other_faults_beside_variables_are_errors(tmp_path: Path) -> None:
 
     assert code == 1
     assert {rule for _, rule in list_errors(report)} == {"unknown-field"}
+
+
+@pytest.mark.parametrize(
+    ("script", "rule"),
+    [("sed -i s/TRAIN_QUEUE/$NS/ a.yaml", "unjudged-variable"), ("echo TRAIN_QUEUE", "invalid-name")],
+)
+def test_a_script_that_replaces_capitals(tmp_path: Path, script: str, rule: str) -> None:
+    write_all(tmp_path, {"a.yaml": DEPLOYMENT.replace("namespace: ml", "namespace: TRAIN_QUEUE"), "run.sh": script})
+    _, report = lint(tmp_path)
+
+    assert [each["rule"] for each in report["findings"]] == [rule]
+
+
+def test_a_key_that_kustomize_accepts_twice(tmp_path: Path) -> None:
+    write_all(tmp_path, {"a.yaml": DEPLOYMENT, "kustomization.yaml": "resources: [b.yaml]\nresources: [a.yaml]\n"})
+    code, report = lint(tmp_path)
+
+    assert code == 0
+    assert [(each["rule"], each["severity"]) for each in report["findings"]] == [("duplicate-key", "warning")]
 
 
 @pytest.mark.parametrize(("script", "severity"), [("deploy.sh", "info"), ("README.md", "error"), ("other.sh", "error")])

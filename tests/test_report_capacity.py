@@ -15,9 +15,8 @@ from report_browser import measure_cpu, wait_until
 from jobgen.api.errors import UsageError
 from jobgen.api.lint import lint
 from jobgen.features.page.capacity import PriceTarget, read_prices
-from jobgen.features.page.fleet_tables import QUOTA, WORKLOAD
 from jobgen.features.page.page import Table, assemble_page, encode
-from jobgen.features.page.report import report
+from jobgen.features.page.report import QUOTA, WORKLOAD, report
 from jobgen.model.finding import Finding
 from jobgen.model.quantity import to_milli
 from jobgen.repo.files import File

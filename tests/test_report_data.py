@@ -16,7 +16,7 @@ from pagedata import PageData, apply_changes, decode_numbers, find_data, to_sign
 from jobgen import cache
 from jobgen.api.errors import UsageError
 from jobgen.engine import workers as parallel
-from jobgen.features.page import job_pages
+from jobgen.features.page import report as page_report
 from jobgen.features.page.page import Table, assemble_page, encode, encode_distances, find_changes
 from jobgen.features.page.pull_request import is_production
 from jobgen.features.page.report import report
@@ -406,7 +406,7 @@ def test_links_lead_to_web_pages_only(folder, url):
 def test_limits_are_stated(healthy, monkeypatch):
     # A stored report has other limits.
     cache.disable()
-    monkeypatch.setattr(job_pages, "MAX_MANIFESTS", 3)
+    monkeypatch.setattr(page_report, "MAX_MANIFESTS", 3)
 
     page = PageData(report(healthy).data)
 

@@ -12,8 +12,7 @@ from jobgen.api.project import load
 from jobgen.api.render import render
 from jobgen.compare.snapshot import snapshot_repository
 from jobgen.features.page.fleet import build_fleet
-from jobgen.features.page.job_pages import build_pages
-from jobgen.features.page.report import report
+from jobgen.features.page.report import build_pages, report
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.repo import layout
 

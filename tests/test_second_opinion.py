@@ -16,7 +16,7 @@ from sharedfiles import shared_folder
 
 import jobgen
 from jobgen.cli.run_lint import lint_paths
-from jobgen.features.second_opinion import tools
+from jobgen.features.second_opinion import check_run as tools
 from jobgen.features.second_opinion.json_schema_process import _compile
 
 ROOT = Path(__file__).parent.parent

@@ -145,6 +145,24 @@ def test_the_message_shows_what_was_meant(old, new, message):
     assert [each.data for each in source.repaired] == load(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "line", "message"),
+    [
+        ("a:\n-   x: 1\n  y: 2\n", 2, "has too many spaces after its dash; write `- x: 1`"),
+        (
+            "a:\n  b:\n    - x: 1\n      y: 2\n  - x: 3\n    y: 4\n  c: 5\n",
+            5,
+            "is not aligned with the lines around it; indent it by 4 spaces, and move the line below with it",
+        ),
+    ],
+)
+def test_an_item_is_one_slip(text, line, message):
+    (finding,) = read(text.encode(), "a.yaml").findings
+
+    assert finding.location.line == line
+    assert finding.message.endswith(message)
+
+
 def test_large_and_hopeless_texts_end_soon():
     for text in (
         "{" * 5000,

@@ -280,8 +280,8 @@ def test_a_history_gives_durations_and_what_runs(project):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "the history has no column `name` and `start` and `end`"),
-        ("name,end\n", "the history has no column `start`"),
+        ("", "the history lacks the columns `name`, `start` and `end`"),
+        ("name,end\n", "the history lacks the column `start`"),
         ("name,start,end\nx,yesterday,2026-01-01", "`yesterday` is not a time"),
         ("name,start,end\nx,2026-02-30,2026-03-01", "`2026-02-30` is not a time"),
         ("name,start,end\nx,2026-01-02,2026-01-01", "but ends at `2026-01-01`"),
@@ -310,9 +310,17 @@ def test_a_history_is_in_the_repository(project, path):
         queue(project(timed("first", 16, "4h")), timeline=True, begin=BEGIN, history=path)
 
 
-@pytest.mark.parametrize("begin", ["now", "2026-11-18T08:00", "2026-13-01", "99999-01-01"])
-def test_a_beginning_is_a_time(project, begin):
-    with pytest.raises(UsageError, match="is not a time"):
+@pytest.mark.parametrize(
+    ("begin", "message"),
+    [
+        ("now", "is not a time"),
+        ("2026-11-18T08:00", "has no time zone; write `2026-11-18T08:00Z` for UTC"),
+        ("2026-13-01", "is not a time"),
+        ("99999-01-01", "is not a time"),
+    ],
+)
+def test_a_beginning_is_a_time(project, begin, message):
+    with pytest.raises(UsageError, match=message):
         queue(project(timed("first", 16, "4h")), timeline=True, begin=begin)
 
 
@@ -386,6 +394,10 @@ def test_a_deadline_is_certainly_missed_only_if_the_job_does_not_run_yet(project
         ("6h", Expected(6 * HOUR, 6 * HOUR)),
         ("90m-1.5d", Expected(5400, 36 * HOUR)),
         ("1d12h30m", Expected(131_400, 131_400)),
+        ("PT6H30M", Expected(23_400, 23_400)),
+        ("P1DT12H-P2D", Expected(36 * HOUR, 48 * HOUR)),
+        ("P", "is not a duration"),
+        ("PT", "is not a duration"),
         ("0s", "is shorter than a second"),
         ("-4h", "is not a duration"),
         ("8h-4h", "ends before it begins"),
@@ -427,7 +439,7 @@ def test_two_jobs_of_one_name_and_a_thousand_years(project):
     (folder / "jobs/twin.yaml").write_text(json.dumps(twin))
     result = queue(folder, timeline=True, begin=BEGIN)
 
-    assert "the simulation was stopped: it takes too long, or more than 366 days" in result.text
+    assert "the simulation ends after 366 days; what starts later is shown as waiting" in result.text
 
 
 @pytest.mark.parametrize("name", ["text", "markdown", "html", "json"])
@@ -481,9 +493,115 @@ def test_the_last_day_of_the_calendar_is_a_deadline(project):
         assert queue(folder, timeline=True, begin=begin).text
 
 
-def test_what_a_timeline_does_not_simulate_is_refused(project):
-    folder = project(timed("one", 8, "4h"))
+def test_a_suggestion_is_not_about_time(project):
+    with pytest.raises(UsageError, match="give the changes that it shows to `--timeline --what-if`"):
+        queue(project(timed("one", 8, "4h")), timeline=True, begin=BEGIN, suggest=True)
 
-    for options in ({"what_if": ["job/one-"]}, {"suggest": True}, {"lost": ["west"]}):
-        with pytest.raises(UsageError, match="a timeline"):
-            queue(folder, timeline=True, begin="2026-11-18", **options)
+
+def compare(folder, *changes, **options):
+    text = queue(folder, timeline=True, begin=BEGIN, what_if=changes, format="json", **options).text
+    document = json.loads(text)
+    assert list(jsonschema.Draft202012Validator(SCHEMA).iter_errors(document)) == []
+    (environment,) = document["environments"]
+    return environment["comparison"], environment
+
+
+def test_a_change_moves_times_and_meets_a_deadline(project):
+    folder = project(timed("first", 16, "4h"), timed("second", 16, "1h", "2026-11-18T02:00Z"), timed("third", 1, "1h"))
+    found, after = compare(folder, "cq/a.h100+=32")
+
+    by_name = {each["workload"]: each for each in found["workloads"]}
+    assert {name: each["change"] for name, each in by_name.items()} == {"ml/second": "earlier", "ml/third": "earlier"}
+    sides = [by_name["ml/second"][side] for side in ("before", "after")]
+    assert [window(side, "ends")[0] for side in sides] == ["2026-11-18T05:00Z", "2026-11-18T01:00Z"]
+    assert [side["missed"] for side in sides] == [True, False]
+    assert found["deadlinesMissed"] == {"before": 1, "after": 0}
+    assert found["lastEnd"] == {"before": "2026-11-18T06:00Z", "after": "2026-11-18T04:00Z"}
+    # 16 GPUs for 5 hours, and one for an hour, of 16 in 6 hours; the same of 48 in 4 hours.
+    assert [found["utilization"][0][side]["percent"] for side in ("before", "after")] == [84, 42]
+    assert {row["name"]: row["missed"] for row in after["workloads"]} == dict.fromkeys(("first", "second", "third"))
+
+
+def test_a_change_adds_removes_and_does_nothing(project):
+    folder = project(timed("first", 16, "4h"), timed("second", 16, "1h"))
+
+    assert {each["workload"]: each["change"] for each in compare(folder, "job/first-")[0]["workloads"]} == {
+        "ml/first": "removed",
+        "ml/second": "earlier",
+    }
+    assert compare(folder, "cq/b.h100+=0")[0]["workloads"] == []
+    with pytest.raises(UsageError, match="names no ClusterQueue"):
+        compare(folder, "cq/x.h100+=1")
+
+
+@pytest.mark.parametrize("name", ["text", "markdown", "html"])
+def test_formats_show_what_changes(project, name):
+    folder = project(timed("first", 16, "4h"), timed("second", 16, "1h", "2026-11-18T02:00Z"))
+    text = queue(folder, timeline=True, begin=BEGIN, what_if=["cq/a.h100+=32"], format=name).text
+
+    parts = ("cq/a.h100+=32", "8 → 40", "starts 4h earlier", "meets its deadline", "1 earlier; 1 unchanged")
+    assert all(part in text for part in parts)
+
+
+def test_what_runs_without_end_is_used(project):
+    folder = project(make_job("first", "a", 8))
+    (use,) = json.loads(queue(folder, timeline=True, begin=BEGIN, format="json").text)["environments"][0]["utilization"]
+
+    assert use["days"] == [{"day": "2026-11-18", "percent": 50}]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "deadline", "is_missed", "is_unknown"),
+    [(8, "2026-11-19", False, True), (8, "2026-11-17", True, False), (99, "2026-11-19", True, False)],
+)
+def test_a_deadline_without_a_duration(project, gpus, deadline, is_missed, is_unknown):
+    folder = project(timed("first", gpus, "", deadline))
+    row = read_rows(folder)["first"]
+
+    assert (row["missed"] is not None, "unknown" in row) == (is_missed, is_unknown)
+    text = queue(folder, timeline=True, begin=BEGIN).text
+    assert ("no duration is known; write `run.expected`, or use `--history`" in text) == is_unknown
+    assert ("1 deadline not checked" in text) == is_unknown
+
+
+def test_an_evicted_job_starts_again_in_both_simulations(project):
+    low, high = timed("low", 16, "4h"), make_job("high", "b", 8, annotations={"jobgen.dev/expected": "2h-3h"})
+    captured = make_workload("job-low-1", 16, "2026-11-17T22:00:00Z", owner="low")
+    folder = project(low, high)
+    state = [*make_queues("ab", preemption={"reclaimWithinCohort": "Any"}), captured]
+    (folder / "cluster/state.json").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": state}))
+    row = read_rows(folder)["low"]
+
+    again = "ml/high evicts it at 2026-11-18T00:00Z, and it starts again at 2026-11-18T02:00Z – 03:00Z"
+    assert again in row["reason"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "state", "ends"),
+    [
+        ("first,2026-11-17T23:00Z,,", "running", "2026-11-18T03:00Z"),
+        ("first,2026-11-20T23:00Z,,", "starts", "2026-11-18T04:00Z"),
+        ("first,2026-11-17T20:00Z,,\nfirst,2026-11-17T22:00Z,,", "running", "2026-11-18T02:00Z"),
+    ],
+)
+def test_an_open_row_of_the_history_runs_if_it_has_begun(project, rows, state, ends):
+    folder = project(timed("first", 16, "4h"), files={"runs.csv": f"name,start,end,gpus\n{rows}\n"}.items())
+    row = read_rows(folder, history="runs.csv")["first"]
+
+    assert (row["state"], window(row, "ends")) == (state, (ends, ends))
+
+
+def test_the_page_shows_the_time_before_the_changes(project, browser, tmp_path):  # noqa: F811
+    folder, path = project(timed("first", 16, "4h"), timed("second", 16, "4h")), tmp_path / "timeline.html"
+    text = queue(folder, timeline=True, begin=BEGIN, what_if=["cq/a.h100+=16"], format="html").text
+    path.write_text(text, "utf-8")
+    page = browser.new_page(viewport={"width": 390, "height": 800})
+    page.goto(path.as_uri())
+    rows = page.locator("svg[role=img]").first.locator("g")
+    now, before = (rows.nth(1).locator(f"rect.{kind}").bounding_box() for kind in ("bar", "before"))
+
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    # The second job started when the first one ended, and now starts with it.
+    assert now["x"] == rows.nth(0).locator("rect.bar").bounding_box()["x"]
+    assert abs(before["x"] - now["x"] - now["width"]) < 2
+    page.close()

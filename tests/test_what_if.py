@@ -12,9 +12,13 @@ from sampling import laws
 from test_diff_queues import COMMON, GPU, cluster_queue, job, local_queue, one_queue, two_queues, write_repository
 
 from jobgen.api.errors import UsageError
+from jobgen.compare.changes import Change
 from jobgen.features.kueue.answers import RUNS, decide
 from jobgen.features.kueue.job_workloads import collect_jobs
 from jobgen.features.kueue.queue import queue
+from jobgen.features.kueue.queues.formats.json import describe_report
+from jobgen.features.kueue.queues.formats.markdown import render as markdown_of
+from jobgen.features.kueue.queues.formats.text import render as text_of
 from jobgen.features.kueue.queues.suggest import suggest_quota
 from jobgen.features.kueue.queues.what_if import WhatIf
 from jobgen.spec.overlay import Cluster
@@ -147,6 +151,30 @@ def test_what_a_change_does(name, ask):
     assert {job: decisions(report)[job] for job in expected} == {job: after for job, (_, after) in expected.items()}
 
 
+SPOT = {"name": "spot", "resources": [{"name": GPU, "nominalQuota": 8}]}
+
+
+def test_a_job_that_moves_to_another_flavor_changes(ask):
+    """Also one that need not preempt any more: both run before and after."""
+    group = cluster_queue("a", 8)["spec"]["resourceGroups"][0]
+    queue_a = cluster_queue("a", 8, resourceGroups=[{**group, "flavors": [*group["flavors"], SPOT]}])
+    spot = {**COMMON[0], "metadata": {"name": "spot"}}
+    report = ask((*COMMON, spot, queue_a, local_queue("a")), FULL[:2], "cq/a.h100=4", format="json")
+    [moved] = report.comparison.changes.workloads
+
+    assert moved[:2] == (Change.MOVES, "ml/second")
+    assert (moved.before, moved.after) == ("admitted", "admitted")
+    assert moved.moved == "from flavor `h100` to `spot`"
+    assert report.comparison.unchanged == 1
+    document = {"version": 1, "environments": [describe_report(report)]}
+    jsonschema.validate(document, SCHEMA)
+    assert document["environments"][0]["comparison"]["summary"] == {"moves": 1}
+    assert "ml/second: admitted, moves from flavor `h100` to `spot`" in text_of([report])
+    assert "admitted, moves from flavor" in markdown_of([report])
+    calm = ask(one_queue(), HIGH, "cq/a.h100+=4", running=["first", "second"])
+    assert rows(calm) == {"second": ("waits", "running"), "urgent": ("preempts", "admitted")}
+
+
 def test_roles_have_their_own_replicas(ask):
     report = ask(one_queue(12), (ROLES,), "job/roles.worker.replicas-=1", "job/roles.master.replicas+=1")
 
@@ -272,6 +300,12 @@ ERRORS = {
     "cq/aa.h100=1": "names no ClusterQueue; did you mean `a`?",
     "cq/zzz.h100=1": "names no ClusterQueue; the files have `a`",
     "cohort/x.h100=1": "names no Cohort; the files have none",
+    "cq/a.h100*=2": "`*=` is not an operator; use `=`, `+=` or `-=`",
+    "cq/a.h100==2": "`==` is not an operator",
+    "cq/a.h100=1.5": "`1.5` is not a number of devices; write a whole number",
+    "cq/a.h100=8Gi": "`8Gi` is not a number of devices",
+    "workloadpriorityclass/high=99999999999": "it must be at most 2147483647",
+    "clusters/west-": "names no worker cluster; the overlay declares none",
     "cq/a=1": "names no field of ClusterQueue `a`; write `cq/a.h100.nvidia.com/gpu",
     "cq/a.h200=1": "names no field of ClusterQueue `a`; did you mean `h100`?",
     "cq/a.preemption=Any": "is ambiguous; write `cq/a.preemption.withinClusterQueue`",
@@ -314,8 +348,16 @@ def test_a_change_that_names_nothing_or_is_wrong_says_what_to_write(change, ask)
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("a: 1", "this is neither an object nor a list of changes"),
-        ("changes: [1]", "this is neither an object nor a list of changes"),
+        ("a: 1", "`a` is not a key of a file of changes"),
+        ("[cq/a.h100+=4]", "must be a mapping"),
+        ("changes: [1]", "`1` is not a change"),
+        ("changes: cq/a.h100+=4", "`changes` is not a list; write"),
+        ("changes:", "`changes` is empty"),
+        ("change: [cq/a.h100+=4]", "`change` is not a key of a file of changes; did you mean `changes`"),
+        (
+            "{apiVersion: kueue.x-k8s.io/v1beta2, kind: ClusterQueue, metadata: {name: a}, spec: {queuingStrategy: x}}",
+            "line 1: `queuingStrategy` is not a field of `spec`; did you mean `queueingStrategy`",
+        ),
         ("a: [", "not closed"),
         ("kind: ClusterQueue", "needs `apiVersion`, `kind` and `metadata.name`"),
         ("{apiVersion: v1, kind: ConfigMap, metadata: {name: x}}", "does not decide about admission"),
@@ -367,6 +409,29 @@ def test_exit_codes(tmp_path):
     assert run_here(["-C", folder, "queue", "--what-if", "cq/b.h100+=4"])[0] == 2
     assert run_here(["-C", folder, "queue", "--what-if-file", f"{folder}/missing.yaml"])[0] == 2
     assert run_here(["-C", folder, "queue", "--suggest", "third"])[0] == 0
+
+
+def test_names_that_are_removed_or_mistyped(ask):
+    jobs = (job("first", 4, priority="high"), job("second", 2, parallelism=3))
+    report = ask(
+        two_queues(4, 8),
+        jobs,
+        "cq/a.cohortName=none",
+        "cq/b.cohortName=al",
+        "job/first.priority=none",
+        "jobs/*.replicas=2",
+    )
+    applied = report.comparison.applied
+
+    assert [(each.before, each.after) for each in applied] == [
+        ("all", "none"),
+        ("all", "al"),
+        ("high", "none"),
+        ("3, none", "2"),
+    ]
+    assert applied[1].note == "no other queue is in cohort `al`"
+    with pytest.raises(UsageError, match=r"cohort `all` has no Cohort object, .*; change `cq/a.h100` or `cq/b.h100`"):
+        ask(two_queues(4, 8), jobs, "cohort/all.h100+=4")
 
 
 def test_a_thousand_changes(ask):
@@ -456,6 +521,20 @@ def test_a_search_that_takes_too_long_says_for_how_many_jobs(ask, monkeypatch):
 
     assert report.comparison.suggestion.untried == 2
     assert changes_of(report) == []
+
+
+def test_quota_of_a_cohort_is_suggested_where_queues_have_none(ask):
+    """Both queues live on what the cohort has."""
+    shared = {**cluster_queue("all", 4), "kind": "Cohort"}
+    state = (*two_queues(0, 0), shared)
+    found = ask(state, FULL[:2], suggest=True)
+    assert changes_of(found) == [f"cohort/all.h100.{GPU}+=4"]
+    assert set(decisions(found).values()) == {"borrows"}
+    # A queue that must not borrow needs that first.
+    limited = two_queues(0, 0)
+    for each in limited[3:5]:
+        each["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["borrowingLimit"] = 0
+    assert changes_of(ask((*limited, shared), FULL[:1], suggest=True)) == [f"cq/a.h100.{GPU}.borrowingLimit+=4"]
 
 
 # Laws.
@@ -564,3 +643,29 @@ def test_a_suggestion_admits_and_is_minimal(found):
     assert refuse(*changes) == impossible
     for each, one_less in zip(suggestion.quotas, less, strict=True):
         assert each.needed_by in refuse(*changes, one_less) - impossible
+
+
+def flavored_queue(*quotas):
+    """A queue whose flavors are tried in this order."""
+    flavors = [{"name": name, "resources": [{"name": GPU, "nominalQuota": gpus}]} for name, gpus in quotas]
+    made = cluster_queue("a", 0, resourceGroups=[{"coveredResources": [GPU], "flavors": flavors}])
+    objects = [{**COMMON[0], "metadata": {"name": name}} for name, _ in quotas]
+    return (*COMMON[1:], *objects, made, local_queue("a"))
+
+
+@pytest.mark.parametrize(
+    ("quotas", "jobs", "lacks"),
+    [
+        # Both are used; the second lacks less.
+        ((("h100", 8), ("a100", 8)), (job("a", 8), job("b", 4), job("c", 6)), ("a100", 2)),
+        ((("h100", 8), ("a100", 8)), (job("a", 6), job("b", 8), job("c", 4)), ("h100", 2)),
+        # The second is closer, but can never hold it.
+        ((("h100", 8), ("a100", 4)), (job("a", 8), job("c", 6)), ("h100", 6)),
+    ],
+)
+def test_a_waiting_job_lacks_quota_in_the_flavor_that_comes_closest(quotas, jobs, lacks, ask):
+    report = ask(flavored_queue(*quotas), jobs, "cq/a.queueingStrategy=BestEffortFIFO")
+    [waiting] = [each for each in report.decision.answers if each.decision == "waits"]
+
+    assert [(each.flavor, each.missing) for each in waiting.shortages] == [lacks]
+    assert f"`{lacks[1]}` of `{GPU}` in flavor `{lacks[0]}`" in waiting.reason

@@ -419,10 +419,11 @@ class Checker:
                 written = obj.get("apiVersion")
                 newer = (FixStep("set", written, known),)
                 return Problem("old-api-version", message, written, category="schema", fix_steps=newer, safe=False)
-        if name[:1].islower():
-            message = f"`{name}` is not a kind: kinds start with a capital letter; write `{name[0].upper()}{name[1:]}`"
-            return Problem("unknown-kind", message, node, category="schema", severity=Severity.WARNING)
         defined = sorted({definition.kind for definition in self._find_definitions(group)})
+        meant = name[:1].upper() + name[1:]
+        if meant != name and (meant in defined or is_shipped_kind(api_version, meant)):
+            message = f"`{name}` is not a kind: kinds start with a capital letter; write `{meant}`"
+            return Problem("unknown-kind", message, node, category="schema", severity=Severity.WARNING)
         if defined:
             # Kinds of one group often share most of their letters.
             close = find_closest(name, defined, 0.8)

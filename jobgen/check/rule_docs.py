@@ -19,8 +19,7 @@ from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import read_file
 from jobgen.repo.known_rules import MUTATING, VALIDATING, name_policy, read_policy_file, read_policy_files
-from jobgen.repo.shipped import find_shipped
-from jobgen.yamlio.read import read
+from jobgen.repo.shipped import find_shipped, read_data
 
 EXPECTATION = lazy_pattern(r" *# expect: .*$", re.MULTILINE)
 """The comment on a line of a case that names the findings expected there."""
@@ -223,9 +222,8 @@ class Incident(NamedTuple):
 @cache
 def all_incidents() -> dict[str, tuple[Incident, ...]]:
     """The public incidents behind rules, by rule."""
-    path = find_shipped("examples").parent / "incidents.yaml"
-    [document] = read(path.read_bytes(), path.name).documents
-    return {rule: tuple(Incident(**each) for each in listed) for rule, listed in document.data.items()}
+    incidents = read_data("incidents.yaml")
+    return {rule: tuple(Incident(**each) for each in listed) for rule, listed in incidents.items()}
 
 
 def rule_example(name: str) -> tuple[str, str] | None:

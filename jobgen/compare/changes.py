@@ -50,6 +50,8 @@ class Change(StrEnum):
     """It waits as before, and new jobs are before it."""
     RESTART = "after-restart"
     """It keeps running, but would not be admitted if it were started again."""
+    MOVES = "moves"
+    """It runs as before, but in another flavor or cluster, or with other jobs evicted."""
     NEW = "new"
     BETTER = "better"
 
@@ -74,6 +76,8 @@ class WorkloadChange(NamedTuple):
     preempted_by: str = ""
     rule: str = ""
     """The rule that allows the preemption, as in the condition of the workload."""
+    moved: str = ""
+    """From which flavor or worker cluster to which one it moves; empty if it does not."""
 
 
 class QuotaAmounts(NamedTuple):
@@ -95,6 +99,8 @@ class QuotaChange(NamedTuple):
     resource: str
     before: QuotaAmounts | None
     after: QuotaAmounts | None
+    cluster: str = ""
+    """The worker cluster of MultiKueue that has the queue; empty for the cluster itself."""
 
 
 class QueueObjectChange(NamedTuple):
@@ -134,6 +140,8 @@ class QueueChanges(NamedTuple):
     """What is not simulated."""
     balance: tuple[Balance, ...] = ()
     """Who is admitted and who waits, and which quota stays unused; empty if no queue or other object changes."""
+    remarks: tuple[str, ...] = ()
+    """What runs and is no job of the repository, and what the merge adds that is not valid or not simulated."""
 
     def count_changes(self) -> Mapping[Change, int]:
         """Return how many workloads fare in each way, the most severe first."""

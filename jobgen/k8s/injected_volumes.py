@@ -21,6 +21,14 @@ def _may_be_in_mesh(pod: Pod) -> bool:
     return not any(_has(field, "sidecar.istio.io/inject", "false")(pod) for field in ("labels", "annotations"))
 
 
+def _is_of_mpi_job(version: str, role: str = "") -> Callable[[Pod], bool]:
+    def applies(pod: Pod) -> bool:
+        is_kind = pod.manifest.kind_name == "MPIJob" and as_text(pod.manifest.object.get("apiVersion")) == version
+        return is_kind and (not role or (pod.role is not None and pod.role.replica_type == role))
+
+    return applies
+
+
 # What adds volumes: the condition, and the names. These also add a container, which mounts the volumes.
 _SIDECARS: tuple[tuple[Callable[[Pod], bool], str], ...] = (
     # GoogleCloudPlatform/gcs-fuse-csi-driver, pkg/webhook/sidecar_spec.go and its page of known issues
@@ -44,6 +52,12 @@ _INJECTORS = (
     (_has("labels", "azure.workload.identity/use"), "azure-identity-token"),
     # ray-project/kuberay, ray-operator/controllers/ray/common/pod.go and utils/constant.go
     (lambda pod: pod.manifest.group == "ray.io", "shared-mem ray-logs ray-token"),
+    # kubeflow/mpi-operator, pkg/controller/mpi_job_controller.go
+    (_is_of_mpi_job("kubeflow.org/v2beta1"), "ssh-auth"),
+    (_is_of_mpi_job("kubeflow.org/v2beta1", "Launcher"), "mpi-job-config"),
+    # kubeflow/training-operator, pkg/controller.v1/mpi/mpijob_controller.go
+    (_is_of_mpi_job("kubeflow.org/v1"), "mpi-job-config"),
+    (_is_of_mpi_job("kubeflow.org/v1", "Launcher"), "mpi-job-kubectl"),
 )
 
 

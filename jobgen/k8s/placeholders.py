@@ -24,7 +24,7 @@ class Placeholder(NamedTuple):
 
 
 # Part of every placeholder, in lower case: most texts have none of them, and need no pattern.
-_SIGNS = ("<", "{", "$", "your", "xxx", "replace", "change", "...", "todo", "fixme", "tbd", "placeholder")
+_SIGNS = ("<", "{", "$", "your", "xxx", "replace", "change", "...", "todo", "fixme", "tbd", "placeholder", "__")
 _SIGNS_FOR_PEOPLE = tuple(sign for sign in _SIGNS if sign not in "{$")
 # Each group is a style. `$(NAME)` is none: Kubernetes expands it. Lengths are limited: hostile text takes linear time.
 _PLACEHOLDER = lazy_pattern(
@@ -32,7 +32,7 @@ _PLACEHOLDER = lazy_pattern(
       (?P<handlebars> \$?\{\{ (?: [^}]{0,200} \}\} )? )
     | (?P<dollar> \$\{ (?: [^}]{0,1000} \} )? | \$[A-Z_][A-Z0-9_]* \Z
         | \A \$(?! (?: ref | schema | id | defs | patch ) \Z ) [a-z_]+ \Z )
-    | (?P<angle> (?<! \? ) (?<! \?P ) < [A-Za-z*] [^<>`@]{0,200} > )
+    | (?P<angle> (?<! \? ) (?<! \?P ) < (?: [A-Za-z*] | \ your\b ) [^<>`@]{0,200} > )
     | (?P<braces> (?<! [\w{$\])}] ) \{ [A-Za-z] [\w.-]{0,200} \} (?! \} ) )
     | (?P<word>
         \A \.\.\. \Z
@@ -45,6 +45,7 @@ _PLACEHOLDER = lazy_pattern(
           | (?i: (?: replace | change ) [-_]? (?: me | this ) )
           | [xX]{3,}
           | PLACEHOLDER (?: [-_] \w+ )? | \w+ [-_] PLACEHOLDER
+          | __ [A-Z] [A-Z0-9_]{0,100}? __
         ) (?! [A-Za-z0-9] )
       )
     """,

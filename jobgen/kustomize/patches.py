@@ -460,8 +460,10 @@ def _report_unmatched(document: Any, patch: Patch, resources: Sequence[Resource]
 
 def _report_unused_target(target: Mapping[str, Any], resources: Sequence[Resource]) -> Problem:
     shown = ", ".join(f"{name} `{text_of(node)}`" for name, node in target.items())
-    names = [each.name for each in resources if text_of(target.get("kind")) in ("", each.kind)]
-    hint = did_you_mean(text_of(target.get("name")), names)
+    wanted = text_of(target.get("name"))
+    alike = [each for each in resources if text_of(target.get("kind")) in ("", each.kind)]
+    same = next((each.namespace for each in alike if each.name == wanted and each.namespace), "")
+    hint = f"; the one of this name is in namespace `{same}`" if same else did_you_mean(wanted, [x.name for x in alike])
     message = f"the target ({shown}) selects no object of this build, so the patch changes nothing{hint}"
     return Problem("patch-matches-nothing", message, target.get("name", target), severity=Severity.WARNING)
 

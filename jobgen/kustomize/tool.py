@@ -119,7 +119,7 @@ def _run(tool: Tool, folder: Path) -> tuple[bytes | None, str]:
 
 def _read_error(text: str) -> str:
     """Return an error as kubectl says it; newer ones write it as a line of a log."""
-    logged = _LOGGED.fullmatch(text.strip())
+    logged = _LOGGED.search(text)
     try:
         return f"error: {json.loads(logged[1])}" if logged else text
     except ValueError:

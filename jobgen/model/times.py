@@ -81,9 +81,11 @@ DAY = 86_400
 MAX_EXPECTED = 3660 * DAY
 _FIRST, _LAST = (int(datetime(*day, tzinfo=UTC).timestamp()) for day in ((1, 1, 1), (9999, 12, 31)))
 _LENGTHS = {"d": DAY, "h": 3600, "m": 60, "s": 1}
-_LENGTH = r"(?:[0-9]{1,12}(?:\.[0-9]{1,3})?[dhms])+"
+_NUMBER = r"[0-9]{1,12}(?:\.[0-9]{1,3})?"
+# Also as in ISO 8601: `PT6H`.
+_LENGTH = rf"(?:{_NUMBER}[dhms])+|P(?=[0-9T])(?:{_NUMBER}D)?(?:T(?:{_NUMBER}[HMS])+)?"
 _EXPECTED = lazy_pattern(rf"({_LENGTH})(?:-({_LENGTH}))?")
-_LENGTH_PART = lazy_pattern(r"([0-9.]+)([dhms])")
+_LENGTH_PART = lazy_pattern(r"([0-9.]+)([dhmsDHMS])")
 _MOMENT = lazy_pattern(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]+)?)?(Z|[+-][0-9:]+)?)?"
 )
@@ -102,7 +104,7 @@ def parse_expected(text: str) -> Expected | str:
     if match is None:
         return "is not a duration; write one such as `6h` or `1d12h`, or a range such as `4h-8h`"
     least, most = (
-        round(sum(float(number) * _LENGTHS[unit] for number, unit in _LENGTH_PART.findall(part)))
+        round(sum(float(number) * _LENGTHS[unit.lower()] for number, unit in _LENGTH_PART.findall(part)))
         for part in (match[1], match[2] or match[1])
     )
     if least < 1:

@@ -18,6 +18,7 @@ from jobgen.check.cluster.state import (
     SECRET_KINDS,
     ClusterState,
     Name,
+    Others,
     StatePart,
     build_state,
     list_kinds_to_read,
@@ -62,6 +63,7 @@ from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import FileEntry
 from jobgen.repo.root import SETTINGS
+from jobgen.spec.overlay import Cluster
 
 if TYPE_CHECKING:
     from jobgen.check.cluster.quotas import Excess, Use
@@ -100,6 +102,8 @@ class StateSources(NamedTuple):
     names: tuple[Name, ...]
     """The names of objects that others refer to."""
     rules: tuple[str, ...]
+    others: Others
+    """Other clusters that decide about objects of this one."""
 
 
 class KnownState:
@@ -117,7 +121,8 @@ class KnownState:
         """What decides about objects: the sources without locations. Equal text means equal types, too."""
         sources = self.sources
         objects = [[untraced(dict(obj)) for obj in several] for several in (sources.exported, *sources.own)]
-        return repr((self.state.cluster, objects, sources.names, sources.rules))
+        others = [(name, cluster, list(found)) for name, (cluster, found) in sources.others.items()]
+        return repr((self.state.cluster, objects, sources.names, sources.rules, others))
 
     @cached_property
     def digest(self) -> str:
@@ -257,6 +262,11 @@ def _read_policy_namespaces(root: Folder) -> Iterator[Mapping[str, Node]]:
             yield from (obj for obj in objects if value_of(obj.get("kind")) == "Namespace")
 
 
+def _read_untraced(root: Folder, folder: str) -> tuple[Objects, Sequence[Finding]]:
+    findings: list[Finding] = []
+    return [untraced(dict(obj)) for obj in read_exported(root, folder, findings)], findings
+
+
 class _ClusterCheck:
     """The check of one environment."""
 
@@ -280,6 +290,7 @@ class _ClusterCheck:
         self._known = ClusterAnswers(jobs.run, checker.runner.name)
         self._exported = self._read_exported(shared)
         self._exported_kinds = frozenset(name_object(obj)[0] for obj in self._exported)
+        self._others = self._read_others()
 
     def run(self, members: Sequence[Member], progress: Callable[[], None]) -> Iterator[Finding]:
         """Check objects that belong together."""
@@ -327,6 +338,24 @@ class _ClusterCheck:
         self.findings += [missing._replace(env=self._runner.name)] if missing else []
         return exported
 
+    def _read_others(self) -> Others:
+        """Read the exported state of other clusters, without locations."""
+        project, found = self._tracer.project, dict[str, tuple[Cluster, Objects]]()
+        cluster, findings = self._runner.expander.environment.cluster, list[Finding]()
+        others = {name: each for part in self._parts for name, each in part.find_others(project, cluster).items()}
+        for name, other in others.items():
+            if other.state and layout.find_state(project.root, other.state) is None:
+                missing = report_missing_folder(self._tracer.traced_project(), other.state)
+                findings.append(missing._replace(env=self._runner.name))
+            elif other.state:
+                read = partial(_read_untraced, project.root, other.state)
+                version = digest_files(list(layout.read_state(project.root, other.state)))
+                objects, faults = self._known.remember(_EXPORTED, other.state, version, compute=read)
+                findings += faults
+                found[name] = other, objects
+        self.findings += (each for each in findings if each not in self.findings)
+        return found
+
     def _build_state(self, members: Sequence[Member]) -> KnownState:
         cluster, exported = self._runner.expander.environment.cluster, self._exported
         kinds = self._exported_kinds.union(map(_kind_of, members))
@@ -342,15 +371,16 @@ class _ClusterCheck:
             for each in (members if cluster.complete else ())
             if (kind := _kind_of(each)) in cluster.complete
         )
-        sources = StateSources(exported, own, names, tuple(rule.name for rule in self._rules))
+        others = self._others
+        sources = StateSources(exported, own, names, tuple(rule.name for rule in self._rules), others)
 
         def build() -> KnownState:
             objects = [obj for several in own for obj in several]
             state = build_state(cluster, exported, objects, names)
-            built = {part.scope: part.build(cluster, exported, objects) for part in parts}
+            built = {part.scope: part.build(cluster, exported, objects, others) for part in parts}
             return KnownState(sources, state._replace(parts=built))
 
-        identity = [*map(id, (exported, *own)), names, sources.rules]
+        identity = [*map(id, (exported, *own, *(each for _, each in others.values()))), names, sources.rules]
         return self._known.remember(_STATE, repr(tuple(by_file)), *identity, compute=build)
 
     def _check_exported(self, state: ClusterState) -> Iterator[Finding]:

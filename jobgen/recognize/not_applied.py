@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import find_closest
 from jobgen.recognize import ASSET, CONFIG, FRAGMENT, TEMPLATE, TEST_DATA, Taken
 from jobgen.recognize.tree import FileTree
-from jobgen.schema.shipped_kinds import is_shipped_kind
+from jobgen.schema.shipped_kinds import is_shipped_kind, list_shipped_kinds
 from jobgen.yamlio.read import read_shared
 
 # Keys at the start of a line. A pattern that begins with letters is found much faster than one that begins with `^`.
@@ -88,11 +89,18 @@ def recognize_list(path: str, content: bytes, *, is_found: bool) -> Taken | None
 
 def recognize_config(path: str, content: bytes) -> Taken | None:
     """Return what a file is that names a kind which no cluster has."""
-    versions = [match[1].decode("utf-8", "replace") for match in _API_VERSION.finditer(content)]
+    versions, kinds = (
+        [match[1].decode("utf-8", "replace") for match in pattern.finditer(content)]
+        for pattern in (_API_VERSION, _KIND)
+    )
+    if not versions and content.lstrip()[:1] == b"{":
+        # The keys of JSON are rarely at the start of a line.
+        objects = [each.data for each in read_shared(content, path).documents]
+        versions = [str(value_of(data["apiVersion"])) for data in objects if "apiVersion" in data]
+        kinds = [str(value_of(data["kind"])) for data in objects if "kind" in data]
     if not versions:
         return None
     strange = next((version for version in versions if not _CLUSTER_VERSION.match(version)), "")
-    kinds = [match[1].decode("utf-8", "replace") for match in _KIND.finditer(content)]
     if strange and (any("/" in kind for kind in kinds) or strange[0].isdigit()):
         return Taken(CONFIG, f"`apiVersion: {strange}` belongs to a program, not to a cluster")
     if b"metadata" in content or b"jobgen.dev/" in content:
@@ -101,7 +109,7 @@ def recognize_config(path: str, content: bytes) -> Taken | None:
     documents = [each.data for each in read_shared(content, path).documents]
     for data in documents:
         version, kind = (str(value_of(data.get(key, ""))) for key in ("apiVersion", "kind"))
-        is_known = version.rpartition("/")[0] in BUILTIN_GROUPS or is_shipped_kind(version, kind)
+        is_known = is_shipped_kind(version, kind) or _is_like_builtin(version, kind)
         is_object = is_known or "spec" in data or find_closest("metadata", list(map(str, data)), 0.8)
         if not version or not kind or is_object:
             return None
@@ -109,6 +117,12 @@ def recognize_config(path: str, content: bytes) -> Taken | None:
         return None
     kind = str(value_of(documents[0]["kind"]))
     return Taken(CONFIG, f"`{kind}` has neither `metadata` nor `spec`, so a program reads it, not a cluster")
+
+
+def _is_like_builtin(version: str, kind: str) -> bool:
+    """Return True if a kind may be meant to be one of Kubernetes' own."""
+    group = version.rpartition("/")[0]
+    return group in BUILTIN_GROUPS and bool(find_closest(kind, [each.name for each in list_shipped_kinds()], 0.8))
 
 
 def name_program(path: str, documents: Sequence[Mapping[str, Any]]) -> str:
@@ -137,6 +151,9 @@ _EMBEDDED_FOLDERS = frozenset(("manifests", "resources", "templates", "yaml", "y
 # The first file that shows that a folder is a program in Go.
 _GO_FILES = ("go.mod", "PROJECT", "main.go")
 _GO_BUILD = lazy_pattern(rb"\bgo (?:build|test|mod|install)\b|\bcontroller-gen\b|^FROM \S*golang", re.MULTILINE)
+# A Pod whose container Spark completes, with the names that its documentation and EMR demand.
+_SPARK_CONTAINER = lazy_pattern(rb"\bname:[ \t]*[\"']?spark-kubernetes-(?:driver|executor)s?\b")
+_POD = lazy_pattern(rb"^kind:[ \t]*[\"']?Pod\b", re.MULTILINE)
 BUNDLE_SUFFIX = ".clusterserviceversion.yaml"
 _BUNDLE_METADATA = "metadata/annotations.yaml"
 
@@ -147,6 +164,8 @@ def recognize_asset(path: str, content: bytes, tree: FileTree) -> Taken | None:
     found = _FILLED.search(content) if b"filled" in content.lower() else None
     if found:
         return Taken(ASSET, f"it says `{found[1].decode()}`")
+    if _is_pod_template(path, content, tree):
+        return Taken(ASSET, "it is a template of pods that Spark completes")
     folders = path.split("/")[:-1]
     for index, folder in enumerate(folders):
         above = folders[:index]
@@ -155,6 +174,13 @@ def recognize_asset(path: str, content: bytes, tree: FileTree) -> Taken | None:
             shown = "/".join(folders[: index + 1])
             return Taken(ASSET, f"`{shown}` belongs to a Go program (`{program}`), which completes its manifests")
     return None
+
+
+def _is_pod_template(path: str, content: bytes, tree: FileTree) -> bool:
+    if not _POD.search(content):
+        return False
+    name = posixpath.basename(path).encode("utf-8", "surrogateescape")
+    return bool(_SPARK_CONTAINER.search(content) or tree.find_script(path, b"podTemplateFile", name))
 
 
 def _find_program(folders: list[str], tree: FileTree) -> str:

@@ -20,7 +20,7 @@ from jobgen.recognize.objects import may_hold_objects
 from jobgen.recognize.tree import FileTree, Surroundings
 from jobgen.repo.files import FileEntry, is_kustomization
 from jobgen.repo.walk import ExcludePattern, is_excluded
-from jobgen.reports.placeholders import VALUE_RULES, find_placeholder
+from jobgen.reports.placeholders import VALUE_RULES, find_capitals, find_placeholder
 
 STATED = "`files."
 """The start of the reason if the settings say what a file is."""
@@ -162,7 +162,7 @@ def report_variables(findings: Sequence[Finding], tree: FileTree) -> list[Findin
 def _settle(file: str, findings: list[Finding], tree: FileTree) -> Iterator[Finding]:
     """Return the findings of a file, with an info about its variables if a program fills them in."""
     named = [(finding, find_variable(finding) or _find_hidden(finding, tree)) for finding in findings]
-    if not any(variable for _, variable in named) and not any(map(find_placeholder, findings)):
+    if not any(variable or find_placeholder(finding) or find_capitals(finding) for finding, variable in named):
         yield from findings
         return
     # A variable where the cluster expects a name or a number shows that the file is filled in; then all of them are.
@@ -202,12 +202,12 @@ def _find_hidden(finding: Finding, tree: FileTree) -> str:
 
 def _find_replaced(finding: Finding, tree: FileTree) -> str:
     """Return the placeholder that a script near the file replaces; empty if a person must."""
-    token = find_placeholder(finding)
-    bare = token.strip("<>{}$ ")
-    if len(bare) < 5:
-        return ""
-    wanted = bare.encode("utf-8", "surrogateescape")
-    return token if any(tree.find_script(finding.location.file, wanted, filling) for filling in _FILLING) else ""
+    for token in (find_placeholder(finding), *find_capitals(finding)):
+        bare = token.strip("<>{}$ ")
+        wanted = bare.encode("utf-8", "surrogateescape")
+        if len(bare) >= 5 and any(tree.find_script(finding.location.file, wanted, each) for each in _FILLING):
+            return token
+    return ""
 
 
 def _report(filled: Sequence[tuple[Finding, str]]) -> Finding:

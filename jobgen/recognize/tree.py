@@ -15,7 +15,7 @@ from jobgen.repo.files import File
 # Files that fill manifests in, and pages that say how.
 _SCRIPT = lazy_pattern(
     r"(?:\A|/)(?:Makefile|justfile|Justfile|Taskfile\.ya?ml|Tiltfile|Jenkinsfile)\Z"
-    r"|\.(?:sh|bash|zsh|fish|ps1|py|go|js|ts|rb|mk|tf)\Z"
+    r"|\.(?:sh|bash|bats|zsh|fish|ps1|py|go|js|ts|rb|mk|tf)\Z"
 )
 _PAGE = lazy_pattern(r"\.(?:md|mdx|rst|txt|adoc|ipynb)\Z")
 _MAX_SCRIPTS = 2_000

@@ -16,7 +16,7 @@ from jobgen.rendering.expand import JobDocument
 from jobgen.rendering.locate import locate
 from jobgen.rendering.mended_jobs import ABOUT_MISSING_FIELDS, MendedJob, follows_from, mend_job
 from jobgen.rendering.trace import WHOLE, Job, member_index
-from jobgen.repo.files import LOCK_FILE, Built, File, FileEntry, read_file, starts_object
+from jobgen.repo.files import LOCK_FILE, Built, File, FileEntry, is_kustomization, read_file, starts_object
 from jobgen.repo.lock import LOCK
 from jobgen.reports.suppress import Suppression, may_suppress, parse_suppressions
 from jobgen.schema import ambiguous
@@ -102,7 +102,7 @@ def _read_documents(
             skipped.append(reason)
         return
     # Patches may be lists of operations.
-    findings += (each for each in found if each.rule != "not-a-mapping") if path.is_source else found
+    findings += (_as_kustomize(each) for each in found if each.rule != "not-a-mapping") if path.is_source else found
     if comments is not None:
         collect_suppressions(file, comments, findings)
     if path.is_source:
@@ -118,6 +118,14 @@ def _read_documents(
         if "sops" in data and is_encrypted(data):
             data = EncryptedObject(data, _cut_document(file, document.location.line))
         yield Job(JobDocument(data, file.path), file, position, WHOLE, document.location)
+
+
+def _as_kustomize(finding: Finding) -> Finding:
+    """Return a finding about the text of a source: kustomize accepts what the cluster never sees."""
+    if finding.rule != "duplicate-key" or not is_kustomization(finding.location.file):
+        return finding
+    message = finding.message.replace("Kubernetes", "kustomize")
+    return finding._replace(severity=Severity.WARNING, message=message)
 
 
 def _cut_document(file: File, line: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,15 @@ def find_shipped(name: str) -> Path:
     package = Path(__file__).parent.parent
     inside = package / "data" / name
     return inside if inside.is_dir() else package.parent / name
+
+
+@cache
+def read_data(name: str) -> Any:
+    """Return the content of a YAML file in `jobgen/data/`, which must not be changed."""
+    from jobgen.yamlio.read import read
+
+    [document] = read((find_shipped("examples").parent / name).read_bytes(), name).documents
+    return document.data
 
 
 def mark_built_in(file: File) -> File:

@@ -24,9 +24,20 @@ _BRACES_RULES = frozenset(("wrong-type", "yaml-syntax"))
 # Rules that refuse a value, or text, because of what it is.
 VALUE_RULES = frozenset(
     """bad-job-name invalid-annotation invalid-config-key invalid-container-name invalid-env-name invalid-host-name
-    invalid-label invalid-name invalid-object-name invalid-quantity invalid-value invalid-volume-name
-    invalid-volume-path malformed-image missing-main-container template-text unfilled-placeholder unknown-enum-value
-    unsupported-value wrong-type yaml-syntax""".split()
+    invalid-label invalid-name invalid-object-name invalid-port-name invalid-quantity invalid-value invalid-volume-name
+    invalid-volume-path malformed-image missing-main-container rejected-by-operator template-text unfilled-placeholder
+    unknown-enum-value unsupported-value wrong-type yaml-syntax""".split()
+)
+# Rules that refuse capitals in a name, or text in place of a number.
+_CAPITALS_RULES = frozenset(
+    """invalid-container-name invalid-name invalid-object-name invalid-port-name invalid-quantity invalid-volume-name
+    malformed-image wrong-type""".split()
+)
+_CAPITALS = lazy_pattern(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9]*(?:[_-][A-Z0-9]+)*(?![A-Za-z0-9])")
+# Capitals that say what is to be written in their place. Anything else in capitals may be a name that is spelled wrong.
+_DESCRIPTION = lazy_pattern(
+    r"[A-Z0-9_-]+[_-](?:ACCOUNT|BUCKET|CAPACITY|DOMAIN|HOST|ID|IMAGE|NAME|NAMESPACE|PATH|PORT|PROJECT|REGION|REGISTRY"
+    r"|REPO|REPOSITORY|TAG|URL|VERSION|ZONE)\Z"
 )
 
 _Found: TypeAlias = "tuple[str, Finding]"
@@ -78,7 +89,15 @@ def find_placeholder(finding: Finding) -> str:
         return quoted[0]
     tokens = (found.token for value in quoted for found in find_placeholders(value))
     # An overlay's `{team}` is filled by jobgen.
-    return next((token for token in tokens if token.strip("{}") not in PLACEHOLDERS), "")
+    written = next((token for token in tokens if token.strip("{}") not in PLACEHOLDERS), "")
+    return written or next(filter(_DESCRIPTION.match, find_capitals(finding)), "")
+
+
+def find_capitals(finding: Finding) -> list[str]:
+    """Return the words in capitals in the values that a finding refuses: a script or a person may replace them."""
+    if finding.rule not in _CAPITALS_RULES:
+        return []
+    return [word for value in quoted_values(finding.message) for word in _CAPITALS.findall(value)]
 
 
 def _find_braces(finding: Finding, read_lines: Callable[[str], list[str]]) -> str:

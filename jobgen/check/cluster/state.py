@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from jobgen.check.pod_security.checks import Level, list_levels
 from jobgen.k8s.kinds import CLUSTER_SCOPED, Release, parse_release, qualify_kind
@@ -23,6 +23,10 @@ class PartState(Protocol):
         """Return the objects of the exported state that these rules check."""
 
 
+Others = Mapping[str, tuple[Cluster, Sequence[Mapping[str, Node]]]]
+"""Other clusters by name, each with its exported objects."""
+
+
 class StatePart(NamedTuple):
     """A part of the state of clusters."""
 
@@ -31,8 +35,10 @@ class StatePart(NamedTuple):
     """A cluster has this part if an object of one of these kinds is known."""
     list_kinds: Callable[[], frozenset[str]]
     """Return the kinds of objects that it needs as a whole."""
-    build: Callable[[Cluster, Sequence[Mapping[str, Node]], Sequence[Mapping[str, Node]]], PartState]
-    """Build it from exported objects, and objects of the repository, which replace them."""
+    build: Callable[[Cluster, Sequence[Mapping[str, Node]], Sequence[Mapping[str, Node]], Others], PartState]
+    """Build it from exported objects, objects of the repository, which replace them, and those of other clusters."""
+    find_others: Callable[[Any, Cluster], Mapping[str, Cluster]] = lambda *_: {}
+    """Return the other clusters of a project whose exported state it needs, by name."""
     uncertain: frozenset[str] = frozenset()
     """Rules whose findings are warnings if only the objects of one file are known."""
 

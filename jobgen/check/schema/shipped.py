@@ -266,6 +266,8 @@ def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None
     name = f"`{kind}` of `{api_version}`"
     if known.get("apiVersion") != api_version:
         return _find_removed(api_version, kind, group)
+    if kind not in known["kinds"] and (served := _find_served(group, kind, release)):
+        return _report_missing(f"Kubernetes has no {name}; use `{served}`", replacement=served)
     if kind not in known["kinds"]:
         hint = did_you_mean(kind, known["kinds"])
         return _report_missing(f"Kubernetes has no kind {name}{hint}", "kind")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from jobgen.features.editor.completion.names import OVERLAY, find_keyed_kind, find_named_kind
 from jobgen.features.editor.cursor import Cursor, Part
-from jobgen.features.editor.decisions import NO_DECISIONS, Decisions
+from jobgen.features.editor.index import NO_DECISIONS, Decisions
 from jobgen.features.editor.lint_workspace import key_of
 from jobgen.features.editor.workspace import Ready, Workspace, load_ready
 from jobgen.k8s.nodes import as_mapping, as_text

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from jobgen.api.errors import NotFoundError
 from jobgen.api.explain import explain_rule
 from jobgen.explanation.explain import ExplainedField, ValueSource
-from jobgen.features.editor import named
+from jobgen.features.editor import definition
 from jobgen.features.editor.completion.candidates import find_forms, list_known_values, read_document
 from jobgen.features.editor.completion.names import JOB, TEAM, Known
 from jobgen.features.editor.completion.schemas import (
@@ -27,12 +27,27 @@ from jobgen.features.editor.completion.schemas import (
 )
 from jobgen.features.editor.context import Context
 from jobgen.features.editor.cursor import Part, Path, get_path, read_text
-from jobgen.features.editor.decisions import find_decision
-from jobgen.features.editor.definition import list_indexed_jobs, list_reached
-from jobgen.features.editor.index import LABEL, IndexedJob
-from jobgen.features.editor.markdown import block, code, escape, escape_text, link, table, value_code
-from jobgen.features.editor.named import find_name, list_definitions, list_files, locate_team
-from jobgen.features.editor.values import ExplainedValue, explain_indexed, explain_value
+from jobgen.features.editor.definition import (
+    find_name,
+    list_definitions,
+    list_files,
+    list_indexed_jobs,
+    list_reached,
+    locate_team,
+)
+from jobgen.features.editor.index import LABEL, IndexedJob, find_decision
+from jobgen.features.editor.values import (
+    ExplainedValue,
+    block,
+    code,
+    escape,
+    escape_text,
+    explain_indexed,
+    explain_value,
+    link,
+    table,
+    value_code,
+)
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import API_VERSION, Location, TracedScalar, value_of
@@ -284,10 +299,10 @@ def list_reached_values(context: Context, jobs: Sequence[IndexedJob]) -> str:
     is_scalar = not isinstance(get_path(context.cursor.tree, context.cursor.path), (dict, list))
     if context.ready is None or not path or not is_scalar:
         return ""
-    patch = named.find_patch(context.ready, context.file, context.cursor)
-    overlay, project = named.find_overlay(context.file), context.ready.run.project
+    patch = definition.find_patch(context.ready, context.file, context.cursor)
+    overlay, project = definition.find_overlay(context.file), context.ready.run.project
     names = [runner.name for runner in context.ready.prepared.runners]
-    own = named.list_environments(project, names, overlay)
+    own = definition.list_environments(project, names, overlay)
     rows: dict[tuple[str, ...], list[str]] = {}
     distinct = list_distinct(jobs)
     for job in distinct[:_MAX_JOBS]:
@@ -399,8 +414,8 @@ def _describe_environment(context: Context) -> Iterator[str]:
     versions = [f"{escape(each)} {escape(str(version))}" for each, version in cluster.operators.items()]
     kubernetes = [f"Kubernetes {escape(cluster.kubernetes)}"] if cluster.kubernetes else []
     yield ", ".join([f"platform {code(cluster.platform)}", *kubernetes, *versions])
-    names = named.list_environments(project, list(ready.prepared.environments), name)
-    jobs = named.list_jobs_in(context.workspace.index, names)
+    names = definition.list_environments(project, list(ready.prepared.environments), name)
+    jobs = definition.list_jobs_in(context.workspace.index, names)
     patches = f"{len(environment.patches)} patch{'' if len(environment.patches) == 1 else 'es'}"
     where = f" in {', '.join(map(code, names))}" if names != [name] else ""
     yield f"{pluralize(len(jobs), 'job')}, {patches}{where}"
@@ -475,7 +490,7 @@ def _describe_decisions(context: Context) -> Iterator[str]:
 def _describe_reach(context: Context) -> Iterator[str]:
     """Say how many jobs a line of an overlay reaches, and what values they get."""
     is_field = context.cursor.part is not Part.COMMENT and len(context.cursor.path) > 1
-    if not is_field or context.cursor.path[0] != "spec" or not named.find_overlay(context.file):
+    if not is_field or context.cursor.path[0] != "spec" or not definition.find_overlay(context.file):
         return
     below = context.cursor.path[1:]
     if not context.workspace.index or below[:1] == ("extends",) or below == ("patches",):

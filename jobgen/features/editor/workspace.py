@@ -16,8 +16,7 @@ from jobgen.api.errors import JobgenError
 from jobgen.api.lint_files import read_patterns
 from jobgen.api.project import select_environments
 from jobgen.engine.inputs import edited
-from jobgen.features.editor.decisions import DecisionsAnswer
-from jobgen.features.editor.index import FileIndex
+from jobgen.features.editor.index import DecisionsAnswer, FileIndex
 from jobgen.features.editor.lint_workspace import FileFindings, Snapshot, finish_own, list_layer_findings
 from jobgen.model.finding import Finding
 from jobgen.pipeline.lint_checks import LintChecks

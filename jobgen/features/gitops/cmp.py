@@ -8,7 +8,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
-from jobgen.features.gitops.flux import GENERATE_PATHS
+from jobgen.features.gitops.documents import GENERATE_PATHS
 from jobgen.model.data import value_of
 from jobgen.model.suggest import did_you_mean
 from jobgen.rendering.config import ProjectConfig

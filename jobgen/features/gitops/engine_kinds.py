@@ -7,33 +7,29 @@ object is in progress.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import cache
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from jobgen.k8s.kueue import QUEUE_LABEL, is_managed_kind
 from jobgen.k8s.workloads import find_workload, list_template_paths
 from jobgen.model.data import value_of
 from jobgen.model.path import NamedItem, Step
 from jobgen.repo.lock import TREE
+from jobgen.repo.shipped import find_shipped, read_data
 from jobgen.spec.kinds import Kind
 
-# Argo CD runs Lua 5.1 without the string library. If a check raises an error, the health is unknown, so the check
-# tests the type of every value before it uses it.
-LUA_READERS = """\
-local function at(value, path)
-  for _, key in ipairs(path) do
-    if type(value) ~= "table" then return nil end
-    value = value[key]
-  end
-  return value
-end
+_WORKLOADS = "gitops/workloads.yaml"
 
-local function text(value)
-  if type(value) == "string" then return value end
-  return ""
-end
-"""
+
+def _read_lua(*names: str) -> str:
+    """Return parts of a health check in `jobgen/data/gitops/`.
+
+    Argo CD runs Lua 5.1 without the string library. If a check raises an error, the health is unknown, so the check
+    tests the type of every value before it uses it.
+    """
+    return "\n".join((find_shipped("gitops") / f"{name}.lua").read_text("utf-8") for name in names)
 
 
 def write_lua_list(texts: Iterable[str]) -> str:
@@ -55,7 +51,7 @@ class FieldTest(NamedTuple):
     """A field below `status` has one of these values, or none of them if `negated`."""
 
     path: str
-    values: tuple[str, ...]
+    values: Sequence[str]
     negated: bool = False
 
 
@@ -64,7 +60,7 @@ class ConditionTest(NamedTuple):
 
     type: str
     status: str = "True"
-    reasons: tuple[str, ...] = ()
+    reasons: Sequence[str] = ()
 
 
 Test = FieldTest | ConditionTest
@@ -75,66 +71,11 @@ Rule = tuple[Test, ...]
 class StatusRules(NamedTuple):
     """What the status of a kind says about its health."""
 
-    healthy: tuple[Rule, ...]
-    failed: tuple[Rule, ...] = ()
-    suspended: tuple[Rule, ...] = ()
-    message: tuple[str, ...] = ()
+    healthy: Sequence[Rule]
+    failed: Sequence[Rule] = ()
+    suspended: Sequence[Rule] = ()
+    message: Sequence[str] = ()
     """The paths below `status` of a message; the first that is set is shown. Conditions have their own."""
-
-
-_LUA_RULES = """\
-local function contains(list, value)
-  for _, item in ipairs(list) do
-    if item == value then return true end
-  end
-  return false
-end
-
-local status = at(obj, {"status"})
-local function find_condition(test)
-  local conditions = at(status, {"conditions"})
-  if type(conditions) ~= "table" then return nil end
-  for _, condition in ipairs(conditions) do
-    if at(condition, {"type"}) == test.condition and condition.status == test.status
-      and (#test.reasons == 0 or contains(test.reasons, condition.reason)) then
-      return condition
-    end
-  end
-  return nil
-end
-
-local function describe(tests)
-  for _, test in ipairs(tests) do
-    local condition = test.condition and find_condition(test)
-    if condition then
-      if text(condition.message) ~= "" then return condition.message end
-      return test.condition
-    end
-  end
-  for _, path in ipairs(messages) do
-    if text(at(status, path)) ~= "" then return at(status, path) end
-  end
-  return "in progress"
-end
-
-for _, rule in ipairs(rules) do
-  local holds = true
-  for _, test in ipairs(rule.tests) do
-    if test.condition then
-      holds = holds and find_condition(test) ~= nil
-    else
-      local value = text(at(status, test.field))
-      holds = holds and value ~= "" and contains(test.values, value) ~= test.negated
-    end
-  end
-  if holds then return {status = rule.health, message = describe(rule.tests)} end
-end
-if at(obj, suspend) == true then
-  return {status = "Suspended", message = "suspended, or waiting in a queue"}
-end
-if status == nil then return {status = "Progressing", message = "waiting for the operator"} end
-return {status = "Progressing", message = describe({})}
-"""
 
 
 def build_lua_rules(name: str, rules: StatusRules, suspend: Iterable[str]) -> str:
@@ -154,8 +95,7 @@ local rules = {{
 local messages = {{{messages}}}
 local suspend = {write_lua_list(suspend)}
 
-{LUA_READERS}
-{_LUA_RULES}"""
+{_read_lua("readers", "rules")}"""
 
 
 def _lua_test(test: Test) -> str:
@@ -197,96 +137,29 @@ class EngineWorkload(NamedTuple):
     """Its health; None if its conditions decide, or if it has none."""
     has_health: bool = True
     """True if Argo CD has no health check of its own, and the status of the object says how it is."""
-    filled_in: Mapping[str, tuple[str, ...]] = {}
+    filled_in: Mapping[str, Sequence[str]] = {}
     """What the server fills in below items of lists: for each jq path, fields with their value in jq."""
-    ignored: tuple[str, ...] = ()
+    ignored: Sequence[str] = ()
     """Fields that controllers write, in jq."""
-    queued: tuple[str, ...] = ()
+    queued: Sequence[str] = ()
     """Fields that Kueue writes beside `suspend` and pod templates, in jq."""
 
 
-_DEPLOYMENT, _JOB = "jobDeploymentStatus", "jobStatus"
-_RAY_JOB = StatusRules(
-    healthy=((FieldTest(_DEPLOYMENT, ("Complete",)), FieldTest(_JOB, ("SUCCEEDED",))),),
-    # A job that somebody stopped is also complete.
-    failed=(
-        (FieldTest(_DEPLOYMENT, ("Failed", "ValidationFailed")),),
-        (FieldTest(_DEPLOYMENT, ("Complete",)), FieldTest(_JOB, ("SUCCEEDED",), negated=True)),
-    ),
-    suspended=((FieldTest(_DEPLOYMENT, ("Suspended", "Suspending")),),),
-    message=("message", _DEPLOYMENT),
-)
-_RAY_CLUSTER = StatusRules(
-    healthy=((ConditionTest("RayClusterProvisioned"),),),
-    failed=((ConditionTest("ReplicaFailure"),),),
-    suspended=((ConditionTest("RayClusterSuspended"),), (ConditionTest("RayClusterSuspending"),)),
-    message=("reason",),
-)
-_RAY_SERVICE = StatusRules(
-    healthy=((ConditionTest("Ready"),),),
-    failed=((ConditionTest("Ready", "False", ("ValidationFailed", "InitializingTimeout")),),),
-    suspended=((ConditionTest("Suspended"),), (ConditionTest("Suspending"),)),
-)
-_VOLCANO_JOB = StatusRules(
-    healthy=((FieldTest("state.phase", ("Completed",)),),),
-    failed=((FieldTest("state.phase", ("Failed", "Aborted", "Terminated")),),),
-    message=("state.message", "state.reason", "state.phase"),
-)
-_LEADER_WORKER_SET = StatusRules(healthy=((ConditionTest("Available"),),))
-_APP_WRAPPER = StatusRules(
-    healthy=((FieldTest("phase", ("Succeeded",)),),),
-    failed=((FieldTest("phase", ("Failed",)),),),
-    suspended=((FieldTest("phase", ("Suspended", "Suspending")),),),
-    message=("phase",),
-)
-# The defaults of the CRD in items of a list.
-_WORKER_GROUP = ("replicas == 0", "minReplicas == 0", "maxReplicas == 2147483647", "numOfHosts == 1")
+@cache
+def list_workloads() -> Mapping[tuple[str, str], EngineWorkload]:
+    """Return the kinds for GitOps engines of `jobgen/data/gitops/workloads.yaml`, by group and name."""
+    found: dict[tuple[str, str], EngineWorkload] = {}
+    for kind, fields in read_data(_WORKLOADS)["workloads"].items():
+        group, _, name = kind.partition("/")
+        rules = {key: _read_rules(key, value) for key, value in fields.get("rules", {}).items()}
+        found[group, name] = EngineWorkload(**fields | {"rules": StatusRules(**rules) if rules else None})
+    return found
 
-ENGINE_WORKLOADS: Mapping[tuple[str, str], EngineWorkload] = {
-    ("batch", "CronJob"): EngineWorkload("v1", has_health=False),
-    ("batch", "Job"): EngineWorkload("v1", has_health=False),
-    **{
-        ("batch.tensorstack.dev", kind): EngineWorkload("v1beta1")
-        for kind in ("BeamJob", "ColossalAIJob", "DeepSpeedJob", "GenericJob", "MPIJob")
-    },
-    ("batch.volcano.sh", "CronJob"): EngineWorkload("v1alpha1", has_health=False),
-    ("batch.volcano.sh", "Job"): EngineWorkload(
-        "v1alpha1",
-        _VOLCANO_JOB,
-        filled_in={".spec.tasks[]?": ("maxRetry == 3", 'name | strings | test("^default[0-9]+$")')},
-    ),
-    ("jobset.x-k8s.io", "JobSet"): EngineWorkload(
-        "v1alpha2",
-        filled_in={
-            ".spec.replicatedJobs[]?": ("replicas == 1", 'groupName == "default"'),
-            ".spec.replicatedJobs[]?.template.spec": ('completionMode == "Indexed"',),
-            ".spec.replicatedJobs[]?.template.spec.template.spec": ('restartPolicy == "OnFailure"',),
-        },
-    ),
-    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): EngineWorkload("v1", _LEADER_WORKER_SET),
-    ("ray.io", "RayCluster"): EngineWorkload(
-        "v1",
-        _RAY_CLUSTER,
-        filled_in={".spec.workerGroupSpecs[]?": _WORKER_GROUP},
-        # The autoscaler writes these; `scaleStrategy` has only the workers to delete.
-        ignored=(
-            ".spec | select(.enableInTreeAutoscaling == true) | .workerGroupSpecs[]?.replicas",
-            ".spec | select(.enableInTreeAutoscaling == true) | .workerGroupSpecs[]?.scaleStrategy",
-        ),
-    ),
-    ("ray.io", "RayCronJob"): EngineWorkload(
-        "v1", has_health=False, filled_in={".spec.jobTemplate.rayClusterSpec.workerGroupSpecs[]?": _WORKER_GROUP}
-    ),
-    ("ray.io", "RayJob"): EngineWorkload(
-        "v1", _RAY_JOB, filled_in={".spec.rayClusterSpec.workerGroupSpecs[]?": _WORKER_GROUP}
-    ),
-    ("ray.io", "RayService"): EngineWorkload(
-        "v1", _RAY_SERVICE, filled_in={".spec.rayClusterConfig.workerGroupSpecs[]?": _WORKER_GROUP}
-    ),
-    ("workload.codeflare.dev", "AppWrapper"): EngineWorkload(
-        "v1beta2", _APP_WRAPPER, queued=(".spec.components[]?.podSetInfos",)
-    ),
-}
+
+def _read_rules(key: str, rules: Any) -> Any:
+    if key == "message":
+        return rules
+    return [tuple((FieldTest if "path" in test else ConditionTest)(**test) for test in rule) for rule in rules]
 
 
 def list_differences(workload: EngineWorkload) -> list[str]:
@@ -318,7 +191,7 @@ class EngineKind(NamedTuple):
     @property
     def workload(self) -> EngineWorkload | None:
         """What the table of workloads says about it."""
-        return ENGINE_WORKLOADS.get((self.group, self.name))
+        return list_workloads().get((self.group, self.name))
 
     @property
     def key(self) -> str:
@@ -374,7 +247,7 @@ class EngineKind(NamedTuple):
 
 def list_engine_kinds(kinds: Iterable[Kind]) -> tuple[EngineKind, ...]:
     """The kinds that are described, and those of the table of workloads, sorted by API group and name."""
-    versions: dict[tuple[str, str], tuple[Kind, ...]] = dict.fromkeys(ENGINE_WORKLOADS, ())
+    versions: dict[tuple[str, str], tuple[Kind, ...]] = dict.fromkeys(list_workloads(), ())
     for kind in sorted(kinds, key=lambda kind: str(value_of(kind.api_version))):
         identity = str(value_of(kind.api_version)).partition("/")[0], kind.name
         versions[identity] = (*versions.get(identity, ()), kind)
@@ -435,7 +308,7 @@ class HealthConditions(NamedTuple):
     failed: str
     finished: str
     suspended: str
-    in_progress: tuple[str, ...] = ()
+    in_progress: Sequence[str] = ()
     phases: Mapping[str, str] = MappingProxyType({})
 
     @property
@@ -450,68 +323,17 @@ class HealthConditions(NamedTuple):
         return in_progress | {self.suspended: SUSPENDED, self.finished: HEALTHY, self.failed: DEGRADED}
 
 
-_KUBEFLOW = HealthConditions("Failed", "Succeeded", "Suspended", ("Created", "Running", "Restarting"))
-"""The default, since most operators use these."""
-_CONDITIONS = {
-    "kubeflow.org": _KUBEFLOW,
-    "jobset.x-k8s.io": HealthConditions("Failed", "Completed", "Suspended"),
-    "trainer.kubeflow.org": HealthConditions("Failed", "Complete", "Suspended"),
-    "batch.tensorstack.dev": HealthConditions(
-        "Failed",
-        "Completed",
-        "Paused",
-        # A failed replica may be restarted, so it is not a failure of the job.
-        ("Initialized", "ReplicaFailure", "Running"),
-        MappingProxyType({"Failed": DEGRADED, "Paused": SUSPENDED, "Succeeded": HEALTHY}),
-    ),
-}
-
-
-_LUA_RANKS = """\
-local ranks, verdicts = {}, {}
-for rank, state in ipairs(states) do
-  ranks[state[1]], verdicts[state[1]] = rank, state[2]
-end
-"""
-_LUA_CHECK = """\
--- Several conditions can be true: the last transition decides; in the same second, the later one of the list.
-local last, when = nil, ""
-local conditions = at(obj, {"status", "conditions"})
-if type(conditions) == "table" then
-  for _, condition in ipairs(conditions) do
-    local rank = ranks[text(at(condition, {"type"}))]
-    if rank and condition.status == "True" then
-      local time = text(condition.lastTransitionTime)
-      if not last or time > when or (time == when and rank > ranks[last.type]) then
-        last, when = condition, time
-      end
-    end
-  end
-end
-
-local phase = text(at(obj, {"status", "phase"}))
-local health = {status = phases[phase] or "Progressing", message = "waiting for the operator"}
-if last then
-  health.status = phases[phase] or verdicts[last.type]
-  health.message = text(last.message)
-  if health.message == "" then health.message = last.type end
-elseif phase ~= "" then
-  health.message = phase
-elseif at(obj, {"status"}) ~= nil then
-  health.message = "in progress"
-end
-if health.status == "Progressing" and at(obj, suspend) == true then
-  return {status = "Suspended", message = "suspended, or waiting in a queue"}
-end
-return health
-"""
+def _find_conditions(group: str) -> HealthConditions:
+    """Return the conditions of a group; most operators use those of Kubeflow."""
+    known = read_data(_WORKLOADS)["conditions"]
+    return HealthConditions(**known.get(group, known["kubeflow.org"]))
 
 
 def build_lua_check(kind: EngineKind) -> str:
     """The Lua health check of a kind, for Argo CD."""
     if kind.workload and kind.workload.rules:
         return build_lua_rules(kind.name, kind.workload.rules, kind.suspend_path)
-    conditions = _CONDITIONS.get(kind.group, _KUBEFLOW)
+    conditions = _find_conditions(kind.group)
     states = ",\n".join(f"  {write_lua_list((name, conditions.health[name]))}" for name in conditions.order)
     phases = ", ".join(f'{phase} = "{health}"' for phase, health in conditions.phases.items())
     return f"""\
@@ -522,9 +344,7 @@ local states = {{
 local phases = {{{phases}}}
 local suspend = {write_lua_list(kind.suspend_path)}
 
-{_LUA_RANKS}
-{LUA_READERS}
-{_LUA_CHECK}"""
+{_read_lua("ranks", "readers", "conditions")}"""
 
 
 def build_cel_checks(kind: EngineKind) -> dict[str, str]:
@@ -534,7 +354,7 @@ def build_cel_checks(kind: EngineKind) -> dict[str, str]:
     """
     if kind.workload and kind.workload.rules:
         return build_cel_rules(kind.workload.rules)
-    conditions = _CONDITIONS.get(kind.group, _KUBEFLOW)
+    conditions = _find_conditions(kind.group)
     ended = (conditions.finished, conditions.failed)
     in_progress = tuple(name for name in conditions.order if name not in ended)
     failed = _last_is([conditions.failed], conditions.order, "<=")

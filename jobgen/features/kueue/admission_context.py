@@ -31,6 +31,7 @@ from jobgen.features.kueue.cycle import Scheduler
 from jobgen.features.kueue.match import matches_selector
 from jobgen.features.kueue.objects import (
     ClusterQueue,
+    Cohort,
     Flavor,
     as_list,
     as_mapping,
@@ -62,6 +63,12 @@ class Dispatch(Protocol):
 
     def dispatch(self, context: AdmissionContext, decision: Any) -> Any:
         """Add to a decision of `answers.decide` what worker clusters decide."""
+
+    def follow(self, context: AdmissionContext, jobs: Any) -> Any:
+        """Follow the workloads of jobs in worker clusters while time passes."""
+
+    def list_workers(self) -> Any:
+        """Return the worker clusters that are known, by name."""
 
 
 class AdmissionCheck(NamedTuple):
@@ -354,6 +361,11 @@ def show_version(version: Version) -> str:
     return ".".join(map(str, version))
 
 
+def _explain_stop(policy: Any) -> str:
+    what = "is drained: Kueue stops what runs and admits nothing" if policy == "HoldAndDrain" else "is stopped"
+    return f"{what} (`stopPolicy: {policy}`)" if policy else what
+
+
 class AdmissionContext:
     """The queues of a cluster, before any workload; `namespaces` are those of the jobs."""
 
@@ -377,14 +389,30 @@ class AdmissionContext:
         self._planner = Planner()
         self.dispatcher: Dispatch | None = None
         """Sends what is admitted to worker clusters, if there are any."""
+        self.outside: tuple[Any, ...] = ()
+        """What runs and is no job of the repository, as jobs of `answers` with one workload each."""
 
-    def replace_queues(self, queues: Mapping[str, ClusterQueue]) -> AdmissionContext:
-        """Return the context with only these queues, which can have other quota."""
+    def replace_outside(self, jobs: Sequence[Any]) -> AdmissionContext:
+        """Return the context with only these jobs from outside of the repository."""
         found = copy(self)
+        found.outside = tuple(jobs)
+        return found
+
+    def replace_queues(
+        self, queues: Mapping[str, ClusterQueue], cohorts: Sequence[Cohort] | None = None
+    ) -> AdmissionContext:
+        """Return the context with only these queues and cohorts, which can have other quota."""
+        found = copy(self)
+        found.cohorts = self.cohorts if cohorts is None else list(cohorts)
         for name in ("_empty", "readiness", "held_queues"):
             vars(found).pop(name, None)
         vars(found).update(queues=dict(queues), _obstacles={}, _planner=Planner())
         return found
+
+    @cached_property
+    def cohorts(self) -> list[Cohort]:
+        """The Cohorts."""
+        return self.cluster.list_cohorts()
 
     @cached_property
     def queues(self) -> dict[str, ClusterQueue]:
@@ -394,9 +422,9 @@ class AdmissionContext:
     @cached_property
     def assumptions(self) -> tuple[str, ...]:
         """What is assumed because the files do not show it."""
-        return (*self._list_remarks(), *self._list_missing(), *list_version_notes(self.cluster))
+        return (*self.list_remarks(), *self._list_missing(), *list_version_notes(self.cluster))
 
-    def _list_remarks(self) -> Iterator[str]:
+    def list_remarks(self) -> Iterator[str]:
         """Yield what is not simulated as it is written."""
         found = [*self.cluster.unread, *self.cluster.configuration.remarks]
         for kind, objects in self.cluster.by_kind.items():
@@ -496,7 +524,7 @@ class AdmissionContext:
     def build_scheduler(self) -> Scheduler:
         """Return a scheduler in which no workload is admitted."""
         cluster, gates = self.cluster, self.cluster.configuration.gates
-        snapshot = Snapshot(self.queues.values(), cluster.list_cohorts(), self.flavors.values())
+        snapshot = Snapshot(self.queues.values(), self.cohorts, self.flavors.values())
         levels = {} if self.ignores_topology else parse_topologies(cluster.list_objects("Topology"))
         flavors = self.flavors.values()
         if any(each.topology for each in flavors):
@@ -629,7 +657,7 @@ class AdmissionContext:
             return Obstacle("queue", message, f"did you mean `{close}`?" if close else f"use {others}")
         name = self.find_cluster_queue(workload)
         if not self._find_active_queue(key):
-            message = f"LocalQueue `{workload.queue}` is stopped"
+            message = f"LocalQueue `{workload.queue}` {_explain_stop(self.local_queues[key].get('stopPolicy'))}"
             return Obstacle("queue", message, "set its `stopPolicy` to `None`, or use another queue")
         if name not in self.queues:
             message = f"LocalQueue `{workload.queue}` refers to ClusterQueue `{name}`, which does not exist"
@@ -638,7 +666,7 @@ class AdmissionContext:
         if readiness.is_active and readiness.is_scheduled:
             return None
         if any(cause.reason == _STOPPED for cause in readiness.causes):
-            message = f"ClusterQueue `{name}` is stopped (`stopPolicy: {self.queues[name].stop_policy}`)"
+            message = f"ClusterQueue `{name}` {_explain_stop(self.queues[name].stop_policy)}"
             return Obstacle("queue", message, "set its `stopPolicy` to `None`, or use another queue")
         causes = "; ".join(cause.message for cause in readiness.causes)
         message = f"ClusterQueue `{name}` admits nothing: {causes}"

@@ -22,6 +22,10 @@ from jobgen.features.kueue.quota import FlavorResource, QuotaNode, Tree, Usage, 
 from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.features.kueue.waiting import Waiting
 from jobgen.features.kueue.workloads import GATED_BY, PodSet, Workload
+from jobgen.k8s.devices import is_device
+
+_NOW = "~"
+"""Later than all times: when a job without a Workload object arrives."""
 
 _MOST_REPEATS = 3
 """A workload that is evicted more often by the same one is evicted without end."""
@@ -274,11 +278,32 @@ class Answer(NamedTuple):
     evicted_by: str = ""
     clusters: tuple[ClusterAnswer, ...] = ()
     """What each worker cluster of MultiKueue decides, if the job runs in one of them."""
+    cluster: str = ""
+    """The worker cluster that runs it."""
 
     @property
     def is_failure(self) -> bool:
         """Return True if its queue never admits it, or Kueue ignores the queue and starts it without quota."""
         return self.decision == NEVER or (self.decision == UNMANAGED and bool(self.job.queue))
+
+
+class Outside(NamedTuple):
+    """What runs from the start and is no job of the repository."""
+
+    workloads: int = 0
+    used: tuple[tuple[FlavorResource, int], ...] = ()
+
+    def describe(self) -> str:
+        """Say how much they use; empty if there are none."""
+        amounts = (
+            f"`{show_amount(pair.resource, amount)}` of `{pair.resource}` in flavor `{pair.flavor}`"
+            for pair, amount in self.used
+            if amount
+        )
+        are = "is a Workload" if self.workloads == 1 else f"are {self.workloads} Workloads"
+        uses = "uses" if self.workloads == 1 else "use"
+        told = f"in the capture {are} that no job of the repository has, which {uses} {', '.join(amounts) or 'nothing'}"
+        return told if self.workloads else ""
 
 
 class Decision(NamedTuple):
@@ -296,6 +321,7 @@ class Decision(NamedTuple):
     """False if the simulation took too long: jobs that it did not reach wait, and others may be evicted yet."""
     cluster_totals: tuple[tuple[str, Total], ...] = ()
     """The totals of worker clusters, each with the name of its cluster."""
+    outside: Outside = Outside()
 
 
 class Settled(NamedTuple):
@@ -322,8 +348,8 @@ def decide(
 ) -> Decision:
     """Decide about all jobs; those in `running`, by key, run from the start, and those in `later` arrive last.
 
-    A workload in `running` that has an admission keeps it, even above the quota. The others arrive by priority, by
-    queue and by name.
+    A workload with an admission runs from the start, and keeps it even above the quota, also one from outside. The
+    others arrive by priority, by queue and by name; Workload objects, by the time of their creation before them.
     """
     return report_settled(context, jobs, settle(context, jobs, running, later))
 
@@ -336,9 +362,20 @@ def settle(
 ) -> Settled:
     """Let all jobs arrive, and run cycles until nothing changes."""
     scheduler = context.build_scheduler()
+    workloads = [each for job in jobs for each in job.workloads]
+    keys = {each.key for each in workloads}
+    workloads += (each for job in context.outside for each in job.workloads if each.key not in keys)
+    running |= {each.key for each in workloads if each.reserved and each.cluster_queue in context.queues}
     ordered = sorted(
-        (each for job in jobs for each in job.workloads),
-        key=lambda each: (each.key in later, -each.priority, each.namespace, each.queue, each.key),
+        (each for each in workloads if each.key in keys or each.key in running),
+        key=lambda each: (
+            each.key in later,
+            each.created or _NOW,
+            -each.priority,
+            each.namespace,
+            each.queue,
+            each.key,
+        ),
     )
     arrivals = [each._replace(created=f"{place:08}", uid=f"{place:08}") for place, each in enumerate(ordered)]
     _admit_running(scheduler, [each for each in arrivals if each.key in running], context)
@@ -376,7 +413,14 @@ def report_settled(context: AdmissionContext, jobs: Sequence[Job], settled: Sett
     loans = list_loans(scheduler.snapshot)
     reporter = _Reporter(context, scheduler, evictions, held, assumed, loans, refused)
     answers = tuple(answer for job in jobs for answer in reporter.answer_job(job))
+    keys = {each.key for job in jobs for each in job.workloads}
+    others = [job for job in context.outside if job.workloads[0].key in assumed - keys]
+    answers += tuple(answer for job in others for answer in reporter.answer_evicted(job))
+    outside = Counter[FlavorResource]()
+    for job in others:
+        outside.update(job.workloads[0].usage)
     decision = Decision(answers, (), not held, context.assumptions, tuple(evictions), is_complete)
+    decision = decision._replace(outside=Outside(len(others), tuple(sorted(outside.items()))))
     if context.dispatcher:
         decision = context.dispatcher.dispatch(context, decision)
     admitted = scheduler.snapshot.workloads
@@ -465,6 +509,14 @@ class _Reporter:
             else:
                 yield self._answer_waiting(answer, workload)
 
+    def answer_evicted(self, job: Job) -> Iterator[Answer]:
+        """Yield an answer for a workload from outside, if it does not run any more."""
+        for each in job.workloads:
+            if each.key not in self._snapshot.workloads[each.cluster_queue]:
+                eviction = self._last_eviction.get(each.key)
+                preemptor, waiting = eviction.preemptor if eviction else "", each._replace(admission=(), reserved="")
+                yield Answer(job, each.key, WAITS, "it waits again", each.cluster_queue, waiting, evicted_by=preemptor)
+
     def _answer_admitted(self, answer: Answer, workload: Workload) -> Answer:
         used = workload.usage
         loans = tuple(loan for loan in self._loans.get(answer.cluster_queue, ()) if used.get(loan.pair))
@@ -472,7 +524,8 @@ class _Reporter:
         evicted = self._last_eviction.get(workload.key)
         found = answer._replace(loans=loans, evictions=evictions)
         if workload.key in self._assumed and evicted is None:
-            return found._replace(decision=RUNNING, reason="it is assumed to run")
+            has_quota = any(each.reserved for each in answer.job.workloads if each.key == workload.key)
+            return found._replace(decision=RUNNING, reason="it runs already" if has_quota else "it is assumed to run")
         if evictions:
             names = ", ".join(f"`{each.workload}` ({each.reason})" for each in evictions)
             return found._replace(decision=PREEMPTS, reason=f"it evicts {names}")
@@ -515,7 +568,9 @@ class _Reporter:
         pairs = frozenset(FlavorResource(each.flavor, each.resource) for each in shortages)
         blockers = tuple(islice(self._list_users(pairs, queue.name), _MAX_BLOCKERS))
         if not shortages:
-            return found._replace(reason=assignment.message or "it is not its turn", blockers=blockers)
+            told = assignment.message
+            reason = f"there is no place for its pods now: {told.partition(': ')[2]}" if "topology" in told else told
+            return found._replace(reason=reason or "it is not its turn", blockers=blockers)
         lacks = ", ".join(
             f"`{show_amount(each.resource, each.missing)}` of `{each.resource}` in flavor `{each.flavor}`"
             for each in shortages
@@ -538,7 +593,8 @@ class _Reporter:
                 least = tuple(replace(each, count=count_least(each)) for each in workload.pod_sets)
                 assignment = scheduler.assign(workload._replace(pod_sets=least), queue, is_resumed=False)[0]
                 shortages = tuple(self._list_shortages(assignment, queue))
-            self._shortages[key] = assignment, shortages
+            closest = self._find_closest(workload, queue) if shortages else ()
+            self._shortages[key] = assignment, closest or shortages
         return self._shortages[key]
 
     def _list_shortages(self, assignment: Assignment, queue: str) -> Iterator[Shortage]:
@@ -555,6 +611,41 @@ class _Reporter:
             missing = amount - max(0, node.available(pair))
             if missing > 0:
                 yield Shortage(pair.resource, pair.flavor, missing)
+
+    def _find_closest(self, workload: Workload, queue: str) -> tuple[Shortage, ...]:
+        """Return what is missing in the flavors in which the least is; none if only one flavor is possible.
+
+        A flavor that could never hold the pods counts only if there is no other.
+        """
+        node, known = self._snapshot.nodes[queue], self._snapshot.flavors
+        groups = [group for group in self._snapshot.queues[queue].groups if len(group.flavors) > 1]
+        if not groups:
+            return ()
+        wanted = Counter[FlavorResource]()
+        for pod_set in workload.pod_sets:
+            count = count_least(pod_set)
+            amounts = {**pod_set.total(count), PODS: count}
+            for group in self._snapshot.queues[queue].groups:
+                own = {name: amount for name, amount in amounts.items() if name in group.resources and amount}
+                usable = [
+                    each for each in group.flavors if each in known and not find_node_mismatch(known[each], pod_set)
+                ]
+
+                def measure(flavor: str, own: Mapping[str, int] = own) -> tuple[bool, int, float]:
+                    pairs = {FlavorResource(flavor, name): amount for name, amount in own.items()}
+                    missing = {
+                        pair: max(0, wanted[pair] + amount - max(0, node.available(pair)))
+                        for pair, amount in pairs.items()
+                    }
+                    is_small = any(wanted[pair] + amount > node.potential(pair) for pair, amount in pairs.items())
+                    devices = sum(amount for pair, amount in missing.items() if is_device(pair.resource))
+                    return is_small, devices, sum(amount / pairs[pair] for pair, amount in missing.items())
+
+                if own and usable:
+                    chosen = min(usable, key=measure)
+                    wanted.update({FlavorResource(chosen, name): amount for name, amount in own.items()})
+        lacking = ((pair, amount - max(0, node.available(pair))) for pair, amount in wanted.items())
+        return tuple(Shortage(pair.resource, pair.flavor, missing) for pair, missing in lacking if missing > 0)
 
     def requested(self, answer: Answer) -> Usage:
         """Return what a waiting workload would use; of several flavors, the first that its queue would try."""

@@ -40,7 +40,15 @@ def answer_cluster(table: str, given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_cases(paths: Iterable[str | os.PathLike[str]]) -> dict[str, list[Case]]:
-    """Read files of cases by table."""
+    """Read files of cases by table.
+
+    Args:
+        paths: JSON files, each of which is a list of cases; the name of a file is that of the table.
+
+    Raises:
+        UsageError: A file cannot be read, or is not a list of cases.
+
+    """
     found: dict[str, list[Case]] = {}
     for path in map(Path, paths):
         try:
@@ -56,7 +64,16 @@ def read_cases(paths: Iterable[str | os.PathLike[str]]) -> dict[str, list[Case]]
 
 
 def run_cases(tables: Mapping[str, Sequence[Case]], answer: AnswerCase = answer_cluster) -> Iterator[CaseVerdict]:
-    """Answer cases and compare."""
+    """Answer cases and compare.
+
+    Args:
+        tables: The cases by table.
+        answer: Takes the name of a table and what a case gives, and returns what the case expects; by default `decide`.
+
+    Raises:
+        UsageError: A case gives no `objects`, and there is no other `answer`.
+
+    """
     for table, cases in sorted(tables.items()):
         for case in cases:
             got, want = _select(answer(table, case["given"]), case["expect"])

@@ -9,13 +9,18 @@ from typing import Any, NamedTuple
 
 from jobgen.api.errors import UsageError
 from jobgen.features.kueue.answers import Answer, Job
+from jobgen.features.kueue.captured import attach_captured, fill_pod_sets, is_finished, list_owners
 from jobgen.features.kueue.job_workloads import QueuedJobs, collect_jobs
 from jobgen.features.kueue.objects import name_of
 from jobgen.features.kueue.queues.formats.json import describe_report
 from jobgen.features.kueue.queues.report import EnvironmentReport, decide_environment
 from jobgen.features.kueue.workloads import parse_workload
-from jobgen.model.data import Plain
+from jobgen.k8s.kueue_integrations import parse_release
+from jobgen.model.data import Node, Plain
+from jobgen.model.finding import Problem
 from jobgen.rendering.build import split_list
+from jobgen.rendering.config import complete_schemas
+from jobgen.schema.own_formats import compile_schema
 from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.read import read
 
@@ -63,35 +68,64 @@ class ClusterDecision(NamedTuple):
 
 
 def decide(
-    objects: Iterable[Source], *, version: str = "", configuration: Mapping[str, Any] | None = None
+    objects: Iterable[Source] | Source, *, version: str = "", configuration: Mapping[str, Any] | None = None
 ) -> ClusterDecision:
     """Decide which jobs and workloads Kueue admits. Workloads keep the quota that their status says they have.
 
     Args:
-        objects: Kubernetes objects as mappings, or paths of YAML files: ResourceFlavors, ClusterQueues, Cohorts,
-            LocalQueues, Topologies, Nodes, priority classes, Namespaces, jobs of all kinds that Kueue knows, Workloads.
+        objects: Kubernetes objects as mappings, or paths of YAML files; or only one of them. ResourceFlavors,
+            ClusterQueues, Cohorts, LocalQueues, Topologies, Nodes, priority classes, Namespaces, jobs of all kinds that
+            Kueue knows, Workloads.
         version: The version of Kueue, such as `0.19`; by default the newest that jobgen knows.
         configuration: The fields of `cluster.kueue` in an overlay, such as `fairSharing` and `featureGates`.
 
     Raises:
-        UsageError: A file cannot be read, or is not YAML.
+        UsageError: A file cannot be read, or is not YAML, an object has no kind, or the version or configuration is
+            wrong.
+        TypeError: An object is neither a mapping nor a path.
 
     """
-    found = [obj for source in objects for obj in _read_source(source)]
+    if isinstance(objects, (str, os.PathLike, Mapping)):
+        objects = [objects]
+    found = [obj for number, source in enumerate(objects) for obj in _read_source(source, number)]
+    _check_settings(version, configuration)
     declared = {**(configuration or {}), **({"version": version} if version else {})}
     cluster = Cluster(kueue=declared, operators={"kueue": version} if version else {})
-    queued = collect_jobs(found, (), cluster)
-    given = [_read_workload(obj, queued) for obj in found if obj.get("kind") == "Workload"]
-    queued = queued._replace(jobs=(*queued.jobs, *given))
-    report = decide_environment("", queued, lambda job: any(each.reserved for each in job.workloads))
+    queued = attach_captured(collect_jobs(found, (), cluster), found)
+    known = {job[:3] for job in queued.jobs}
+    # The Workload of a job that is given is this job.
+    workloads = (obj for obj in found if obj.get("kind") == "Workload" and known.isdisjoint(list_owners(obj)))
+    given = (_read_workload(obj, queued) for obj in workloads)
+    queued = queued._replace(jobs=(*queued.jobs, *(each for each in given if each is not None)))
+    report = decide_environment("", queued, lambda _: False)
     decision = report.decision
-    workloads = tuple(map(_describe_answer, decision.answers))
-    return ClusterDecision(workloads, decision.settles, decision.is_complete, decision.assumptions, report)
+    described = tuple(map(_describe_answer, decision.answers))
+    return ClusterDecision(described, decision.settles, decision.is_complete, decision.assumptions, report)
 
 
-def _read_source(source: Source) -> Iterable[Object]:
+def _check_settings(version: str, configuration: Mapping[str, Any] | None) -> None:
+    """Raise a UsageError if the version is none, or the configuration has a field that `cluster.kueue` does not."""
+    if not isinstance(version, str):
+        raise TypeError(f"`version` is {version!r}; write it as text, such as `'0.19'`")
+    if version and not parse_release(version):
+        raise UsageError(f"`{version}` is not a version of Kueue; write one such as `0.19`")
+    schemas = complete_schemas(())
+    problems: list[Problem] = []
+    spec = {"cluster": {"kueue": dict(configuration or {})}}
+    overlay: Node = {"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": spec}
+    compile_schema("overlay_v1.json", schemas)(overlay, "", None, problems)
+    for problem in problems:
+        raise UsageError(f"the configuration is not that of `cluster.kueue`: {problem.message}")
+
+
+def _read_source(source: Source, number: int) -> Iterable[Object]:
     if isinstance(source, Mapping):
+        if not source.get("kind"):
+            raise UsageError(f"object {number + 1} has no `kind`; give Kubernetes objects, or paths of YAML files")
         return split_list(dict(source))
+    if not isinstance(source, (str, os.PathLike)):
+        what = f"`{str(source)[:60]}` is neither a Kubernetes object nor a path"
+        raise TypeError(f"{what}; give objects as mappings, or paths of YAML files")
     path = Path(source)
     try:
         file = read(path.read_bytes(), str(source))
@@ -102,8 +136,11 @@ def _read_source(source: Source) -> Iterable[Object]:
     return [obj for document in file.documents for obj in split_list(document.data)]
 
 
-def _read_workload(obj: Object, queued: QueuedJobs) -> Job:
-    workload = parse_workload(obj, queued.context.cluster.configuration.resources)
+def _read_workload(obj: Object, queued: QueuedJobs) -> Job | None:
+    """Return a Workload as a job; None if it has finished."""
+    workload = fill_pod_sets(parse_workload(obj, queued.context.cluster.configuration.resources))
+    if is_finished(obj):
+        return None
     if not workload.reserved:
         workload = workload._replace(cluster_queue="", admission=())
     return Job("Workload", workload.namespace, name_of(obj), workload.queue, (workload,))

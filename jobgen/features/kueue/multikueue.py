@@ -29,10 +29,17 @@ MAX_CLUSTERS: Final = 20
 """The most clusters that a MultiKueueConfig can have."""
 OWN_SETTINGS: Final = frozenset(("admissionChecks", "multiKueue", "nodes"))
 """Parts of `cluster.kueue` that are about one cluster; its worker clusters share the others."""
+_AT_ONCE, _INCREMENTAL = (
+    (short, f"kueue.x-k8s.io/multikueue-dispatcher-{name}")
+    for short, name in (("AllAtOnce", "all-at-once"), ("Incremental", "incremental"))
+)
+"""How overlays and the Configuration of Kueue name its dispatchers."""
 STEP: Final = 3
 """How many clusters the incremental dispatcher adds in a round, unless the configuration says otherwise."""
 _INCREMENTAL_SINCE, _ORDER_SINCE, _EVICTION_SINCE = "0.13", "0.19", "0.16"
 _ORIGIN = "kueue.x-k8s.io/multikueue-origin"
+_OBSTACLE = Obstacle("cluster", "no worker cluster ever admits it", "change the job, or the queues of a worker cluster")
+_MAX_REASONS = 5
 _MOST_PASSES = 4
 """Workloads that evict each other more often do so without end."""
 
@@ -71,16 +78,15 @@ class Dispatcher(NamedTuple):
     is_incremental: bool = False
     step: int = STEP
     lost: frozenset[str] = frozenset()
+    external: str = ""
+    """The name of a dispatcher that is not one of Kueue; which clusters it nominates is not known."""
 
     def dispatch(self, context: AdmissionContext, decision: Decision) -> Decision:
         """Add to a decision of the manager what its worker clusters decide."""
         remote = [each for each in decision.answers if context.find_remote_check(each.cluster_queue) is not None]
         sent = [each for each in remote if each.decision not in (NEVER, WAITS)]
-        order = sorted(sent, key=_find_turn)
-        before = _Run(self._replace(lost=frozenset()), context, order, {}).placed if self.lost else {}
-        # What runs in another cluster goes on there, and comes before what has to move.
-        kept = {key: name for key, name in before.items() if name not in self.lost}
-        run = _Run(self, context, sorted(order, key=lambda each: each.key not in kept), kept)
+        run, before = self.place(context, sent)
+        run.ask_waiting()
         answered = {each.key: _answer_remote(each, run, before.get(each.key, "")) for each in sent}
         answered |= {each.key: _refuse(each, run.ask_ever(each)) for each in remote if each.decision == WAITS}
         answers = tuple(answered.get(each.key, each) for each in decision.answers)
@@ -88,7 +94,33 @@ class Dispatcher(NamedTuple):
         notes = (*decision.assumptions, *self._list_notes(run))
         return decision._replace(answers=answers, cluster_totals=totals, assumptions=notes)
 
-    def _list_notes(self, run: _Run) -> Iterator[str]:
+    def place(self, context: AdmissionContext, sent: Sequence[Answer]) -> tuple[RemoteQueues, Mapping[str, str]]:
+        """Place workloads, and return also where they would run if no cluster was lost."""
+        order = sorted(sent, key=_find_turn)
+        before = {each.key: each.workload.cluster for each in order if each.workload and each.workload.cluster}
+        if self.lost:
+            every = RemoteQueues(self._replace(lost=frozenset()), context, before)
+            every.place_all(order)
+            before = every.placed
+        # What runs in another cluster goes on there, and comes before what has to move.
+        kept = {key: name for key, name in before.items() if name not in self.lost}
+        run = RemoteQueues(self, context, kept)
+        run.place_all(sorted(order, key=lambda each: each.key not in kept))
+        return run, before
+
+    def open(self, context: AdmissionContext) -> RemoteQueues:
+        """Return the worker clusters as they are before any workload arrives."""
+        return RemoteQueues(self, context, {})
+
+    def follow(self, context: AdmissionContext, jobs: Iterable[Job]) -> RemoteRuns:
+        """Follow the workloads of jobs in the worker clusters while time passes."""
+        return RemoteRuns(self, context, {each.key: job for job in jobs for each in job.workloads})
+
+    def list_workers(self) -> list[tuple[str, Worker]]:
+        """Return the declared worker clusters that are not lost, by name."""
+        return [each for each in self.workers.items() if each[0] not in self.lost]
+
+    def _list_notes(self, run: RemoteQueues) -> Iterator[str]:
         if self.lost:
             names = ", ".join(f"`{name}`" for name in sorted(self.lost))
             yield f"lost worker clusters: {names}; Kueue sends their jobs elsewhere after `workerLostTimeout`"
@@ -108,7 +140,7 @@ def _find_turn(answer: Answer) -> tuple[str, str]:
     return (answer.workload.reserved, answer.workload.created) if answer.workload else ("", "")
 
 
-def _answer_remote(answer: Answer, run: _Run, before: str) -> Answer:
+def _answer_remote(answer: Answer, run: RemoteQueues, before: str) -> Answer:
     """Return the answer of the manager with what its worker clusters say."""
     clusters = run.tell(answer.key)
     place, rivals = run.placed.get(answer.key, ""), run.rivals.get(answer.key, ())
@@ -121,39 +153,40 @@ def _answer_remote(answer: Answer, run: _Run, before: str) -> Answer:
             where = f"worker cluster {shown} admits it, whichever is first; jobgen assumes `{place}`"
         elif any(each.name == place and each.decision == UNKNOWN for each in clusters):
             where = f"worker cluster `{place}`, whose queues are not among the files, is assumed to admit it"
-        return answer._replace(reason=f"{moved}{answer.reason}; {where}", clusters=clusters)
+        return answer._replace(reason=f"{moved}{answer.reason}; {where}", clusters=clusters, cluster=place)
     moved = f"it loses worker cluster `{before}`; " if is_moved else ""
     message = f"{moved}it has quota in the manager cluster, and waits until a worker cluster admits it"
+    if run.external:
+        message = f"it has quota in the manager cluster; the dispatcher `{run.external}` decides which worker cluster"
+        message += " gets it, so jobgen does not know if and where it runs"
     if not clusters:
         message = "it has quota in the manager cluster, but there is no worker cluster to run it"
-    return _refuse(answer._replace(decision=WAITS, reason=message, clusters=clusters), clusters)
+    # A lost cluster that would never admit it does not keep it waiting.
+    ever = run.ask_ever(answer) if any(each.decision == LOST for each in clusters) else ()
+    return _refuse(answer._replace(decision=WAITS, reason=message, clusters=clusters), ever or clusters)
 
 
 def _refuse(answer: Answer, clusters: tuple[ClusterAnswer, ...]) -> Answer:
     """Return the answer about a waiting workload; it is never admitted if no worker cluster ever admits it."""
     if not clusters or any(each.decision != NEVER for each in clusters):
         return answer
-    message = "no worker cluster ever admits it"
+    message = _OBSTACLE.message
     if answer.clusters:
         message = f"it has quota in the manager cluster, and keeps it, but {message}"
-    obstacle = Obstacle("cluster", message, "change the job, or the queues of a worker cluster")
+    obstacle = _OBSTACLE._replace(message=message)
     return answer._replace(decision=NEVER, reason=message, obstacle=obstacle, clusters=clusters, shortages=())
 
 
-class _Run:
-    """Sends workloads to worker clusters, one after the other."""
+class RemoteQueues:
+    """The queues of worker clusters, to which workloads are sent one after the other."""
 
-    def __init__(
-        self, dispatcher: Dispatcher, context: AdmissionContext, order: Sequence[Answer], kept: dict[str, str]
-    ) -> None:
-        """Place workloads in this order; those that are evicted in a worker cluster are sent again afterwards.
-
-        `kept` are the clusters of those that run already.
-        """
+    def __init__(self, dispatcher: Dispatcher, context: AdmissionContext, kept: dict[str, str]) -> None:
+        """`kept` are the clusters of workloads that run already."""
         self._dispatcher = dispatcher
         self._context = context
         self._version: Version = context.cluster.configuration.version
         self._workers = {name: each for name, each in dispatcher.workers.items() if name not in dispatcher.lost}
+        self.external = dispatcher.external if is_past(self._version, _INCREMENTAL_SINCE) else ""
         self._schedulers: dict[str, Scheduler] = {}
         for name, worker in self._workers.items():
             self._schedulers[name] = worker.context.build_scheduler()
@@ -167,7 +200,7 @@ class _Run:
         self._waiting: dict[str, dict[str, Workload]] = {name: {} for name in self._workers}
         self._heads: dict[tuple[str, str], str] = {}
         """What waits first in queues with strict order, by cluster and ClusterQueue."""
-        self._sent = frozenset(each.key for each in order)
+        self._sent: set[str] = set()
         self._homes: dict[tuple[str, ...], str] = {}
         """The cluster of jobs whose workloads stay together."""
         self._last = kept
@@ -175,19 +208,41 @@ class _Run:
         self._hopeless: set[tuple[Any, ...]] = set()
         """The shapes of workloads that a cluster has no room for."""
         self.totals: dict[str, tuple[Total, ...]] = {}
-        self._place_all(order)
-        self._ask_waiting()
 
-    def _place_all(self, order: Sequence[Answer]) -> None:
+    def place_all(self, order: Sequence[Answer]) -> dict[str, str]:
+        """Place workloads in this order; those that are evicted in a worker cluster are sent again afterwards.
+
+        Return which of them were evicted, and for which other ones.
+        """
+        self._sent.update(each.key for each in order)
+        evictions: dict[str, str] = {}
         for _ in range(_MOST_PASSES):
             evicted: dict[str, str] = {}
             for answer in (each for each in order if each.key not in self.placed):
                 gone = self._place(answer)
                 evicted |= {key: self.placed.pop(key, "") for key in gone}
+                evictions |= dict.fromkeys(gone, answer.key)
             if not evicted:
                 break
             self._last = {} if is_past(self._version, _EVICTION_SINCE) else evicted
             self._hopeless.clear()
+        return evictions
+
+    def remove(self, keys: Iterable[str]) -> None:
+        """Remove workloads that have ended, or that the manager has evicted; others can be tried again."""
+        for key in keys:
+            place = self.placed.pop(key, "")
+            if place in self._schedulers:
+                self._schedulers[place].remove(key)
+            for several in self._waiting.values():
+                several.pop(key, None)
+        self._hopeless.clear()
+        self._heads.clear()
+
+    def find_copy(self, key: str) -> Workload | None:
+        """Return the copy of a workload as it runs; None if its cluster is not declared."""
+        scheduler = self._schedulers.get(self.placed[key])
+        return scheduler.find_admitted(key) if scheduler else None
 
     def _list_clusters(self, answer: Answer) -> list[str]:
         """Return the clusters of the MultiKueueConfig of a workload that exist and are connected."""
@@ -222,6 +277,9 @@ class _Run:
         self._asked[key] = {name: ClusterAnswer(name, LOST, "it gets no jobs") for name in every if name in lost}
         home = self._homes.get(answer.job[:3]) or self._last.get(key)
         names = [name for name in every if name not in lost and name in (home or name, home)]
+        if self.external:
+            self._asked[key] |= {name: self._ask_external(name, workload) for name in names}
+            return []
         for several in self._list_rounds(names):
             found = {name: self._ask(name, workload) for name in several}
             for mode in (ADMITTED, PREEMPTS, UNKNOWN):
@@ -250,15 +308,32 @@ class _Run:
     def ask_ever(self, answer: Answer) -> tuple[ClusterAnswer, ...]:
         """Return what each cluster can ever do with a workload that the manager has no quota for now."""
         names, workload = self._list_clusters(answer), answer.workload
-        refusals = ((name, self._refuse_copy(name, workload)) for name in names if workload and name in self._workers)
+        known = self._dispatcher.workers
+        refusals = ((name, self._refuse_copy(name, workload)) for name in names if workload and name in known)
         found = {name: ClusterAnswer(name, NEVER, reason) for name, reason in refusals if isinstance(reason, str)}
         return tuple(found.values()) if len(found) == len(names) else ()
+
+    def find_obstacle(self, job: Job) -> Obstacle | None:
+        """Return why no worker cluster ever admits the first workload of a job; None if one may."""
+        (workload, *_), queue = job.workloads, self._context.find_cluster_queue(job.workloads[0])
+        if self._context.find_remote_check(queue) is None:
+            return None
+        refusals = self.ask_ever(Answer(job, workload.key, WAITS, "", queue, workload))
+        reasons = "; ".join(f"{each.name}: {each.reason}" for each in refusals[:_MAX_REASONS])
+        return _OBSTACLE._replace(message=f"{_OBSTACLE.message} ({reasons})") if refusals else None
 
     def _ask(self, name: str, workload: Workload) -> str:
         """Return what a cluster can do with a workload now, and note why."""
         mode, reason = self._explain(name, workload)
         self._asked[workload.key][name] = ClusterAnswer(name, mode, reason)
         return mode
+
+    def _ask_external(self, name: str, workload: Workload) -> ClusterAnswer:
+        """Return if a cluster never admits a workload; otherwise it is not known if it is asked."""
+        copy = self._refuse_copy(name, workload) if name in self._workers else workload
+        if isinstance(copy, str):
+            return ClusterAnswer(name, NEVER, copy)
+        return ClusterAnswer(name, UNKNOWN, f"the dispatcher `{self.external}` decides if it gets the job")
 
     def _explain(self, name: str, workload: Workload) -> tuple[str, str]:
         worker = self._workers.get(name)
@@ -288,8 +363,9 @@ class _Run:
 
     def _refuse_copy(self, name: str, workload: Workload) -> Workload | str:
         """Return the copy of a workload in a cluster, or why the cluster never admits it."""
-        context = self._workers[name].context
-        copy, error = self._workers[name].copy(workload)
+        worker = self._dispatcher.workers[name]
+        context = worker.context
+        copy, error = worker.copy(workload)
         namespaces = context.cluster.list_namespaces()
         if namespaces and copy.namespace not in namespaces:
             return f"it has no namespace `{copy.namespace}`"
@@ -322,7 +398,7 @@ class _Run:
         )
         return None
 
-    def _ask_waiting(self) -> None:
+    def ask_waiting(self) -> None:
         """Let each cluster decide about all that it has, for the reasons of what waits there, and its totals."""
         for name, worker in self._workers.items():
             admitted = [
@@ -350,6 +426,46 @@ class _Run:
         )
 
 
+class RemoteRuns:
+    """The workloads that worker clusters run, while time passes in the manager."""
+
+    def __init__(self, dispatcher: Dispatcher, context: AdmissionContext, jobs: Mapping[str, Job]) -> None:
+        """`jobs` are those of the workloads, by key."""
+        self._dispatcher = dispatcher
+        self._context = context
+        self._jobs = jobs
+        self._run: RemoteQueues | None = None
+        self._held: dict[str, str] = {}
+        self._places: dict[str, tuple[str, str]] = {}
+
+    def advance(self, held: Mapping[str, Workload]) -> tuple[dict[str, Workload], dict[str, str], dict[str, str]]:
+        """Place what the manager has quota for, by key, and does not run yet; what has no quota any more ends.
+
+        Return what runs now, in which cluster, and what was evicted there by which workload.
+        """
+        local, sent, evictions = dict[str, Workload](), list[Answer](), dict[str, str]()
+        for key, each in held.items():
+            if self._context.find_remote_check(each.cluster_queue) is None:
+                local[key] = each
+            else:
+                sent.append(Answer(self._jobs[key], key, ADMITTED, "", each.cluster_queue, each))
+        if self._run is None:
+            self._run, _ = self._dispatcher.place(self._context, sent)
+        else:
+            self._run.remove(
+                key for key, reserved in self._held.items() if key not in held or held[key].reserved != reserved
+            )
+            # A worker cluster tries by priority, then by age.
+            sent.sort(key=lambda each: (-held[each.key].priority, _find_turn(each)))
+            evictions = self._run.place_all(sent)
+        self._held = {each.key: held[each.key].reserved for each in sent}
+        clusters = {key: name for key, name in self._run.placed.items() if key in self._held}
+        for key, name in clusters.items():
+            copy = self._run.find_copy(key) or held[key]
+            local[key] = copy._replace(reserved=f"{held[key].reserved} {name} {copy.reserved}")
+        return local, clusters, evictions
+
+
 def build_worker(cluster: Cluster, objects: Sequence[Mapping[str, Any]], namespaces: Sequence[str]) -> Worker:
     """Build a worker cluster from its settings and its exported objects; `namespaces` are those of the jobs."""
     configuration = parse_configuration(cluster.kueue, cluster.find_version("kueue"), cluster.feature_gates)
@@ -364,8 +480,10 @@ def build_worker(cluster: Cluster, objects: Sequence[Mapping[str, Any]], namespa
 
 def build_dispatcher(block: Mapping[str, Any], workers: Mapping[str, Worker]) -> Dispatcher:
     """Build what `cluster.kueue.multiKueue` declares."""
-    step = block.get("stepSize")
-    return Dispatcher(workers, block.get("dispatcher") == "Incremental", step if type(step) is int else STEP)
+    step, name = block.get("stepSize"), str(block.get("dispatcher") or _AT_ONCE[0])
+    external = "" if name in (*_AT_ONCE, *_INCREMENTAL) else name
+    lost = frozenset(map(str, as_list(block.get("lost"))))
+    return Dispatcher(workers, name in _INCREMENTAL, step if type(step) is int else STEP, lost, external=external)
 
 
 def lose_clusters(context: AdmissionContext, names: Iterable[str]) -> None:

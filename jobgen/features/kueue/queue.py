@@ -23,7 +23,7 @@ from jobgen.features.kueue.queues.report import (
     decide_environment,
 )
 from jobgen.model.finding import Finding, Severity
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import did_you_mean, find_closest
 from jobgen.model.times import parse_moment
 from jobgen.pipeline.environment_checker import report_missing_folder
 from jobgen.rendering.config import ProjectConfig
@@ -33,8 +33,15 @@ from jobgen.rendering.left_out import LeftOutFile, join_environments
 from jobgen.rendering.run import Run
 from jobgen.repo.root import folder_exists
 
+_MOST_NAMES = 5
+"""How many names of a history a note has."""
+
 if TYPE_CHECKING:
     from jobgen.features.kueue.queues.timeline_report import Timeline
+    from jobgen.features.kueue.queues.what_if import Outcome, WhatIf
+    from jobgen.features.kueue.run_times import PastRun
+
+_EXAMPLE = "write one such as `2026-11-18T08:00Z`"
 
 
 class QueuedWorkload(NamedTuple):
@@ -121,28 +128,70 @@ def queue(
         TypeError: `jobs`, `environments`, `running`, `lost` or `what_if` is not a list of strings.
 
     """
-    check_names("jobs", jobs)
-    check_names("environments", environments)
-    check_names("running", running)
-    check_names("lost", lost)
-    check_names("what_if", what_if)
+    for name, names in {
+        "jobs": jobs,
+        "environments": environments,
+        "running": running,
+        "lost": lost,
+        "what_if": what_if,
+    }.items():
+        check_names(name, names)
     check_format(format, [*FORMATS.names(), *(("html",) if timeline else ())])
-    if timeline and lost:
-        raise UsageError("a timeline does not simulate worker clusters; use it without a lost one")
+    if timeline and suggest:
+        message = "a suggestion is about jobs that arrive together, not about time"
+        raise UsageError(
+            f"{message}; use `--suggest` alone, and give the changes that it shows to `--timeline --what-if`"
+        )
     asked = None
     if what_if or what_if_file is not None or suggest:
-        if timeline:
-            raise UsageError("a timeline shows the queues as they are; use it without changes and suggestions")
         from jobgen.features.kueue.queues.what_if import read_what_if
 
         asked = read_what_if(what_if, what_if_file)
-    opened = open_project(project)
-    selected = select_environments(opened.config, environments)
+    config = open_project(project).config
+    found = _collect_queues(config, select_environments(config, environments))
+    if isinstance(found, QueueResult):
+        return found
+    patterns = (*jobs, *(each for each in running if each not in (ALL, NONE)))
+    _check_patterns(patterns, found.environments.values(), found.left_out)
+    is_running = partial(_matches, patterns=("*",) if ALL in running else running)
+
+    def collect(environments: Sequence[str], change: ChangeObjects) -> dict[str, QueuedJobs]:
+        return _collect(config, environments, found.rendered, [], change)
+
+    if timeline:
+        times = _Times(begin, history, format, tuple(lost))
+        return _simulate(config, found, jobs, is_running, times, asked, collect)
+    _lose_clusters(lost, found.environments.values())
+    named = ", ".join(running)
+    decided = [decide_environment(env, each, is_running, named) for env, each in found.environments.items()]
+    if asked is not None:
+        from jobgen.features.kueue.queues.what_if_report import compare_environments
+
+        wanted = partial(_matches, patterns=jobs or ("*",)) if suggest else None
+        decided = compare_environments(decided, found.environments, collect, asked, is_running, wanted)
+    return _report([_select(report, () if suggest else jobs) for report in decided], found, format)
+
+
+class _Collected(NamedTuple):
+    """What is decided about."""
+
+    environments: Mapping[str, QueuedJobs]
+    rendered: Sequence[Rendered]
+    findings: tuple[Finding, ...]
+    left_out: tuple[LeftOutFile, ...]
+
+
+def _collect_queues(config: ProjectConfig, environments: Sequence[str]) -> _Collected | QueueResult:
+    """Render the jobs, and collect the queues of each environment; only findings if nothing can be decided.
+
+    Raises:
+        UsageError: There is no ClusterQueue.
+
+    """
     findings: list[Finding] = []
-    run = Run(opened.config, selected)
+    run = Run(config, environments)
     rendered = list(run)
-    valid = [runner.name for runner in run.runners]
-    collected = _collect(opened.config, valid, rendered, findings)
+    collected = _collect(config, [runner.name for runner in run.runners], rendered, findings)
     is_readable = not any(finding.severity is Severity.ERROR for finding in findings)
     findings += run.findings
     has_queues = any(queued.context.queues for queued in collected.values())
@@ -152,81 +201,120 @@ def queue(
         within = ", ".join(env for env in collected if env)
         message = f"there is no ClusterQueue{f' in {within}' if within else ''} among the files"
         raise UsageError(f"{message}; export the queues of the cluster to the folder that `cluster.state` names")
-    left_out = tuple(join_environments(run.not_rendered))
-    _check_patterns((*jobs, *(each for each in running if each not in (ALL, NONE))), collected.values(), left_out)
-    _lose_clusters(lost, collected.values())
-    is_running = partial(_matches, patterns=("*",) if ALL in running else running)
-    if timeline:
-        return _simulate(opened.config, collected, jobs, is_running, Times(begin, history, format), findings, left_out)
-    decided = [decide_environment(env, each, is_running, ", ".join(running)) for env, each in collected.items()]
-    if asked is not None:
-        from jobgen.features.kueue.queues.what_if_report import compare_environments
+    return _Collected(collected, rendered, tuple(findings), tuple(join_environments(run.not_rendered)))
 
-        def collect(environments: Sequence[str], change: ChangeObjects) -> dict[str, QueuedJobs]:
-            return _collect(opened.config, environments, rendered, [], change)
 
-        wanted = partial(_matches, patterns=jobs or ("*",)) if suggest else None
-        decided = compare_environments(decided, collected, collect, asked, is_running, wanted)
-    reports = tuple(_select(report, () if suggest else jobs) for report in decided)
+def _report(reports: Sequence[EnvironmentReport], found: _Collected, format_: str) -> QueueResult:
+    """Return the decisions as values and as text."""
     workloads = tuple(
         QueuedWorkload(report.environment, *each.job[:4], each.cluster_queue, each.decision, each.reason, change)
         for report in reports
         for each in report.decision.answers
         for change in (each.obstacle.change if each.obstacle else "",)
     )
-    text = FORMATS.render(format, reports, left_out)
+    text = FORMATS.render(format_, reports, found.left_out)
     changes = tuple(report.comparison.changes for report in reports if report.comparison)
-    return QueueResult(workloads, text, tuple(findings), reports, left_out, changes)
+    return QueueResult(workloads, text, found.findings, tuple(reports), found.left_out, changes)
 
 
-class Times(NamedTuple):
+class _Times(NamedTuple):
     """How to show a timeline, and with which times."""
 
     begin: str
     history: str
     format: str
+    lost: tuple[str, ...]
 
 
 def _simulate(
     config: ProjectConfig,
-    collected: Mapping[str, QueuedJobs],
+    collected: _Collected,
     jobs: Sequence[str],
     is_running: Callable[[Job], bool],
-    times: Times,
-    findings: list[Finding],
-    left_out: tuple[LeftOutFile, ...],
+    times: _Times,
+    asked: WhatIf | None,
+    collect: Callable[[Sequence[str], ChangeObjects], dict[str, QueuedJobs]],
 ) -> QueueResult:
-    """Simulate when each job starts and ends."""
+    """Simulate when each job starts and ends; with changes or lost clusters, also without them."""
     # Imported late: a decision does not need it.
-    from jobgen.features.kueue.queues.timeline_report import RENDERERS, build_timeline, find_begin, select_rows
+    from jobgen.features.kueue.queues.timeline_changes import ShownTimeline, compare_timelines, describe_lost
+    from jobgen.features.kueue.queues.timeline_formats import RENDERERS
+    from jobgen.features.kueue.queues.timeline_report import build_timeline, select_rows
     from jobgen.features.kueue.run_times import read_history
 
-    begin = parse_moment(times.begin)
-    if times.begin and begin is None:
-        raise UsageError(f"`{times.begin}` is not a time; write one such as `2026-11-18T08:00Z`")
-    if begin is None:
-        begin = find_begin(list(collected.values()), parse_moment(config.day()))
-    if begin is None:
-        raise UsageError("there is no commit to take the date from; pass `--from`")
+    begin = _find_begin(times.begin, config, collected)
     history = times.history.removeprefix(f"{config.root}/")
     if history.startswith("/") or ".." in history.split("/"):
         raise UsageError(f"`{history}` is not in the repository; name a file in it, from its top")
     faults: list[Finding] = []
     past = read_history(config.root, history, faults) if history else []
-    findings += faults
+    findings, left_out = (*collected.findings, *faults), collected.left_out
     if faults:
-        return QueueResult((), "", tuple(findings))
-    made = [
-        build_timeline(env, each, begin, past, is_running) for env, each in collected.items() if each.context.queues
-    ]
-    kept = tuple(select_rows(each, partial(_matches, patterns=jobs)) if jobs else each for each in made)
+        return QueueResult((), "", findings)
+    with_queues = {env: each for env, each in collected.environments.items() if each.context.queues}
+    unmatched = _describe_unmatched(past, [job for each in with_queues.values() for job in each.jobs])
+
+    def simulate(several: Mapping[str, QueuedJobs]) -> list[Timeline]:
+        made = [build_timeline(env, each, begin, past, is_running) for env, each in several.items()]
+        if unmatched:
+            made = [each._replace(notes=(*each.notes, unmatched)) for each in made]
+        return [select_rows(each, partial(_matches, patterns=jobs)) if jobs else each for each in made]
+
+    now = simulate(with_queues)
+    kept = [ShownTimeline(each) for each in now]
+    if asked is not None or times.lost:
+        from jobgen.features.kueue.queues.what_if_report import check_targets, collect_changed
+
+        changed = with_queues
+        applied: list[list[Outcome]] = [[] for _ in with_queues]
+        if asked is not None:
+            asked = asked._replace(adds=len(with_queues) == 1)
+            found = [collect_changed(asked, env, collect) for env in with_queues]
+            changed = {env: each for env, (each, _) in zip(with_queues, found, strict=True)}
+            applied = [each for _, each in found]
+            check_targets(applied)
+        _lose_clusters(times.lost, changed.values())
+        lost = [describe_lost(name) for name in times.lost]
+        sides = zip(applied, now, simulate(changed), strict=True)
+        kept = [compare_timelines([*each, *lost], before, after) for each, before, after in sides]
     if times.format == "html":
         from jobgen.features.kueue.queues.timeline_page import render_page
 
         text = render_page(kept, left_out)
     else:
         text = RENDERERS[times.format](kept, left_out)
-    return QueueResult((), text, tuple(findings), left_out=left_out, timelines=kept)
+    timelines = tuple(each.timeline for each in kept)
+    return QueueResult((), text, findings, left_out=left_out, timelines=timelines)
+
+
+def _find_begin(text: str, config: ProjectConfig, collected: _Collected) -> int:
+    """Return when a timeline begins: as it is written, or by default."""
+    from jobgen.features.kueue.queues.timeline_report import find_begin
+
+    begin = parse_moment(text)
+    if text and begin is None:
+        has_no_zone = parse_moment(text, needs_zone=False) is not None
+        fault = f"has no time zone; write `{text}Z` for UTC" if has_no_zone else f"is not a time; {_EXAMPLE}"
+        raise UsageError(f"`{text}` {fault}")
+    if begin is None:
+        begin = find_begin(list(collected.environments.values()), parse_moment(config.day()))
+    if begin is None:
+        raise UsageError("there is no commit to take the date from; pass `--from`")
+    return begin
+
+
+def _describe_unmatched(history: Sequence[PastRun], jobs: Sequence[Job]) -> str:
+    """Name runs of a history that are of no job, with the job that may be meant; empty if all are of one."""
+    from jobgen.features.kueue.run_times import index_runs
+
+    known = {name for job in jobs for name in (job.name, *job.aliases)}
+    spaced = {f"{job.namespace}/{name}" for job in jobs for name in (job.name, *job.aliases)}
+    of_jobs = {run.name for name, runs in index_runs(history).items() if name in known | spaced for run in runs}
+    names = sorted({run.name for run in history} - of_jobs)
+    near = {name: find_closest(name.rpartition("/")[2], sorted(known)) for name in names[:_MOST_NAMES]}
+    shown = [f"`{name}`{f' (did you mean `{close}`?)' if close else ''}" for name, close in near.items()]
+    more = f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    return f"the history has runs of no job: {', '.join(shown)}{more}" if names else ""
 
 
 def _collect(

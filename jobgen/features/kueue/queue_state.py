@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from jobgen.check.admission.fields import iter_mappings
-from jobgen.check.cluster.state import Name, name_object, replace_exported
+from jobgen.check.cluster.state import Name, Others, name_object, replace_exported
 from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import Job
 from jobgen.features.kueue.cluster_objects import DECIDING_KINDS, ClusterObjects, group_objects, parse_configuration
@@ -26,6 +27,9 @@ from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import did_you_mean, find_key
 from jobgen.spec.overlay import Cluster
 
+if TYPE_CHECKING:
+    from jobgen.features.kueue.multikueue import RemoteQueues
+
 
 class QueueState:
     """The queues of a cluster, from exported objects and those of the repository, which replace them.
@@ -34,12 +38,18 @@ class QueueState:
     """
 
     def __init__(
-        self, cluster: Cluster, exported: Iterable[Mapping[str, Node]], own: Iterable[Mapping[str, Node]]
+        self,
+        cluster: Cluster,
+        exported: Iterable[Mapping[str, Node]],
+        own: Iterable[Mapping[str, Node]],
+        workers: Others = MappingProxyType({}),
     ) -> None:
+        """`workers` are the worker clusters of MultiKueue."""
         several = ([obj for obj in each if name_object(obj)[0] in DECIDING_KINDS] for each in (exported, own))
         self.cluster = cluster
         self.objects: dict[Name, Mapping[str, Node]] = {name_object(obj): obj for obj in replace_exported(*several)}
         self._exported = frozenset(map(id, exported))
+        self._workers = workers
 
     @property
     def is_declared(self) -> bool:
@@ -57,6 +67,14 @@ class QueueState:
     def context(self) -> AdmissionContext:
         """The queues before any workload."""
         return AdmissionContext(self.known)
+
+    @cached_property
+    def _remote(self) -> RemoteQueues:
+        # Imported late: few clusters have workers.
+        from jobgen.features.kueue.multikueue import build_dispatcher, build_worker
+
+        workers = {name: build_worker(each, found, ()) for name, (each, found) in self._workers.items()}
+        return build_dispatcher(self.cluster.kueue["multiKueue"], workers).open(self.context)
 
     @cached_property
     def _reader(self) -> JobReader:
@@ -138,7 +156,8 @@ class QueueState:
                 else None
             )
         kept = remove_placements(job) if self.context.ignores_topology else job
-        return self.context.find_obstacle(kept.workloads[0])
+        obstacle = self.context.find_obstacle(kept.workloads[0])
+        return self._remote.find_obstacle(kept) if obstacle is None and self._workers else obstacle
 
     def _knows_queue(self, job: Job, obj: Mapping[str, Any]) -> bool:
         """Return True if files can tell if the queue of a job exists.
@@ -155,6 +174,11 @@ class QueueState:
 def find_unreachable(obj: Mapping[str, Node], queues: QueueState) -> Iterator[tuple[Node, str]]:
     """Find the quota of a ClusterQueue or Cohort that no workload can use: the node to change, and why."""
     name = as_text(as_mapping(obj.get("metadata")).get("name"))
+    # Those of the repository are checked as Kueue's webhook does.
+    negative = list(_find_negative(obj)) if queues.is_exported(obj) else []
+    yield from negative
+    if negative:
+        return
     if as_text(obj.get("kind")) != "Cohort":
         missing = list(_find_missing_flavors(obj, queues))
         yield from missing
@@ -173,6 +197,14 @@ def find_unreachable(obj: Mapping[str, Node], queues: QueueState) -> Iterator[tu
             unlisted.remove(pair)
             message = f"no ClusterQueue below or beside the cohort lists `{pair.resource}` in flavor `{pair.flavor}`"
             yield node, f"{message}, so the quota is never used; list it in a queue, or remove it here"
+
+
+def _find_negative(obj: Mapping[str, Node]) -> Iterator[tuple[Node, str]]:
+    """Find amounts that no cluster has: the state was written by hand."""
+    for pair, node in iter_quotas(obj):
+        if (to_milli(node) or 0) < 0:
+            what = f"`nominalQuota` of `{pair.resource}` in flavor `{pair.flavor}` is `{value_of(node)}`"
+            yield node, f"{what}, which Kueue refuses; write `0` or more"
 
 
 def _find_missing_flavors(obj: Mapping[str, Node], queues: QueueState) -> Iterator[tuple[Node, str]]:

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jobgen.features.kueue.answers import Job
+from jobgen.features.kueue.captured import fill_pod_sets
 from jobgen.features.kueue.job_workloads import QueuedJobs
-from jobgen.features.kueue.workloads import PodSet, Workload, parse_workload
+from jobgen.features.kueue.workloads import Workload, parse_workload
 from jobgen.k8s.devices import is_device
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.model.data import Location
@@ -81,8 +82,9 @@ def _parse_history(text: str, path: str, faults: list[Finding]) -> Iterator[Past
     try:
         missing = [name for name in _COLUMNS if name not in (reader.fieldnames or ())]
         if missing:
-            names = " and ".join(f"`{name}`" for name in missing)
-            report(f"the history has no column {names}; begin it with the line `name,start,end,gpus`", 1)
+            *others, last = (f"`{name}`" for name in missing)
+            names = f"columns {', '.join(others)} and {last}" if others else f"column {last}"
+            report(f"the history lacks the {names}; begin it with the line `name,start,end,gpus`", 1)
             return
         for row in reader:
             run = _parse_run(*(str(row.get(field) or "").strip() for field in (*_COLUMNS, "gpus")))
@@ -119,7 +121,7 @@ def read_captured(objects: Sequence[Mapping[str, Any]]) -> list[PastRun]:
         start, end = (_find_time(conditions, names) for names in (("Admitted", "QuotaReserved"), ("Finished",)))
         is_finished = as_mapping(conditions.get("Finished")).get("status") == "True"
         try:
-            workload = _fill_pod_sets(parse_workload(obj))
+            workload = fill_pod_sets(parse_workload(obj))
         except (TypeError, ValueError):
             continue
         if not is_finished and (not workload.reserved or not workload.cluster_queue or workload.is_evicted):
@@ -136,19 +138,13 @@ def _find_time(conditions: Mapping[str, Mapping[str, Any]], names: Sequence[str]
     return next((parse_moment(str(each), needs_zone=False) for each in times if each), None)
 
 
-def _fill_pod_sets(workload: Workload) -> Workload:
-    """Return a workload whose pod sets are known: a capture has only what they were admitted with."""
-    if workload.pod_sets:
-        return workload
-    pod_sets = (
-        PodSet(each.name, each.count, {name: amount // max(each.count, 1) for name, amount in each.usage.items()}, {})
-        for each in workload.admission
-    )
-    return workload._replace(pod_sets=tuple(pod_sets))
+def find_times(
+    job: Job, past: Mapping[str, Sequence[PastRun]], history: Mapping[str, Sequence[PastRun]], begin: int
+) -> JobTimes:
+    """Find what is known of a job. The first of these counts: its annotation, the history, the capture.
 
-
-def find_times(job: Job, past: Mapping[str, Sequence[PastRun]], history: Mapping[str, Sequence[PastRun]]) -> JobTimes:
-    """Find what is known of a job. The first of these counts: its annotation, the history, the capture."""
+    A run of the history without an end goes on when the timeline begins, unless it starts later.
+    """
     annotations = job.annotations or (job.workloads[0].annotations if job.workloads else {})
     written = parse_expected(str(annotations.get(EXPECTED_ANNOTATION, "")))
     deadline = parse_moment(str(annotations.get(DEADLINE_ANNOTATION, "")), ends_day=True)
@@ -170,7 +166,8 @@ def find_times(job: Job, past: Mapping[str, Sequence[PastRun]], history: Mapping
             if lengths and found is None:
                 found, source = Expected(min(lengths), max(lengths)), origin
     own = [run for run in (*captured, *recorded) if run.name.rpartition("/")[2] == job.name]
-    running = next((run for run in own if run.end is None), None)
+    open_runs = [run for run in own if run.end is None and (run.workload is not None or run.start <= begin)]
+    running = max(open_runs, key=lambda run: (run.workload is not None, run.start), default=None)
     # A history can be about earlier runs of the same name; a finished Workload is about this one.
     ended_here = next((run for run in captured if run.end is not None and run in own), None)
     return JobTimes(

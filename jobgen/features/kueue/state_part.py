@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from jobgen.check.cluster.state import StatePart
 
 if TYPE_CHECKING:
+    from jobgen.check.cluster.state import Others
     from jobgen.features.kueue.queue_state import QueueState
     from jobgen.model.data import Node
+    from jobgen.rendering.config import ProjectConfig
     from jobgen.spec.overlay import Cluster
 
 # The modules of Kueue are imported in functions: most clusters have no queues.
@@ -21,10 +23,20 @@ def _list_kinds() -> frozenset[str]:
     return DECIDING_KINDS
 
 
-def _build(cluster: Cluster, exported: Sequence[Mapping[str, Node]], own: Sequence[Mapping[str, Node]]) -> QueueState:
+def _build(
+    cluster: Cluster, exported: Sequence[Mapping[str, Node]], own: Sequence[Mapping[str, Node]], others: Others
+) -> QueueState:
     from jobgen.features.kueue.queue_state import QueueState
 
-    return QueueState(cluster, exported, own)
+    return QueueState(cluster, exported, own, others)
+
+
+def _find_workers(project: ProjectConfig, cluster: Cluster) -> Mapping[str, Cluster]:
+    if not cluster.workers:
+        return {}
+    from jobgen.features.kueue.queues.report import find_workers
+
+    return find_workers(project, cluster)
 
 
 PART = StatePart(
@@ -33,6 +45,7 @@ PART = StatePart(
     kinds=frozenset(("ClusterQueue", "Cohort", "Node")),
     list_kinds=_list_kinds,
     build=_build,
+    find_others=_find_workers,
     # How Kueue is configured, and which other queues there are, is not known of any file.
     uncertain=frozenset(("inadmissible-job",)),
 )

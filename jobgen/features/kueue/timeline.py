@@ -7,7 +7,7 @@ goes on to the next end. An evicted workload starts again from its beginning. On
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from jobgen.features.kueue.admission_context import AdmissionContext
@@ -33,6 +33,8 @@ class Span(NamedTuple):
     after: tuple[str, ...] = ()
     """The workloads whose end or eviction let it start; none at the beginning."""
     evicted_by: str = ""
+    cluster: str = ""
+    """The worker cluster of MultiKueue that runs it."""
 
 
 class Course(NamedTuple):
@@ -44,6 +46,8 @@ class Course(NamedTuple):
     """When the last workload ends."""
     decision: Decision
     """What Kueue decides at the beginning."""
+    quota: Mapping[str, Sequence[Span]]
+    """When each workload has quota; a manager cluster of MultiKueue reserves it before a worker runs the workload."""
     is_complete: bool = True
     """False if the simulation took too long, or too many days."""
 
@@ -63,6 +67,9 @@ class Simulation:
         self.now = begin
         self.spans: dict[str, list[Span]] = {}
         self.admitted: dict[str, Workload] = {}
+        self._remote = context.dispatcher.follow(context, jobs) if context.dispatcher else None
+        self.quota = self.spans if self._remote is None else {}
+        self._reserved: dict[str, Workload] = {}
         self._lengths = lengths
         self._since = running or {}
         self._ends: list[tuple[int, str, str]] = []
@@ -79,7 +86,7 @@ class Simulation:
         self.is_complete = settled.is_complete
         self._most_steps = self.scheduler.snapshot.steps + _MOST_STEPS + _MOST_STEPS_PER_WORKLOAD * len(self._arrivals)
         evicted = {each.workload: each.preemptor for each in settled.evictions}
-        self._record(evicted, ())
+        self._record(evicted, {})
         for key in self._since.keys() & evicted.keys():
             # It ran until now; its flavors are not known any more.
             lost = Span(self._since[key], begin, self._arrivals[key], (), evicted[key])
@@ -95,10 +102,10 @@ class Simulation:
             self.is_complete = False
             return False
         self.now = self._ends[0][0]
-        ended: list[str] = []
+        ended: dict[str, Span] = {}
         while self._ends and self._ends[0][0] == self.now:
             key = heapq.heappop(self._ends)[2]
-            ended.append(key)
+            ended[key] = self.spans[key][-1]
             del self.admitted[key]
             self.scheduler.remove(key)
             self._drop_evicted()
@@ -111,7 +118,7 @@ class Simulation:
             self.scheduler, self._context, len(self._arrivals), self._refused, self._assumed, self._waiting
         )
         evictions, self._held, self.is_complete = found
-        self._record({each.workload: each.preemptor for each in evictions}, tuple(sorted(ended)))
+        self._record({each.workload: each.preemptor for each in evictions}, ended)
         return True
 
     def _drop_evicted(self) -> None:
@@ -121,25 +128,62 @@ class Simulation:
         ):
             heapq.heappop(self._ends)
 
-    def _record(self, evicted: Mapping[str, str], ended: tuple[str, ...]) -> None:
+    def _find_causes(self, workload: Workload, cluster: str, ended: Mapping[str, Span]) -> tuple[str, ...]:
+        """Return those of the ended workloads whose quota a new one can use."""
+        nodes = self.scheduler.snapshot.nodes
+
+        def is_cause(span: Span) -> bool:
+            shares = span.workload.usage.keys() & workload.usage.keys()
+            if cluster or span.cluster:
+                return bool(shares) and span.cluster == cluster
+            return bool(shares) and nodes[span.workload.cluster_queue].tree is nodes[workload.cluster_queue].tree
+
+        return tuple(sorted(filter(lambda key: is_cause(ended[key]), ended))) or tuple(sorted(ended))
+
+    def _record(self, evicted: Mapping[str, str], ended: Mapping[str, Span]) -> None:
         """Note which workloads were evicted and admitted now."""
         found = {key: each for several in self.scheduler.snapshot.workloads.values() for key, each in several.items()}
-        for key, workload in self.admitted.items():
-            if key not in found or found[key].reserved != workload.reserved:
-                spans = self.spans[key]
-                spans[-1] = spans[-1]._replace(end=self.now, evicted_by=evicted.get(key, ""))
-        for key, workload in found.items():
-            if key in self.admitted and self.admitted[key].reserved == workload.reserved:
-                continue
+        clusters: Mapping[str, str] = {}
+        if self._remote is not None:
+            reserved = found
+            found, clusters, more = self._remote.advance(found)
+            _close(self.quota, self._reserved, reserved, self.now, evicted)
+            for key, workload in _list_new(self._reserved, reserved):
+                self.quota.setdefault(key, []).append(Span(self.now, None, workload))
+            self._reserved, evicted = reserved, {**more, **evicted}
+        _close(self.spans, self.admitted, found, self.now, evicted)
+        for key, workload in _list_new(self.admitted, found):
             # What ran from the start has done a part of its work, unless it was evicted.
             start = self.now if key in evicted or key in self.spans else self._since.get(key, self.now)
             # One whose admission checks are pending has quota, but does not run.
             length = None if key in self._refused else self._lengths.get(key)
             end = None if length is None else max(start + length, self.now + 1)
-            self.spans.setdefault(key, []).append(Span(start, end, workload, ended))
+            cluster = clusters.get(key, "")
+            causes = self._find_causes(workload, cluster, ended)
+            self.spans.setdefault(key, []).append(Span(start, end, workload, causes, "", cluster))
             if end is not None:
                 heapq.heappush(self._ends, (end, workload.reserved, key))
         self.admitted = found
+
+
+def _close(
+    spans: Mapping[str, list[Span]],
+    before: Mapping[str, Workload],
+    found: Mapping[str, Workload],
+    now: int,
+    evicted: Mapping[str, str],
+) -> None:
+    """End the spans of what has no quota any more."""
+    for key, workload in before.items():
+        if key not in found or found[key].reserved != workload.reserved:
+            spans[key][-1] = spans[key][-1]._replace(end=now, evicted_by=evicted.get(key, ""))
+
+
+def _list_new(before: Mapping[str, Workload], found: Mapping[str, Workload]) -> Iterator[tuple[str, Workload]]:
+    """Yield what was admitted now."""
+    for key, workload in found.items():
+        if key not in before or before[key].reserved != workload.reserved:
+            yield key, workload
 
 
 def simulate(
@@ -153,4 +197,4 @@ def simulate(
     simulation = Simulation(context, jobs, begin, lengths, running)
     while simulation.step():
         pass
-    return Course(simulation.spans, simulation.now, simulation.decision, simulation.is_complete)
+    return Course(simulation.spans, simulation.now, simulation.decision, simulation.quota, simulation.is_complete)

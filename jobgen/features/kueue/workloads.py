@@ -165,6 +165,8 @@ class _WorkloadFields(NamedTuple):
     """When it may be tried again after an eviction."""
     is_admitted: bool = False
     """True if it runs: quota is reserved, and all admission checks are ready."""
+    cluster: str = ""
+    """The worker cluster of MultiKueue that runs it."""
     updates: tuple[tuple[str, Mapping[str, Any]], ...] = ()
     """What ready admission checks add to the pods of pod sets."""
     unhealthy_nodes: tuple[str, ...] = ()
@@ -265,6 +267,7 @@ def parse_workload(
         # What is not requeued waits longer than any time.
         waits_until="~" if conditions.get("Requeued", {}).get("status") == "False" else str(requeued or ""),
         is_admitted=_find_true(conditions, "Admitted") is not None,
+        cluster=str(status.get("clusterName") or ""),
         updates=tuple(
             (str(update.get("name", "")), update)
             for check in checks

@@ -6,10 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.features.launch import memory
-from jobgen.features.launch.arguments import Number, read_arguments
+from jobgen.features.launch import hf_trainer, megatron, memory, python_calls, serving, trainers
 from jobgen.features.launch.judge import Judged, Stage, judge_manifest
-from jobgen.features.launch.scripts import deepspeed_config, hf_trainer, megatron, ray_train, serving, torchtitan
+from jobgen.features.launch.options import Number, read_arguments
 from jobgen.features.launch.values import Pods, Program, Word
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.secrets import find_secrets, redact_words
@@ -125,20 +124,20 @@ def _list_script_rows(stage: Stage, pods: Pods) -> Iterator[Row]:
         if sizes["mbs"] and sizes["gbs"] and sizes["dp"]:
             steps = f"{sizes['mbs']} x {sizes['dp']} ranks x {int(sizes['gbs']) // int(sizes['mbs_dp'] or 1)} steps"
             yield Row("global batch size", _show(sizes["gbs"]), steps, options.words["global_batch_size"].node)
-    elif torchtitan.is_titan(program):
+    elif trainers.is_titan(program):
         options = read_arguments(program.words)
-        sizes = torchtitan.read_degrees(program, options, world)
-        names = {short: f"parallelism.{torchtitan.DEGREES[short]}" for short in ("tp", "pp", "cp", "ep")}
+        sizes = trainers.read_degrees(program, options, world)
+        names = {short: f"parallelism.{trainers.DEGREES[short]}" for short in ("tp", "pp", "cp", "ep")}
         yield from _list_sizes(sizes, names, options.words)
         for short, label in (("replicate", "data parallel replicas"), ("shard", "data parallel shards")):
-            name = f"parallelism.{torchtitan.DEGREES[short]}"
+            name = f"parallelism.{trainers.DEGREES[short]}"
             yield Row(label, _show(sizes[short]), _name_source(options.words, name), _find(options.words, name))
     elif server := serving.read_server(program):
         yield from _list_sizes(
             server.sizes, {short: serving.SIZES[short] for short in ("tp", "pp", "dp")}, server.options.words
         )
-    elif found := ray_train.find_config(program):
-        numbers = ray_train.read_numbers(found, pods)
+    elif found := python_calls.find_config(program):
+        numbers = python_calls.read_numbers(found, pods)
         where = f"`ScalingConfig` in line {found.line} of `{program.path}`"
         yield Row(
             "workers", _show(numbers.get("workers")), f"{numbers.get('each', _UNKNOWN)} each, {where}", program.node
@@ -160,9 +159,9 @@ def _list_sizes(sizes: Mapping[str, Number], names: Mapping[str, str], words: Ma
 def _list_batches(stage: Stage) -> Iterator[Row]:
     program, size = stage.program, stage.world.size
     options = read_arguments(program.words, ("deepspeed",) if "--deepspeed_config" in _texts(program) else ())
-    config = deepspeed_config.read_own(program, options)
+    config = hf_trainer.read_own(program, options)
     if config is not None:
-        numbers = deepspeed_config.read_numbers(config, size)
+        numbers = hf_trainer.read_numbers(config, size)
         shown = f"{_show(numbers['micro'])} x {_show(numbers['steps'])} steps x {_show(size)} processes"
         factors = [each for each in (numbers["micro"], numbers["steps"], size) if each is not None]
         product = math.prod(factors)

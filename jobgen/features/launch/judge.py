@@ -6,12 +6,15 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from jobgen.features.launch.launchers import accelerate, deepspeed, mpi, paddle, torchrun
-from jobgen.features.launch.launchers.ray import check_entrypoint
+from jobgen.features.launch import accelerate, deepspeed, mpi, paddle, torchrun
+from jobgen.features.launch.hf_trainer import check_deepspeed, check_trainer
+from jobgen.features.launch.megatron import check_megatron
+from jobgen.features.launch.python_calls import check_jax, check_ray_train
 from jobgen.features.launch.read_job import Launch, read_launches
-from jobgen.features.launch.scripts import check_script
-from jobgen.features.launch.scripts.serving import check_ray_service
+from jobgen.features.launch.serving import check_ray_service, check_server
 from jobgen.features.launch.signs import find_trainers
+from jobgen.features.launch.torchrun import check_entrypoint
+from jobgen.features.launch.trainers import check_lightning, check_torchtitan
 from jobgen.features.launch.values import Fault, Pods, Program, World
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.k8s.objects import Container, Manifest
@@ -19,6 +22,17 @@ from jobgen.model.data import location_of
 
 _MODE = 0o644  # of files in volumes, by default
 LAUNCHERS = (torchrun, accelerate, deepspeed, mpi, paddle)
+_SCRIPTS = (
+    check_megatron,
+    check_torchtitan,
+    check_deepspeed,
+    check_trainer,
+    check_lightning,
+    check_jax,
+    check_ray_train,
+    check_server,
+)
+"""What training scripts and servers refuse."""
 Judge = Callable[[Program, Pods], tuple[list[Fault], World, tuple[Program, ...]]]
 
 
@@ -57,19 +71,25 @@ def judge_manifest(manifest: Manifest, *, is_brief: bool = False) -> tuple[Judge
     )
 
 
+def _check_script(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
+    """Yield what fails in a script or server that a launcher starts, or that runs by itself."""
+    for check in _SCRIPTS:
+        yield from check(program, world, pods)
+
+
 def _judge_program(program: Program, pods: Pods) -> Stage:
     judge = _judges().get(program.name)
     if pods.kind == "RayJob" and program.name in (*torchrun.NAMES, *deepspeed.NAMES):
         return Stage(program, World(), tuple(check_entrypoint(program, pods)))
     if judge is None:
-        return Stage(program, World(), tuple(check_script(program, World(), pods)))
+        return Stage(program, World(), tuple(_check_script(program, World(), pods)))
     faults, world, scripts = judge(program, pods)
     world = world._replace(is_launched=True)
     if any(fault.is_error for fault in faults):
         # What the script makes of it is not known.
         return Stage(program, world, tuple(faults))
     stages = tuple(
-        Stage(script, world, tuple(check_script(script, world, pods)))
+        Stage(script, world, tuple(_check_script(script, world, pods)))
         for script in scripts
         if script.name not in _judges()
     )

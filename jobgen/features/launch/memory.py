@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from jobgen.features.launch.arguments import Arguments, compared_values, read_arguments
-from jobgen.features.launch.config_files import get_value
-from jobgen.features.launch.scripts import hf_trainer, megatron, serving
-from jobgen.features.launch.sizes import find_memory, find_model
-from jobgen.features.launch.values import Fault, Pods, Program, World
+from jobgen.features.launch import hf_trainer, megatron, serving
+from jobgen.features.launch.options import Arguments, compared_values, get_value, read_arguments
+from jobgen.features.launch.values import Fault, Pods, Program, World, find_memory, find_model
 from jobgen.model.data import Node
 
 # Options with which less is on the GPU than the bound says, or that load something else.
@@ -17,19 +15,7 @@ _LESS_SERVING = (
     "quantization cpu_offload_gb load_format kv_transfer_config hf_overrides speculative_config offload num_layers "
     "override_neuron_config mem_fraction_cpu cpu_offload torchao_config json_model_override_args"
 ).split()
-_LESS_TRAINING = (
-    "peft",
-    "lora",
-    "quant",
-    "bit",
-    "offload",
-    "freeze",
-    "frozen",
-    "adapter",
-    "tune",
-    "layer",
-    "config_name",
-)
+_LESS_TRAINING = "peft lora quant bit offload freeze frozen adapter tune layer config_name".split()
 _ADAM = ("adamw_torch", "adamw_torch_fused", "adamw_hf", "adamw_apex_fused")
 _FULL_TRAINING = ("run_clm.py", "run_mlm.py", "run_summarization.py", "run_translation.py", "run_fim.py")
 _LESS_MEGATRON = (

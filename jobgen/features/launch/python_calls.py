@@ -1,4 +1,4 @@
-"""Find calls in Python scripts that are in the repository, with arguments that are constants or known variables."""
+"""Calls with literal arguments in the Python scripts of a repository: JAX and Ray Train against pods and nodes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,13 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from jobgen.features.launch.values import Program
+from jobgen.features.launch.options import Invariant, compared_values, find_faults
+from jobgen.features.launch.values import Fault, Pods, Program, World
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest
+from jobgen.k8s.workloads import RAY_CLUSTERS
+from jobgen.model.data import value_of
+from jobgen.model.quantity import parse_digits, to_milli
 
 
 class Call(NamedTuple):
@@ -164,3 +170,202 @@ def _read_variable(name: Any, default: Any, program: Program) -> Any:
     word = program.variable(name) if isinstance(name, str) else None
     # The image can set variables that the manifest does not.
     return None if word is None and default is None else word.text if word else default
+
+
+_JAX = (
+    Invariant(
+        lambda process, count: 0 <= process < count,
+        "`jax.distributed.initialize` in line {line} of `{path}` has `process_id={process}` and "
+        "`num_processes={count}` (JAX: `process_id and num_processes must be nonnegative, with process_id < "
+        "num_processes. Got process_id={process}, num_processes={count}.`); pass the number of pods and the index of "
+        "this one",
+    ),
+    Invariant(
+        lambda count, world: count <= world,
+        "`num_processes={count}` in line {line} of `{path}`, but the job starts {world} processes, so that JAX waits "
+        "for processes that do not come; pass {world}",
+    ),
+)
+
+
+def check_jax(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
+    """Check the literal numbers of `jax.distributed.initialize` with each other and with the pods."""
+    call = find_call(program, "jax.distributed.initialize")
+    if call is None:
+        return
+    address = call.get("coordinator_address", 0, "")
+    count, process = call.get("num_processes", 1, None), call.get("process_id", 2, None)
+    manifest = pods.container.pod.manifest
+    started = world.size if world.is_launched else pods.count
+    # Pods of other jobs can take part, if the coordinator is not one of this job.
+    is_own = isinstance(address, str) and (not address or address.startswith(manifest.name))
+    numbers = {
+        "process": process if isinstance(process, int) else None,
+        "count": count if isinstance(count, int) else None,
+        "world": started if is_own else None,
+        "line": call.line,
+        "path": program.path,
+    }
+    faults = find_faults(_JAX, numbers, {}, program, pods)
+    # Numbers that JAX refuses are not compared with the pods.
+    yield from list(faults)[:1]
+
+
+_NAMES = ("ray.train.ScalingConfig", "ray.air.config.ScalingConfig", "ray.air.ScalingConfig")
+# Words of a script that uses GPUs besides the workers of Ray Train.
+_OTHER_USES = ("ray.data", "map_batches", "num_gpus", "tune", "serve")
+
+
+_MOST = 10**6  # more GPUs or CPUs than a worker can ask for
+
+
+class RayNode(NamedTuple):
+    """Nodes of a Ray cluster that are alike."""
+
+    number: int
+    gpus: int
+    cpus: float | None
+
+
+def list_ray_nodes(manifest: Manifest) -> list[RayNode] | None:
+    """Return the nodes of a Ray cluster, as many as its autoscaler can add; None if they cannot be counted."""
+    if manifest.group != "ray.io" or manifest.kind_name not in RAY_CLUSTERS:
+        return None
+    cluster = as_mapping(get_path(manifest.object, *RAY_CLUSTERS[manifest.kind_name]))
+    containers = {id(pod.template): pod.containers[0] for pod in manifest.pods if pod.containers}
+    is_scaled = value_of(cluster.get("enableInTreeAutoscaling")) is True
+    nodes: list[RayNode] = []
+    for group in map(as_mapping, (cluster.get("headGroupSpec"), *as_list(cluster.get("workerGroupSpecs")))):
+        container = containers.get(id(group.get("template")))
+        if container is None or "resources" in group or as_mapping(container.data.get("resources")).get("claims"):
+            return None
+        given = as_mapping(group.get("rayStartParams"))
+        is_head = group is cluster.get("headGroupSpec")
+        field = "maxReplicas" if is_scaled else "replicas"
+        replicas = value_of(group.get(field, group.get("minReplicas", 1)))
+        hosts = value_of(group.get("numOfHosts", 1))
+        count = 1 if is_head else replicas * hosts if isinstance(replicas, int) and isinstance(hosts, int) else None
+        gpus = parse_digits(as_text(given["num-gpus"])) if "num-gpus" in given else container.gpus
+        wanted = given.get("num-cpus", container.limits.get("cpu", container.requests.get("cpu")))
+        cpus = to_milli(wanted)
+        if count is None or gpus is None:
+            return None
+        # KubeRay rounds up.
+        nodes.append(RayNode(count, gpus, None if cpus is None else -(-cpus // 1000)))
+    return nodes
+
+
+_WHERE = "the `ScalingConfig` in line {line} of `{path}`"
+_RAY_TRAIN = (
+    Invariant(
+        lambda has_gpus, uses_gpus: uses_gpus or not has_gpus,
+        f"{_WHERE} has `use_gpu=False` and GPUs in `resources_per_worker` (Ray: `use_gpu is False but GPU was found in "
+        "resources_per_worker`); write `use_gpu=True`, or remove `GPU`",
+    ),
+    Invariant(
+        lambda largest: largest > 0,
+        f"{_WHERE} asks for {{each}} for each worker, which no node of the cluster has; ask for less",
+    ),
+    Invariant(
+        lambda workers, room: workers <= room,
+        f"{_WHERE} asks for {{workers}} workers with {{each}} each, and the cluster has room for {{room}}, so that the "
+        "placement group stays pending (Ray: `No available node types can fulfill resource request`); use "
+        "`num_workers={room}`, or more nodes",
+    ),
+    Invariant(
+        lambda packed, largest: packed <= largest,
+        f"{_WHERE} puts {{packed}} workers with {{each}} each on one node (`STRICT_PACK`), and a node has room for "
+        "{largest}; write `PACK`",
+    ),
+    Invariant(
+        lambda spread, hosts: spread <= hosts,
+        f"{_WHERE} puts {{spread}} workers on nodes of their own (`STRICT_SPREAD`), and {{hosts}} nodes have room; "
+        "write `SPREAD`",
+    ),
+    # Only the trainer of older releases has a CPU of its own.
+    Invariant(
+        lambda beside: beside > 0,
+        f"{_WHERE} asks for {{each}} for each worker, and the trainer needs one more CPU on the node; ask for less",
+        is_error=False,
+    ),
+    Invariant(
+        lambda used, total: used >= total,
+        f"{_WHERE} uses {{used:g}} of the {{total}} GPUs of the cluster; use more workers, or fewer nodes",
+        is_error=False,
+    ),
+)
+
+
+def check_ray_train(program: Program, _world: World, pods: Pods) -> Iterator[Fault]:
+    """Check that the workers of a literal `ScalingConfig` fit on the nodes, and use their GPUs."""
+    call = find_config(program)
+    if call is None:
+        return
+    text = program.files(program.path) or ""
+    numbers = read_numbers(call, pods) | {"path": program.path}
+    if any(word in text for word in _OTHER_USES):
+        numbers["total"] = None
+    # What does not fit at all need not be packed.
+    for fault in list(find_faults(_RAY_TRAIN, numbers, {}, program, pods))[:1]:
+        yield fault._replace(related=compared_values(pods))
+
+
+def find_config(program: Program) -> Call | None:
+    """Return the literal `ScalingConfig` of a script; None if there is none."""
+    return next(filter(None, (find_call(program, name) for name in _NAMES)), None)
+
+
+def read_numbers(call: Call, pods: Pods) -> dict[str, Any]:
+    """Return the numbers of the table by name; none if the nodes of the cluster cannot be counted."""
+    nodes = list_ray_nodes(pods.container.pod.manifest)
+    if nodes is None:
+        return {}
+    workers, strategy = call.get("num_workers", 1, 1), call.get("placement_strategy", 4, "PACK")
+    uses_gpus, given = call.get("use_gpu", 2, default=False), call.get("resources_per_worker", 3, {})
+    if not isinstance(given, Mapping) or not isinstance(uses_gpus, bool) or not isinstance(workers, int) or workers < 1:
+        return {}
+    each = _Worker.read(given, uses_gpus=uses_gpus)
+    numbers = {"has_gpus": bool(given.get("GPU")), "uses_gpus": uses_gpus, "line": call.line}
+    if each.gpus is None:
+        return numbers
+    places = [(node.number, each.count_on(node)) for node in nodes if node.number]
+    return numbers | {
+        "workers": workers,
+        "each": each.describe(),
+        "room": sum(count * number for count, number in places),
+        "largest": max((number for _, number in places), default=0),
+        "hosts": sum(count for count, number in places if number),
+        "packed": workers if strategy == "STRICT_PACK" else None,
+        "spread": workers if strategy == "STRICT_SPREAD" else None,
+        "beside": max((each.count_on(node, extra=1) for node in nodes if node.number), default=0),
+        "used": workers * each.gpus,
+        "total": sum(node.number * node.gpus for node in nodes),
+    }
+
+
+class _Worker(NamedTuple):
+    gpus: float | None
+    cpus: float
+
+    @classmethod
+    def read(cls, given: Mapping[str, Any], *, uses_gpus: bool) -> _Worker:
+        gpus = given.get("GPU", 1 if uses_gpus else 0)
+        cpus = given.get("CPU", 0 if uses_gpus or given else 1)
+        is_known = all(isinstance(each, int | float) and 0 <= each < _MOST for each in (gpus, cpus))
+        return cls(gpus, cpus) if is_known else cls(None, 0)
+
+    def count_on(self, node: RayNode, extra: int = 0) -> int:
+        """Return how many workers a node has room for; `extra`: CPUs for something else."""
+        bounds = []
+        if self.gpus:
+            # A worker with a part of a GPU shares one GPU only.
+            per_gpu = int(1 / self.gpus + 1e-9) if self.gpus <= 1 else 0
+            bounds.append(node.gpus * per_gpu if per_gpu else int(node.gpus // self.gpus))
+        if self.cpus and node.cpus is not None:
+            bounds.append(max(0, int((node.cpus - extra) // self.cpus)))
+        return min(bounds, default=10**9)
+
+    def describe(self) -> str:
+        parts = [f"{self.gpus:g} GPUs" if self.gpus != 1 else "1 GPU"] if self.gpus else []
+        parts += [f"{self.cpus:g} CPUs" if self.cpus != 1 else "1 CPU"] if self.cpus else []
+        return " and ".join(parts) or "no resources"

@@ -16,9 +16,8 @@ from jobgen.features.convert.operators.created import (
     as_string,
     limit_pods,
 )
-from jobgen.features.launch.devices import count_gpus
 from jobgen.features.launch.signs import find_trainers
-from jobgen.features.launch.values import Pods, Program, Word
+from jobgen.features.launch.values import Pods, Program, Word, count_gpus
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.k8s.shell import expand_references, run_command

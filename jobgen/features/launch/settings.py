@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from jobgen.features.launch.devices import count_gpus, count_listed
 from jobgen.features.launch.signs import CHECKED
-from jobgen.features.launch.values import Fault
+from jobgen.features.launch.values import Fault, count_gpus, count_listed
 from jobgen.k8s.devices import is_device
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.objects import Container, Manifest

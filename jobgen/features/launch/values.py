@@ -1,14 +1,18 @@
-"""The values that launchers and scripts are checked with: programs, pods, the world of processes, and faults."""
+"""Values that launchers and scripts are checked with: programs, pods, known GPUs and models, the world, and faults."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from jobgen.k8s.devices import is_device, is_device_share
+from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.k8s.objects import Container
 from jobgen.k8s.shell_values import Word
 from jobgen.model.data import Node
 from jobgen.model.finding import FixStep
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.repo.shipped import read_data
 
 __all__ = ["Fault", "Pods", "Program", "Word", "World"]
 
@@ -63,6 +67,11 @@ class Pods(NamedTuple):
     ranks: bool = True
     """True if all pods run the same command as one job; False if each may be meant to work alone."""
 
+    @property
+    def related(self) -> tuple[tuple[Node, str], ...]:
+        """The numbers of pods as they are written, for `Fault.related`."""
+        return tuple((node, "") for node in self.counts)
+
 
 class World(NamedTuple):
     """What the launcher makes of the pods for the script. None: not known."""
@@ -91,3 +100,88 @@ class Fault(NamedTuple):
     """The rule that reports it; empty for the general one."""
     is_info: bool = False
     """True if it is only slow."""
+
+
+_VARIABLE = "CUDA_VISIBLE_DEVICES"
+# Resources of a GPU that several containers share, or of a part of one.
+_PARTS = lazy_pattern(r"nvidia\.com/(?:gpu\.shared|vgpu|mig-.*)|.*/(?:vgpu|sgpu)")
+
+
+def count_visible(program: Program, pods: Pods) -> int | None:
+    """Return the number of GPUs that processes see: CUDA stops at the first identifier that it does not have."""
+    value = program.variable(_VARIABLE)
+    if value is None or pods.gpus is None:
+        return pods.gpus
+    if value.text is None:
+        return None
+    return count_listed(value.text, pods.gpus)
+
+
+def count_listed(text: str, gpus: int) -> int | None:
+    """Return how many of the GPUs a list of identifiers shows; None if it has names."""
+    seen: set[int] = set()
+    for item in text.split(","):
+        if not item.strip().isdecimal():
+            # Names of devices, or an end such as -1.
+            return None if item.strip().lstrip("-")[:1].isalpha() else len(seen)
+        number = int(item[:9])
+        if number >= gpus or number in seen:
+            break
+        seen.add(number)
+    return len(seen)
+
+
+def count_gpus(container: Container, limits: Mapping[str, Node]) -> int | None:
+    """Return the GPUs of a container; None if they cannot be counted, as shares, or are other devices."""
+    if any(_PARTS.match(str(name)) or is_device_share(str(name)) for name in limits):
+        return None
+    if as_list(as_mapping(container.data.get("resources")).get("claims")):
+        claims = container.pod.claims.values()
+        if any(each.definition is None or each.definition.uncounted or each.is_shared for each in claims):
+            return None
+        return container.gpus or None
+    manifest = container.pod.manifest
+    devices = {
+        str(name): value
+        for name, value in limits.items()
+        if is_device(str(name)) or name == manifest.cluster.gpu_resource
+    }
+    count = manifest.count_gpus(devices)
+    # Other accelerators are counted in other ways.
+    return None if devices and not count else count
+
+
+# Fine-tunes of the same organization have the dimensions of their base.
+_VARIANT = lazy_pattern(r"(?<=/)meta-|-(?:instruct|chat|it|hf)(?=-|\Z)")
+
+
+class Model(NamedTuple):
+    """A model: its parameters, at least; its attention heads; the bytes of a parameter in its checkpoint, at least."""
+
+    parameters: int
+    heads: int
+    bytes: int = 2
+
+
+def find_model(name: str) -> Model | None:
+    """Return a model by the name that it has at Hugging Face; None if it is not known, or can be quantized."""
+    found = read_data("launch.yaml")["models"].get(_VARIANT.sub("", name.lower()))
+    return Model(found["millions"] * 10**6, found["heads"], found.get("bytes", 2)) if found else None
+
+
+def _name_product(product: str) -> str:
+    known, name = read_data("launch.yaml"), product.lower()
+    name = next((family for start, family in known["machines"].items() if name.startswith(start)), name)
+    return next((each for each in known["memory"] if f"-{each}-" in f"-{name}-"), "")
+
+
+def find_memory(product: str) -> int | None:
+    """Return the bytes that a GPU of a product or instance type has at most; None if it is not known."""
+    found = _name_product(product)
+    return int(read_data("launch.yaml")["memory"][found]) * 2**20 if found else None
+
+
+def is_before_blackwell(product: str) -> bool:
+    """Return True if a GPU certainly has a compute capability below 10."""
+    found = _name_product(product)
+    return bool(found) and found not in read_data("launch.yaml")["blackwell"]

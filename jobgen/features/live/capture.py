@@ -1,29 +1,217 @@
-"""`jobgen capture`: write the state of a cluster into the folder that `cluster.state` names."""
+"""Read a cluster with `kubectl get --raw`, page by page, and write its state as files of the repository.
+
+Nothing else is run. jobgen has no credentials: kubectl uses those of the user. Every request has a limit of time, and
+after two requests without an answer no more are made, so that a server that does not answer is reported soon. No
+secrets are kept, and nothing that changes by itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+import json
+import subprocess
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+from shutil import which
 from typing import Any, NamedTuple
+from urllib.parse import quote
 
-from jobgen.api.errors import UsageError
-from jobgen.features.live.captured import (
-    DEFINITIONS,
-    DEPLOYMENTS,
-    RESOURCES,
-    RUNNING,
-    Resource,
-    find_operators,
-    strip,
-)
-from jobgen.features.live.kubectl import Kubectl, MissingError, UnansweredError
-from jobgen.k8s.nodes import as_list, as_mapping
+from jobgen.api.errors import ToolError, UsageError
+from jobgen.k8s.nodes import as_list, as_mapping, get_path
+from jobgen.k8s.secrets import find_secrets, redact_tree
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.limits import MAX_DEPTH
 from jobgen.rendering.config import ProjectConfig
 from jobgen.repo.atomic import links_outside, make_folder, replace_files
 from jobgen.repo.captures import CAPTURE, INDEX
+from jobgen.repo.shipped import read_data
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
+
+SECONDS = 20
+"""How long a request may take."""
+PAGE = 500
+"""How many objects a request returns."""
+_MOST_PAGES = 10_000
+_MOST_FAILURES = 2
+_MAX_REASON = 200
+_TOO_DEEP = "the answer is nested too deeply"
+
+
+class UnansweredError(Exception):
+    """A request that failed, with the reason."""
+
+
+class MissingError(UnansweredError):
+    """A request for something that the server does not have."""
+
+
+class Kubectl:
+    """The kubectl on PATH, with a context."""
+
+    def __init__(self, context: str = "", seconds: float = SECONDS) -> None:
+        """Find kubectl, or raise a ToolError."""
+        program = which("kubectl")
+        if program is None:
+            raise ToolError("kubectl is not on PATH; install it from https://kubernetes.io/docs/tasks/tools/")
+        # kubectl waits longer than its own limit while it connects, so it is stopped a little later.
+        limit = f"--request-timeout={seconds * 0.8:g}s"
+        self._command = [program, *(["--context", context] if context else []), limit]
+        self._seconds = seconds
+        self._failures: list[str] = []
+
+    def get(self, path: str) -> Any:
+        """Return the answer to a request, or raise an UnansweredError."""
+        if len(self._failures) >= _MOST_FAILURES:
+            raise UnansweredError(f"it was not asked, because {_MOST_FAILURES} requests failed: {self._failures[-1]}")
+        try:
+            done = subprocess.run(  # noqa: S603 -- kubectl, and paths of our own
+                [*self._command, "get", "--raw", path],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                check=False,
+                timeout=self._seconds,
+            )
+        except subprocess.TimeoutExpired as error:
+            self._failures.append(f"no answer in {error.timeout:g} seconds")
+            raise UnansweredError(self._failures[-1]) from error
+        if done.returncode:
+            text = done.stderr.decode("utf-8", "replace").strip()
+            reason = (text.split("\n")[-1] or f"exit {done.returncode}")[:_MAX_REASON]
+            is_answered = "Error from server" in reason and "(ServiceUnavailable)" not in reason
+            self._failures = [] if is_answered else [*self._failures, reason]
+            raise (MissingError if "(NotFound)" in reason else UnansweredError)(reason)
+        self._failures = []
+        try:
+            return json.loads(done.stdout)
+        except ValueError as error:
+            raise UnansweredError("the answer is not JSON") from error
+        except RecursionError as error:
+            raise UnansweredError(_TOO_DEEP) from error
+
+    def list(self, path: str, page: int = PAGE) -> Iterator[Mapping[str, Any]]:
+        """Yield the objects of a list, page by page; raise an UnansweredError if one is missing."""
+        token = ""
+        for _ in range(_MOST_PAGES):
+            answer = self.get(f"{path}?limit={page}" + (f"&continue={quote(token, safe='')}" if token else ""))
+            if not isinstance(answer, dict) or not isinstance(answer.get("items"), list | None):
+                raise UnansweredError("the answer is not a list")
+            kind, version = str(answer.get("kind", "")).removesuffix("List"), str(answer.get("apiVersion", ""))
+            for item in answer.get("items") or ():
+                if isinstance(item, dict):
+                    _check_shape(item)
+                    yield {"apiVersion": version, "kind": kind, **item}
+            token = str(as_mapping(answer.get("metadata")).get("continue") or "")
+            if not token:
+                return
+
+
+def _check_shape(item: Mapping[str, Any]) -> None:
+    """Raise an UnansweredError for what no API server sends: a map that is none, or values nested too deeply."""
+    metadata = item.get("metadata") or {}
+    if not isinstance(metadata, dict):
+        raise UnansweredError("the `metadata` of an object is not a map")
+    for field in ("labels", "annotations"):
+        if not isinstance(metadata.get(field), dict | None):
+            raise UnansweredError(f"the `{field}` of an object is not a map")
+    level: list[Any] = [item]
+    for _ in range(MAX_DEPTH):
+        maps = (each.values() if isinstance(each, dict) else each for each in level)
+        level = [child for children in maps for child in children if isinstance(child, (dict, list))]
+        if not level:
+            return
+    raise UnansweredError(_TOO_DEEP)
+
+
+class Resource(NamedTuple):
+    """Objects of one kind that a capture reads."""
+
+    group: str
+    """The group and version, such as `apps/v1`; `v1` for the core group."""
+    plural: str
+    kept: Sequence[str] = ("spec",)
+    """The fields beside `metadata` that are kept; `status.used` is one field of the status."""
+    page: int = 500
+    keeps_times: bool = False
+    """True if the times of its conditions are kept: they say when something started and ended."""
+
+    @property
+    def path(self) -> str:
+        """The path of the list of all objects."""
+        return f"/{'api' if '/' not in self.group else 'apis'}/{self.group}/{self.plural}"
+
+
+RESOURCES, RUNNING = (
+    [Resource(**each) for each in read_data("capture.yaml")[name]] for name in ("resources", "running")
+)
+DEPLOYMENTS = Resource("apps/v1", "deployments")
+DEFINITIONS = Resource("apiextensions.k8s.io/v1", "customresourcedefinitions", page=20)
+_TAG = lazy_pattern(r"v?(\d+\.\d+(?:\.\d+)?)")
+_NOISE = frozenset(
+    """creationTimestamp deletionGracePeriodSeconds deletionTimestamp finalizers generation managedFields
+    resourceVersion selfLink uid""".split()
+)
+_NOISY_ANNOTATIONS = (
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "deployment.kubernetes.io/revision",
+    "control-plane.alpha.kubernetes.io/leader",
+    "csi.volume.kubernetes.io/nodeid",
+    "node.alpha.kubernetes.io/ttl",
+    "volumes.kubernetes.io/controller-managed-attach-detach",
+)
+_VOLATILE = frozenset(
+    ("lastTransitionTime", "lastProbeTime", "lastUpdateTime", "lastHeartbeatTime", "observedGeneration")
+)
+
+
+def pluralize_kind(kind: str) -> str:
+    """Return the name of a kind in paths, as Kubernetes forms it by default."""
+    name = kind.lower()
+    if name.endswith("y"):
+        return f"{name[:-1]}ies"
+    return f"{name}{'es' if name.endswith(('s', 'x', 'ch', 'sh')) else 's'}"
+
+
+def strip(obj: Mapping[str, Any], kept: Sequence[str], *, keeps_times: bool = False) -> dict[str, Any]:
+    """Return what is kept of an object: its names, labels and annotations, and some of its fields, without secrets."""
+    metadata = {key: value for key, value in (obj.get("metadata") or {}).items() if key not in _NOISE}
+    annotations = metadata.pop("annotations", None) or {}
+    own = {key: value for key, value in annotations.items() if key not in _NOISY_ANNOTATIONS}
+    found: dict[str, Any] = {key: obj.get(key) for key in ("apiVersion", "kind")}
+    found["metadata"] = {**metadata, "annotations": own} if own else metadata
+    for field in kept:
+        first, _, below = field.partition(".")
+        block = obj.get(first)
+        value = block.get(below) if below and isinstance(block, dict) else block if not below else None
+        if value is not None:
+            place = found.setdefault(first, {}) if below else found
+            place[below or first] = _without_times(
+                value, _VOLATILE - {"lastTransitionTime"} if keeps_times else _VOLATILE
+            )
+    masked: Any = redact_tree(found, find_secrets(found))
+    return dict(masked)
+
+
+def _without_times(node: Any, volatile: frozenset[str]) -> Any:
+    """Return a value without what changes by itself."""
+    if isinstance(node, dict):
+        return {key: _without_times(value, volatile) for key, value in node.items() if key not in volatile}
+    return [_without_times(item, volatile) for item in node] if isinstance(node, list) else node
+
+
+def find_operators(deployment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the operators that a Deployment runs, with the versions of their images."""
+    containers, images = (
+        get_path(deployment, "spec", "template", "spec", "containers"),
+        read_data("capture.yaml")["images"],
+    )
+    for container in map(as_mapping, as_list(containers)):
+        name, _, tag = str(container.get("image", "")).partition("@")[0].rpartition(":")
+        words = name.split("/")
+        operator = images.get("/".join(words[-2:])) or images.get(words[-1])
+        version = _TAG.match(tag)
+        if operator and version:
+            yield operator, str(version[1])
+
 
 _PART = lazy_pattern(r"-\d{3}\Z")
 _MOST_BYTES = 4_000_000

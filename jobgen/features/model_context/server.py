@@ -6,7 +6,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,6 +15,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from jobgen import __version__
+from jobgen.repo.shipped import read_data
 
 # The tools: each is a command that only reads, with the same JSON as on the command line.
 
@@ -33,7 +34,7 @@ class Tool(NamedTuple):
     properties: Mapping[str, Any]
     """In the order of the command line, except for options."""
     command: str
-    required: tuple[str, ...] = ()
+    required: Sequence[str] = ()
 
 
 _OPTIONS = {"environments": "-e", "since": "--since"}
@@ -42,16 +43,13 @@ _MAX_ITEMS = 100
 _MAX_LENGTH = 1000
 
 
-def _list(description: str) -> dict[str, Any]:
-    item = {"type": "string", "maxLength": _MAX_LENGTH}
-    return {"type": "array", "items": item, "maxItems": _MAX_ITEMS, "description": description}
-
-
-def _text(description: str) -> dict[str, Any]:
-    return {"type": "string", "maxLength": _MAX_LENGTH, "description": description}
-
-
-_ENVIRONMENTS = _list("Names of environments; by default all.")
+def _describe(arguments: Mapping[str, str]) -> dict[str, Any]:
+    """Return the JSON Schema of each argument; one in the plural is a list."""
+    text = {"type": "string", "maxLength": _MAX_LENGTH}
+    several = {"type": "array", "items": text, "maxItems": _MAX_ITEMS}
+    return {
+        name: {**(several if name.endswith("s") else text), "description": about} for name, about in arguments.items()
+    }
 
 
 def _check(text: Any, name: str) -> str:
@@ -67,53 +65,9 @@ def _check(text: Any, name: str) -> str:
     return text
 
 
-TOOLS = (
-    Tool(
-        "lint",
-        "Check jobs, overlays and manifests for what the cluster would reject. Each finding has its file and line.",
-        {
-            "paths": _list("Files or folders of the repository; by default all of it."),
-            "environments": _ENVIRONMENTS,
-            "since": _text("A Git revision: report only findings that are new since then."),
-        },
-        "lint",
-    ),
-    Tool(
-        "explain",
-        "Say which layers set a value of a job in each environment, with file and line.",
-        {
-            "job": _text("The name of the job."),
-            "path": _text("The path of a field in the object or in the job; by default all fields."),
-            "environments": _ENVIRONMENTS,
-        },
-        "explain",
-        ("job",),
-    ),
-    Tool(
-        "render",
-        "Return the manifests of jobs in each environment.",
-        {"jobs": _list("Names of jobs; by default all."), "environments": _ENVIRONMENTS},
-        "render",
-    ),
-    Tool(
-        "diff",
-        "Say what the changes since a revision do to running jobs, when they are merged.",
-        {"revision": _text("A Git revision; by default the base of the branch."), "environments": _ENVIRONMENTS},
-        "diff",
-    ),
-    Tool("rule", "Return the page of a rule or policy.", {"rule": _text("Its name.")}, "explain", ("rule",)),
-    Tool(
-        "queue",
-        "Say which jobs Kueue admits, which wait and for what, and which can never be admitted.",
-        {"jobs": _list("Names of jobs; by default all."), "environments": _ENVIRONMENTS},
-        "queue",
-    ),
-    Tool(
-        "teams",
-        "Say who owns what, and what is used of each budget.",
-        {"teams": _list("Names of teams; by default all."), "environments": _ENVIRONMENTS},
-        "teams",
-    ),
+TOOLS = tuple(
+    Tool(**{key: value for key, value in each.items() if key != "arguments"}, properties=_describe(each["arguments"]))
+    for each in read_data("tools.yaml")["tools"]
 )
 
 

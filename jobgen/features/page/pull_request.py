@@ -1,18 +1,24 @@
-"""What a pull request does: changes of objects, grouped where they are equal, their causes, and what is dangerous."""
+"""`jobgen diff --format html`: what a pull request does, its changes grouped where they are equal, and why."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import reduce
+from pathlib import Path
 from typing import NamedTuple
 
+from jobgen.api.errors import JobgenError
+from jobgen.api.lint_files import LintRequest
+from jobgen.api.lint_run import find_findings
+from jobgen.api.since import Side, find_new
 from jobgen.compare.changes import PREEMPTED, UNKNOWN, Change, ChangeSet, QueueChanges, WorkloadChange
 from jobgen.compare.grouping import ACTIONS, FieldGroup, group_fields, make_row
 from jobgen.compare.impact import Impact
 from jobgen.compare.operator_behavior import Effect
-from jobgen.compare.snapshot import find_causes
+from jobgen.compare.snapshot import Snapshot, find_causes
 from jobgen.engine.workers import parallel_map
 from jobgen.features.kueue.answers import NEVER, UNMANAGED, WAITS
 from jobgen.features.kueue.queues.change_sections import (
@@ -23,11 +29,15 @@ from jobgen.features.kueue.queues.change_sections import (
     format_transition,
 )
 from jobgen.features.page.capacity import find_deadline
-from jobgen.features.page.fleet_tables import ERROR, Row, list_amounts, list_errors
-from jobgen.features.page.page import NONE, Table
+from jobgen.features.page.page import NONE, Table, assemble_page, describe_repository, encode, make_title
+from jobgen.features.page.report import ERROR, Row, list_amounts, list_errors
 from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.finding import Finding, Identity
+from jobgen.repo import git, layout
+from jobgen.repo.changed_files import find_uncommitted
+from jobgen.repo.commit import CommitPath
+from jobgen.reports.duplicates import merge_duplicates
 
 _NO_LAYER = "jobgen"
 """The layer of values that the renderer sets."""
@@ -309,7 +319,8 @@ def _list_queues(queues: Iterable[QueueChanges], environments: dict[str, int]) -
         for quota in each.quota:
             sides = (quota.before, quota.after)
             amounts = [getattr(side, name) if side else "0" for name in _QUOTA_AMOUNTS for side in sides]
-            quotas.append((env, *quota[:4], *amounts))
+            name = f"{quota.name} in {quota.cluster}" if quota.cluster else quota.name
+            quotas.append((env, quota.kind, name, *quota[2:4], *amounts))
         objects += ((env, *changed) for changed in each.objects)
     columns = ("change:text", "kind:text", "namespace:text", "name:text", "clusterQueue:text")
     yield Table("queueMoves", (_ENVIRONMENT, *columns, "transition:text", "reason:text"), moves)
@@ -322,3 +333,79 @@ def _list_amounts(before: ResourceTotals, after: ResourceTotals) -> list[int]:
     """Return the amounts before and after, pair by pair."""
     pairs = zip(list_amounts(before.amounts), list_amounts(after.amounts), strict=True)
     return [amount for pair in pairs for amount in pair]
+
+
+def render_page(changes: ChangeSet, directory: Path, environments: Sequence[str], repo_url: str | None = None) -> str:
+    """Return the page of a comparison, with the findings that are new and fixed."""
+    sides = changes.old, changes.new
+    found: Sequence[Finding] = ()
+    fixed: Sequence[Finding] = ()
+    notes: list[str] = []
+    base = changes.old.project.root
+    try:
+        before = _lint_side(changes.old, directory, environments)
+        # A change is judged by the settings of its base.
+        with layout.judged_by(changes.new.project.root, base if isinstance(base, CommitPath) else None):
+            after = _lint_side(changes.new, directory, environments)
+        old, new = Side(before, (changes.old.folder,)), Side(after, (changes.new.folder,))
+        found, fixed = find_new(new, old), find_new(old, new)
+    except JobgenError as error:
+        notes.append(f"The findings of the two sides are not compared: {error}")
+    notes += (f"Governance: {each.describe()} ({each.location})" for each in changes.governance)
+    tables = list_tables(changes, found, fixed, notes)
+    return _assemble(sides, directory, repo_url, describe_changes(changes), tables)
+
+
+def render_failure(old: Snapshot, new: Snapshot, directory: Path, repo_url: str | None = None) -> str:
+    """Return the page of a comparison that is not possible, with the errors of each side that cannot be rendered."""
+    return _assemble((old, new), directory, repo_url, {"failed": 1}, list_failure_tables(old.errors, new.errors))
+
+
+def _assemble(
+    sides: tuple[Snapshot, Snapshot],
+    directory: Path,
+    repo_url: str | None,
+    facts: dict[str, str | int],
+    tables: list[Table],
+) -> str:
+    new = sides[1].folder
+    repository, changed = describe_repository(directory, repo_url, shows_work_tree=new == directory)
+    if new != directory:
+        # The new side is not the work tree, but a commit or a folder.
+        repository["revision"] = new.commit.name if isinstance(new, CommitPath) else ""
+    head: dict[str, str | int] = {**repository}
+    columns = [(table, at) for table in tables for at, name in enumerate(table.columns) if name.endswith(":files")]
+    files = sorted({str(row[at]) for table, at in columns for row in table.rows} - {""})
+    unlinked: list[tuple[int, str]] = []
+    for is_old, side in ((1, sides[0]), (0, sides[1])):
+        name, folder = "base" if is_old else "head", side.folder
+        revision = prefix = ""
+        if isinstance(folder, CommitPath):
+            revision, prefix = folder.commit.name, folder.path
+        else:
+            # The files of a work tree are in its last commit, if it has them; outside of Git there is none.
+            with suppress(git.GitError):
+                revision, prefix = git.resolve_commit(folder, "HEAD"), git.find_prefix(folder)
+        head |= {name: side.name, f"{name}Revision": revision, f"{name}Prefix": prefix}
+        if repository["link"] and revision:
+            unlinked += ((is_old, file) for file in find_uncommitted(folder, revision, files))
+    tables = [*tables, changed, Table("unlinked", ("old", "file:files"), unlinked)]
+    title = f"{sides[0].name} → {sides[1].name}, {make_title(repository, changed)}"
+    return assemble_page(title, encode("changes", {**head, **facts}, tables))
+
+
+def _lint_side(side: Snapshot, directory: Path, environments: Sequence[str]) -> list[Finding]:
+    envs = [] if side.is_tree else [env for env in environments if env in side.project.overlays]
+    if environments and not envs and not side.is_tree:
+        return []
+    paths = (".",) if side.is_tree else ()
+    request = LintRequest(directory, paths, envs, today=side.project.today)
+    if isinstance(side.folder, CommitPath):
+        request = request._replace(committed=side.folder)
+    else:
+        request = request._replace(directory=side.folder)
+    linted = find_findings(request)
+    findings = merge_duplicates(linted.findings, linted.mandatory)
+    if side.is_tree and environments:
+        return [each for each in findings if each.location.file.partition("/")[0] in environments]
+    return findings

@@ -1,10 +1,12 @@
-"""Write the fleet of a repository as one HTML page."""
+"""Write the fleet of a repository as one HTML page: its tables, and a page for each job with its origins."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
-from functools import cache, partial
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache, partial
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,22 +14,346 @@ from jobgen.api.errors import NotFoundError, UsageError, check_names
 from jobgen.api.lint import LintResult, lint_request, lint_twice
 from jobgen.api.lint_files import LintRequest
 from jobgen.api.project import Project, ProjectPath, open_project, select_environments
-from jobgen.check.rule_docs import all_docs
-from jobgen.compare.snapshot import snapshot_repository
+from jobgen.check.rule_docs import RuleDoc, all_docs
+from jobgen.compare.snapshot import Snapshot, snapshot_repository
 from jobgen.engine.store import Query, Store
-from jobgen.features.page.capacity import NO_PRICES, Prices, build_capacity, read_prices
-from jobgen.features.page.fleet import build_fleet, place_findings
-from jobgen.features.page.fleet_tables import FleetData, list_tables
-from jobgen.features.page.job_pages import build_pages
-from jobgen.features.page.page import assemble_page, describe_repository, encode, make_title
+from jobgen.engine.workers import parallel_map
+from jobgen.features.page.capacity import NO_PRICES, Capacity, Prices, build_capacity, read_prices
+from jobgen.features.page.fleet import Fleet, FleetCell, FleetFinding, build_fleet, place_findings
+from jobgen.features.page.page import (
+    NONE,
+    Change,
+    Line,
+    LineSource,
+    Table,
+    assemble_page,
+    describe_repository,
+    encode,
+    find_changes,
+    make_title,
+)
+from jobgen.k8s.secrets import MASK, find_secrets, order_secrets
 from jobgen.model.builtin_rules import UNREADABLE_RULES
+from jobgen.model.data import Node, Plain, TracedKey, TracedList, TracedScalar, untraced, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline.encoded_results import decode_findings, encode_findings
+from jobgen.rendering.config import read_traced_source
+from jobgen.rendering.environment import Rendered
+from jobgen.rendering.provenance import list_assignments
 from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.redact import find_file_secrets, redact_source
+from jobgen.rendering.trace import Job, Tracer
 from jobgen.repo import layout
 from jobgen.repo.code_owners import CODE_OWNERS_FILES, find_code_owners, parse_code_owners
+from jobgen.repo.files import File
 from jobgen.repo.named_paths import read_first
 from jobgen.repo.root import open_store
+from jobgen.yamlio.write import ListedLines, list_lines, to_inline_yaml
+
+MAX_MANIFESTS = 6_000
+"""How many manifests a page has at most; the jobs that come first have theirs."""
+MAX_LINES = 400_000
+"""How many lines, of files and manifests together, a page has at most."""
+
+RENDERER = "jobgen"
+"""The layer of values that no file sets."""
+
+_SEPARATOR: Line = ("---", ())
+_BY_RENDERER: tuple[LineSource, ...] = ((RENDERER, "", 0, ""),)
+
+
+class JobPages(NamedTuple):
+    """The lines of files and manifests."""
+
+    specs: Mapping[str, tuple[Change, ...]]
+    """By path."""
+    manifests: tuple[Manifest, ...]
+    omitted: tuple[tuple[str, int, int], ...]
+    """What is not in the page because it would be too large: how many are shown, of how many."""
+
+
+class Manifest(NamedTuple):
+    """The manifest of a cell, as changes to the one with the number `base`; -1 is none."""
+
+    cell: int
+    base: int
+    changes: tuple[Change, ...]
+
+
+class _Page(NamedTuple):
+    """The page of a job: its file, and the manifests of its cells, each as changes to the first one."""
+
+    job: Job
+    cells: tuple[tuple[int, FleetCell], ...]
+    has_file: bool
+    """True if the job is the first one of its file."""
+
+
+def build_pages(snapshot: Snapshot, fleet: Fleet, jobs: Sequence[Job]) -> JobPages:
+    """Build the pages of jobs, in several processes if there are many."""
+    cells: dict[int, list[tuple[int, FleetCell]]] = {}
+    for number, cell in enumerate(fleet.cells):
+        if cell.objects:
+            cells.setdefault(cell.job, []).append((number, cell))
+    first_of = {job.file.path: number for number, job in reversed([*enumerate(jobs)])}
+    pages = [
+        _Page(job, tuple(cells.get(number, ())), first_of[job.file.path] == number) for number, job in enumerate(jobs)
+    ]
+    counts = accumulate(len(page.cells) for page in pages)
+    chosen = [page for page, count in zip(pages, counts, strict=True) if count <= MAX_MANIFESTS]
+    # No secret of any overlay may be shown.
+    overlays = layout.read_overlays(snapshot.project.root)
+    secrets = frozenset[str]().union(*(find_file_secrets(file.content) for _, file in overlays))
+    snapshot.tracer.traced_project()
+    found = parallel_map(chosen, lambda share: [_list_changes(snapshot.tracer, page, secrets) for page in share])
+    specs: dict[str, tuple[Change, ...]] = {}
+    manifests: list[Manifest] = []
+    lines = 0
+    for page, (spec, changes) in zip(chosen, found, strict=True):
+        if page.has_file:
+            specs[page.job.file.path] = spec
+        lines += _count_added(spec) + sum(map(_count_added, changes))
+        if lines > MAX_LINES:
+            break
+        first = len(manifests)
+        for place, ((number, _), change) in enumerate(zip(page.cells, changes, strict=True)):
+            manifests.append(Manifest(number, first if place else -1, change))
+    total, files = sum(len(page.cells) for page in pages), sum(page.has_file for page in pages)
+    omitted = (("manifests", len(manifests), total), ("files", len(specs), files))
+    return JobPages(specs, tuple(manifests), tuple(each for each in omitted if each[1] < each[2]))
+
+
+def _count_added(changes: Sequence[Change]) -> int:
+    return sum(len(change.added) for change in changes)
+
+
+def _list_changes(
+    tracer: Tracer, page: _Page, secrets: frozenset[str]
+) -> tuple[tuple[Change, ...], list[tuple[Change, ...]]]:
+    """Return the file of a job, and its manifests: the first one in full, the others as changes to it."""
+    lines, own = _redact_file(page.job.file)
+    spec = find_changes([(line, ()) for line in lines]) if page.has_file else ()
+    manifests = list_manifest_lines(tracer, page.job, [cell.objects for _, cell in page.cells], secrets | own)
+    return spec, [find_changes(lines, manifests[0] if place else ()) for place, lines in enumerate(manifests)]
+
+
+@lru_cache(maxsize=1)
+def _redact_file(file: File) -> tuple[Sequence[str], frozenset[str]]:
+    """Return the lines of a file without its secrets, and the secrets; the jobs of a file follow each other."""
+    return redact_source(file.content, read_traced_source(file))
+
+
+def list_manifest_lines(
+    tracer: Tracer, job: Job, cells: Sequence[Sequence[Rendered]], secrets: frozenset[str]
+) -> list[list[Line]]:
+    """List the lines of the objects of a job in each of its environments, without secrets."""
+    whole, seen = secrets, dict[int, Mapping[str, Plain]]()
+    for made in (made for objects in cells for made in objects):
+        # Most of an object is equal in all environments.
+        whole |= find_secrets(made.object, seen.get(made.companion))
+        seen.setdefault(made.companion, made.object)
+    ordered = order_secrets(whole)
+    # All trees stay alive here, because lines are known by the `id` of their nodes.
+    traces = list(tracer.trace_each(job, [objects[0].env for objects in cells]))
+    listed: ListedLines[Line] = {}
+    manifests: list[list[Line]] = []
+
+    def describe(text: str, key: Node, value: Node, items: Node) -> Line:
+        sources = _list_sources(key, value, items)
+        if len(sources) > 1 and not whole.isdisjoint(map(str.strip, str(value_of(value)).split("\n"))):
+            # What a secret overrides is a secret, too.
+            sources = (sources[0], *((*source[:3], MASK) for source in sources[1:]))
+        return _describe_line(text, sources, ordered)
+
+    for objects, traced in zip(cells, traces, strict=True):
+        lines: list[Line] = []
+        for tree in filter(None, (traced.select(made.companion) for made in objects)):
+            lines += [_SEPARATOR] if lines else []
+            lines += list_lines(tree, describe, listed)
+        manifests.append(lines)
+    return manifests
+
+
+def _describe_line(text: str, sources: tuple[LineSource, ...], secrets: Sequence[str]) -> Line:
+    for secret in secrets:
+        if secret in text or any(secret in value for *_, value in sources):
+            text = text.replace(secret, MASK)
+            sources = tuple([(layer, file, at, value.replace(secret, MASK)) for layer, file, at, value in sources])
+    return text, sources
+
+
+def _list_sources(key: Node, value: Node, items: Node) -> tuple[LineSource, ...]:
+    if type(value) is TracedScalar or (type(value) is TracedList and not value):
+        replaced = items.overridden if type(items) is TracedList else None
+        if value.overridden is None and replaced is None:
+            return ((value.layer or RENDERER, value.location.file, value.location.line, ""),)
+        found: list[LineSource] = []
+        for place, assignment in enumerate(list_assignments(value, replaced)):
+            at, layer = assignment.location, assignment.layer or RENDERER
+            text = to_inline_yaml(untraced(assignment.value)) if place else ""
+            found.append((layer, "", 0, text) if at is None else (layer, at.file, at.line, text))
+        return tuple(found)
+    if type(key) is TracedKey and isinstance(value, (dict, list)):
+        return ((key.layer or RENDERER, key.location.file, key.location.line, ""),)
+    opens_block = isinstance(value, (dict, list)) and value
+    return () if opens_block else _BY_RENDERER
+
+
+_ERROR, _NOTE = "error", "note"
+_ENVIRONMENT = "environment:environments"
+QUOTA = (
+    *(_ENVIRONMENT, "kind:text", "name:text", "cohort:text", "flavor:text", "resource:text"),
+    *("nominal", "used", "borrowed", "lent", "waiting", "borrowingLimit", "lendingLimit"),
+)
+WORKLOAD = (
+    *(_ENVIRONMENT, "cell:cells", "kind:text", "namespace:text", "name:text", "queue:text", "clusterQueue:text"),
+    *("decision:text", "reason:text", "change:text", "behind:text", "evictedBy:text", "obstacle:text"),
+)
+_LIMIT = (*(_ENVIRONMENT, "kind:text", "owner:text", "name:text", "resource:text", "used:text", "limit:text", "share"),)
+_LAUNCH = ("cell:cells", "roles:text", "command:text", "name:text", "value:text", "source:text")
+_COST = (_ENVIRONMENT, "by:text", "name:text", "jobs", "bounded", "priced", "scheduled", "gpuSeconds", "cost")
+
+
+def list_capacity(capacity: Capacity, fleet: Fleet) -> Iterator[Table]:
+    """List the tables of the capacity view."""
+    environments = {env: number for number, env in enumerate(fleet.environments)}
+    cells = {(cell.environment, cell.kind, cell.namespace, cell.name): at for at, cell in enumerate(fleet.cells)}
+    quotas: list[Row] = []
+    workloads: list[Row] = []
+    notes: list[Row] = [(environments[env], _ERROR, message) for env, message in capacity.errors]
+    for state in capacity.queues:
+        env = state.report.environment
+        for total in state.report.decision.totals:
+            cohort, quota = state.find_owner(total)
+            names = (total.kind, total.name, cohort, total.flavor, total.resource)
+            amounts = (total.nominal, total.used, total.borrowed, total.lent, total.waiting)
+            limits = (NONE if limit is None else limit for limit in (quota.borrowing_limit, quota.lending_limit))
+            quotas.append((environments[env], *names, *amounts, *limits))
+        for answer in state.report.decision.answers:
+            job = (answer.job.kind, answer.job.namespace, answer.job.name)
+            obstacle, change = (answer.obstacle.code, answer.obstacle.change) if answer.obstacle else ("", "")
+            behind = (", ".join(answer.blockers), answer.evicted_by, obstacle)
+            row = (*job, answer.job.queue, answer.cluster_queue, answer.decision, answer.reason, change, *behind)
+            workloads.append((environments[env], cells.get((env, *job), NONE), *row))
+        notes += ((environments[env], _NOTE, note) for note in state.report.list_notes())
+    yield Table("quotas", QUOTA, quotas)
+    yield Table("workloads", WORKLOAD, workloads)
+    yield Table("notes", (_ENVIRONMENT, "level:text", "text:text"), notes)
+    yield Table("limits", _LIMIT, [(environments[each.environment], *each[1:]) for each in capacity.limits])
+    yield Table("costs", _COST, [(environments[each.environment], *each[1:]) for each in capacity.costs])
+    counted = ((number, run) for number, run in enumerate(capacity.runs) if run.is_counted)
+    yield Table("runs", ("cell:cells", "scheduled"), [(number, int(run.is_scheduled)) for number, run in counted])
+
+
+Row = tuple[str | int, ...]
+
+_FINDING = (
+    *("rule:text", "category:text", "severity:text", "message:text", "job:jobs", "environment:environments"),
+    *("team:text", "status:text", "file:files", "line", "column"),
+)
+ERROR = (
+    *("rule:text", "category:text", "severity:text", "message:text", "file:files", "line", "column"),
+    "environment:environments",
+)
+
+
+class FleetData(NamedTuple):
+    """Everything that the fleet view shows."""
+
+    fleet: Fleet
+    findings: Sequence[FleetFinding]
+    fixed: Sequence[FleetFinding]
+    rules: Mapping[str, RuleDoc]
+    capacity: Capacity
+    pages: JobPages
+    errors: tuple[Finding, ...] = ()
+    """What cannot be read or rendered, so that it is not in the page, or broken there."""
+
+
+def list_tables(data: FleetData) -> list[Table]:
+    """List all tables."""
+    fleet = data.fleet
+    environments = {env: number for number, env in enumerate(fleet.environments)}
+    specs = {file: number for number, file in enumerate(data.pages.specs)}
+    jobs = [(*job[:3], int(job.is_job), job.file, job.line, specs.get(job.file, NONE)) for job in fleet.jobs]
+    totals = [
+        (environments[total.env], total.by, total.name, *list_amounts(total.after.amounts)) for total in fleet.totals
+    ]
+    names = sorted({each.finding.rule for each in (*data.findings, *data.fixed)})
+    docs = [(name, data.rules[name]) for name in names if name in data.rules]
+    rules = [(name, doc.category, doc.severity.value, doc.summary) for name, doc in docs]
+    return [
+        Table("environments", ("name:text",), [(env,) for env in fleet.environments]),
+        Table("jobs", ("name:text", "sweep:text", "framework:text", "isJob", "file:files", "line", "spec:specs"), jobs),
+        _list_cells(data, environments),
+        Table("totals", (_ENVIRONMENT, "by:text", "name:text", "gpus", "cpu", "memory"), totals),
+        Table("findings", _FINDING, [_list_finding(each, environments) for each in data.findings]),
+        Table("fixed", _FINDING, [_list_finding(each, environments) for each in data.fixed]),
+        Table("errors", ERROR, list_errors(data.errors, environments)),
+        Table("rules", ("name:text", "category:text", "severity:text", "summary:text"), rules),
+        *list_capacity(data.capacity, fleet),
+        Table("launches", _LAUNCH, [(at, *row) for at, cell in enumerate(fleet.cells) for row in cell.launches]),
+        Table("omitted", ("what:text", "shown", "total"), data.pages.omitted),
+        Table("specs", ("file:files",), [(file,) for file in data.pages.specs], list(data.pages.specs.values())),
+        Table(
+            "manifests",
+            ("cell:cells", "base:manifests"),
+            [(each.cell, each.base) for each in data.pages.manifests],
+            [each.changes for each in data.pages.manifests],
+        ),
+    ]
+
+
+def _list_cells(data: FleetData, environments: Mapping[str, int]) -> Table:
+    columns = (
+        *("job:jobs", "environment:environments", "state:text", "reason:text", "kind:text", "namespace:text"),
+        *("name:text", "queue:text", "team:text", "owner:text", "pods", "gpus", "cpu", "memory"),
+        *("errors", "warnings", "infos", "decision:text", "deadline", "gpuSeconds", "cost", "manifest:manifests"),
+    )
+    counts = Counter((each.job, each.finding.env, each.finding.severity) for each in data.findings)
+    # The decision about its first workload, if a job has several.
+    decisions: dict[tuple[str, ...], str] = {}
+    for state in data.capacity.queues:
+        for answer in state.report.decision.answers:
+            key = (state.report.environment, answer.job.kind, answer.job.namespace, answer.job.name)
+            decisions.setdefault(key, answer.decision)
+    manifests = {each.cell: number for number, each in enumerate(data.pages.manifests)}
+    rows: list[Row] = []
+    for number, (cell, run) in enumerate(zip(data.fleet.cells, data.capacity.runs, strict=True)):
+        found = [sum(counts[cell.job, env, severity] for env in {cell.environment, ""}) for severity in Severity]
+        decision = decisions.get((cell.environment, cell.kind, cell.namespace, cell.name), "")
+        amounts = (cell.pods, *list_amounts(cell.resources.amounts), *found)
+        longest = (run.deadline, run.gpu_seconds, run.cost, manifests.get(number, NONE))
+        rows.append((cell.job, environments[cell.environment], *cell[2:10], *amounts, decision, *longest))
+    return Table("cells", columns, rows)
+
+
+def _list_finding(each: FleetFinding, environments: Mapping[str, int]) -> Row:
+    finding = each.finding
+    fault = (finding.rule, finding.category, finding.severity.value, finding.message)
+    place = (each.job, environments.get(finding.env, NONE), each.team, each.status)
+    return (*fault, *place, *finding.location[:3])
+
+
+def list_errors(findings: Iterable[Finding], environments: Mapping[str, int]) -> list[Row]:
+    """Return the rows of findings that no job is known for."""
+    return [
+        (
+            each.rule,
+            each.category,
+            each.severity.value,
+            each.message,
+            *each.location[:3],
+            environments.get(each.env, NONE),
+        )
+        for each in findings
+    ]
+
+
+def list_amounts(amounts: Sequence[int]) -> tuple[int, int, int]:
+    """Return GPUs, thousandths of CPUs, and bytes."""
+    gpus, cpu, memory = amounts
+    return gpus, cpu, -(-memory // 1000)
 
 
 class ReportResult(NamedTuple):

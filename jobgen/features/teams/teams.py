@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from jobgen.api.errors import UsageError, check_format, check_names
 from jobgen.api.project import ProjectPath, open_project, select_environments
 from jobgen.check.team_limits import Target, find_scaling, list_lines, measure_use, name_target
-from jobgen.features.teams.formats import FORMATS
 from jobgen.k8s.kueue import creates_wrapped_objects
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import sum_gpus
-from jobgen.model.data import untraced
+from jobgen.model.data import Plain, untraced
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.environment_checker import EnvironmentChecker
@@ -22,7 +21,8 @@ from jobgen.pipeline.policies import mutate_rendered
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.rendering.run import Run
 from jobgen.repo.root import BASELINE, LAYER_FOLDERS, SETTINGS
-from jobgen.spec.teams import Budget, Team, TeamScope
+from jobgen.reports.escape import dump_json, markdown_text, visible
+from jobgen.spec.teams import Budget, Team, TeamScope, count_units
 
 # Collect what each team owns, may use and uses.
 
@@ -141,6 +141,83 @@ def write_owners(text: str, teams: Sequence[Team], prefix: str, owners: Sequence
     return before + block + (after.removeprefix("\n") if end else rest)
 
 
+_HEAD = "| team | folders | owners | environment | used | namespaces | queues |\n|---|---|---|---|---|---|---|\n"
+
+
+def render_text(teams: Sequence[TeamOverview]) -> str:
+    """Write the teams, and what is used of each budget."""
+    return "\n".join("\n".join(_list_lines(team)) + "\n" for team in teams)
+
+
+def _list_lines(team: TeamOverview) -> Iterator[str]:
+    if not team.name:
+        yield "files that no team owns"
+    else:
+        contacts = (f"{name} {text}" for name, text in team.contacts.items())
+        yield visible("  ".join((team.name, ", ".join(team.folders), " ".join(team.owners), *contacts)).rstrip())
+    for each in team.environments:
+        allowed = (f"{name} {' '.join(patterns) or 'none'}" for name, patterns in each.allowed.items())
+        parts = "; ".join((", ".join(map(describe_line, each.budget)), *allowed))
+        yield "  " + visible(f"{each.environment or 'all'}: {parts}")
+
+
+def describe_line(line: BudgetLine) -> str:
+    """Return what is used of one limit."""
+    count = line.used if line.limit is None else line.limit
+    counted = count_units(count, line.name)
+    if line.limit is None:
+        return counted
+    return f"{line.used} of {counted}" + (" (exceeded)" if line.is_exceeded else "")
+
+
+def render_markdown(teams: Sequence[TeamOverview]) -> str:
+    """Write a row for each team and environment."""
+    rows = (
+        (
+            team.name or "none",
+            ", ".join(team.folders),
+            " ".join(team.owners),
+            each.environment,
+            ", ".join(map(describe_line, each.budget)),
+            *(" ".join(each.allowed.get(name, ())) for name in ("namespaces", "queues")),
+        )
+        for team in teams
+        for each in team.environments
+    )
+    return _HEAD + "".join(f"| {' | '.join(map(markdown_text, row))} |\n" for row in rows)
+
+
+def render_json(teams: Sequence[TeamOverview]) -> str:
+    """Write all teams."""
+    document: dict[str, Plain] = {"version": 1, "teams": [_team_to_plain(team) for team in teams]}
+    return dump_json(document) + "\n"
+
+
+def _team_to_plain(team: TeamOverview) -> dict[str, Plain]:
+    return {
+        "name": team.name,
+        "file": team.file,
+        "folders": list(team.folders),
+        "owners": list(team.owners),
+        "contacts": dict(team.contacts),
+        "environments": [
+            {
+                "environment": each.environment,
+                "allowed": {name: list(patterns) for name, patterns in each.allowed.items()},
+                "budget": [{"name": line.name, "used": line.used, "limit": line.limit} for line in each.budget],
+            }
+            for each in team.environments
+        ],
+    }
+
+
+FORMATS: dict[str, Callable[[Sequence[TeamOverview]], str]] = {
+    "json": render_json,
+    "markdown": render_markdown,
+    "text": render_text,
+}
+
+
 class TeamsResult(NamedTuple):
     """The teams of a repository."""
 
@@ -179,7 +256,7 @@ def teams(
     """
     check_names("names", names)
     check_names("environments", environments)
-    check_format(format, FORMATS.names())
+    check_format(format, list(FORMATS))
     opened = open_project(project)
     config = opened.config
     selected = select_environments(config, environments)
@@ -196,4 +273,4 @@ def teams(
         return TeamsResult((), "", tuple(run.findings))
     checkers = [EnvironmentChecker(EnvironmentRunner(config, name)) for name in run.environments]
     found = [each for each in list_overviews(chosen, checkers, mutate_rendered(config, made)) if each.name or not names]
-    return TeamsResult(tuple(found), FORMATS.render(format, found), tuple(run.findings))
+    return TeamsResult(tuple(found), FORMATS[format](found), tuple(run.findings))

@@ -4,7 +4,7 @@ from jobgen.model.features import Feature
 
 FEATURE = Feature(
     parts={
-        "editor.conditions": "cases:list_conditions",
+        "editor.conditions": "evaluate:list_conditions",
         "merge_reports.test": "job_tests:merge_test_reports",
     },
 )

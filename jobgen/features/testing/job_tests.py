@@ -1,20 +1,28 @@
-"""Run the tests of jobs."""
+"""Run the tests of jobs, and write the outcomes: text for people, JSON for programs, JUnit for CI systems."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from hashlib import blake2b
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names, check_shard
 from jobgen.api.lint import lint
 from jobgen.api.merge_reports import MergedReport
 from jobgen.api.project import Project, ProjectPath, open_project, select_environments
-from jobgen.features.testing.cases import JobTest, read_tests
-from jobgen.features.testing.evaluate import FindingSource, Outcome, Subject, TestRun, collect_jobs, summarize
-from jobgen.features.testing.formats import FORMATS
+from jobgen.features.testing.evaluate import (
+    FindingSource,
+    JobTest,
+    Outcome,
+    Subject,
+    TestRun,
+    collect_jobs,
+    read_tests,
+    summarize,
+)
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.progress import notify
@@ -25,7 +33,116 @@ from jobgen.rendering.build import identity_of
 from jobgen.rendering.environment import EnvironmentRunner
 from jobgen.rendering.redact_results import redact_shared
 from jobgen.repo.named_paths import read_first
+from jobgen.reports.escape import dump_json, relative_path, visible
+from jobgen.reports.formats.junit import write_shard
 from jobgen.reports.shard_part import BrokenPartError, ShardPart, pack
+
+_TABLE = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\t": "&#9;"})
+
+
+def render_junit(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:
+    """Return XML with a failure for each expectation that is not met, and what kept tests from running as errors."""
+    suites: list[tuple[str, list[list[Outcome]]]] = []
+    for file, group in groupby(outcomes, key=lambda each: each.test.file):
+        cases: dict[tuple[str, str, str], list[Outcome]] = {}
+        for each in group:
+            cases.setdefault((each.test.name, each.environment, each.job), []).append(each)
+        suites.append((file, list(cases.values())))
+    count = sum(len(several) for _, several in suites)
+    failed = sum(_has_failed(case) for _, several in suites for case in several)
+    lines = ['<?xml version="1.0" encoding="UTF-8"?>']
+    broken = f' errors="{len(errors)}"' if errors else ""
+    lines.append(f'<testsuites name="jobgen test" tests="{count + len(errors)}" failures="{failed}"{broken}>')
+    if shard:
+        lines += ('  <testsuite name="jobgen test" tests="0" failures="0">', *write_shard(shard), "  </testsuite>")
+    lines += (line for file, several in suites for line in _list_suite(file, several))
+    lines += (line for error in errors for line in _list_error(error))
+    return "\n".join([*lines, "</testsuites>"]) + "\n"
+
+
+def _has_failed(case: Sequence[Outcome]) -> bool:
+    return any(each.message for each in case)
+
+
+def _list_suite(file: str, cases: Sequence[Sequence[Outcome]]) -> Iterator[str]:
+    name, failed = _xml(relative_path(file)), sum(map(_has_failed, cases))
+    yield f'  <testsuite name="{name}" tests="{len(cases)}" failures="{failed}">'
+    for case in cases:
+        first = case[0]
+        title = ", ".join(filter(None, (first.test.name, first.job, first.environment)))
+        yield f'    <testcase classname="{name}" name="{_xml(title)}" file="{name}" line="{first.test.location.line}">'
+        for each in case:
+            if each.message:
+                text = "\n".join((str(each.location), *each.sources))
+                yield f'      <failure message="{_xml(each.message)}">{_xml(text)}</failure>'
+        yield "    </testcase>"
+    yield "  </testsuite>"
+
+
+def _list_error(error: Finding) -> Iterator[str]:
+    name = _xml(relative_path(error.location.file))
+    yield f'  <testsuite name="{name}" tests="1" failures="0" errors="1">'
+    yield f'    <testcase classname="{name}" name="{_xml(error.rule)}" file="{name}" line="{error.location.line}">'
+    yield f'      <error message="{_xml(error.message)}">{_xml(str(error.location))}</error>'
+    yield "    </testcase>"
+    yield "  </testsuite>"
+
+
+def _xml(text: str) -> str:
+    # Invisible characters are escaped: XML forbids most of them, even as references.
+    return "\n".join(map(visible, text.split("\n"))).translate(_TABLE)
+
+
+def render_text(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:
+    """Write the failures, and how many expectations there were."""
+    summary = f"{summarize(outcomes, errors, shard)}\n"
+    groups: dict[tuple[object, ...], list[Outcome]] = {}
+    for each in (each for each in outcomes if each.message):
+        groups.setdefault((each.location, each.job, each.message, each.sources), []).append(each)
+    lines: list[str] = []
+    for outcome, *others in groups.values():
+        # A failure may be equal in several environments.
+        environments = ", ".join(filter(None, (each.environment for each in (outcome, *others))))
+        where = f" (in {environments})" if environments else ""
+        job = f"{outcome.job}: " if outcome.job else ""
+        lines.append(f"{outcome.location}: failed: {outcome.test.name}: {job}{outcome.message}{where}")
+        lines += (f"    {source}" for source in outcome.sources)
+    return "".join(f"{visible(line)}\n" for line in lines) + summary
+
+
+def render_json(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:
+    """Write all outcomes, and the errors that kept tests from running."""
+    document: dict[str, object] = {
+        "version": 1,
+        **({"shard": shard.to_plain()} if shard else {}),
+        "failed": sum(bool(each.message) for each in outcomes),
+        "outcomes": [
+            {
+                "test": each.test.name,
+                "file": each.location.file,
+                "line": each.location.line,
+                "environment": each.environment,
+                "job": each.job,
+                "expectation": each.expectation,
+                "passed": not each.message,
+                "message": each.message,
+                "sources": list(each.sources),
+            }
+            for each in outcomes
+        ],
+        "errors": [
+            {"rule": each.rule, "file": each.location.file, "line": each.location.line, "message": each.message}
+            for each in errors
+        ],
+    }
+    return dump_json(document) + "\n"
+
+
+FORMATS: dict[str, Callable[[Sequence[Outcome], Sequence[Finding], ShardPart | None], str]] = {
+    "json": render_json,
+    "junit": render_junit,
+    "text": render_text,
+}
 
 TEST = "test"
 
@@ -176,7 +293,7 @@ def run_tests(
     """
     check_names("names", names)
     check_names("environments", environments)
-    check_format(format, FORMATS.names())
+    check_format(format, list(FORMATS))
     share = check_shard(shard) if shard else None
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
@@ -204,7 +321,7 @@ def run_tests(
     outcomes, findings = join_results(findings, results)
     errors = [each for each in findings if each.severity is Severity.ERROR]
     shown = tuple(JobTestOutcome(each.test.name, *each[1:]) for each in outcomes)
-    text, summary = FORMATS.render(format, outcomes, errors, part), summarize(outcomes, errors, part)
+    text, summary = FORMATS[format](outcomes, errors, part), summarize(outcomes, errors, part)
     return JobTestsResult(shown, text, tuple(findings), run.snapshots, summary)
 
 
@@ -216,11 +333,11 @@ def merge_test_reports(parts: Sequence[Mapping[str, Any]], format: str) -> Merge
         BrokenPartError: The shards ran different tests, or did not run each of them.
 
     """
-    if format not in FORMATS.names():
+    if format not in FORMATS:
         raise UsageError(f"there is no format `{format}` for tests (known: json, junit)")
     outcomes, errors = merge_tests(parts)
     failed = bool(errors) or any(outcome.message for outcome in outcomes)
-    text = FORMATS.render(format, outcomes, errors, None)
+    text = FORMATS[format](outcomes, errors, None)
     return MergedReport(TEST, text, failed, summary=summarize(outcomes, errors), findings=tuple(errors))
 
 

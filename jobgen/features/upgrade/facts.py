@@ -5,11 +5,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
-from jobgen.repo.shipped import find_shipped
+from jobgen.api.errors import UsageError
+from jobgen.k8s.kinds import NEWEST_RELEASE, OLDEST_RELEASE, format_release
+from jobgen.model.data import value_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.limits import MAX_BYTES
+from jobgen.model.suggest import did_you_mean
+from jobgen.repo.shipped import read_data
+from jobgen.schema.shipped_kinds import find_unknown_releases
 from jobgen.spec.kinds import parse_version
 from jobgen.yamlio.read import read
 
@@ -32,15 +40,15 @@ class Requirement(NamedTuple):
     """What versions of a component need of another one."""
 
     component: str
-    since: str
-    until: str
+    since: str = ""
+    until: str = ""
     """The first version that does not need it; empty for none."""
-    needs: str
-    at_least: str
-    below: str
+    needs: str = ""
+    at_least: str = ""
+    below: str = ""
     """The first version of the other one that does not fit; empty for none."""
-    reason: str
-    source: str
+    reason: str = ""
+    source: str = ""
 
     def is_broken(self, versions: Mapping[str, str]) -> bool:
         """Return True if declared versions do not fit together; unknown ones always do."""
@@ -60,7 +68,7 @@ class Action(NamedTuple):
     """`before`, `after` or `running`: what the upgrade does to jobs that run."""
     text: str
     source: str
-    kinds: tuple[str, ...] = ()
+    kinds: Sequence[str] = ()
     """The kinds that it concerns; empty for all repositories."""
     until: str = ""
     """The version from which on something else has to be done; empty for none."""
@@ -80,44 +88,13 @@ def _is_within(version: str, least: str, below: str) -> bool:
 @cache
 def read_requirements() -> tuple[Requirement, ...]:
     """Read what versions need of each other."""
-    return tuple(
-        Requirement(
-            each["component"],
-            each.get("since", ""),
-            each.get("until", ""),
-            each["needs"],
-            each.get("atLeast", ""),
-            each.get("below", ""),
-            each["reason"],
-            each["source"],
-        )
-        for each in _read()["requirements"]
-    )
+    return tuple(Requirement(**each) for each in read_data("upgrades.yaml")["requirements"])
 
 
 @cache
 def read_actions() -> tuple[Action, ...]:
     """Read what has to be done when a component passes a version."""
-    return tuple(
-        Action(
-            each["component"],
-            each["version"],
-            each["when"],
-            each["text"],
-            each["source"],
-            tuple(each.get("kinds", ())),
-            each.get("until", ""),
-        )
-        for each in _read()["actions"]
-    )
-
-
-@cache
-def _read() -> Mapping[str, Any]:
-    path = find_shipped("examples").parent / "upgrades.yaml"
-    [document] = read(path.read_bytes(), path.name).documents
-    data: Mapping[str, Any] = document.data
-    return data
+    return tuple(Action(**each) for each in read_data("upgrades.yaml")["actions"])
 
 
 def find_broken(versions: Mapping[str, str]) -> list[Requirement]:
@@ -144,3 +121,56 @@ def order_changes(old: Mapping[str, str], new: Mapping[str, str]) -> Iterator[tu
 
 def _find_added(versions: Mapping[str, str], already: Sequence[Requirement]) -> list[Requirement]:
     return [each for each in find_broken(versions) if each not in already]
+
+
+COMPONENTS = tuple(name for name in ORDER if name != "kubernetes")
+_VERSION = lazy_pattern(r"v?(\d{1,4}(?:\.\d{1,4}){1,2})(?:[-+].*)?")
+
+
+def read_versions(named: Mapping[str, str], operators: Iterable[str], file: Path | None) -> dict[str, str]:
+    """Return the version of each component; options take precedence. Raise a UsageError if one is none."""
+    found = _read_file(file) if file else {}
+    for text in operators:
+        name, separator, version = text.partition("=")
+        if not separator:
+            raise UsageError(f"`--operator {text}` has no version; write it as `{name}=2.3`")
+        found[name] = version
+    found |= {name: version for name, version in named.items() if version}
+    return {name: _check(name, version) for name, version in found.items()}
+
+
+def _check(name: str, version: str) -> str:
+    if name not in ORDER:
+        raise UsageError(f"there is no component `{name}`{did_you_mean(name, list(ORDER))} (known: {', '.join(ORDER)})")
+    match = _VERSION.fullmatch(version)
+    if match is None:
+        raise UsageError(f"`{version}` is not a version of {name}; write one such as `1.36` or `0.19.0`")
+    if name == "kubernetes" and not OLDEST_RELEASE <= parse_version(match[1])[:2] <= NEWEST_RELEASE:
+        oldest, newest = map(format_release, (OLDEST_RELEASE, NEWEST_RELEASE))
+        raise UsageError(f"jobgen knows Kubernetes {oldest} to {newest}, and not `{version}`; correct the version")
+    for problem in find_unknown_releases({"operators": {name: match[1]}}):
+        raise UsageError(problem.message)
+    return str(match[1])
+
+
+def _read_file(path: Path) -> dict[str, str]:
+    """Read versions as an overlay declares them."""
+    try:
+        content = path.read_bytes()[:MAX_BYTES]
+    except OSError as error:
+        raise UsageError(f"`{path}` cannot be read: {error.strerror}") from error
+    source = read(content, str(path))
+    if source.findings or len(source.documents) != 1 or not isinstance(source.documents[0].data, dict):
+        raise UsageError(f"`{path}` is not a YAML file with `kubernetes` and `operators`")
+    data = source.documents[0].data
+    cluster = data.get("cluster", data)
+    operators = cluster.get("operators", {}) if isinstance(cluster, dict) else None
+    if not isinstance(operators, dict):
+        raise UsageError(f"`{path}` is not a YAML file with `kubernetes` and `operators`")
+    versions = {str(name): value_of(version) for name, version in operators.items()}
+    versions |= {"kubernetes": value_of(cluster["kubernetes"])} if "kubernetes" in cluster else {}
+    for name, version in versions.items():
+        if not isinstance(version, str):
+            # YAML reads 1.30 as 1.3.
+            raise UsageError(f'`{name}` in `{path}` is not a text; write its version in quotes, such as `"1.36"`')
+    return versions

@@ -1,30 +1,40 @@
-"""Check, decide about and create everything at the declared versions and at others, and compare.
+"""Check, decide about and create everything at the declared versions and at others, compare, and write the steps.
 
 The checks of a lint, the decisions of Kueue and the pods of operators are functions of the declared versions. So a
-rehearsal is the same work twice. A job that cannot be rendered is left out, and named.
+rehearsal is the same work twice. A job that cannot be rendered is left out, and named. With `--fix`, a step declares
+the new version of a component where the old one is declared, and applies the fixes of what only the new version
+reports. A file in which fixes lead to more errors stays as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from jobgen.api.errors import UsageError
-from jobgen.api.lint import finish_findings
+from jobgen.api.fix import apply_fixes
+from jobgen.api.lint import finish_findings, lint
 from jobgen.api.project import Project, select_environments
 from jobgen.features.convert.operators.compare import PodDifference, compare_pods
 from jobgen.features.convert.operators.create import create_pods
 from jobgen.features.kueue.queue import QueuedWorkload, queue
 from jobgen.features.upgrade.facts import Action, Requirement, find_broken, order_changes, read_actions
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Location
-from jobgen.model.finding import Finding, Severity
+from jobgen.model.data import Location, location_of, value_of
+from jobgen.model.finding import Finding, Severity, TextEdit, pluralize
 from jobgen.pipeline.lint_checks import LintChecks
+from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import Rendered
 from jobgen.rendering.left_out import LeftOutFile, join_environments
 from jobgen.rendering.run import Run
+from jobgen.repo import git
+from jobgen.repo.atomic import replace_file
+from jobgen.reports.sections import EnvironmentSections, Section, SectionReport
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 
@@ -247,3 +257,255 @@ def _compare_pods(
         ]
         for difference in compare_pods(*pods) if all(pods) else ():
             yield PodChange(was.identity.kind, was.identity.name, was.location, difference)
+
+
+VERSION = 1
+"""The version of the data."""
+_SKEW_POLICY = "kubernetes/website:content/en/releases/version-skew-policy.md"
+
+
+def describe(rehearsal: Rehearsal) -> SectionReport:
+    """Return what a rehearsal says, as sections and as data; docs/upgrade.md describes the data."""
+    left_out = [each.describe() for each in rehearsal.left_out]
+    data = {
+        "version": VERSION,
+        "failed": rehearsal.failed,
+        "objects": rehearsal.objects,
+        "environments": list(map(_to_plain, rehearsal.environments)),
+        "leftOut": left_out,
+    }
+    parts = [EnvironmentSections(each.environment, list(list_sections(each))) for each in rehearsal.environments]
+    return SectionReport("Upgrade", summarize(rehearsal), parts, left_out, data)
+
+
+def summarize(rehearsal: Rehearsal) -> str:
+    """Return what an upgrade does, in one line."""
+    refused = sum(len(each.refused) for each in rehearsal.environments)
+    decisions = [change.workload.decision for each in rehearsal.environments for change in each.queues]
+    parts = [
+        f"{refused} refused" if refused else "",
+        *(f"{decisions.count(each)} {each}" for each in sorted(FAILING) if each in decisions),
+    ]
+    what = ", ".join(filter(None, parts)) or "nothing would be refused, never admitted, or run unmanaged"
+    where = pluralize(len(rehearsal.environments), "environment")
+    return f"{pluralize(rehearsal.objects, 'object')} in {where} rehearsed: {what}"
+
+
+def list_sections(upgrade: EnvironmentUpgrade) -> Iterator[Section]:
+    """Yield the sections of an environment that have something to say."""
+    found = (
+        Section("Versions", tuple(map(_describe_change, upgrade.changes))),
+        Section("Refused", tuple(map(_describe_finding, upgrade.refused))),
+        Section("Queues", tuple(_list_queue_lines(upgrade))),
+        Section("Pods that differ", tuple(_list_pod_lines(upgrade))),
+        Section("New warnings", tuple(map(_describe_finding, upgrade.warnings))),
+        Section("No longer reported", tuple(map(_describe_finding, upgrade.solved))),
+        Section("Versions that do not fit together", tuple(map(_describe_requirement, upgrade.broken))),
+        Section("Steps", tuple(_list_steps(upgrade))),
+    )
+    return (section for section in found if section.lines)
+
+
+def _describe_change(change: VersionChange) -> str:
+    shown = f"{change.component} {change.old or '(not declared)'} → {change.new}"
+    return f"{shown}, a downgrade" if change.is_downgrade else shown
+
+
+def _describe_finding(finding: Finding) -> str:
+    return f"{finding.location}: {finding.message} [{finding.rule}]"
+
+
+def _list_queue_lines(upgrade: EnvironmentUpgrade) -> Iterator[str]:
+    for workload, before in upgrade.queues:
+        yield f"{workload.kind} {workload.name}: {before} → {workload.decision}"
+        yield f"  {workload.reason}"
+
+
+def _list_pod_lines(upgrade: EnvironmentUpgrade) -> Iterator[str]:
+    """Yield the differences, each once with the jobs that have it."""
+    jobs: dict[str, list[str]] = {}
+    for change in upgrade.pods:
+        jobs.setdefault(_describe_pods(change), []).append(f"{change.kind} {change.name}")
+    for text, names in jobs.items():
+        several = dict.fromkeys(names)
+        more = f" and {len(several) - 3} more" if len(several) > 3 else ""
+        yield f"{text} ({', '.join([*several][:3])}{more})"
+
+
+def _describe_pods(change: PodChange) -> str:
+    difference = change.difference
+    before, after = (_show(each) for each in (difference.before, difference.after))
+    return f"{difference.field} of {difference.where}: {before} → {after}"
+
+
+def _show(value: object) -> str:
+    text = "(none)" if value is None else json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= 80 else f"{text[:79]}…"
+
+
+def _describe_requirement(each: Requirement) -> str:
+    wanted = (f"{each.at_least} or newer" if each.at_least else "", f"before {each.below}" if each.below else "")
+    return f"{each.component} needs {each.needs} {' and '.join(filter(None, wanted))}: {each.reason} ({each.source})"
+
+
+def _list_steps(upgrade: EnvironmentUpgrade) -> Iterator[str]:
+    for number, step in enumerate(upgrade.steps, 1):
+        yield from _list_step(number, step, upgrade.broken)
+
+
+def _list_step(number: int, step: Step, broken: Collection[Requirement]) -> Iterator[str]:
+    yield f"{number}. {_describe_change(step.change)}"
+    if between := _list_minors(step.change):
+        yield f"  on the way: {between}; the control plane skips no minor release ({_SKEW_POLICY})"
+    titles = {"before": "before", "running": "running jobs", "after": "after"}
+    for when, title in titles.items():
+        for action in step.actions:
+            if action.when == when:
+                yield f"  {title}: {action.text} ({action.source})"
+    for requirement in step.broken:
+        until = "from here on" if requirement in broken else "until a later step"
+        yield f"  {until}: {_describe_requirement(requirement)}"
+
+
+def _list_minors(change: VersionChange) -> str:
+    """Return the releases of Kubernetes between two of them; empty if there is none."""
+    if change.component != "kubernetes" or not change.old:
+        return ""
+    (major, first, *_), (_, last, *_) = parse_version(change.old), parse_version(change.new)
+    return ", ".join(f"{major}.{minor}" for minor in range(first + 1, last))
+
+
+def _to_plain(upgrade: EnvironmentUpgrade) -> dict[str, Any]:
+    return {
+        "environment": upgrade.environment,
+        "versions": [each._asdict() for each in upgrade.changes],
+        "refused": list(map(_finding_to_plain, upgrade.refused)),
+        "warnings": list(map(_finding_to_plain, upgrade.warnings)),
+        "solved": list(map(_finding_to_plain, upgrade.solved)),
+        "queues": [{**each.workload._asdict(), "before": each.before} for each in upgrade.queues],
+        "pods": [
+            {
+                "kind": each.kind,
+                "name": each.name,
+                "file": each.location.file,
+                "line": each.location.line,
+                "where": each.difference.where,
+                "field": each.difference.field,
+                "before": each.difference.before,
+                "after": each.difference.after,
+                "training": each.difference.training,
+            }
+            for each in upgrade.pods
+        ],
+        "broken": [each._asdict() for each in upgrade.broken],
+        "steps": [
+            {
+                **step.change._asdict(),
+                "actions": [{"when": each.when, "text": each.text, "source": each.source} for each in step.actions],
+                "broken": [each._asdict() for each in step.broken],
+            }
+            for step in upgrade.steps
+        ],
+    }
+
+
+def _finding_to_plain(finding: Finding) -> dict[str, Any]:
+    return {
+        "rule": finding.rule,
+        "severity": finding.severity.value,
+        "message": finding.message,
+        "file": finding.location.file,
+        "line": finding.location.line,
+    }
+
+
+_MOST_ROUNDS = 5
+
+
+class WrittenStep(NamedTuple):
+    """A step that was committed."""
+
+    change: VersionChange
+    files: tuple[str, ...]
+    left: int
+    """Errors that the new version has, and that no fix solves."""
+
+
+def write_steps(project: Project, rehearsal: Rehearsal) -> Iterator[WrittenStep]:
+    """Write and commit each step of a rehearsal; yield what was written. Raise a UsageError if files have changes."""
+    root = project.root
+    if git.find_work_tree(root) is None or git.list_changed(root):
+        raise UsageError("`--fix` commits each step, so it needs a Git repository without uncommitted changes")
+    for change in (change for each in rehearsal.environments for change in each.changes):
+        if change.is_downgrade:
+            raise UsageError(f"`--fix` writes upgrades, and {change.component} {change.old} is newer than {change.new}")
+    # All environments that declare a component are upgraded in one step.
+    steps = {step.change.component: step.change for each in rehearsal.environments for step in each.steps}
+    for name, change in steps.items():
+        known = {_identify_fault(each) for each in lint(root).findings}
+        files = {*_declare(project, rehearsal.environments, name)}
+        files |= _fix(root, known) if files else set()
+        if files:
+            git.commit_files(root, sorted(files), f"Upgrade {name} to {change.new}")
+            yield WrittenStep(change, tuple(sorted(files)), len(_list_new(root, known)))
+
+
+def _identify_fault(finding: Finding) -> tuple[object, ...]:
+    return finding.rule, finding.severity, finding.env, finding.object, finding.pointer, finding.location.file
+
+
+def _list_new(root: Path, known: Collection[tuple[object, ...]]) -> list[Finding]:
+    """Return the errors that were not there before."""
+    return [
+        each for each in lint(root).findings if each.severity is Severity.ERROR and _identify_fault(each) not in known
+    ]
+
+
+def _declare(project: Project, upgrades: Sequence[EnvironmentUpgrade], name: str) -> Iterator[str]:
+    """Write the new version of a component where the old one is declared; yield the files."""
+    traced = config.load(project.root, traced=True)
+    blocks: list[Any] = [traced.settings.get("cluster", {})]
+    wanted = {change.old: change.new for each in upgrades for change in each.changes if change.component == name}
+    blocks += (spec.get("cluster", {}) for overlay in traced.overlays.values() for spec in overlay.specs)
+    edits: dict[str, list[TextEdit]] = {}
+    for block in blocks:
+        nodes = [block.get("kubernetes")] if name == "kubernetes" else [block.get("operators", {}).get(name)]
+        nodes += [block.get("kueue", {}).get("version")] if name == "kueue" else []
+        for node in nodes:
+            place = location_of(node)
+            if place and str(value_of(node)) in wanted:
+                edits.setdefault(place.file, []).append(TextEdit("set", place, wanted[str(value_of(node))]))
+    for file, several in edits.items():
+        path = project.root / file
+        new, _ = apply_fixes(path.read_bytes(), file, [(edit,) for edit in several])
+        replace_file(path, new, project.root)
+        yield file
+
+
+def _fix(root: Path, known: Collection[tuple[object, ...]]) -> set[str]:
+    """Apply the fixes of what only the new versions report; return the fixed files."""
+    originals: dict[str, bytes] = {}
+    refused: set[str] = set()
+    for _ in range(_MOST_ROUNDS):
+        found = _list_new(root, known)
+        errors = Counter(each.location.file for each in found)
+        wanted: dict[str, list[tuple[TextEdit, ...]]] = {}
+        for edits in (each.fix.edits for each in found if each.fix):
+            wanted.setdefault(edits[0].location.file, []).append(edits)
+        changed = False
+        for file in sorted(wanted.keys() - refused):
+            path = root / file
+            old = path.read_bytes()
+            new, _ = apply_fixes(old, file, list(dict.fromkeys(wanted[file])))
+            if new == old:
+                continue
+            replace_file(path, new, root)
+            if Counter(each.location.file for each in _list_new(root, known))[file] > errors[file]:
+                replace_file(path, old, root)
+                refused.add(file)
+                continue
+            originals.setdefault(file, old)
+            changed = True
+        if not changed:
+            break
+    return {file for file, old in originals.items() if (root / file).read_bytes() != old}

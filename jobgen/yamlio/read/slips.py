@@ -3,7 +3,8 @@
 YAML readers notice many slips only lines later: a line without its colon continues the text above, and a line that is
 indented too little ends the mapping that it belongs to. So each line near the error is changed as if one slip of the
 keyboard had not happened. The change that lets the reader get furthest, and leaves the least that looks odd, is the
-likely cause. Lines are neither added nor removed, so all other locations stay the same.
+likely cause. Lines are neither added nor removed, so all other locations stay the same. What is indented below a line
+may move with it.
 """
 
 from __future__ import annotations
@@ -36,6 +37,7 @@ _SPELLINGS = (
     (re.compile(r"(\s*(?:- )?[A-Za-z_][\w./-]*):([^\s:/].*)\Z"), r"\1: \2", "has no space after its colon"),
     (re.compile(r"(\s*)-([^\s-].*)\Z"), r"\1- \2", "has no space after its dash"),
     (re.compile(r"(\s*)- - (.*)\Z"), r"\1- \2", "has two dashes"),
+    (re.compile(r"(\s*)-  +(\S.*)\Z"), r"\1- \2", "has too many spaces after its dash"),
 )
 _MISSING_COMMA = re.compile(r"(?<=[^,{\s:]) (?=[\w./-]+: )")
 _KEY = re.compile(r"\s*(?:- )?(?:[\w./-]+: )?(?=\S)")
@@ -59,13 +61,25 @@ class Slip(NamedTuple):
     old: str
     new: str
     reason: str
+    below: int = 0
+    """How many lines below move with it."""
+
+    def apply_to(self, lines: Sequence[str]) -> list[str]:
+        """Return the lines as they were meant."""
+        end = self.line + 1 + self.below
+        shift = _measure_indent(self.new) - _measure_indent(self.old)
+        moved = (" " * shift + line if line else line for line in lines[self.line + 1 : end])
+        moved = moved if shift > 0 else (line[-shift:] for line in lines[self.line + 1 : end])
+        return [*lines[: self.line], self.new, *moved, *lines[end:]]
 
     @property
     def message(self) -> str:
         """What is wrong with the line, and what to write instead."""
         old, new = self.old.strip(), self.new.strip()
         if old == new:
-            return f"{quote(old)} {self.reason}; indent it by {_measure_indent(self.new)} spaces"
+            lines = "line" if self.below == 1 else f"{self.below} lines"
+            more = f", and move the {lines} below with it" if self.below else ""
+            return f"{quote(old)} {self.reason}; indent it by {_measure_indent(self.new)} spaces{more}"
         if not old:
             return f"{self.reason}; write `{new}` here"
         # A long line is shortened, so that its end would not be seen.
@@ -103,9 +117,18 @@ def find_slips(text: str, fault: libyaml.Fault) -> tuple[list[Slip], str]:
         repair = search.find_repair(text, found)
         if repair is None:
             return slips, ""
-        slips.append(repair.slip)
+        _add(slips, repair.slip)
         text, found = repair.text, repair.fault
     return slips, "" if found else text
+
+
+def _add(slips: list[Slip], slip: Slip) -> None:
+    """Add a slip; a line that is changed again has one slip."""
+    for index, earlier in enumerate(slips):
+        if earlier.line == slip.line:
+            slips[index] = slip._replace(old=earlier.old, below=max(earlier.below, slip.below))
+            return
+    slips.append(slip)
 
 
 class _Search:
@@ -123,7 +146,7 @@ class _Search:
             self.budget -= len(text)
             if self.budget < 0:
                 break
-            changed = [*lines[: slip.line], slip.new, *lines[slip.line + 1 :]]
+            changed = slip.apply_to(lines)
             whole = "\n".join(changed)
             next_fault = libyaml.find_fault(whole)
             if next_fault and next_fault.line <= fault.line:
@@ -147,8 +170,12 @@ def _list_changes(lines: Sequence[str], fault: libyaml.Fault) -> Iterator[tuple[
         if not line or len(line) > _LONGEST or line.lstrip().startswith("#"):
             continue
         likely = [*_align(lines, number), *_change_line(line), *_close_flow(lines, start, number)]
+        below = _count_deeper(lines, number)
         for rank, (new, reason) in enumerate(likely):
-            yield distance + rank / 4, Slip(number, line, new, reason)
+            slip = Slip(number, line, new, reason)
+            yield distance + rank / 4, slip
+            if below and new.lstrip() == line.lstrip(" "):
+                yield distance + rank / 4, slip._replace(below=below)
         for at, character in enumerate(line):
             new = line[:at] + line[at + 1 :]
             # If one of two quotes is removed, the text continues on the next lines.
@@ -255,6 +282,18 @@ def _balance_brackets(line: str) -> Iterator[tuple[str, str]]:
         yield key[0] + _OPENING[stray] + line[key.end() :], f"has a `{stray}` that is not opened"
 
 
+def _count_deeper(lines: Sequence[str], number: int) -> int:
+    """Return how many lines below a line are indented deeper, and so belong to it."""
+    own = _measure_indent(lines[number])
+    last = number
+    for index in range(number + 1, len(lines)):
+        if lines[index].strip():
+            if _measure_indent(lines[index]) <= own:
+                break
+            last = index
+    return last - number
+
+
 def _measure_indent(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
 
@@ -284,6 +323,8 @@ def _count_odd_lines(lines: Sequence[str], step: int) -> int:
             odd += width - open_widths[-1] != step and not (is_item and width - open_widths[-1] in (2, 2 + step))
             odd += not is_item and not before.endswith((":", "|", ">", ",", "[", "{", "-"))
             odd += 2 * (before.endswith(":") and _LONE_TEXT.match(text) is not None)
+            # As if there were one space after the dash.
+            odd += 2 * (before.startswith("-  ") and width - open_widths[-1] == 2)
             open_widths.append(width)
         while open_widths[-1] > width:
             open_widths.pop()

@@ -13,18 +13,16 @@ from jobgen.cli.options import force_option, output_option
 from jobgen.cli.result import ExitCode, Result, error_result, read_stdin, write_new_files
 from jobgen.cli.starter import Converted
 from jobgen.features.convert.import_environments import (
-    convert_environments,
-    find_environment_folders,
-    parse_environments,
-)
-from jobgen.features.convert.imported_notes import (
     clean_other,
+    convert_environments,
     explain_kustomization,
+    find_environment_folders,
     format_all_notes,
     format_notes,
     is_copied,
     is_lost,
     list_unread,
+    parse_environments,
 )
 from jobgen.features.convert.importing.arrange import PlacedObject, arrange_files, find_platforms
 from jobgen.features.convert.importing.collect import (

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from glob import escape
 from typing import Any, NamedTuple
 
-from jobgen.features.convert.importing.common_fields import Fields, with_types
-from jobgen.features.convert.importing.import_job import ImportedSpec, rewrite_document
-from jobgen.features.convert.importing.verify import SpecRenderer, create_patch, is_equivalent, render_spec
+from jobgen.features.convert.importing.collect import ImportedSpec, rewrite_document
+from jobgen.features.convert.importing.pod_fields import Fields, with_types
+from jobgen.features.convert.importing.verify import create_patch, is_equivalent, render_spec
 from jobgen.model.data import API_VERSION, Plain
 from jobgen.model.finding import Problem
 from jobgen.rendering.config import ProjectConfig
@@ -36,7 +36,7 @@ def extract_overlay(
         new_overlay = _with_field(overlay, field, value)
         new_documents = [_without_field(each, field, value) for each in documents]
         pairs = zip(new_documents, jobs, strict=True)
-        if all(_renders_to_manifest(new_overlay, name, document, job, kinds) for document, job in pairs):
+        if all(_renders_to_manifest(new_overlay, document, job, kinds) for document, job in pairs):
             overlay, documents = new_overlay, new_documents
     return overlay, documents
 
@@ -95,12 +95,9 @@ def _without_field(document: Fields, field: str, value: Any) -> Fields:
     return {**document, "spec": spec}
 
 
-def _renders_to_manifest(
-    overlay: Fields, name: str, document: dict[str, Plain], job: ImportedSpec, kinds: Sequence[Kind]
-) -> bool:
-    environment = compose_environment(name, {name: Overlay(name, (overlay["spec"],))}, [])
-    rendered, problems = render_spec(document, SpecRenderer(Expander(environment, list(kinds))))
-    return not problems and is_equivalent(rendered, job.manifest)
+def _renders_to_manifest(overlay: Fields, document: Fields, job: ImportedSpec, kinds: Sequence[Kind]) -> bool:
+    rendered = _render(document, overlay, kinds)
+    return rendered is not None and is_equivalent(rendered, job.manifest)
 
 
 class PlacedObject(NamedTuple):
@@ -372,6 +369,6 @@ def _list_candidates(each: EnvironmentObject, document: Fields, match: Fields) -
 def _render(document: Fields, overlay: Fields, kinds: Sequence[Kind]) -> dict[str, Plain] | None:
     name = overlay["metadata"]["name"]
     environment = compose_environment(name, {name: Overlay(name, (overlay["spec"],))}, [])
-    renderer = SpecRenderer(Expander(environment, list(kinds)))
-    rendered, problems = render_spec(document, renderer, patches=environment.patches)
+    expander = Expander(environment, list(kinds))
+    rendered, problems = render_spec(document, expander, patches=environment.patches)
     return None if problems else rendered

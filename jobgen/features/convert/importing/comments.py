@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from itertools import takewhile
 from typing import Any, Literal, NamedTuple
 
-from jobgen.features.convert.importing.verify import SpecRenderer
 from jobgen.model.data import Location, Node, Plain, TracedKey, TracedScalar, location_of, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.rendering.build import build_object
-from jobgen.rendering.expand import JobDocument
+from jobgen.rendering.expand import Expander, JobDocument
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import LIST_KEYS
 from jobgen.yamlio.commented import Comments, DataPath
@@ -129,14 +128,14 @@ def _list_entries(tree: Node, path: KeyPath = (), place: DataPath = (), name: st
 
 
 def place_by_rendering(
-    comments: list[CommentBlock], manifest: Node, document: Mapping[str, Plain], kind: Kind, renderer: SpecRenderer
+    comments: list[CommentBlock], manifest: Node, document: Mapping[str, Plain], kind: Kind, renderer: Expander
 ) -> PlacedComments:
     """Place the comments of a manifest in its spec: at the fields that are rendered as the fields they describe."""
     [source] = read(to_yaml(document).encode(), "spec", traced=True).documents
     origins: dict[Location | None, DataPath] = {}
     for entry in _list_entries(source.data):
         origins.update({location_of(each): entry.place for each in (entry.value, entry.key) if location_of(each)})
-    rendered: Any = build_object(JobDocument(source.data, "spec"), renderer.expander, [], [], [])
+    rendered: Any = build_object(JobDocument(source.data, "spec"), renderer, [], [], [])
     places = {
         entry.path: origins[location_of(entry.value)]
         for entry in _list_entries(rendered)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Node, Plain, value_of
 from jobgen.model.finding import Problem
@@ -29,24 +29,13 @@ Difference = tuple[tuple[Step, ...], Plain, Plain]
 """A path, the expected value and the actual value; None for a missing value."""
 
 
-class SpecRenderer(NamedTuple):
-    """Renders specs for one environment with the kinds of a repository."""
-
-    expander: Expander
-
-    @property
-    def gpu_resource(self) -> str:
-        """The resource that `gpu` stands for in the cluster."""
-        return self.expander.environment.cluster.gpu_resource
-
-
-def renderer_for(platform: str, kinds: Sequence[Kind], operators: Mapping[str, str] = NO_VERSIONS) -> SpecRenderer:
-    """A renderer for an environment of which only the platform is known, and maybe the versions of its operators."""
-    return SpecRenderer(Expander(Environment("", Cluster(platform=platform, operators=operators)), list(kinds)))
+def renderer_for(platform: str, kinds: Sequence[Kind], operators: Mapping[str, str] = NO_VERSIONS) -> Expander:
+    """An expander for an environment of which only the platform is known, and maybe the versions of its operators."""
+    return Expander(Environment("", Cluster(platform=platform, operators=operators)), list(kinds))
 
 
 def render_spec(
-    document: dict[str, Plain], renderer: SpecRenderer, *, alone: bool = True, patches: Sequence[Patch] = ()
+    document: dict[str, Plain], renderer: Expander, *, alone: bool = True, patches: Sequence[Patch] = ()
 ) -> tuple[dict[str, Plain] | None, list[str]]:
     """The object that a spec renders to, and error messages.
 
@@ -58,15 +47,15 @@ def render_spec(
 
 
 def render_objects(
-    document: dict[str, Plain], renderer: SpecRenderer, *, alone: bool = True, patches: Sequence[Patch] = ()
+    document: dict[str, Plain], renderer: Expander, *, alone: bool = True, patches: Sequence[Patch] = ()
 ) -> tuple[tuple[dict[str, Plain], ...], list[str]]:
     """The object that a spec renders to and its companions, and error messages."""
-    errors = config.find_errors(document, "trainingjob", collect_frameworks(renderer.expander.kinds))
+    errors = config.find_errors(document, "trainingjob", collect_frameworks(renderer.kinds))
     if errors:
         return (), [error.message for error in errors]
     problems: list[Problem] = []
     deletions: list[Deletion] = []
-    rendered: Any = build_objects(JobDocument(document, ""), renderer.expander, list(patches), problems, deletions)
+    rendered: Any = build_objects(JobDocument(document, ""), renderer, list(patches), problems, deletions)
     hits = {(id(deletion.asked_by), deletion.key) for deletion in deletions if deletion.found}
     missed = [each for each in deletions if not each.found and (id(each.asked_by), each.key) not in hits]
     failed = [

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jobgen.features.convert.importing.common_fields import Fields
-from jobgen.features.convert.importing.import_job import ImportedSpec, import_manifest
+from jobgen.features.convert.importing.collect import ImportedSpec, import_manifest
+from jobgen.features.convert.importing.pod_fields import Fields
 from jobgen.features.convert.migrate.draft import (
     NO_SURROUNDINGS,
     Surroundings,
@@ -14,9 +14,8 @@ from jobgen.features.convert.migrate.draft import (
     list_lost_fields,
     rewrite_job,
 )
-from jobgen.features.convert.migrate.lint_result import lint_objects
 from jobgen.features.convert.migrate.migrate_job import MigratedJob, migrate_job, migrate_sweep, target_framework
-from jobgen.features.convert.migrate.prove_repository import compare_created_pods, format_difference
+from jobgen.features.convert.migrate.prove_repository import compare_created_pods, format_difference, lint_objects
 from jobgen.features.convert.migrate.repository import (
     MigratedDocument,
     Route,

@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
-from jobgen.features.convert.importing.collect import find_bounds
+from jobgen.features.convert.importing.collect import find_bounds, rewrite_document
 from jobgen.features.convert.importing.comments import KeyPath
-from jobgen.features.convert.importing.common_fields import Fields, shorten_resources
-from jobgen.features.convert.importing.import_job import rewrite_document
-from jobgen.features.convert.migrate.tables import REASONS
+from jobgen.features.convert.importing.pod_fields import Fields, shorten_resources
 from jobgen.model.data import Plain, TracedKey, TracedScalar, location_of, untraced
 from jobgen.model.finding import TextEdit
 from jobgen.repo.files import File
+from jobgen.repo.shipped import read_data
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import merge
+from jobgen.spec.replicas import get_at
 from jobgen.yamlio.edit import EditRefusedError, apply_edits
 from jobgen.yamlio.read import read
 
@@ -102,7 +102,8 @@ class Draft:
     def _find_reason(self, path: KeyPath) -> str:
         """Why the target does not support a field: the reason for the longest known prefix of its path."""
         steps = path[2:] if path[0] == "roles" else path
-        known = {**REASONS["*"], **REASONS.get(self.target.platform, {})}
+        reasons = read_data("migrations.yaml")["reasons"]
+        known = {**reasons["*"], **reasons.get(self.target.platform, {})}
         prefixes = (".".join(steps[:length]) for length in range(len(steps), 0, -1))
         return next(
             (known[prefix] for prefix in prefixes if prefix in known), f"{self.target.name} does not support it"
@@ -139,15 +140,6 @@ def _expand_resources(resources: Fields) -> Fields:
 def overlaps(one: KeyPath, other: KeyPath) -> bool:
     """Return True if one path leads to the other, or is the same."""
     return other[: len(one)] == one or one[: len(other)] == other
-
-
-def get_at(tree: Any, path: KeyPath) -> Any:
-    """The value at a path, or None."""
-    for step in path:
-        if not isinstance(tree, dict):
-            return None
-        tree = tree.get(step)
-    return tree
 
 
 def pop_path(tree: Fields, path: KeyPath) -> None:

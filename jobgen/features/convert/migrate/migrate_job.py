@@ -8,26 +8,24 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from jobgen.features.convert.importing.common_fields import Fields, with_types
 from jobgen.features.convert.importing.invert import sort_fields
+from jobgen.features.convert.importing.pod_fields import Fields, with_types
 from jobgen.features.convert.importing.verify import render_objects, render_spec, renderer_for
 from jobgen.features.convert.migrate.draft import (
     NO_SURROUNDINGS,
     Draft,
     MigrationNote,
     Surroundings,
-    get_at,
     iter_leaves,
     overlaps,
 )
 from jobgen.features.convert.migrate.steps import STEPS, convert_mxnet_to_pytorch
 from jobgen.k8s.shell_script import split_text
 from jobgen.model.data import Plain, value_of
-from jobgen.model.path import Step
 from jobgen.model.quantity import canonicalize_quantity
 from jobgen.rendering.network import CONNECTING
 from jobgen.spec.kinds import Kind
-from jobgen.spec.replicas import count_pods, find_template
+from jobgen.spec.replicas import count_pods, find_template, get_at
 from jobgen.spec.sweeps import expand_member
 
 
@@ -109,16 +107,16 @@ def compare_workloads(before: Workload, after: Workload) -> Iterator[str]:
 def _list_replicas(obj: Mapping[str, Plain], kind: Kind) -> Iterator[tuple[bool, int, list[Fields]]]:
     """The roles of an object: whether they are launchers, their number of pods, and all their containers."""
     if kind.template is not None:
-        container = {field: value for field, path in kind.template.container.items() if (value := _get(obj, path))}
-        yield False, _get(obj, kind.replicas_at) or 1, [container]
+        container = {field: value for field, path in kind.template.container.items() if (value := get_at(obj, path))}
+        yield False, get_at(obj, kind.replicas_at) or 1, [container]
         return
     layout = kind.replicas
     for item in kind.list_items(obj):
         role = next((each for each in kind.roles.values() if value_of(each.spelling) == item.key), kind.any_role)
         template = find_template(item.data, layout)
-        containers = _get(template, ("spec", "containers"))
+        containers = get_at(template, ("spec", "containers"))
         if role is not None and isinstance(containers, list) and containers:
-            init = _get(template, ("spec", "initContainers"))
+            init = get_at(template, ("spec", "initContainers"))
             every = [*containers, *(init if isinstance(init, list) else ())]
             # A role at a place of its own leads others, and is not a node.
             yield role.launches or bool(role.at), count_pods(item.data, layout, role.omitted), every
@@ -134,9 +132,11 @@ def _list_own_variables(container: Fields, kind: Kind, spec: Plain) -> Iterator[
 
 def _list_names(spec: Any) -> Iterator[tuple[str, Any]]:
     """Yield the variables that a spec sets, for all roles or one."""
-    for holder in (spec, *(_get(spec, ("roles",)) or {}).values()):
-        env = _get(holder, ("env",))
-        yield from env.items() if isinstance(env, dict) else ((str(_get(item, ("name",))), item) for item in env or ())
+    for holder in (spec, *(get_at(spec, ("roles",)) or {}).values()):
+        env = get_at(holder, ("env",))
+        yield from (
+            env.items() if isinstance(env, dict) else ((str(get_at(item, ("name",))), item) for item in env or ())
+        )
 
 
 def _count_processes(obj: Mapping[str, Plain], kind: Kind, framework: str, spec: Plain) -> Plain:
@@ -146,7 +146,7 @@ def _count_processes(obj: Mapping[str, Plain], kind: Kind, framework: str, spec:
     for field in (f"{framework}.nprocPerNode", f"{framework}.slotsPerWorker"):
         if field in kind.fields:
             at = kind.fields[field].at
-            value: Plain = _get(obj, at) if at[0] != "network" else _get(spec, tuple(field.split(".")))
+            value: Plain = get_at(obj, at) if at[0] != "network" else get_at(spec, tuple(field.split(".")))
             value = str(value) if field.endswith("nprocPerNode") and isinstance(value, int) else value
             return value if value is not None else ("auto" if field.endswith("nprocPerNode") else 1)
     return "auto"
@@ -154,7 +154,7 @@ def _count_processes(obj: Mapping[str, Plain], kind: Kind, framework: str, spec:
 
 def _list_entrypoint(obj: Mapping[str, Plain], kind: Kind) -> list[str]:
     """The words of the command that an object has outside of its containers."""
-    text = _get(obj, ("spec", "entrypoint")) if kind.code == "ray-job" else None
+    text = get_at(obj, ("spec", "entrypoint")) if kind.code == "ray-job" else None
     if not isinstance(text, str) or not text:
         return []
     words = split_text(text) or []
@@ -189,14 +189,6 @@ def _describe_resources(resources: Any) -> str:
 
 def _to_json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
-
-
-def _get(tree: Any, path: tuple[Step, ...]) -> Any:
-    for step in path:
-        if not isinstance(tree, dict):
-            return None
-        tree = tree.get(str(step))
-    return tree
 
 
 _ARCHIVED, _SUCCESSOR = "mxnet", "pytorch"

@@ -1,4 +1,4 @@
-"""Prove the migration of a repository: render all jobs before and after, and compare their pods."""
+"""Prove a migration: lint it, render all jobs before and after, and compare their pods."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from typing import Any, NamedTuple
 from jobgen.api.lint import lint, lint_request
 from jobgen.api.lint_files import LintRequest
 from jobgen.engine.store import Store
-from jobgen.features.convert.importing.common_fields import Fields
-from jobgen.features.convert.importing.import_job import ImportedSpec, import_manifest
+from jobgen.features.convert.importing.collect import ImportedSpec, import_manifest
+from jobgen.features.convert.importing.pod_fields import Fields
 from jobgen.features.convert.importing.verify import create_patch
 from jobgen.features.convert.migrate.draft import BuiltRuntime, Surroundings
-from jobgen.features.convert.migrate.lint_result import list_new_errors
 from jobgen.features.convert.migrate.migrate_job import migrate_job
 from jobgen.features.convert.migrate.repository import (
     MigratedDocument,
@@ -38,10 +37,28 @@ from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.trace import Job
 from jobgen.repo import layout
 from jobgen.repo.atomic import open_scratch
+from jobgen.repo.commit import Folder
 from jobgen.repo.files import read_file
 from jobgen.repo.root import SETTINGS, SOURCE_FOLDERS
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
+from jobgen.yamlio.write import to_yaml
+
+
+def list_new_errors(before: Sequence[Finding], after: Sequence[Finding]) -> list[Finding]:
+    """Return the errors of a result that its source did not have; the same fault may have another place there."""
+    known = {(each.rule, each.env, each.values) for each in before}
+    errors = [each for each in after if each.severity is Severity.ERROR]
+    return [each for each in errors if (each.rule, each.env, each.values) not in known]
+
+
+def lint_objects(
+    folder: Folder, before: Sequence[Mapping[str, Plain]], after: Sequence[Mapping[str, Plain]]
+) -> list[str]:
+    """Return the errors that objects have and those before the migration did not, with the settings of a folder."""
+    texts = ("---\n".join(map(to_yaml, objects)).encode() for objects in (before, after))
+    old, new = (lint(Path(str(folder)), ["-"], stdin=text).findings for text in texts)
+    return [f"error: {each.message} [{each.rule}]" for each in list_new_errors(old, new)]
 
 
 def compare_created_pods(

@@ -9,8 +9,8 @@ from itertools import chain, count
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from jobgen.features.convert.importing.common_fields import Fields
-from jobgen.features.convert.importing.import_job import ImportedSpec, import_manifest
+from jobgen.features.convert.importing.collect import ImportedSpec, import_manifest
+from jobgen.features.convert.importing.pod_fields import Fields
 from jobgen.features.convert.importing.verify import create_patch, render_spec, renderer_for
 from jobgen.features.convert.migrate.draft import (
     BuiltRuntime,
@@ -21,7 +21,6 @@ from jobgen.features.convert.migrate.draft import (
     replace_documents,
 )
 from jobgen.features.convert.migrate.migrate_job import MigratedJob, migrate_job, migrate_sweep
-from jobgen.features.convert.migrate.overlays import LayerMigration, LayerNote, PatchUse, migrate_overlay, set_platform
 from jobgen.features.convert.migrate.runtime import (
     KIND,
     RUNTIME_VERSION,
@@ -31,6 +30,7 @@ from jobgen.features.convert.migrate.runtime import (
     name_runtimes,
     refer_to_runtime,
 )
+from jobgen.features.convert.migrate.steps import LayerMigration, LayerNote, PatchUse, migrate_overlay, set_platform
 from jobgen.model.data import API_VERSION, untraced
 from jobgen.model.finding import Finding
 from jobgen.rendering.build import is_spec, split_list

@@ -1,18 +1,29 @@
-"""The migration steps, in order: each changes the draft and notes what it did."""
+"""The migration steps, in order: each changes the draft and notes what it did. Overlays take some of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+import copy
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from jobgen.features.convert.importing.comments import KeyPath
-from jobgen.features.convert.importing.common_fields import Fields
-from jobgen.features.convert.migrate.draft import BuiltRuntime, Change, Draft, get_at, iter_leaves, pop_path, put_at
-from jobgen.features.convert.migrate.ray import enter_ray, leave_ray
+from jobgen.features.convert.importing.pod_fields import Fields
+from jobgen.features.convert.migrate.draft import (
+    BuiltRuntime,
+    Change,
+    Draft,
+    MigrationNote,
+    Surroundings,
+    iter_leaves,
+    pop_path,
+    put_at,
+)
 from jobgen.features.convert.migrate.roles import (
     convert_restart_policies,
     drop_replica_fields,
+    enter_ray,
     join_roles,
+    leave_ray,
     rename_roles,
     split_nodes,
     update_total,
@@ -20,11 +31,12 @@ from jobgen.features.convert.migrate.roles import (
     write_required_roles,
 )
 from jobgen.features.convert.migrate.runtime import VOLUME_FIELDS
-from jobgen.features.convert.migrate.tables import MANAGERS, MEANINGS, MOVES, NEAREST_RUNTIME, RESERVED_VARIABLES
 from jobgen.model.data import untraced, value_of
 from jobgen.rendering.pod import SHM
+from jobgen.repo.shipped import read_data
 from jobgen.spec.kinds import FieldMapping, Kind
 from jobgen.spec.normalize import NOT_RENDERED, is_job_field
+from jobgen.spec.replicas import get_at
 
 _SOURCE_PARTS = (("container", "env"), ("pod", "volumes"), ("container", "volumeMounts"))
 # Where each field of the spec goes in a pod template.
@@ -71,13 +83,13 @@ def convert_mxnet_to_pytorch(draft: Draft) -> None:
         draft.note(("roles", "worker"), "changed", "the first worker is the master")
     elif own:
         draft.note(("roles", "worker"), "moved", "the only node is the master")
-    for field, reason in MEANINGS["kubeflow MXJob", "PyTorch"]:
+    for field, reason in _list_meanings("kubeflow MXJob", "PyTorch"):
         draft.note(tuple(field.split(".")), "check", reason)
 
 
 def _rename_fields(draft: Draft) -> None:
     """Rename fields that have another name on the target platform."""
-    for source, target in MOVES.get((draft.source.platform, draft.target.platform), ()):
+    for source, target in _find("moves", draft.source.platform).get(draft.target.platform, {}).items():
         old, new = tuple(source.split(".")), tuple(target.split("."))
         value = get_at(draft.spec, old)
         if value is None or get_at(draft.spec, new) is not None:
@@ -111,9 +123,11 @@ def _replace_manager(draft: Draft) -> None:
     """Replace the name of the controller in `managedBy`."""
     path = ("runPolicy", "managedBy")
     value = get_at(draft.spec, path)
-    if value in MANAGERS.values() and draft.target.platform in MANAGERS and value != MANAGERS[draft.target.platform]:
-        put_at(draft.spec, path, MANAGERS[draft.target.platform])
-        draft.note(path, "changed", f"the controller is `{MANAGERS[draft.target.platform]}` now")
+    managers = read_data("migrations.yaml")["managers"]
+    own = managers.get(draft.target.platform, value)
+    if value in managers.values() and value != own:
+        put_at(draft.spec, path, own)
+        draft.note(path, "changed", f"the controller is `{own}` now")
 
 
 def _rename_main_container(draft: Draft) -> None:
@@ -292,7 +306,7 @@ def _set_runtime(draft: Draft) -> None:
     if draft.target.shape != "one" or get_at(draft.spec, path) is not None:
         return
     if ".".join(path) in draft.target.fields and not untraced(draft.target.frameworks[draft.framework].defaults):
-        nearest = NEAREST_RUNTIME.get(draft.framework, "")
+        nearest = read_data("migrations.yaml")["runtimes"].get(draft.framework, "")
         put_at(draft.spec, path, nearest)
         reason = f"Trainer ships no runtime for plain {draft.framework}; `{nearest}` is the nearest: use your own"
         draft.note(path, "check", reason)
@@ -316,12 +330,12 @@ def _drop_reserved_variables(draft: Draft) -> None:
     default = get_at(untraced(draft.target.frameworks[draft.framework].defaults), (draft.framework, "runtime"))
     runtime = named or draft.target.requirements.runtimes.get(str(default or ""))
     rejected = draft.target.requirements.reserved.get(runtime.policy, ()) if runtime else ()
+    set_by_operator = read_data("migrations.yaml")["variables"].get(draft.target.name, "").split()
     for path, holder in list(draft.holders()):
-        env = holder.get("env")
-        for name in _list_names(env):
+        for name in _list_names(holder.get("env")):
             if name in rejected:
                 _drop_variable(draft, (*path, "env"), name)
-            elif name in RESERVED_VARIABLES.get(draft.target.name, ()):
+            elif name in set_by_operator:
                 draft.note((*path, "env", name), "check", "the operator sets this variable itself")
 
 
@@ -362,12 +376,23 @@ def _drop_variable(
     draft.note((*path, name), change, reason)
 
 
+def _find(table: str, key: str) -> Mapping[str, Any]:
+    """Return an entry of a table of `jobgen/data/migrations.yaml`."""
+    found: Mapping[str, Any] = read_data("migrations.yaml")[table].get(key, {})
+    return found
+
+
+def _list_meanings(source: str, target: str) -> Iterable[tuple[str, str]]:
+    found: Mapping[str, str] = _find("meanings", source).get(target, {})
+    return found.items()
+
+
 def _note_changed_meanings(draft: Draft) -> None:
     """Note what changes although the fields stay the same; a runtime has notes of its own."""
     if draft.surroundings.runtime:
         return
     names = (f"{draft.source.platform} {draft.source.name}", f"{draft.target.platform} {draft.target.name}")
-    for field, reason in (*MEANINGS.get(names, ()), *MEANINGS.get(("", names[1]), ())):
+    for field, reason in (*_list_meanings(*names), *_list_meanings("*", names[1])):
         draft.note(tuple(field.split(".")), "check", reason)
 
 
@@ -404,3 +429,160 @@ STEPS: tuple[Callable[[Draft], None], ...] = (
     update_total,
     _note_changed_meanings,
 )
+
+PatchName = tuple[str, int]
+
+
+class PatchUse(NamedTuple):
+    """The jobs that a patch applies to."""
+
+    migrated: frozenset[str] = frozenset()
+    split: frozenset[str] = frozenset()
+    """The migrated jobs whose runtime has the workers, so that they have no roles."""
+    others: frozenset[str] = frozenset()
+    """The kinds of jobs that stay as they are."""
+
+
+class LayerNote(NamedTuple):
+    """What happens to a field of an overlay."""
+
+    path: tuple[str | int, ...]
+    note: MigrationNote
+
+
+class LayerMigration(NamedTuple):
+    """How overlays change: from one kind to another, for jobs of one framework."""
+
+    source: Kind
+    target: Kind
+    framework: str
+    version: str
+    injected: frozenset[str]
+    """Variables that the old operator sets."""
+
+
+def migrate_overlay(
+    spec: Fields,
+    migration: LayerMigration,
+    uses: Sequence[PatchUse],
+    others: frozenset[str],
+    notes: list[LayerNote],
+) -> Fields:
+    """The spec of an overlay document after the migration; `uses` has an entry for each of its patches.
+
+    Jobs of `others`, kinds that stay, keep the fields that a TrainJob does not have: defaults become a patch for them.
+    """
+    new: Fields = copy.deepcopy(spec)
+    patches: list[Fields] = []
+    if "defaults" in new:
+        block = new.pop("defaults")
+        kept = strip_block(block, migration, ("defaults",), notes)
+        if kept:
+            new["defaults"] = kept
+        removed = _subtract(block, kept)
+        if removed and others:
+            patches.append({"match": {"kinds": sorted(others)}, "merge": removed})
+    for place, (patch, use) in enumerate(zip(new.pop("patches", ()), uses, strict=True)):
+        patches += _migrate_patch(patch, use, migration, place, notes)
+    if patches:
+        new["patches"] = patches
+    return {key: new[key] for key in (*(key for key in spec if key in new), *(key for key in new if key not in spec))}
+
+
+def _subtract(block: Fields, kept: Fields) -> Fields:
+    """The fields of a block that were not kept."""
+    left: Fields = {}
+    for key, value in block.items():
+        if key not in kept:
+            left[key] = value
+        elif isinstance(value, dict) and isinstance(kept[key], dict) and (below := _subtract(value, kept[key])):
+            left[key] = below
+    return left
+
+
+def strip_block(
+    block: Fields, migration: LayerMigration, path: tuple[str | int, ...], notes: list[LayerNote]
+) -> Fields:
+    """The fields of a block that a TrainJob has; the runtimes have the others."""
+    runtime = BuiltRuntime({}, (), migration.injected, False, False, (), "of each job")
+    surroundings = Surroundings(target_version=migration.version, runtime=runtime)
+    draft = Draft(
+        copy.deepcopy(block), "", migration.framework, migration.source, migration.target, surroundings=surroundings
+    )
+    for step in LAYER_STEPS:
+        step(draft)
+    for note in draft.notes:
+        reason = "it is in patches of the runtimes now" if note.change == "moved" else note.reason
+        notes.append(LayerNote((*path, *note.field), note._replace(reason=reason)))
+    roles = draft.spec.get("roles")
+    if isinstance(roles, dict):
+        kept = {name: role for name, role in roles.items() if role or not (block.get("roles") or {}).get(name)}
+        draft.spec["roles"] = kept
+        if not kept:
+            del draft.spec["roles"]
+    return draft.spec
+
+
+def _migrate_patch(
+    patch: Fields, use: PatchUse, migration: LayerMigration, place: int, notes: list[LayerNote]
+) -> Iterator[Fields]:
+    """The patches that replace a patch: one for other kinds, and one for TrainJobs."""
+    if not use.migrated or _stays(patch, use, migration):
+        yield patch
+        return
+    if use.others:
+        yield {**patch, "match": {**patch.get("match", {}), "kinds": sorted(use.others)}}
+    path: tuple[str | int, ...] = ("patches", place)
+    new = {key: value for key, value in patch.items() if key not in ("manifest", "jsonPatch", "merge")}
+    if "merge" in patch:
+        kept = strip_block(patch["merge"], migration, (*path, "merge"), notes)
+        if kept:
+            new["merge"] = kept
+    for key in ("manifest", "jsonPatch"):
+        if key in patch:
+            reason = f"it patches a {migration.source.name}; its effect is in patches of the runtimes and TrainJobs now"
+            notes.append(LayerNote((*path, key), MigrationNote((key,), "moved", reason)))
+    if "merge" not in new:
+        return
+    match = dict(new.get("match", {}))
+    if use.others:
+        match["kinds"] = [migration.target.name]
+    elif "kinds" in match:
+        kinds = match["kinds"]
+        names = [migration.target.name if kind == migration.source.name else kind for kind in kinds]
+        match["kinds"] = list(dict.fromkeys(names))
+    new = {**new, **({"match": match} if match or "match" in new else {})}
+    yield from _split_roles(new, use) if use.split and "roles" in new["merge"] else (new,)
+
+
+def _stays(patch: Fields, use: PatchUse, migration: LayerMigration) -> bool:
+    """Return True if a patch applies to TrainJobs as it is."""
+    if "merge" not in patch or {"manifest", "jsonPatch"} & patch.keys() or (use.split and "roles" in patch["merge"]):
+        return False
+    names_kind = migration.source.name in patch.get("match", {}).get("kinds", ())
+    return not names_kind and strip_block(patch["merge"], migration, (), []) == patch["merge"]
+
+
+def _split_roles(patch: Fields, use: PatchUse) -> Iterator[Fields]:
+    """The patches without roles for jobs that have none: their only node is the master."""
+    common = {key: value for key, value in patch["merge"].items() if key != "roles"}
+    master = (patch["merge"]["roles"] or {}).get("master") or {}
+    if common:
+        yield {**patch, "merge": common}
+    for names, merge in ((use.migrated - use.split, {"roles": patch["merge"]["roles"]}), (use.split, master)):
+        if names and merge:
+            yield {**patch, "match": {**patch.get("match", {}), "names": sorted(names)}, "merge": merge}
+
+
+def set_platform(cluster: Mapping[str, Any], old: str, new: str, *, is_mixed: bool) -> Fields:
+    """The properties of a cluster with the new platform, and also with the old one if some jobs stay there.
+
+    The new platform takes the place of the old one: jobs of platforms that come before it stay there.
+    """
+    kept = {key: value for key, value in cluster.items() if key not in ("platform", "platforms")}
+    first = (cluster["platform"],) if cluster.get("platform") else ()
+    named = [str(name) for name in (*first, *(cluster.get("platforms") or ()))] or [old]
+    place = named.index(old) if old in named else 0
+    rest = [name for name in named[place:] if is_mixed or name != old]
+    names = list(dict.fromkeys([*named[:place], new, *rest]))
+    return {"platforms": names, **kept} if len(names) > 1 else {"platform": new, **kept}

@@ -11,13 +11,7 @@ from jobgen.features.convert.operators.kuberay import create_ray_cluster, create
 from jobgen.features.convert.operators.mpi_operator import create_mpi_job_v1, create_mpi_job_v2
 from jobgen.features.convert.operators.tensorstack import TENSORSTACK_KINDS, create_tensorstack_job
 from jobgen.features.convert.operators.trainer import create_train_job
-from jobgen.features.convert.operators.training_operator import (
-    create_jax_job,
-    create_paddle_job,
-    create_pytorch_job,
-    create_tf_job,
-    create_xgboost_job,
-)
+from jobgen.features.convert.operators.training_operator import TRAINING_KINDS, create_training_job
 from jobgen.features.convert.operators.volcano import create_volcano_job
 from jobgen.k8s.kinds import get_group
 from jobgen.model.data import Node, untraced
@@ -38,12 +32,8 @@ _CREATORS: Mapping[tuple[str, str], Creator] = {
     **{("batch.tensorstack.dev", kind): create_tensorstack_job for kind in TENSORSTACK_KINDS},
     ("batch.volcano.sh", "Job"): create_volcano_job,
     ("jobset.x-k8s.io", "JobSet"): create_job_set,
-    ("kubeflow.org", "JAXJob"): create_jax_job,
+    **{("kubeflow.org", kind): create_training_job for kind in TRAINING_KINDS},
     ("kubeflow.org", "MPIJob"): _create_mpi_job,
-    ("kubeflow.org", "PaddleJob"): create_paddle_job,
-    ("kubeflow.org", "PyTorchJob"): create_pytorch_job,
-    ("kubeflow.org", "TFJob"): create_tf_job,
-    ("kubeflow.org", "XGBoostJob"): create_xgboost_job,
     ("ray.io", "RayCluster"): create_ray_cluster,
     ("ray.io", "RayJob"): create_ray_job,
     ("trainer.kubeflow.org", "TrainJob"): create_train_job,

@@ -33,8 +33,7 @@ from jobgen.features.convert.operators.created import (
     variable,
 )
 from jobgen.features.convert.operators.jobset import INDEX_KEY, create_job_set
-from jobgen.features.convert.operators.strategic_merge import merge_strategically
-from jobgen.features.convert.operators.trainer_runtimes import STEP_LABEL, find_shipped_runtime
+from jobgen.features.convert.operators.trainer_runtimes import STEP_LABEL, find_shipped_runtime, merge_strategically
 from jobgen.model.quantity import to_milli
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster

@@ -235,17 +235,6 @@ _PROCESSES_AFTER_RANK = (1, 8)
 """The first version that sets the number of processes after the rank, and without a master, too."""
 
 
-def create_pytorch_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster) -> Created:
-    """Compute the pods of a PyTorchJob and their Services."""
-    job = read_job(obj, _PYTORCH_JOB, cluster)
-    elastic = as_fields(job.spec.get("elasticPolicy"))
-    processes = _read_processes(job.spec) or _number(elastic.get("nProcPerNode"))
-    created = create_replicas(job, _PYTORCH_JOB, _inject, processes)
-    if not elastic.get("metrics"):
-        return created
-    return created._replace(objects=(*created.objects, CreatedObject("HorizontalPodAutoscaler", job.name)))
-
-
 def _inject(job: TrainingJob, replicas: Replicas, index: int) -> Fields:
     spec = append_variables(_list_variables)(job, replicas, index)
     if "Master" in job.roles and replicas.role == "Worker":
@@ -336,11 +325,6 @@ _TF_JOB = JobKind(
 )
 
 
-def create_tf_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster) -> Created:
-    """Compute the pods of a TFJob and their Services."""
-    return create_replicas(read_job(obj, _TF_JOB, cluster), _TF_JOB, _inject_tf_config)
-
-
 def _inject_tf_config(job: TrainingJob, replicas: Replicas, index: int) -> Fields:
     """Set TF_CONFIG in the training container, unless there is one pod only."""
     if job.total < 2:
@@ -380,13 +364,6 @@ _XGBOOST_JOB = JobKind(
 )
 
 
-def create_xgboost_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster) -> Created:
-    """Compute the pods of an XGBoostJob and their Services."""
-    return create_replicas(
-        read_job(obj, _XGBOOST_JOB, cluster), _XGBOOST_JOB, append_variables(_list_xgboost_variables)
-    )
-
-
 def _list_xgboost_variables(job: TrainingJob, replicas: Replicas, index: int) -> Iterator[Fields]:
     master, worker = job.roles.get("Master"), job.roles.get("Worker")
     yield variable("MASTER_PORT", master.find_port(_XGBOOST_JOB) if master else _XGBOOST_JOB.port)
@@ -413,11 +390,6 @@ _PADDLE_JOB = JobKind(
 )
 
 
-def create_paddle_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster) -> Created:
-    """Compute the pods of a PaddleJob and their Services."""
-    return create_replicas(read_job(obj, _PADDLE_JOB, cluster), _PADDLE_JOB, append_variables(_list_paddle_variables))
-
-
 def _list_paddle_variables(job: TrainingJob, replicas: Replicas, index: int) -> Iterator[Fields]:
     yield variable("PYTHONUNBUFFERED", 1)
     yield variable("PADDLE_JOB_ID", job.name)
@@ -436,14 +408,32 @@ def _list_paddle_variables(job: TrainingJob, replicas: Replicas, index: int) -> 
 _JAX_JOB = JobKind("jaxReplicaSpecs", ("Worker",), "jax", "jaxjob-port", 6666, "Never", "jaxjob-controller")
 
 
-def create_jax_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster) -> Created:
-    """Compute the pods of a JAXJob and their Services."""
-    return create_replicas(read_job(obj, _JAX_JOB, cluster), _JAX_JOB, append_variables(_list_jax_variables))
-
-
 def _list_jax_variables(job: TrainingJob, replicas: Replicas, index: int) -> Iterator[Fields]:
     yield variable("PYTHONUNBUFFERED", 1)
     yield variable("COORDINATOR_PORT", replicas.find_port(_JAX_JOB))
     yield variable("COORDINATOR_ADDRESS", job.name_pod("Worker", 0))
     yield variable("NUM_PROCESSES", job.total)
     yield variable("PROCESS_ID", index)
+
+
+_KINDS: Mapping[str, tuple[JobKind, Inject]] = {
+    "PyTorchJob": (_PYTORCH_JOB, _inject),
+    "TFJob": (_TF_JOB, _inject_tf_config),
+    "XGBoostJob": (_XGBOOST_JOB, append_variables(_list_xgboost_variables)),
+    "PaddleJob": (_PADDLE_JOB, append_variables(_list_paddle_variables)),
+    "JAXJob": (_JAX_JOB, append_variables(_list_jax_variables)),
+}
+TRAINING_KINDS = tuple(_KINDS)
+"""The kinds whose pods are computed; MPIJobs have a module of their own."""
+
+
+def create_training_job(obj: Fields, _objects: Sequence[Fields], cluster: Cluster) -> Created:
+    """Compute the pods of a job of training-operator and their Services."""
+    kind, inject = _KINDS[as_string(obj.get("kind"))]
+    job = read_job(obj, kind, cluster)
+    if kind is not _PYTORCH_JOB:
+        return create_replicas(job, kind, inject)
+    elastic = as_fields(job.spec.get("elasticPolicy"))
+    created = create_replicas(job, kind, inject, _read_processes(job.spec) or _number(elastic.get("nProcPerNode")))
+    scaler = (CreatedObject("HorizontalPodAutoscaler", job.name),) if elastic.get("metrics") else ()
+    return created._replace(objects=(*created.objects, *scaler))

@@ -27,7 +27,7 @@ def command(directory: Path, /, stdio: bool, background: str) -> Result:
     # What a library prints must not come between messages.
     writing, sys.stdout = sys.stdout.buffer, sys.stderr
     if background:
-        from jobgen.features.editor.background import serve
+        from jobgen.features.editor.lint_workspace import serve
 
         serve(directory / background, sys.stdin.buffer, writing)
         return Result(ExitCode.OK)

@@ -36,6 +36,7 @@ from jobgen.model.path import Step
 from jobgen.rendering.config import complete_schemas
 from jobgen.repo.layout import PACKS
 from jobgen.repo.root import SETTINGS
+from jobgen.repo.shipped import read_data
 from jobgen.schema.types_of_release import Types
 from jobgen.spec.frameworks import Frameworks
 from jobgen.spec.kinds import Kind
@@ -115,34 +116,8 @@ def _read_type(name: str) -> tuple[SchemaNode, ...]:
     return list_forms(node) if node else ()
 
 
-BY_FIELD = {
-    "completionMode": "NonIndexed Indexed",
-    "concurrencyPolicy": "Allow Forbid Replace",
-    "dnsPolicy": "ClusterFirst ClusterFirstWithHostNet Default None",
-    "effect": "NoSchedule PreferNoSchedule NoExecute",
-    "failurePolicy": "Fail Ignore",
-    "imagePullPolicy": "Always IfNotPresent Never",
-    "matchPolicy": "Equivalent Exact",
-    "mountPropagation": "None HostToContainer Bidirectional",
-    "parameterNotFoundAction": "Allow Deny",
-    "podReplacementPolicy": "TerminatingOrFailed Failed",
-    "preemptionPolicy": "PreemptLowerPriority Never",
-    "protocol": "TCP UDP SCTP",
-    "pullPolicy": "Always IfNotPresent Never",
-    "restartPolicy": "Always OnFailure Never",
-    "scheme": "HTTP HTTPS",
-    "terminationMessagePolicy": "File FallbackToLogsOnError",
-    "volumeMode": "Filesystem Block",
-    "whenUnsatisfiable": "DoNotSchedule ScheduleAnyway",
-}
-BY_PARENT = {
-    ("appArmorProfile", "type"): "RuntimeDefault Localhost Unconfined",
-    ("emptyDir", "medium"): "Memory HugePages",
-    ("hostPath", "type"): "Directory DirectoryOrCreate File FileOrCreate Socket CharDevice BlockDevice",
-    ("matchExpressions", "operator"): "In NotIn Exists DoesNotExist",
-    ("seccompProfile", "type"): "RuntimeDefault Localhost Unconfined",
-    ("tolerations", "operator"): "Exists Equal",
-}
+BY_FIELD: Mapping[str, str] = read_data("fields.yaml")["values"]
+BY_PARENT = {tuple(name.split(".")): text for name, text in read_data("fields.yaml")["valuesBelow"].items()}
 ITEMS = {
     "accessModes": "ReadWriteOnce ReadOnlyMany ReadWriteMany ReadWriteOncePod",
     "operations": "CREATE UPDATE DELETE CONNECT",

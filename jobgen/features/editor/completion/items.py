@@ -80,54 +80,6 @@ _NAME = lazy_pattern(r"(?<=name: )[\w-]+-example\b")
 _EXAMPLE_NAME = lazy_pattern(r"(?<=\$\{1:)[\w-]+-example(?=\})")
 _JOB_NAME = lazy_pattern(r"[a-z][a-z0-9-]{0,51}[a-z0-9]\Z")
 _IMAGE = lazy_pattern(r"(?<=image: )\S+")
-_OVERLAY = """\
-apiVersion: jobgen.dev/v1
-kind: Overlay
-spec:
-  namespace: ${1:ml-prod}
-  cluster:
-    platform: ${2:kubeflow}
-  defaults:
-    labels: {team: ${3:research}}
-"""
-_PATCHED_OVERLAY = """\
-apiVersion: jobgen.dev/v1
-kind: Overlay
-spec:
-  patches:
-    - match: {names: [${1:"*"}]}
-      merge:
-        env: {${2:LOG_LEVEL}: ${3:info}}
-"""
-_TEAM = """\
-apiVersion: jobgen.dev/v1
-kind: Team
-spec:
-  folders: [jobs/${1:nlp}]
-  owners: ["${2:@example/nlp}"]
-  namespaces: [${3:nlp-*}]
-  budget: {gpus: ${4:64}}
-"""
-_TESTS = """\
-apiVersion: jobgen.dev/v1
-kind: JobTests
-spec:
-  - name: ${1:all jobs have the label team}
-    jobs: ["${2:*}"]
-    expect:
-      values:
-        ${3:metadata.labels.team}: {present: true}
-"""
-_EXCEPTION = """\
-rule: ${1:mutable-image-tag}
-jobs: ["${2:*}"]
-owner: "${3:@example/team}"
-expires: "${4:2027-01-31}"
-reason: ${5:TODO}"""
-_PATCH = """\
-match: {names: [${1:"*"}]}
-merge:
-  env: {${2:LOG_LEVEL}: ${3:info}}"""
 _DOLLAR = lazy_pattern(r"[\\$]")
 _STOP = lazy_pattern(r"(?<!\\)\$\d+")
 _PLACEHOLDER = lazy_pattern(r"\$\{\d+:((?:[^\\}]|\\.)*)\}")
@@ -148,24 +100,31 @@ def list_documents(file: str, describe: Callable[[str], tuple[Rank, str]], *, is
             item = _make_item(f"job: {name}", named, f"A new job of {name}.")
             yield item._replace(rank=rank, deprecated=deprecated)
     elif file.startswith("overlays/"):
-        yield _make_item("overlay", _OVERLAY, "A new overlay: namespace, cluster and defaults of an environment.")
-        yield _make_item("overlay with a patch", _PATCHED_OVERLAY, "An overlay that changes some jobs.")
+        new = "A new overlay: namespace, cluster and defaults of an environment."
+        yield _make_item("overlay", _read_snippet("overlay"), new)
+        yield _make_item("overlay with a patch", _read_snippet("patched_overlay"), "An overlay that changes some jobs.")
     elif file.startswith("teams/"):
         stem = file.rpartition("/")[2].partition(".")[0]
-        text = _TEAM.replace("nlp", stem) if _JOB_NAME.match(stem) else _TEAM
+        text = _read_snippet("team").replace("nlp", stem if _JOB_NAME.match(stem) else "nlp")
         yield _make_item("team", text, "A new team: its folders, and what it can use.")
     elif file.startswith("tests/"):
-        yield _make_item("tests", _TESTS, "Tests of what jobs are rendered as, for `jobgen test`.")
+        yield _make_item("tests", _read_snippet("tests"), "Tests of what jobs are rendered as, for `jobgen test`.")
     elif file.startswith("policies/"):
         yield _make_item("policy", _read_policy(), "A rule of your own, with the binding that turns it on.")
 
 
 def list_items(field: Step, format_name: str) -> Iterator[Item]:
     """Yield items of several lines for a list in one of jobgen's formats."""
-    if (format_name, field) == ("overlay", "patches"):
-        yield _make_item("patch", _PATCH, "Changes the jobs that it matches.")._replace(rank=Rank.COMMON)
-    elif (format_name, field) == ("settings", "exceptions"):
-        yield _make_item("exception", _EXCEPTION, "Accepts findings for some time.")._replace(rank=Rank.COMMON)
+    known = {
+        ("overlay", "patches"): ("patch", "Changes the jobs that it matches."),
+        ("settings", "exceptions"): ("exception", "Accepts findings for some time."),
+    }
+    for name, text in filter(None, (known.get((format_name, str(field))),)):
+        yield _make_item(name, _read_snippet(name).rstrip(), text)._replace(rank=Rank.COMMON)
+
+
+def _read_snippet(name: str) -> str:
+    return (find_shipped("snippets") / f"{name}.txt").read_text("utf-8")
 
 
 def _make_item(label: str, text: str, documentation: str) -> Item:

@@ -29,6 +29,7 @@ from jobgen.rendering.build import split_list
 from jobgen.rendering.config import ProjectConfig, read_documents
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
+from jobgen.repo.shipped import read_data
 from jobgen.spec.frameworks import Frameworks
 from jobgen.spec.kinds import Kind
 from jobgen.spec.overlay import Cluster
@@ -44,27 +45,9 @@ _PATTERNS = {
     ("spec", "secrets"): "Secret",
 }
 """Mappings whose keys are names, by the last two steps of their paths."""
-_LISTS = {
-    "environments": OVERLAY,
-    "extends": OVERLAY,
-    "folders": FOLDER,
-    "imagePullSecrets": "Secret",
-    "jobs": JOB,
-    "names": JOB,
-    "namespaces": "Namespace",
-    "priorityClasses": "PriorityClass",
-    "queues": "LocalQueue",
-    "serviceAccounts": "ServiceAccount",
-    "teams": TEAM,
-}
+_LISTS: Mapping[str, str] = read_data("fields.yaml")["lists"]
 """Lists of names."""
-_OTHER_FIELDS = {
-    "clusterQueue": "ClusterQueue",
-    "cohort": "Cohort",
-    "cohortName": "Cohort",
-    "policyName": POLICY,
-    "priority": "PriorityClass",
-}
+_OTHER_FIELDS: Mapping[str, str] = read_data("fields.yaml")["others"]
 KINDS_WITH_SCOPES = {"ClusterTrainingRuntime": ("TrainingRuntime",), "PriorityClass": ("WorkloadPriorityClass",)}
 """Other kinds that a field may name as well."""
 

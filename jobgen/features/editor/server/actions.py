@@ -9,9 +9,16 @@ from typing import Any
 
 from lsprotocol import types
 
-from jobgen.features.editor.actions.list_offers import list_offers
-from jobgen.features.editor.actions.offers import KINDS, ActionRequest, Change, Offer, list_replacements
-from jobgen.features.editor.actions.verify import is_new, read_editable
+from jobgen.features.editor.list_offers import list_offers
+from jobgen.features.editor.offers import (
+    KINDS,
+    ActionRequest,
+    Change,
+    Offer,
+    is_new,
+    list_replacements,
+    read_editable,
+)
 from jobgen.features.editor.server.app import JobgenServer, OpenWorkspace
 from jobgen.features.editor.server.diagnostics import to_diagnostics
 from jobgen.features.editor.server.positions import LineMap, are_numbers_of_positions

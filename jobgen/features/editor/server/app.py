@@ -23,11 +23,10 @@ from pygls.lsp.server import LanguageServer
 from pygls.uris import from_fs_path, to_fs_path
 from pygls.workspace import TextDocument
 
-from jobgen.features.editor.background import HEAD_BYTES, Request, decode_length, encode_frame
 from jobgen.features.editor.completion.names import KnownCache
 from jobgen.features.editor.context import GoodText
-from jobgen.features.editor.decisions import Decisions, DecisionsAnswer
-from jobgen.features.editor.lint_workspace import Snapshot
+from jobgen.features.editor.index import Decisions, DecisionsAnswer
+from jobgen.features.editor.lint_workspace import HEAD_BYTES, Request, Snapshot, decode_length, encode_frame
 from jobgen.features.editor.workspace import Workspace
 from jobgen.model.finding import Finding
 from jobgen.model.limits import MAX_PATH_LENGTH

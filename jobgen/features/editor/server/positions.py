@@ -15,7 +15,7 @@ from lsprotocol import types
 from pygls.uris import to_fs_path
 from pygls.workspace import PositionCodec, ServerTextPosition, TextDocument, Workspace
 
-from jobgen.features.editor.actions.offers import split_lines
+from jobgen.features.editor.offers import split_lines
 from jobgen.features.editor.server.app import JobgenServer, OpenWorkspace
 from jobgen.model.data import Location
 from jobgen.model.lazy_re import lazy_pattern

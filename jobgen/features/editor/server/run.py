@@ -15,7 +15,7 @@ from pygls.exceptions import JsonRpcException
 from pygls.io_ import StdoutWriter
 from pygls.protocol import LanguageServerProtocol
 
-from jobgen.features.editor.server import actions, completion, diagnostics, documents, rendered, requests
+from jobgen.features.editor.server import actions, diagnostics, documents, rendered, requests
 from jobgen.features.editor.server.app import JobgenServer
 from jobgen.features.editor.server.positions import Texts
 from jobgen.k8s.nodes import as_mapping
@@ -131,7 +131,7 @@ def create_server() -> JobgenServer:
 
     server.feature(types.INITIALIZE)(initialize)
     server.feature(types.SHUTDOWN)(partial(_stop, server))
-    for module in (documents, diagnostics, completion, actions, requests, rendered):
+    for module in (documents, diagnostics, actions, requests, rendered):
         module.register(server)
     return server
 

@@ -19,7 +19,7 @@ from jobgen.check.rule_docs import all_rule_docs
 from jobgen.cli.options import enforce_option
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.features.gitops import cmp
-from jobgen.features.gitops.flux import GENERATE_PATHS
+from jobgen.features.gitops.documents import GENERATE_PATHS
 from jobgen.model.finding import Finding, Severity
 from jobgen.rendering import config
 from jobgen.rendering.run import Run

@@ -12,15 +12,16 @@ from jobgen.api.project import find_repository, select_environments
 from jobgen.cli.complete import complete_revisions
 from jobgen.cli.options import env_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
-from jobgen.features.gitops.app_projects import build_project, list_projects
-from jobgen.features.gitops.engine_kinds import GitSource, list_engine_kinds, resource_name
-from jobgen.features.gitops.flux import (
+from jobgen.features.gitops.documents import (
     CONFIG_PARTS,
     GENERATE_PATHS,
     build_application_set,
     build_config_map,
     build_kustomization,
+    build_project,
+    list_projects,
 )
+from jobgen.features.gitops.engine_kinds import GitSource, list_engine_kinds, resource_name
 from jobgen.model.data import Plain
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern

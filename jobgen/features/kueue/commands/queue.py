@@ -89,7 +89,8 @@ def command(
 
     Queues come from the repository and from the exported state of the cluster (`cluster.state` in an overlay). All jobs
     of an environment arrive at the same time. JOB selects the jobs to show. With --timeline, jobs also end: their
-    durations come from `run.expected`, a history of runs, or a capture of the cluster.
+    durations come from `run.expected`, a history of runs, or a capture of the cluster. --what-if and --without-cluster
+    then compare the times before and after.
     """
     running: list[str] = []
     for assumption in assumptions:

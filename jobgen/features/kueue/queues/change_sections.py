@@ -50,6 +50,7 @@ _COUNTED = {
     Change.WORSE: "worse",
     Change.LONGER: "longer in the queue",
     Change.RESTART: "only until a restart",
+    Change.MOVES: "moves",
     Change.NEW: "new",
     Change.BETTER: "better",
 }
@@ -70,7 +71,10 @@ def format_transition(one: WorkloadChange) -> str:
         return f"keeps running, but {outcome} if it is started again"
     if one.change is Change.LONGER:
         return "waits longer"
-    return f"new, {one.after}" if one.change is Change.NEW else f"{one.before} → {one.after}"
+    if one.change is Change.NEW:
+        return f"new, {one.after}"
+    decision = one.after if one.before == one.after else f"{one.before} → {one.after}"
+    return f"{decision}, moves {one.moved}" if one.moved else decision
 
 
 def format_reason(one: WorkloadChange) -> str:
@@ -126,7 +130,8 @@ def list_quota_rows(changes: QueueChanges) -> list[Row]:
     for one in changes.quota:
         pairs = zip(one.before or _NONE, one.after or _NONE, strict=True)
         amounts = (after if before == after else f"{before} → {after}" for before, after in pairs)
-        rows.append((f"{one.kind} {one.name}", one.flavor, one.resource, *amounts))
+        where = f" in {one.cluster}" if one.cluster else ""
+        rows.append((f"{one.kind} {one.name}{where}", one.flavor, one.resource, *amounts))
     return rows
 
 
@@ -159,7 +164,10 @@ def format_note(changes: QueueChanges) -> str:
         return ""
     turns = "" if changes.settles else f"{NO_FINAL_STATE}; "
     stopped = "" if changes.complete else f"{STOPPED}; "
-    return f"running jobs keep their quota; {turns}{stopped}not simulated: {', '.join(changes.left_out)}"
+    remarks = "".join(f"{each}; " for each in changes.remarks)
+    is_drained = any("HoldAndDrain" in one.reason for one in changes.workloads)
+    kept = f"running jobs keep their quota{', unless their queue is drained' if is_drained else ''}"
+    return f"{kept}; {remarks}{turns}{stopped}not simulated: {', '.join(changes.left_out)}"
 
 
 def format_errors(changes: QueueChanges) -> str:
@@ -192,6 +200,7 @@ def describe_queues(changes: QueueChanges) -> dict[str, Plain]:
                 "behind": list(one.behind),
                 "requeued": one.requeued or None,
                 "preemptedBy": {"workload": one.preempted_by, "rule": one.rule} if one.rule else None,
+                **({"moved": one.moved} if one.moved else {}),
             }
             for one in changes.workloads
         ],
@@ -203,6 +212,7 @@ def describe_queues(changes: QueueChanges) -> dict[str, Plain]:
                 "resource": one.resource,
                 "before": None if one.before is None else dict(one.before._asdict()),
                 "after": None if one.after is None else dict(one.after._asdict()),
+                **({"cluster": one.cluster} if one.cluster else {}),
             }
             for one in changes.quota
         ],

@@ -72,6 +72,11 @@ def _describe_shape(workload: Workload) -> Any:
     return (workload.queue, pods)
 
 
+def release(workload: Workload) -> Workload:
+    """Return a workload without quota."""
+    return workload._replace(cluster_queue="", admission=(), reserved="")
+
+
 class _Merge:
     """What a merge does to workloads; the decisions about the old state, and its jobs, are known."""
 
@@ -85,6 +90,7 @@ class _Merge:
     ) -> None:
         self._context = context
         self._before = {(each.job.kind, each.key): each for each in before.answers} if before else {}
+        self._outside = {get_name(job) for job in context.outside}
         """The old decisions, by kind and key."""
         self._old = {get_name(job): job for job in old}
         self._updates = updates
@@ -108,7 +114,7 @@ class _Merge:
             update = self._updates.get(get_name(job), Update.UNCHANGED)
             for workload in job.workloads:
                 prior = self._before.get((job.kind, workload.key))
-                if update is Update.RESTARTED or get_name(job) not in self._old:
+                if update is Update.RESTARTED or (get_name(job) not in self._old and not workload.reserved):
                     self.later.add(workload.key)
                 elif prior and prior.decision in RUNS and prior.workload and not self._is_drained(workload):
                     if update is Update.IN_PLACE and _describe_shape(workload) != _describe_shape(prior.workload):
@@ -121,7 +127,8 @@ class _Merge:
         carried = {each.key: each._replace(reserved=f"{place:08}") for place, each in enumerate(admitted)}
 
         def carry(workload: Workload) -> Workload:
-            found = carried.get(workload.key, workload)
+            is_stopped = workload.key in self.later or self._is_drained(workload)
+            found = carried.get(workload.key, release(workload) if is_stopped else workload)
             return workload._replace(
                 cluster_queue=found.cluster_queue, admission=found.admission, reserved=found.reserved
             )
@@ -156,7 +163,9 @@ class _Merge:
         for answer in after.answers:
             name = (answer.job.kind, answer.key)
             prior = self._before.get(name)
-            if answer.key in self.kept and prior is not None:
+            if get_name(answer.job) in self._outside:
+                found = _compare_answers(prior or answer._replace(decision=RUNNING), answer, evictions)
+            elif answer.key in self.kept and prior is not None:
                 found = _compare_kept(answer, prior, evictions.get(answer.key), restarted.get(name, answer))
             elif prior is None and get_name(answer.job) not in self._old and get_name(answer.job) not in self._replaced:
                 found = None if _is_unqueued(answer) else _describe(Change.NEW, answer, "")
@@ -175,7 +184,7 @@ class _Merge:
             is_known = prior is not None or difference > 1
             return _describe(Change.WORSE if difference > 0 else Change.BETTER, answer, before) if is_known else None
         if prior is None or answer.decision != WAITS:
-            return None
+            return _compare_places(prior, answer) if prior else None
         # New workloads that use what it lacks, or are before it in its queue.
         using = [each for each in answer.blockers if each in self.later and each not in prior.blockers]
         ahead = [each.key for each in arrivals if _priority(each) > _priority(answer) and each.key != answer.key]
@@ -254,7 +263,7 @@ def _affects_all(old: AdmissionContext, new: AdmissionContext) -> bool:
     before, after = old.cluster, new.cluster
     if before.configuration != after.configuration or not old.queues or not new.queues:
         return True
-    if old.dispatcher or new.dispatcher:
+    if old.dispatcher or new.dispatcher or old.outside != new.outside:
         # Jobs of all queues can meet in a worker cluster.
         return True
     if any(flavor.topology for context in (old, new) for flavor in context.flavors.values()):
@@ -318,7 +327,8 @@ class _Groups:
 def split_groups(queued: QueuedJobs) -> Iterator[QueuedJobs]:
     """Yield the jobs and queues that share neither quota nor nodes with others; all at once if there are topologies."""
     context, groups = queued.context, _Groups((queued.context,))
-    if any(flavor.topology for flavor in context.flavors.values()):
+    if context.dispatcher or any(flavor.topology for flavor in context.flavors.values()):
+        # Jobs of all queues can meet on a node, or in a worker cluster.
         yield queued
         return
     jobs: dict[_GroupMember, list[Job]] = {}
@@ -348,6 +358,10 @@ def compare_queues(
     `updates` says what the merge does to jobs; those that it does not name are unchanged, or only on one side.
     `replaced` has new jobs, and the old ones with other names that they replace.
     """
+    # A Workload of a job that the merge removes or renames is not from outside.
+    known = set(map(get_name, old.jobs))
+    outside = [job for job in new.context.outside if get_name(job) not in known]
+    new = new._replace(context=new.context.replace_outside(outside))
     old, new = select_affected(old, new, updates)
     # A job that the cluster refuses to change stays as it was, also if it is removed from the files.
     refused = {get_name(job): job for job in old.jobs if updates.get(get_name(job)) is Update.NOT_APPLIED}
@@ -359,7 +373,8 @@ def compare_queues(
         merge = _Merge(new.context, before, old.jobs, updates, replaced)
         started, running = merge.start(jobs)
         after = decide(new.context, started, running, frozenset(merge.later))
-        again = decide(new.context, jobs, later=frozenset(merge.later)) if merge.kept else after
+        stopped = [job._replace(workloads=tuple(map(release, job.workloads))) for job in jobs]
+        again = decide(new.context, stopped, later=frozenset(merge.later)) if merge.kept else after
         changes = merge.compare(after, again)
         order = list(Change)
         workloads = tuple(sorted(changes, key=lambda each: (order.index(each.change), each.workload)))
@@ -382,13 +397,19 @@ def _join(
     return QueueChanges(
         env,
         workloads,
-        tuple(_compare_totals(before.totals, after.totals)),
+        tuple(_compare_totals(before, after)),
         objects,
         settles=before.settles and after.settles,
         complete=before.is_complete and after.is_complete,
         balance=tuple(weigh(before, after)) if objects else (),
         left_out=list_left_out(new[0]),
+        remarks=(*filter(None, [after.outside.describe()]), *_list_new_remarks(old[0], new[0])),
     )
+
+
+def _list_new_remarks(old: AdmissionContext, new: AdmissionContext) -> Iterator[str]:
+    known = set(old.list_remarks())
+    yield from (each for each in new.list_remarks() if each not in known)
 
 
 _OUTCOMES = (ADMITTED, PREEMPTED, WAITS, NEVER, UNMANAGED)
@@ -428,13 +449,24 @@ def _sum_unused(totals: Sequence[Total]) -> dict[tuple[str, str], int]:
 
 def compare_decisions(env: str, old: QueuedJobs, new: QueuedJobs, before: Decision, after: Decision) -> QueueChanges:
     """Compare two decisions about an environment, in each of which all jobs arrive together."""
-    known = {(each.job.kind, each.key): each for each in before.answers}
+    known = {(each.job.kind, each.key): each for each in _list_answers(before, old.context)}
     evictions = {each.workload: each for each in after.evictions}
-    found = (_compare_answers(known.get((each.job.kind, each.key)), each, evictions) for each in after.answers)
+    answers = _list_answers(after, new.context)
+    found = (_compare_answers(known.get((each.job.kind, each.key)), each, evictions) for each in answers)
     order = list(Change)
     changes = sorted((each for each in found if each), key=lambda each: (order.index(each.change), each.workload))
     both = (old.context, before), (new.context, after)
     return _join(env, tuple(changes), *both)._replace(balance=tuple(weigh(before, after)))
+
+
+def _list_answers(decision: Decision, context: AdmissionContext) -> Iterator[Answer]:
+    """Yield all answers, also those about workloads from outside that go on running."""
+    yield from decision.answers
+    keys = {each.key for each in decision.answers}
+    for job in context.outside:
+        workload = job.workloads[0]
+        if workload.key not in keys:
+            yield Answer(job, workload.key, RUNNING, "it runs already", workload.cluster_queue, workload)
 
 
 def _compare_answers(prior: Answer | None, answer: Answer, evictions: Mapping[str, Eviction]) -> WorkloadChange | None:
@@ -444,8 +476,34 @@ def _compare_answers(prior: Answer | None, answer: Answer, evictions: Mapping[st
         return _compare_kept(answer, prior, evictions[answer.key], answer)
     difference = _rank(answer) - _rank(prior)
     if not difference:
+        return _compare_places(prior, answer)
+    found = _describe(Change.WORSE if difference > 0 else Change.BETTER, answer, prior.decision)
+    return found._replace(moved=_describe_move(prior, answer))
+
+
+def _compare_places(prior: Answer, answer: Answer) -> WorkloadChange | None:
+    """Compare a workload that runs on both sides: if it moves, or evicts others on one side only."""
+    moved = _describe_move(prior, answer)
+    # A job that runs is admitted again if it is restarted, which a diff says elsewhere.
+    both = {ADMITTED if each.decision == RUNNING else each.decision for each in (prior, answer)}
+    if not moved and len(both) < 2:
         return None
-    return _describe(Change.WORSE if difference > 0 else Change.BETTER, answer, prior.decision)
+    return _describe(Change.MOVES, answer, prior.decision)._replace(moved=moved)
+
+
+def _describe_move(prior: Answer, answer: Answer) -> str:
+    """Return from which flavors or worker cluster to which ones a workload moves; empty if it does not."""
+    if prior.cluster and answer.cluster and prior.cluster != answer.cluster:
+        return f"from worker cluster `{prior.cluster}` to `{answer.cluster}`"
+    if not (prior.decision in RUNS and answer.decision in RUNS and prior.workload and answer.workload):
+        return ""
+    old, new = (
+        {(each.name, name): flavor for each in side.admission for name, flavor in each.flavors.items()}
+        for side in (prior.workload, answer.workload)
+    )
+    moved = [key for key in old if key in new and old[key] != new[key]]
+    names = (", ".join(dict.fromkeys(f"`{side[key]}`" for key in moved)) for side in (old, new))
+    return f"from flavor {next(names)} to {next(names)}" if moved else ""
 
 
 def keep_running(old: QueuedJobs, new: QueuedJobs, before: Decision) -> QueuedJobs:
@@ -476,18 +534,20 @@ def _describe(change: Change, answer: Answer, before: str) -> WorkloadChange:
     )
 
 
-def _compare_totals(before: Sequence[Total], after: Sequence[Total]) -> Iterator[QuotaChange]:
-    """Yield the totals that differ: those of queues, then those of cohorts."""
+def _compare_totals(before: Decision, after: Decision) -> Iterator[QuotaChange]:
+    """Yield the totals that differ: those of queues, then those of cohorts; then those of worker clusters."""
     old, new = (
         {
-            each[:4]: QuotaAmounts(*(show_amount(each.resource, getattr(each, name)) for name in QuotaAmounts._fields))
-            for each in totals
+            (cluster, *each[:4]): QuotaAmounts(
+                *(show_amount(each.resource, getattr(each, name)) for name in QuotaAmounts._fields)
+            )
+            for cluster, each in (*(("", total) for total in side.totals), *side.cluster_totals)
         }
-        for totals in (before, after)
+        for side in (before, after)
     )
     for key in sorted({**old, **new}):
         if old.get(key) != new.get(key):
-            yield QuotaChange(*key, old.get(key), new.get(key))
+            yield QuotaChange(*key[1:], old.get(key), new.get(key), key[0])
 
 
 def _compare_objects(old: AdmissionContext, new: AdmissionContext) -> Iterator[QueueObjectChange]:

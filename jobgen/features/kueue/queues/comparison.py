@@ -35,13 +35,18 @@ class SuggestedQuota(NamedTuple):
     after: int
     needed_by: str
     """A workload that is not admitted with one unit less."""
+    kind: str = "ClusterQueue"
+    """That of the owner of the quota, `ClusterQueue` or `Cohort`."""
+    cluster: str = ""
+    """The worker cluster of MultiKueue that has it; empty for the cluster itself."""
 
     @property
     def change(self) -> str:
         """The change as `--what-if` takes it."""
         field = "" if self.field == "nominalQuota" else f".{self.field}"
         amount = show_number(self.resource, self.after - self.before)
-        return f"cq/{self.queue}.{self.flavor}.{self.resource}{field}+={amount}"
+        where, kind = f"cluster/{self.cluster}/" if self.cluster else "", "cohort" if self.kind == "Cohort" else "cq"
+        return f"{where}{kind}/{self.queue}.{self.flavor}.{self.resource}{field}+={amount}"
 
 
 class Suggestion(NamedTuple):

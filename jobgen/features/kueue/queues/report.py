@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import DECISIONS, Answer, Decision, Job, Total, decide
+from jobgen.features.kueue.captured import attach_captured
 from jobgen.features.kueue.cluster_objects import DECIDING_KINDS
 from jobgen.features.kueue.job_workloads import QueuedJobs, collect_jobs, get_job_name
 from jobgen.features.kueue.multikueue import OWN_SETTINGS, Worker, build_dispatcher, build_worker
@@ -68,6 +69,8 @@ class EnvironmentReport(NamedTuple):
             yield NO_FINAL_STATE
         if not self.decision.is_complete:
             yield STOPPED
+        if outside := self.decision.outside.describe():
+            yield outside
         yield from self.decision.assumptions
         yield f"not simulated: {', '.join(self.left_out)}"
 
@@ -125,8 +128,8 @@ def explain(answer: Answer) -> str:
 NONE, ALL = "none", "all"
 
 Objects = Sequence[Mapping[str, Any]]
-ChangeObjects = Callable[[Objects, Objects, Cluster], tuple[Objects, Objects, Cluster]]
-"""Changes the rendered and the exported objects, and the cluster."""
+ChangeObjects = Callable[[Objects, Objects, Cluster, str], tuple[Objects, Objects, Cluster]]
+"""Changes the rendered and the exported objects and the cluster; or those of a worker cluster, which it names."""
 
 
 def collect_environment(
@@ -148,9 +151,9 @@ def collect_environment(
     findings += find_duplicates(deciding, cluster.state)
     others: Objects = [untraced(dict(each)) for each in exported]
     if change is not None:
-        objects, others, cluster = change(objects, others, cluster)
+        objects, others, cluster = change(objects, others, cluster, "")
     queued = collect_jobs(objects, others, cluster)
-    _attach_workers(queued, project, cluster, findings)
+    _attach_workers(queued, project, cluster, findings, change)
     known: dict[tuple[str, str, str], tuple[tuple[str, ...], Mapping[str, str]]] = {}
     for each in objects:
         # The name of the job of which it is a run, and that of the sweep of which it is a member.
@@ -164,7 +167,8 @@ def collect_environment(
         job._replace(aliases=of[0], annotations=of[1]) for job in queued.jobs for of in (known.get(job[:3], ((), {})),)
     )
     workloads = (untraced(dict(each)) for each in exported if value_of(each.get("kind")) == "Workload")
-    return queued._replace(jobs=tuple(jobs), exported=tuple(workloads))
+    found = queued._replace(jobs=tuple(jobs), exported=tuple(workloads))
+    return attach_captured(found, found.exported)
 
 
 def find_workers(project: ProjectConfig, cluster: Cluster) -> dict[str, Cluster]:
@@ -181,15 +185,22 @@ def find_workers(project: ProjectConfig, cluster: Cluster) -> dict[str, Cluster]
     return found
 
 
-def _attach_workers(queued: QueuedJobs, project: ProjectConfig, cluster: Cluster, findings: list[Finding]) -> None:
+def _attach_workers(
+    queued: QueuedJobs,
+    project: ProjectConfig,
+    cluster: Cluster,
+    findings: list[Finding],
+    change: ChangeObjects | None,
+) -> None:
     workers: dict[str, Worker] = {}
     namespaces = sorted({job.namespace for job in queued.jobs})
     for name, found in find_workers(project, cluster).items():
         if found.state and not folder_exists(project.root, found.state):
             findings.append(report_missing_folder(load_config(project.root, traced=True), found.state))
         elif found.state:
-            exported = [untraced(dict(obj)) for obj in read_exported(project.root, found.state, findings)]
-            workers[name] = build_worker(found, exported, namespaces)
+            exported: Objects = [untraced(dict(obj)) for obj in read_exported(project.root, found.state, findings)]
+            _, exported, settings = change((), exported, found, name) if change else ((), exported, found)
+            workers[name] = build_worker(settings, exported, namespaces)
     if workers:
         queued.context.dispatcher = build_dispatcher(cluster.kueue["multiKueue"], workers)
 

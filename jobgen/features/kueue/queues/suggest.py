@@ -1,6 +1,7 @@
 """The smallest changes of quota that admit jobs, found and verified by decisions.
 
-Queues are raised one after the other, by name. Then each change is made as small as possible while the others stay, and
+Queues are raised one after the other, by name; a cohort instead of a queue that has only what its cohort has; and of
+worker clusters, the one that needs the least. Then each change is made as small as possible while the others stay, and
 a decision with one unit less shows that it is needed. More quota can also delay a job in Kueue, so nothing is assumed
 about amounts in between: the search ends where one amount admits and the next smaller one does not.
 """
@@ -8,17 +9,22 @@ about amounts in between: the search ends where one amount admits and the next s
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import gcd
 from typing import NamedTuple
 
+from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import NEVER, RUNS, WAITS, Answer, Decision, Job, decide
 from jobgen.features.kueue.job_workloads import QueuedJobs
+from jobgen.features.kueue.multikueue import Dispatcher, Worker
+from jobgen.features.kueue.objects import ClusterQueue, Cohort
 from jobgen.features.kueue.obstacles import PODS
 from jobgen.features.kueue.queues.compare import split_groups
 from jobgen.features.kueue.queues.comparison import SuggestedQuota, Suggestion
 from jobgen.features.kueue.queues.report import explain
 from jobgen.features.kueue.quota import UNLIMITED, FlavorResource, add
+from jobgen.features.kueue.workloads import Workload
+from jobgen.k8s.devices import is_device
 
 _MOST_WORK = 60_000
 """The number of workloads that are decided about in all, again and again: some 15 seconds."""
@@ -31,6 +37,9 @@ class _Slot(NamedTuple):
     pair: FlavorResource
     is_limit: bool = False
     """True if it is the `borrowingLimit`, not the `nominalQuota`."""
+    is_cohort: bool = False
+    cluster: str = ""
+    """The worker cluster of MultiKueue that has the queue."""
 
 
 class _StoppedError(Exception):
@@ -47,11 +56,11 @@ def suggest_quota(
         if answer.decision in RUNS or not is_wanted(answer.job):
             continue
         if answer.decision == WAITS or (
-            answer.decision == NEVER and answer.obstacle and answer.obstacle.code == "quota"
+            answer.decision == NEVER and answer.obstacle and answer.obstacle.code in ("quota", "cluster")
         ):
             wanted[answer.key] = answer
         elif answer.decision == NEVER or answer.job.queue:
-            impossible.append((answer.key, explain(answer)))
+            impossible.append((answer.key, _explain(answer)))
     quotas: list[SuggestedQuota] = []
     left, untried = _MOST_WORK, 0
     for group in split_groups(queued):
@@ -62,6 +71,8 @@ def suggest_quota(
         search = _Search(group, running, left)
         try:
             admitted = {each.key for each in decision.answers if each.key in keys and each.decision in RUNS}
+            waiting = {each.key for each in decision.answers}
+            admitted |= {each.workloads[0].key for each in queued.context.outside} - waiting
             quotas += search.find(targets, admitted)
             impossible += search.impossible
         except _StoppedError:
@@ -70,10 +81,24 @@ def suggest_quota(
     return Suggestion(tuple(quotas), tuple(sorted(impossible)), untried)
 
 
+def _explain(answer: Answer) -> str:
+    """Return why no quota admits a workload, also what worker clusters say."""
+    return "; ".join((explain(answer), *(f"worker cluster `{each.name}`: {each.reason}" for each in answer.clusters)))
+
+
 def _list_used(decision: Decision) -> Counter[_Slot]:
     """Return what queues use."""
-    totals = (each for each in decision.totals if each.kind == "ClusterQueue")
-    return Counter({_Slot(each.name, FlavorResource(each.flavor, each.resource)): each.used for each in totals})
+    totals = (*(("", each) for each in decision.totals), *decision.cluster_totals)
+    return Counter(
+        {
+            _Slot(each.name, FlavorResource(each.flavor, each.resource), cluster=cluster): each.used
+            for cluster, each in totals
+            if each.kind == "ClusterQueue"
+        }
+    )
+
+
+_Quota = Mapping[_Slot, int]
 
 
 class _Search:
@@ -85,6 +110,10 @@ class _Search:
         self.left = left
         self.impossible: list[tuple[str, str]] = []
         self._workloads = [each for job in self._jobs for each in job.workloads]
+        dispatcher = queued.context.dispatcher
+        self._dispatcher = dispatcher if isinstance(dispatcher, Dispatcher) else None
+        found = self._dispatcher
+        self._workers = {name: each for name, each in found.workers.items() if name not in found.lost} if found else {}
         self._known: dict[tuple[tuple[_Slot, int], ...], Decision] = {}
         self._required: frozenset[str] = frozenset()
         self._quota: dict[_Slot, int] = {}
@@ -94,11 +123,61 @@ class _Search:
         """Yield the changes that admit targets; those that no quota admits go to `impossible`."""
         queues = sorted({answer.cluster_queue for answer in targets.values()})
         slots = [_Slot(queue, pair) for queue in queues for pair in sorted(self._context.queues[queue].quotas)]
-        raised = {slot: self._raise(slot) for slot in slots}
-        most = self._decide(raised)
+        sent = [each for each in targets.values() if self._context.find_remote_check(each.cluster_queue) is not None]
+        remote = {name: sorted(self._list_slots(name, sent)) for name in self._workers}
+        every = [*slots, *(slot for several in remote.values() for slot in several)]
+        most = self._decide({slot: self._raise(slot) for slot in every})
         fits = {each.key for each in most.answers if each.decision in RUNS}
-        self.impossible += ((each.key, explain(each)) for each in most.answers if each.key in targets.keys() - fits)
+        fits |= admitted - {each.key for each in most.answers}
+        self.impossible += ((each.key, _explain(each)) for each in most.answers if each.key in targets.keys() - fits)
         self._required = frozenset((targets.keys() | admitted) & fits)
+        if not self._required & targets.keys():
+            return
+        shared = sorted({self._find_cohort(slot) or slot for slot in slots})
+        others = {*every} - {*slots}
+        if shared != sorted(slots) and self._admits({slot: self._raise(slot) for slot in {*shared, *others}}):
+            slots = shared
+        # One worker cluster is enough for many jobs; all of them, if it is not.
+        options = [self._reduce([*slots, *several], targets) for several in remote.values()]
+        found = [each for each in options if each is not None]
+        if not found:
+            found = [self._reduce([*slots, *(each for several in remote.values() for each in several)], targets) or {}]
+        self._quota = min(found, key=self._measure)
+        for slot, amount in sorted(self._quota.items()):
+            field = "borrowingLimit" if slot.is_limit else "nominalQuota"
+            lacking = min(self._list_lacking(self._quota | {slot: amount - 1}))
+            kind, before = "Cohort" if slot.is_cohort else "ClusterQueue", self._find_amount(slot)
+            yield SuggestedQuota(slot.queue, *slot.pair, field, before, amount, lacking, kind, slot.cluster)
+
+    def _list_slots(self, cluster: str, sent: Sequence[Answer]) -> set[_Slot]:
+        """Return the quota of the queues in a worker cluster that some workloads are sent to."""
+        context = self._workers[cluster].context
+        names = {context.find_cluster_queue(each.workload) for each in sent if each.workload} & context.queues.keys()
+        return {_Slot(name, pair, cluster=cluster) for name in names for pair in context.queues[name].quotas}
+
+    def _find_cohort(self, slot: _Slot) -> _Slot | None:
+        """Return the quota of the nearest cohort that has any, for a queue that has none of its own."""
+        cohorts = {each.name: each for each in self._context.cohorts}
+        queue = self._context.queues[slot.queue]
+        name, seen = "" if queue.quotas[slot.pair].nominal else queue.cohort, set[str]()
+        while name in cohorts and name not in seen:
+            seen.add(name)
+            if slot.pair in cohorts[name].quotas and cohorts[name].quotas[slot.pair].nominal:
+                return _Slot(name, slot.pair, is_cohort=True)
+            name = cohorts[name].parent
+        return None
+
+    def _measure(self, quota: _Quota) -> tuple[int, int, int]:
+        """Return how much is raised: devices first."""
+        raised = [(is_device(slot.pair.resource), amount - self._find_amount(slot)) for slot, amount in quota.items()]
+        return sum(each for is_first, each in raised if is_first), sum(each for _, each in raised), len(raised)
+
+    def _reduce(self, slots: Sequence[_Slot], targets: Mapping[str, Answer]) -> dict[_Slot, int] | None:
+        """Return the least quota in some places that is enough, if all the others stay; None if that is not enough."""
+        raised = {slot: self._raise(slot) for slot in slots}
+        if not self._admits(raised):
+            return None
+        most = self._decide(raised)
         # What is used now, and what the targets use, unless other jobs take it first; else what is used if nothing
         # lacks, unless jobs then choose other flavors.
         least = _list_used(self._decide({}))
@@ -109,9 +188,10 @@ class _Search:
             self._quota = {slot: used[slot] for slot in slots if used[slot] > self._find_amount(slot)}
             if self._admits(self._quota):
                 break
-        for queue in queues:
-            rest = {slot: amount for slot, amount in self._quota.items() if slot.queue != queue}
-            limits = [slot._replace(is_limit=True) for slot in slots if slot.queue == queue]
+        for queue in sorted({slot.queue for slot in slots if not slot.cluster and not slot.is_cohort}):
+            own = [slot for slot in slots if (slot.queue, slot.cluster, slot.is_cohort) == (queue, "", False)]
+            rest = {slot: amount for slot, amount in self._quota.items() if slot not in own}
+            limits = [slot._replace(is_limit=True) for slot in own]
             limits = [slot for slot in limits if self._find_amount(slot) < UNLIMITED]
             tried = rest | {slot: self._raise(slot) for slot in limits}
             if limits and len(rest) < len(self._quota) and self._admits(tried):
@@ -119,44 +199,66 @@ class _Search:
         is_smaller = True
         while is_smaller:
             is_smaller = sum(map(self._shrink, sorted(self._quota))) > 0
-        for slot, amount in sorted(self._quota.items()):
-            field = "borrowingLimit" if slot.is_limit else "nominalQuota"
-            lacking = min(self._list_lacking(self._quota | {slot: amount - 1}))
-            yield SuggestedQuota(slot.queue, *slot.pair, field, self._find_amount(slot), amount, lacking)
+        return self._quota
+
+    def _find_owner(self, slot: _Slot) -> ClusterQueue | Cohort:
+        if slot.is_cohort:
+            return next(each for each in self._context.cohorts if each.name == slot.queue)
+        return (self._workers[slot.cluster].context if slot.cluster else self._context).queues[slot.queue]
 
     def _find_amount(self, slot: _Slot) -> int:
-        quota = self._context.queues[slot.queue].quotas[slot.pair]
+        quota = self._find_owner(slot).quotas[slot.pair]
         if not slot.is_limit:
             return quota.nominal
         return UNLIMITED if quota.borrowing_limit is None else quota.borrowing_limit
 
+    def _list_workloads(self, cluster: str) -> list[Workload]:
+        """Return the workloads as a cluster charges them."""
+        return [self._workers[cluster].copy(each)[0] for each in self._workloads] if cluster else self._workloads
+
     def _raise(self, slot: _Slot) -> int:
         """Return an amount that is enough for all workloads together."""
         found, resource = self._find_amount(slot), slot.pair.resource
-        for pod_set in (each for workload in self._workloads for each in workload.pod_sets):
+        for pod_set in (each for workload in self._list_workloads(slot.cluster) for each in workload.pod_sets):
             found = add(found, pod_set.count if resource == PODS else pod_set.total().get(resource, 0))
         return min(found, UNLIMITED - 1)
 
-    def _decide(self, quota: Mapping[_Slot, int]) -> Decision:
+    def _decide(self, quota: _Quota) -> Decision:
         key = tuple(sorted(quota.items()))
         if key not in self._known:
             self.left -= len(self._workloads)
             if self.left < 0:
                 raise _StoppedError
-            queues = dict(self._context.queues)
-            for slot, amount in quota.items():
-                queue = queues[slot.queue]
-                changed = {"borrowing_limit" if slot.is_limit else "nominal": amount}
-                quotas = {**queue.quotas, slot.pair: queue.quotas[slot.pair]._replace(**changed)}
-                queues[slot.queue] = queue._replace(quotas=quotas)
-            self._known[key] = decide(self._context.replace_queues(queues), self._jobs, self._running)
+            self._known[key] = decide(self._apply(quota), self._jobs, self._running)
         return self._known[key]
 
-    def _list_lacking(self, quota: Mapping[_Slot, int]) -> list[str]:
+    def _apply(self, quota: _Quota) -> AdmissionContext:
+        """Return the queues with other quota."""
+        changed: dict[tuple[str, bool, str], ClusterQueue | Cohort] = {}
+        for slot, amount in quota.items():
+            key = slot.cluster, slot.is_cohort, slot.queue
+            owner = changed.get(key) or self._find_owner(slot)
+            one = owner.quotas[slot.pair]._replace(**{"borrowing_limit" if slot.is_limit else "nominal": amount})
+            changed[key] = owner._replace(quotas={**owner.quotas, slot.pair: one})
+
+        def replace(context: AdmissionContext, cluster: str) -> AdmissionContext:
+            queues = {name: changed.get((cluster, False, name), each) for name, each in context.queues.items()}
+            cohorts = [changed.get((cluster, True, each.name), each) for each in context.cohorts]
+            return context.replace_queues(queues, cohorts)  # type: ignore[arg-type]
+
+        context = replace(self._context, "")
+        if self._dispatcher:
+            workers = dict[str, Worker](self._dispatcher.workers)
+            for name in {cluster for cluster, *_ in changed if cluster}:
+                workers[name] = workers[name]._replace(context=replace(workers[name].context, name))
+            context.dispatcher = self._dispatcher._replace(workers=workers)
+        return context
+
+    def _list_lacking(self, quota: _Quota) -> list[str]:
         answers = self._decide(quota).answers
         return [each.key for each in answers if each.key in self._required and each.decision not in RUNS]
 
-    def _admits(self, quota: Mapping[_Slot, int]) -> bool:
+    def _admits(self, quota: _Quota) -> bool:
         return not self._list_lacking(quota)
 
     def _shrink(self, slot: _Slot) -> bool:
@@ -179,8 +281,11 @@ class _Search:
 
     def _find_step(self, slot: _Slot) -> int:
         """Return the greatest unit of which all requests and quotas are multiples: decisions change only there."""
-        pod_sets, resource = [each for one in self._workloads for each in one.pod_sets], slot.pair.resource
+        resource = slot.pair.resource
+        pod_sets = [each for one in self._list_workloads(slot.cluster) for each in one.pod_sets]
         amounts = [1 if resource == PODS else each.requests.get(resource, 0) for each in pod_sets]
-        for queue in self._context.queues.values():
-            amounts += (each or 0 for each in queue.quotas.get(slot.pair, ()))
+        context = self._workers[slot.cluster].context if slot.cluster else self._context
+        owners: list[ClusterQueue | Cohort] = [*context.queues.values(), *context.cohorts]
+        for owner in owners:
+            amounts += (each or 0 for each in owner.quotas.get(slot.pair, ()))
         return max(1, gcd(*amounts))

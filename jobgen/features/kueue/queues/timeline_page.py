@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from jobgen.features.kueue.queues.timeline_report import (
-    HEADER,
-    Timeline,
-    TimelineRow,
-    Use,
-    list_cells,
-    list_use_rows,
-)
+from jobgen.features.kueue.queues.timeline_changes import ShownTimeline, TimelineChanges
+from jobgen.features.kueue.queues.timeline_formats import CHANGE_HEADER, HEADER, list_cells, list_use_rows
+from jobgen.features.kueue.queues.timeline_report import Timeline, TimelineRow, Use
 from jobgen.features.kueue.quota import show_amount
 from jobgen.model.times import DAY, show_moment
 from jobgen.rendering.left_out import LeftOutFile
@@ -26,6 +21,7 @@ body { --bar: #2563ab; --later: #8fb8e3; --lost: #b3432b; --line: #c9ced6; --tod
 }
 svg { width: 100%; display: block; font: 12px system-ui, sans-serif; fill: CanvasText; }
 svg .bar { fill: var(--bar); } svg .later { fill: var(--later); } svg .lost { fill: var(--lost); }
+svg .before { fill: var(--line); }
 svg line { stroke: var(--line); } svg .odd { fill: var(--today); } svg .missed { font-weight: bold; }
 .scroll { overflow-x: auto; } table { border-collapse: collapse; font-size: 14px; }
 th, td { text-align: left; padding: 2px 12px 2px 0; border-bottom: 1px solid var(--line); white-space: nowrap; }
@@ -37,22 +33,34 @@ _MAX_BARS = 2000
 """More rows are in the table only."""
 
 
-def render_page(timelines: Sequence[Timeline], left_out: Sequence[LeftOutFile] = ()) -> str:
+def render_page(timelines: Sequence[ShownTimeline], left_out: Sequence[LeftOutFile] = ()) -> str:
     """Write a page that loads nothing and runs nothing."""
-    parts = [part for timeline in timelines for part in _render_timeline(timeline)]
+    parts = [part for each in timelines for part in _render_timeline(*each)]
     if left_out:
         parts.append(_write_list("Left out, because of errors", [each.describe() for each in left_out]))
     return wrap_page("Timeline", "".join(parts), _STYLE)
 
 
-def _render_timeline(timeline: Timeline) -> Iterator[str]:
+def _render_timeline(timeline: Timeline, changes: TimelineChanges | None) -> Iterator[str]:
     where = f"{timeline.environment}: " if timeline.environment else ""
     yield f"<h2>{_text(f'{where}{show_moment(timeline.begin)} to {show_moment(timeline.until)}')}</h2>\n"
     yield f"<p>{_text(timeline.summarize())}</p>\n"
-    missed = [f"{row.miss.severity.value}: {row.answer.key}: {row.miss.message}" for row in timeline.misses if row.miss]
-    if missed:
-        yield _write_list("Deadlines that are missed", missed)
-    keys = (("bar", "runs"), *((("later", "can still run"),) if timeline.has_ranges else ()), ("lost", "is evicted"))
+    if changes:
+        yield _write_list("What if", [f"{name}: {text}" for name, text in changes.list_applied()])
+        yield f"<p>{_text(f'Before and after: {changes.summarize()}')}</p>\n"
+        yield _write_table([("", "before", "after"), *changes.list_balance()])
+        if changes.rows:
+            header = ("job", *CHANGE_HEADER[1:-1], "change")
+            yield "<h3>Jobs that change</h3>\n" + _write_table(
+                [header, *((row.workload, *row.list_cells()) for row in changes.rows)]
+            )
+        yield "<p>Everything below is about the time after the changes.</p>\n"
+    if warnings := list(timeline.list_warnings()):
+        yield _write_list("Deadlines", warnings)
+    later = (("later", "can still run"),) if timeline.has_ranges else ()
+    keys = (("bar", "runs"), *later, ("lost", "is evicted"), *((("line", "before the changes"),) if changes else ()))
+    before = {row.answer.key: row for row in changes.before.rows} if changes else {}
+    whole = timeline._replace(until=max(timeline.until, changes.before.until)) if changes else timeline
     shown = "".join(f'<span style="background: var(--{name})"></span>{text}' for name, text in keys)
     yield f'<p class="key">{shown}</p>\n'
     queues: dict[str, list[TimelineRow]] = {}
@@ -62,10 +70,10 @@ def _render_timeline(timeline: Timeline) -> Iterator[str]:
     left = _MAX_BARS
     for name, rows in sorted(queues.items()):
         yield f"<h3>{_text(f'Queue {name}' if name else 'Without a queue')}</h3>\n"
-        yield "".join(_draw_queue(name, rows[:left], timeline))
+        yield "".join(_draw_queue(name, rows[:left], whole, before))
         left = max(0, left - len(rows))
     for use in timeline.uses:
-        yield f"<h3>{_text(f'Flavor {use.pair.flavor}: {use.pair.resource}')}</h3>\n"
+        yield f"<h3>{_text(f'Flavor {use.flavor}: {use.pair.resource}')}</h3>\n"
         yield "".join(_draw_use(use, timeline))
     yield "<h3>Jobs</h3>\n" + _write_table(
         [("job", *HEADER[1:-1], "waits for"), *((row.answer.key, *list_cells(row)) for row in timeline.rows)]
@@ -74,8 +82,10 @@ def _render_timeline(timeline: Timeline) -> Iterator[str]:
     yield _write_list("Notes", timeline.notes)
 
 
-def _draw_queue(name: str, rows: Sequence[TimelineRow], timeline: Timeline) -> Iterator[str]:
-    """Draw the runs of a queue: for each workload its name, and below it a bar for each run."""
+def _draw_queue(
+    name: str, rows: Sequence[TimelineRow], timeline: Timeline, before: Mapping[str, TimelineRow]
+) -> Iterator[str]:
+    """Draw the runs of a queue: for each workload its name, and below it a bar for each run; thin ones `before`."""
     height = 20 + _ROW * len(rows)
     yield from _open_chart(f"Runs in queue {name}; the table of jobs has the same", height, timeline)
     for number, row in enumerate(rows):
@@ -94,20 +104,23 @@ def _draw_queue(name: str, rows: Sequence[TimelineRow], timeline: Timeline) -> I
         if not row.spans and row.starts:
             end = row.ends.latest if row.ends else None
             yield _draw_bar(row.starts.earliest, end, top, "bar", timeline)
+        former = before.get(row.answer.key)
+        for span in former.spans[-1] if former and former.spans else ():
+            yield _draw_bar(span.start, span.end, top + _BAR + 1, "before", timeline, 3)
         yield "</g>\n"
     yield "</svg>\n"
 
 
-def _draw_bar(start: int, end: int | None, top: int, kind: str, timeline: Timeline) -> str:
+def _draw_bar(start: int, end: int | None, top: int, kind: str, timeline: Timeline, height: int = _BAR) -> str:
     left, right = (_place(each, timeline) for each in (start, timeline.until if end is None else end))
     width = max(right - left, 0.3)
-    return f'<rect class="{kind}" x="{left:.2f}%" y="{top + 17}" width="{width:.2f}%" height="{_BAR}" rx="2"/>'
+    return f'<rect class="{kind}" x="{left:.2f}%" y="{top + 17}" width="{width:.2f}%" height="{height}" rx="2"/>'
 
 
 def _draw_use(use: Use, timeline: Timeline) -> Iterator[str]:
     """Draw how much of a quota is used on each day."""
     nominal = show_amount(use.pair.resource, use.nominal)
-    label = f"Use of {nominal} {use.pair.resource} in flavor {use.pair.flavor} by day; the table below has the same"
+    label = f"Use of {nominal} {use.pair.resource} in flavor {use.flavor} by day; the table below has the same"
     yield from _open_chart(label, 20 + _HEIGHT, timeline)
     first = timeline.begin // DAY
     for number, percent in enumerate(use.days):

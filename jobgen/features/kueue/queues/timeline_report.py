@@ -1,32 +1,27 @@
-"""What `jobgen queue --timeline` reports: when jobs start and end, deadlines, and how much of the quota is used."""
+"""What `jobgen queue --timeline` finds: when jobs start and end, deadlines, and how much of the quota is used."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 from typing import NamedTuple
 
+from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import NEVER, UNMANAGED, Answer, Decision, Job
 from jobgen.features.kueue.job_workloads import QueuedJobs
-from jobgen.features.kueue.queues.change_sections import align_rows, merge_equal, show_names
+from jobgen.features.kueue.queues.change_sections import show_names
 from jobgen.features.kueue.queues.report import explain
-from jobgen.features.kueue.quota import FlavorResource, show_amount
+from jobgen.features.kueue.quota import FlavorResource
 from jobgen.features.kueue.run_times import JobTimes, PastRun, add_captured, find_times, index_runs, read_captured
 from jobgen.features.kueue.timeline import MOST_DAYS, Course, Span, simulate
 from jobgen.model.data import Plain
 from jobgen.model.finding import Severity, pluralize
-from jobgen.model.times import DAY, show_length, show_moment
-from jobgen.rendering.left_out import LeftOutFile
-from jobgen.reports.escape import dump_json, markdown_text, visible
+from jobgen.model.times import DAY, show_moment
 
 RUNNING, STARTS, WAITS, FINISHED = "running", "starts", "waits", "finished"
-_MAX_DAYS_SHOWN = 14
-_MAX_LENGTH = 60_000
-"""The characters of a comment on a pull request."""
-ASSUMPTIONS = (
-    "an evicted job starts again from its beginning; with fewer pods, a job takes as long as with all",
-    "not simulated: jobs that arrive later, failures and retries, autoscaling, the time that checks take, MultiKueue",
-)
+_MAX_EVICTIONS = 3
+ASSUMPTION = "an evicted job starts again from its beginning; with fewer pods, a job takes as long as with all"
+NOT_SIMULATED = "not simulated: jobs that arrive later, failures and retries, autoscaling, the time that checks take"
 
 
 class Window(NamedTuple):
@@ -34,6 +29,11 @@ class Window(NamedTuple):
 
     earliest: int
     latest: int | None
+
+    def describe(self) -> dict[str, Plain]:
+        """Return the window as plain data."""
+        latest = None if self.latest is None else show_moment(self.latest)
+        return {"earliest": show_moment(self.earliest), "latest": latest}
 
     def show(self) -> str:
         """Return the window as text; of one day, the day is shown once."""
@@ -75,9 +75,17 @@ class TimelineRow(NamedTuple):
         return next((each.after for several in self.spans for each in several[:1]), ())
 
     @property
-    def evictions(self) -> list[Span]:
-        """The runs that were evicted, of the simulation with the longest durations."""
-        return [each for each in self.spans[-1] if each.evicted_by] if self.spans else []
+    def cluster(self) -> str:
+        """The worker cluster in which it ends; both, if the simulations differ."""
+        return " or ".join(dict.fromkeys(each[-1].cluster for each in self.spans if each and each[-1].cluster))
+
+    @property
+    def doubt(self) -> str:
+        """Why it is not known whether it meets its deadline; empty if it is known."""
+        if self.times.deadline is None or self.times.expected or self.miss or self.state == FINISHED:
+            return ""
+        shown = f"its deadline is `{show_moment(self.times.deadline)}`, but no duration is known"
+        return f"{shown}; write `run.expected`, or use `--history`"
 
     def describe(self) -> str:
         """Say what it waits for."""
@@ -86,23 +94,52 @@ class TimelineRow(NamedTuple):
         parts = [f"waits for the end of {show_names(self.after)}"] if self.after else []
         if self.state == WAITS:
             parts.append(f"still waits at the end; at first, {explain(self.answer)}")
-        for each, following in list(pairwise((*self.spans[-1], None) if self.spans else ()))[:3]:
-            if each is not None and each.evicted_by:
-                again = f", and it starts again at {show_moment(following.start)}" if following else ""
-                parts.append(f"{each.evicted_by} evicts it at {show_moment(each.end or 0)}{again}")
-        if len(self.evictions) > 3:
-            parts.append(f"{len(self.evictions) - 3} more evictions")
+        evictions = [_show_eviction(several) for several in zip_longest(*map(_list_evictions, self.spans))]
+        parts += evictions[:_MAX_EVICTIONS]
+        if len(evictions) > _MAX_EVICTIONS:
+            parts.append(pluralize(len(evictions) - _MAX_EVICTIONS, "more eviction"))
         if self.times.expected is None and self.state in (STARTS, RUNNING, UNMANAGED):
             parts.append("no duration is known, so it never ends")
         return "; ".join(parts)
 
 
+_Eviction = tuple[str, int, int | None]
+"""Which workload evicts, when, and when the evicted one starts again."""
+
+
+def _list_evictions(spans: Sequence[Span]) -> Iterator[_Eviction]:
+    for each, following in zip_longest(spans, spans[1:]):
+        if each.evicted_by:
+            yield each.evicted_by, each.end or 0, following.start if following else None
+
+
+def _show_eviction(several: Sequence[_Eviction | None]) -> str:
+    """Say when a workload is evicted and starts again, in one or in both of the simulations."""
+    known = [each for each in several if each is not None]
+    by = " or ".join(dict.fromkeys(each[0] for each in known))
+    when, again = _span([each[1] for each in known]), _span([each[2] for each in known])
+    verb = "evicts" if len(known) == len(several) else "can evict"
+    return f"{by} {verb} it at {when.show() if when else ''}" + (
+        f", and it starts again at {again.show()}" if again else ""
+    )
+
+
 class Use(NamedTuple):
-    """How much of the quota of a resource in a flavor is used on each day, in percent."""
+    """How much of the quota of a resource in a flavor is used, in percent."""
 
     pair: FlavorResource
     nominal: int
     days: tuple[int, ...]
+    """On the part of each day that belongs to the timeline."""
+    total: int
+    """From the beginning to the end of the timeline."""
+    cluster: str = ""
+    """The worker cluster whose quota it is."""
+
+    @property
+    def flavor(self) -> str:
+        """The flavor, and the worker cluster that has it."""
+        return f"{self.pair.flavor} in {self.cluster}" if self.cluster else self.pair.flavor
 
 
 class Timeline(NamedTuple):
@@ -124,6 +161,18 @@ class Timeline(NamedTuple):
         """The jobs that miss their deadlines."""
         return [row for row in self.rows if row.miss]
 
+    @property
+    def last_end(self) -> int | None:
+        """When the last job ends; None if none does."""
+        return max((row.ends.latest or row.ends.earliest for row in self.rows if row.ends), default=None)
+
+    def list_warnings(self) -> Iterator[str]:
+        """Yield the deadlines that are missed, then those that cannot be checked."""
+        yield from (
+            f"{row.miss.severity.value}: {row.answer.key}: {row.miss.message}" for row in self.misses if row.miss
+        )
+        yield from (f"unknown: {row.answer.key}: {row.doubt}" for row in self.rows if row.doubt)
+
     def list_days(self) -> list[str]:
         """Return the days of the timeline."""
         first, last = self.begin // DAY, max(self.until - 1, self.begin) // DAY
@@ -136,6 +185,8 @@ class Timeline(NamedTuple):
             counts[row.state] = counts.get(row.state, 0) + 1
         shown = ", ".join(f"{count} {state}" for state, count in counts.items())
         missed = f"; {pluralize(len(self.misses), 'deadline')} missed" if self.misses else ""
+        unknown = sum(bool(row.doubt) for row in self.rows)
+        missed += f"; {pluralize(unknown, 'deadline')} not checked" if unknown else ""
         return f"{pluralize(len(self.rows), 'workload')}: {shown}{missed}" if counts else "no workloads"
 
 
@@ -153,7 +204,7 @@ def build_timeline(
     captured = read_captured(queued.exported)
     by_name, recorded = index_runs(captured), index_runs(history)
     jobs = add_captured(queued, captured)
-    times = {job[:3]: find_times(job, by_name, recorded) for job in jobs}
+    times = {job[:3]: find_times(job, by_name, recorded, begin) for job in jobs}
     active: list[Job] = []
     running: dict[str, int] = {}
     for job in jobs:
@@ -163,8 +214,8 @@ def build_timeline(
         workloads = job.workloads
         admitted = known.workload
         if admitted is not None and len(workloads) == 1 and admitted.cluster_queue in queued.context.queues:
-            queue, admission, reserved = admitted.cluster_queue, admitted.admission, admitted.reserved
-            workloads = (workloads[0]._replace(cluster_queue=queue, admission=admission, reserved=reserved),)
+            names = ("cluster_queue", "admission", "reserved", "cluster")
+            workloads = (workloads[0]._replace(**{name: getattr(admitted, name) for name in names}),)
         if known.since is not None or is_running(job):
             running |= {each.key: begin if known.since is None else min(known.since, begin) for each in workloads}
         active.append(job._replace(workloads=workloads))
@@ -186,10 +237,14 @@ def build_timeline(
         keys = [each.key for each in job.workloads] or [f"{job.namespace}/{job.name}"]
         found = [(answers[*job[:3], key], key in running) for key in keys]
         rows += (_build_row(each, known, courses, begin, is_started=is_started) for each, is_started in found)
-    until = max(course.until for course in courses)
+    ends = (row.ends.latest or 0 for row in rows if row.ends and row.state == UNMANAGED)
+    until = max(begin, *(course.until for course in courses), *ends)
+    if until == begin:
+        # Nothing ends: what the jobs use is that of a day.
+        until += DAY
     configuration = queued.context.cluster.configuration
-    notes = tuple(_list_notes(courses, rows, has_ranges=has_ranges))
-    uses = tuple(_measure_uses(queued, courses[-1], begin, until))
+    notes = tuple(_list_notes(queued.context, courses, rows, begin, has_ranges=has_ranges))
+    uses = tuple(_measure_uses(queued.context, courses[-1], begin, until))
     version = ".".join(map(str, configuration.version))
     return Timeline(env, version, begin, until, tuple(rows), uses, has_ranges, notes, bool(queued.exported))
 
@@ -223,11 +278,16 @@ def _span(times: Sequence[int | None]) -> Window | None:
 
 
 def judge_deadline(row: TimelineRow, begin: int) -> Miss | None:
-    """Return how a job misses its deadline; None if it meets it, or if its duration is not known."""
+    """Return how a job misses its deadline; None if it meets it, or if that is not known."""
     deadline, expected = row.times.deadline, row.times.expected
-    if deadline is None or expected is None:
+    if deadline is None:
         return None
     shown = f"its deadline is `{show_moment(deadline)}`"
+    if expected is None:
+        if row.state == NEVER:
+            return Miss(Severity.WARNING, f"{shown}, but Kueue never admits it")
+        has_passed = deadline <= begin
+        return Miss(Severity.ERROR, f"{shown}, before the timeline begins") if has_passed else None
     at_once = (begin if row.times.since is None else min(row.times.since, begin)) + expected.least
     if at_once > deadline:
         message = f"{shown}, but even if it starts at once it ends at `{show_moment(at_once)}`"
@@ -243,7 +303,9 @@ def judge_deadline(row: TimelineRow, begin: int) -> Miss | None:
     return None
 
 
-def _list_notes(courses: Sequence[Course], rows: Sequence[TimelineRow], *, has_ranges: bool) -> Iterator[str]:
+def _list_notes(
+    context: AdmissionContext, courses: Sequence[Course], rows: Sequence[TimelineRow], begin: int, *, has_ranges: bool
+) -> Iterator[str]:
     decision: Decision = courses[0].decision
     if has_ranges:
         yield "jobgen simulates twice, with the shortest and with the longest durations; other times are possible"
@@ -251,175 +313,63 @@ def _list_notes(courses: Sequence[Course], rows: Sequence[TimelineRow], *, has_r
     if unknown:
         yield f"without a duration, so they never end: {show_names(unknown)}; write `run.expected`, or use `--history`"
     if not all(course.is_complete for course in courses):
-        yield f"the simulation was stopped: it takes too long, or more than {MOST_DAYS} days"
+        ends = (span.end or 0 for course in courses for several in course.spans.values() for span in several)
+        is_long = max(ends, default=0) > begin + MOST_DAYS * DAY
+        yield (
+            f"the simulation ends after {MOST_DAYS} days; what starts later is shown as waiting"
+            if is_long
+            else "the simulation was stopped because it takes too long; later times are not known"
+        )
     yield from decision.assumptions
-    yield from ASSUMPTIONS
+    if context.dispatcher and any(each.running for _, each in context.dispatcher.list_workers()):
+        yield "jobs that run in worker clusters and that the manager did not send never end"
+    yield ASSUMPTION
+    yield NOT_SIMULATED if context.dispatcher is not None else f"{NOT_SIMULATED}, MultiKueue"
 
 
-def _measure_uses(queued: QueuedJobs, course: Course, begin: int, until: int) -> Iterator[Use]:
+_Quotas = dict[tuple[str, FlavorResource], int]
+"""Amounts by worker cluster and flavor; the cluster is empty for the cluster of the timeline."""
+
+
+def _sum_quota(context: AdmissionContext) -> _Quotas:
+    """Return the nominal quota of all queues and cohorts."""
+    found: _Quotas = {}
+    workers = context.dispatcher.list_workers() if context.dispatcher else ()
+    for name, each in (("", context), *((name, worker.context) for name, worker in workers)):
+        cohorts = each.cluster.list_cohorts()
+        for quotas in (*(one.quotas for one in each.queues.values()), *(one.quotas for one in cohorts)):
+            for pair, quota in quotas.items():
+                found[name, pair] = found.get((name, pair), 0) + quota.nominal
+    return found
+
+
+def _measure_uses(context: AdmissionContext, course: Course, begin: int, until: int) -> Iterator[Use]:
     """Measure what is used of each flavor on each day, within the timeline."""
-    nominal: dict[FlavorResource, int] = {}
-    quotas = [each.quotas for each in queued.context.queues.values()]
-    for each in (*quotas, *(cohort.quotas for cohort in queued.context.cluster.list_cohorts())):
-        for pair, quota in each.items():
-            nominal[pair] = nominal.get(pair, 0) + quota.nominal
-    first, last = begin // DAY, max(until - 1, begin) // DAY
-    used: dict[FlavorResource, list[int]] = {}
-    for span in (span for several in course.spans.values() for span in several):
+    nominal = _sum_quota(context)
+    days = range(begin // DAY, max(until - 1, begin) // DAY + 1)
+    lengths = [min(until, (day + 1) * DAY) - max(begin, day * DAY) for day in days]
+    used = {key: [0] * len(days) for key in nominal}
+    runs = [("", span) for several in course.quota.values() for span in several]
+    runs += ((span.cluster, span) for several in course.spans.values() for span in several if span.cluster)
+    for name, worker in context.dispatcher.list_workers() if context.dispatcher else ():
+        runs += ((name, Span(begin, None, each)) for each in worker.running)
+    for cluster, span in runs:
         start, end = max(span.start, begin), min(until if span.end is None else span.end, until)
         for day in range(start // DAY, (end - 1) // DAY + 1) if end > start else ():
             seconds = min(end, (day + 1) * DAY) - max(start, day * DAY)
             for pair, amount in span.workload.usage.items():
-                used.setdefault(pair, [0] * (last - first + 1))[day - first] += amount * seconds
-    for pair in sorted(nominal):
-        lengths = [min(until, (day + 1) * DAY) - max(begin, day * DAY) for day in range(first, last + 1)]
-        days = zip(used.get(pair, [0] * len(lengths)), lengths, strict=True)
+                if (cluster, pair) in used:
+                    used[cluster, pair][day - days[0]] += amount * seconds
+    for (cluster, pair), amounts in sorted(used.items()):
+        quota = nominal[cluster, pair]
         percents = (
-            round(100 * amount / (nominal[pair] * length)) if nominal[pair] and length > 0 else 0
-            for amount, length in days
+            round(100 * amount / (quota * length)) if quota else 0
+            for amount, length in zip((*amounts, sum(amounts)), (*lengths, sum(lengths)), strict=True)
         )
-        yield Use(pair, nominal[pair], tuple(percents))
+        *by_day, total = percents
+        yield Use(pair, quota, tuple(by_day), total, cluster)
 
 
 def select_rows(timeline: Timeline, matches: Callable[[Job], bool]) -> Timeline:
     """Return the timeline with the rows of some jobs only."""
     return timeline._replace(rows=tuple(row for row in timeline.rows if matches(row.answer.job)))
-
-
-def list_cells(row: TimelineRow) -> tuple[str, ...]:
-    """Return the state of a workload, its queue, its times and what it waits for."""
-    expected = row.times.expected
-    length = "" if expected is None else show_length(expected.least)
-    if expected is not None and expected.most > expected.least:
-        length += f"-{show_length(expected.most)}"
-    times = (window.show() if window else "" for window in (row.starts, row.ends))
-    return (row.state, row.answer.cluster_queue or row.answer.job.queue, length, *times, row.describe())
-
-
-HEADER = ("", "state", "queue", "runs for", "starts", "ends", "")
-
-
-def list_use_rows(timeline: Timeline) -> list[tuple[str, ...]]:
-    """Return the table of what is used: one row for each flavor and resource, one column for each day."""
-    days = timeline.list_days()
-    more = len(days) > _MAX_DAYS_SHOWN
-    kept = days[:_MAX_DAYS_SHOWN]
-    header = ("flavor", "resource", "quota", *(day[5:] for day in kept), *(("…",) if more else ()))
-    rows = [
-        (
-            use.pair.flavor,
-            use.pair.resource,
-            show_amount(use.pair.resource, use.nominal),
-            *(f"{percent}%" for percent in use.days[: len(kept)]),
-            *(("",) if more else ()),
-        )
-        for use in timeline.uses
-    ]
-    return [header, *rows] if rows else []
-
-
-def render_text(timelines: Sequence[Timeline], left_out: Sequence[LeftOutFile] = ()) -> str:
-    """Write the jobs, the use of each flavor, and the deadlines that are missed."""
-    lines: list[str] = []
-    for each in timelines:
-        where = f"environment {each.environment}, " if each.environment else ""
-        lines += [f"{where}from {show_moment(each.begin)} to {show_moment(each.until)}", ""]
-        rows = [
-            (show_names(names), *cells)
-            for names, cells in merge_equal((row.answer.key, list_cells(row)) for row in each.rows)
-        ]
-        lines += align_rows([HEADER, *rows])
-        uses = list_use_rows(each)
-        lines += ["", *align_rows(uses, numbers=len(uses[0]) - 2)] if uses else []
-        lines.append("")
-        lines += (f"{row.miss.severity.value}: {row.answer.key}: {row.miss.message}" for row in each.misses if row.miss)
-        lines += [each.summarize(), *(f"  {note}" for note in each.notes)]
-    lines += (f"left out, because of errors: {each.describe()}" for each in left_out)
-    return "".join(f"{visible(line)}\n" for line in lines)
-
-
-def render_markdown(timelines: Sequence[Timeline], left_out: Sequence[LeftOutFile] = ()) -> str:
-    """Write the text as a block, for comments on pull requests; what does not fit is left out."""
-    shown = "; ".join(f"{each.environment}: {each.summarize()}" for each in timelines)
-    lines = render_text(timelines, left_out).replace("```", "…").splitlines(keepends=True)
-    kept = [line for line, length in zip(lines, accumulate(map(len, lines)), strict=True) if length < _MAX_LENGTH]
-    more = f"… and {pluralize(len(lines) - len(kept), 'more line')}\n" if len(kept) < len(lines) else ""
-    return f"### jobgen queue --timeline: {markdown_text(shown)}\n\n```text\n{''.join(kept)}{more}```\n"
-
-
-def render_json(timelines: Sequence[Timeline], left_out: Sequence[LeftOutFile] = ()) -> str:
-    """Write everything; docs/timeline_v1.json is the schema."""
-    document: dict[str, Plain] = {"version": 1, "environments": [_describe(each) for each in timelines]}
-    if left_out:
-        document["leftOut"] = [each.to_plain() for each in left_out]
-    return dump_json(document) + "\n"
-
-
-def _describe(timeline: Timeline) -> dict[str, Plain]:
-    days = timeline.list_days()
-    return {
-        "environment": timeline.environment,
-        "kueue": timeline.version,
-        "from": show_moment(timeline.begin),
-        "until": show_moment(timeline.until),
-        "ranges": timeline.has_ranges,
-        "notes": list(timeline.notes),
-        "workloads": [_describe_row(row) for row in timeline.rows],
-        "utilization": [
-            {
-                "flavor": use.pair.flavor,
-                "resource": use.pair.resource,
-                "nominal": show_amount(use.pair.resource, use.nominal),
-                "days": [{"day": day, "percent": percent} for day, percent in zip(days, use.days, strict=True)],
-            }
-            for use in timeline.uses
-        ],
-    }
-
-
-def _describe_row(row: TimelineRow) -> dict[str, Plain]:
-    def window(found: Window | None) -> Plain:
-        if found is None:
-            return None
-        latest = None if found.latest is None else show_moment(found.latest)
-        return {"earliest": show_moment(found.earliest), "latest": latest}
-
-    def spans(several: Sequence[Span]) -> list[Plain]:
-        return [
-            {
-                "start": show_moment(each.start),
-                "end": None if each.end is None else show_moment(each.end),
-                "flavors": sorted({pair.flavor for pair in each.workload.usage}),
-                "after": list(each.after),
-                "evictedBy": each.evicted_by,
-            }
-            for each in several
-        ]
-
-    times, job = row.times, row.answer.job
-    return {
-        "workload": row.answer.key,
-        "kind": job.kind,
-        "namespace": job.namespace,
-        "name": job.name,
-        "queue": job.queue,
-        "clusterQueue": row.answer.cluster_queue,
-        "state": row.state,
-        "reason": row.describe(),
-        "expected": None
-        if times.expected is None
-        else {"least": times.expected.least, "most": times.expected.most, "source": times.source},
-        "starts": window(row.starts),
-        "ends": window(row.ends),
-        "waitsFor": list(row.after),
-        "runs": [spans(several) for several in row.spans],
-        "deadline": None if times.deadline is None else show_moment(times.deadline),
-        "missed": None if row.miss is None else {"severity": row.miss.severity.value, "message": row.miss.message},
-    }
-
-
-RENDERERS: Mapping[str, Callable[[Sequence[Timeline], Sequence[LeftOutFile]], str]] = {
-    "text": render_text,
-    "markdown": render_markdown,
-    "json": render_json,
-}

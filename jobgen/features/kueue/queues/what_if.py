@@ -6,7 +6,7 @@ merges into the object of the same kind and name, like a patch of kustomize.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from fnmatch import fnmatchcase
 from functools import partial
@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from jobgen.api.errors import UsageError
+from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.features.kueue.cluster_objects import (
     DECIDING_KINDS,
     MAX_NODES,
@@ -25,7 +26,7 @@ from jobgen.features.kueue.cluster_objects import (
 from jobgen.features.kueue.job_workloads import PRIORITY_LABEL, QUEUE_LABEL, get_job_name
 from jobgen.features.kueue.objects import as_list, as_mapping, find_namespace, name_of, parse_flavor
 from jobgen.features.kueue.queues.comparison import AppliedChange
-from jobgen.features.kueue.quota import add, show_amount, show_number, subtract, to_amount
+from jobgen.features.kueue.quota import add, get_parent, show_amount, show_number, subtract, to_amount
 from jobgen.k8s.devices import is_device
 from jobgen.k8s.kueue_integrations import INTEGRATIONS
 from jobgen.k8s.nodes import get_path
@@ -45,11 +46,13 @@ from jobgen.yamlio.read import read
 
 _CHANGE = lazy_pattern(r"([A-Za-z]+)/([^=]+?)\s*(?:(\+=|-=|=)\s*(.*)|-)\Z")
 _NODES = lazy_pattern(r"([0-9]{1,9}) *nodes?\Z")
-_INTEGER = lazy_pattern(r"[+-]?[0-9]{1,10}\Z")
+_INTEGER = lazy_pattern(r"[+-]?[0-9]{1,30}\Z")
+_OPERATORS = "*/%^:<>!~|&"
+"""What other languages write before `=`."""
 _MAX_LENGTH, _MAX_SHOWN, _MAX_NAMES, _MOST_CHANGES = 500, 60, 5, 1000
 _MOST_INT32 = 2**31 - 1
 _CLASSES = ("WorkloadPriorityClass", "PriorityClass")
-_JOB = "job"
+_JOB, _CLUSTER = "job", "worker cluster"
 _JOB_KINDS = frozenset(kind for _, kind in INTEGRATIONS)
 _KINDS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("cq", "clusterqueue"), ("ClusterQueue",)),
@@ -61,9 +64,10 @@ _KINDS: Mapping[str, tuple[str, ...]] = {
     "workloadpriorityclass": _CLASSES[:1],
     "priorityclass": _CLASSES[1:],
     _JOB: (_JOB,),
+    "cluster": (_CLUSTER,),
 }
 """The kinds by the names that kubectl has for them, and by shorter ones."""
-_SHOWN_KINDS = ("cq", "cohort", "lq", "flavor", "node", "priority", _JOB)
+_SHOWN_KINDS = ("cq", "cohort", "lq", "flavor", "node", "priority", "cluster", _JOB)
 
 _QUOTA_FIELDS = ("nominalQuota", "borrowingLimit", "lendingLimit")
 _STOP = ("None", "Hold", "HoldAndDrain")
@@ -91,6 +95,8 @@ _FORMER = {"cohortName": "cohort", "parentName": "parent"}
 """Fields that v1beta1 calls otherwise."""
 _NAMED = {QUEUE_LABEL: ("LocalQueue",), PRIORITY_LABEL: _CLASSES, "clusterQueue": ("ClusterQueue",)}
 """Fields whose values are names, and the kinds of what they name."""
+_OPTIONAL = frozenset(("cohortName", "parentName", QUEUE_LABEL, PRIORITY_LABEL))
+"""Names that `none` removes."""
 
 
 class UnknownTargetError(Exception):
@@ -151,14 +157,22 @@ class _Request(NamedTuple):
     operator: str
     """`=`, `+=` or `-=`; empty if the object is removed."""
     value: str
+    cluster: str = ""
+    """The worker cluster in which it is."""
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        return _KINDS[self.start.lower()]
+        return _KINDS[_name_kind(self.start)]
 
     def refuse(self, problem: str) -> UsageError:
         """Return the error that says what is wrong with the change."""
         return UsageError(f"`{_show(self.text)}`: {problem}")
+
+
+def _name_kind(start: str) -> str:
+    """Return a kind as `_KINDS` has it; kubectl also takes the plural."""
+    name = start.lower()
+    return name if name in _KINDS else name.removesuffix("s")
 
 
 def _show(text: object) -> str:
@@ -176,10 +190,33 @@ def _parse(text: str) -> _Request:
     if found is None:
         message = f"`{_show(text)}` is not a change"
         raise UsageError(f"{message}; write `cq/NAME.FLAVOR+=8`, `priority/CLASS=1000` or `job/NAME-`")
-    if found[1].lower() not in _KINDS:
+    if _name_kind(found[1]) not in _KINDS:
         hint = f"; use {list_alternatives(f'`{each}/`' for each in _SHOWN_KINDS)}"
         raise UsageError(f"`{_show(text)}`: `{_show(found[1])}` is not a kind that can be changed{hint}")
-    return _Request(text.strip(), found[1], found[2].strip(), found[3] or "", (found[4] or "").strip())
+    made = _Request(text.strip(), found[1], found[2].strip(), found[3] or "", (found[4] or "").strip())
+    if made.operator and (made.target[-1] in _OPERATORS or made.value.startswith("=")):
+        wrong = f"{made.target[-1]}=" if made.target[-1] in _OPERATORS else f"{made.operator}="
+        raise made.refuse(f"`{wrong}` is not an operator; use `=`, `+=` or `-=`")
+    name, within, _ = made.target.partition("/")
+    if made.kinds != (_CLUSTER,):
+        return made
+    if within:
+        request = _parse(text.strip().partition("/")[2].partition("/")[2])
+        if request.kinds in ((_JOB,), (_CLUSTER,)):
+            raise made.refuse("jobs are those of the manager cluster; write a queue of the worker cluster")
+        return request._replace(text=made.text, cluster=name)
+    if made.operator:
+        raise made.refuse(f"write `cluster/{name}-` to lose it, or a change in it: `cluster/{name}/cq/NAME.FLAVOR+=8`")
+    return made
+
+
+Outcome = AppliedChange | UnknownTargetError
+
+
+def _miss_cluster(request: _Request, name: str, cluster: Cluster) -> UnknownTargetError:
+    known = sorted(cluster.workers)
+    hint = did_you_mean(name, known) or (f"; the overlay declares {_show_some(known)}" if known else "")
+    return UnknownTargetError(f"`{_show(request.text)}` names no worker cluster{hint or '; the overlay declares none'}")
 
 
 class WhatIf(NamedTuple):
@@ -192,25 +229,47 @@ class WhatIf(NamedTuple):
     """True if an object that does not exist is added; not if there are several environments."""
 
     def apply(
-        self, objects: Sequence[Object], exported: Sequence[Object], cluster: Cluster
-    ) -> tuple[list[Object], list[Object], Cluster, list[AppliedChange | UnknownTargetError]]:
+        self, objects: Sequence[Object], exported: Sequence[Object], cluster: Cluster, worker: str = ""
+    ) -> tuple[list[Object], list[Object], Cluster, dict[int, Outcome]]:
         """Return the rendered objects, the exported ones and the cluster with all changes, and what each does.
+
+        Only the changes of a worker cluster are made if it is named. Outcomes have the places of their changes.
 
         Raises:
             UsageError: A change is wrong, or it is not clear what it names.
 
         """
         changed = _Objects(objects, exported, cluster)
-        applied: list[AppliedChange | UnknownTargetError] = []
-        steps = [partial(changed.merge, each, adds=self.adds) for each in self.objects]
-        steps += (partial(changed.apply, _parse(each)) for each in self.changes)
-        for step in steps:
-            try:
-                applied.append(step())
-            except UnknownTargetError as error:
-                applied.append(error)
+        requests = [_parse(each) for each in self.changes]
+        steps = [partial(changed.merge, each, adds=self.adds) if not worker else None for each in self.objects]
+        steps += (partial(changed.apply, each) if each.cluster == worker else None for each in requests)
+        applied: dict[int, Outcome] = {}
+        for place, step in enumerate(steps):
+            if step is not None:
+                try:
+                    applied[place] = step()
+                except UnknownTargetError as error:
+                    applied[place] = error
+        for place, each in enumerate(requests, len(self.objects)):
+            if each.cluster not in ("", worker) and not worker and each.cluster not in cluster.workers:
+                applied[place] = _miss_cluster(each, each.cluster, cluster)
         own, others = ([each for each in side if each is not None] for side in changed.sides)
         return own, others, changed.cluster, applied
+
+
+def _find_fault(document: Any) -> str:
+    """Return why a document is no list of changes; empty if it is one."""
+    if not isinstance(document, dict) or not document:
+        return "this is neither an object nor a list of changes"
+    unknown = next((str(key) for key in document if key != "changes"), None)
+    if unknown is not None:
+        near = did_you_mean(unknown, ["changes", "apiVersion", "kind"])
+        return f"`{_show(unknown)}` is not a key of a file of changes{near}, which has objects or `changes`"
+    changes = document["changes"]
+    if not isinstance(changes, list) or not changes:
+        return f"`changes` is {'empty' if not changes else 'not a list'}"
+    wrong = next((each for each in changes if not isinstance(each, str)), None)
+    return "" if wrong is None else f"`{_show(wrong)}` is not a change"
 
 
 def read_what_if(changes: Sequence[str], file: str | None) -> WhatIf:
@@ -227,15 +286,11 @@ def read_what_if(changes: Sequence[str], file: str | None) -> WhatIf:
             plain = untraced(document.data)
             if "kind" in plain or "apiVersion" in plain:
                 objects += split_list(document.data)
-            elif (
-                list(plain) == ["changes"]
-                and isinstance(plain["changes"], list)
-                and all(isinstance(each, str) for each in plain["changes"] or [0])
-            ):
-                texts += plain["changes"]
             else:
-                what = "this is neither an object nor a list of changes"
-                raise UsageError(f"{file}:{document.location.line}: {what}; write `changes: [cq/NAME.FLAVOR+=8]`")
+                fault = _find_fault(plain)
+                if fault:
+                    raise UsageError(f"{file}:{document.location.line}: {fault}; write `changes: [cq/NAME.FLAVOR+=8]`")
+                texts += plain["changes"]
     if len(texts) + len(changes) + len(objects) > _MOST_CHANGES:
         raise UsageError(f"there are more than {_MOST_CHANGES} changes; write the new objects to a folder instead")
     return WhatIf((*texts, *changes), tuple(objects))
@@ -312,6 +367,8 @@ class _Objects:
 
     def apply(self, request: _Request) -> AppliedChange:
         """Make a change in short."""
+        if request.kinds == (_CLUSTER,):
+            return self._lose(request)
         if request.kinds == ("Node",):
             self._expand_nodes()
         if not request.operator or request.kinds == ("ResourceFlavor",):
@@ -336,8 +393,20 @@ class _Objects:
             raise UsageError(f"`{_show(request.text)}` is ambiguous: it is {list_alternatives(names)}")
         identities, path = fitting[0]
         results = [self._set(request, each, path) for each in identities]
-        first = results[0]
-        return first if len(results) == 1 else first._replace(what=f"`{path}` of {_name(identities)}")
+        if len(results) == 1:
+            return results[0]
+        before, after = (_join_values(getattr(each, side) for each in results) for side in ("before", "after"))
+        return results[0]._replace(what=f"`{path}` of {_name(identities)}", before=before, after=after)
+
+    def _lose(self, request: _Request) -> AppliedChange:
+        """Lose a worker cluster: the dispatcher gets its name."""
+        name, kueue = request.target, self.cluster.kueue
+        if name not in self.cluster.workers:
+            raise _miss_cluster(request, name, self.cluster)
+        block = as_mapping(kueue.get("multiKueue"))
+        lost = {**block, "lost": [*as_list(block.get("lost")), name]}
+        self.cluster = self.cluster._replace(kueue={**kueue, "multiKueue": lost})
+        return AppliedChange(request.text, f"worker cluster `{name}`", "", "lost")
 
     def _miss(self, request: _Request, *named: tuple[list[_Id], str]) -> UnknownTargetError:
         """Return the error about a name or a field that does not exist, with what does."""
@@ -347,10 +416,22 @@ class _Objects:
             # The shorter spellings are enough.
             below = [each for each in below if not each.endswith(_QUOTA_FIELDS)] or below
             problem = "is ambiguous" if len(below) > 1 else f"names no field of {found[0]}"
-            several = _show_some([f"{request.start}/{found[0].name}.{each}" for each in below or known])
+            short = [each for each in known if not each.endswith(_QUOTA_FIELDS)]
+            several = _show_some([f"{request.start}/{found[0].name}.{each}" for each in below or short])
             hint = ("" if below else did_you_mean(path, known)) or f"; write {several}"
             return UnknownTargetError(f"`{_show(request.text)}` {problem}{hint}", is_field=True)
         known = sorted({each.name for each in self._places if each.group in request.kinds})
+        if request.kinds == ("Cohort",):
+            name, _, field = request.target.partition(".")
+            queues = (each for each in self._places if each.group == "ClusterQueue")
+            parents = {each.name: str(get_parent(self._get(each)) or "") for each in queues}
+            members = sorted(each for each, parent in parents.items() if parent == name)
+            if not members:
+                known = sorted({*known, *filter(None, parents.values())})
+            elif name not in known:
+                several = _show_some([f"cq/{each}.{field or 'FLAVOR'}" for each in members])
+                problem = f"cohort `{_show(name)}` has no Cohort object, so its quota is that of its queues"
+                return UnknownTargetError(f"`{_show(request.text)}`: {problem}; change {several}")
         hint = did_you_mean(request.target, known) or did_you_mean(request.target.partition(".")[0], known)
         hint = hint or (f"; the files have {_show_some(known)}" if known else "; the files have none")
         return UnknownTargetError(f"`{_show(request.text)}` names no {' or '.join(request.kinds)}{hint}")
@@ -378,7 +459,7 @@ class _Objects:
         field = dict(self._list_fields(identity)).get(path)
         if field is None:
             raise request.refuse(f"{identity} has no field `{_show(path)}`")
-        is_pod_class = self._check_name(request, identity, field)
+        is_pod_class, note = self._check_name(request, identity, field), ""
         last, obj = field.path[-1], self._edit(identity)
         parent = obj
         for step in field.path[:-1]:
@@ -389,6 +470,7 @@ class _Objects:
         after = _compute(request, field, before)
         if last in _FORMER:
             before = before or parent.pop(_FORMER[str(last)], None)
+            note = self._check_cohort(identity, str(after or ""))
         parent[last] = after
         if after is None or is_pod_class:
             del parent[last]
@@ -399,14 +481,24 @@ class _Objects:
         if last == "parallelism" and type(parent.get("completions")) is int:
             parent["completions"] = max(parent["completions"], after)
         what = f"{field.what} of {identity}"
-        return AppliedChange(request.text, what, field.show(before), field.show(after), "", field.resource)
+        return AppliedChange(request.text, what, field.show(before), field.show(after), note, field.resource)
+
+    def _check_cohort(self, identity: _Id, name: str) -> str:
+        """Return a note about a cohort that has no other members and no object."""
+        others = (each for each in self._places if each.group in ("ClusterQueue", "Cohort") and each != identity)
+        known = {each.name for each in self._places if each.group == "Cohort"}
+        known |= {str(get_parent(self._get(each)) or "") for each in others}
+        if not name or name in known:
+            return ""
+        return f"no other queue is in cohort `{_show(name)}`{did_you_mean(name, sorted(filter(None, known)))}"
 
     def _check_name(self, request: _Request, identity: _Id, field: _Field) -> bool:
         """Raise a UsageError if a value names no object; return True if it is a priority class of pods."""
         kinds = _NAMED.get(str(field.path[-1]), ())
         known = [each for each in self._places if each.group in kinds and each.namespace in ("", identity.namespace)]
         found = [each.kind for each in known if each.name == request.value]
-        if kinds and not found and request.operator == "=":
+        is_removed = str(field.path[-1]) in _OPTIONAL and request.value in ("", "none")
+        if kinds and not found and not is_removed and request.operator == "=":
             names = sorted({each.name for each in known})
             hint = did_you_mean(request.value, names) or (
                 f"; use {_show_some(names)}" if names else "; the files have none"
@@ -474,6 +566,12 @@ class _Objects:
             raise UsageError(f"{where} is ambiguous; add its `metadata.namespace`")
         if not found and not adds:
             raise UnknownTargetError(f"{where} is in no environment; to add it, select one environment with `-e`")
+        written = {key: value for key, value in patch.items() if key != "$patch"}
+        schema = find_shipped_schema(str(plain["apiVersion"]), kind, self.cluster)
+        for problem in schema.check(written) if schema else ():
+            if problem.rule == "unknown-field":
+                line = f", line {problem.location.line}" if problem.location else ""
+                raise UsageError(f"{where}{line}: {problem.message}")
         try:
             merged = merge_patch(dict(self._get(found[0])) if found else {}, patch)
         except MergeError as error:
@@ -488,6 +586,12 @@ class _Objects:
         self.sides[side][place] = untraced(merged)
         self._copied.discard((side, place))
         return AppliedChange(text, str(found[0]), "", "changed")
+
+
+def _join_values(values: Iterable[str]) -> str:
+    """Return the values that several objects have, each once."""
+    found = sorted(set(values), key=lambda each: (len(each), each))
+    return ", ".join((*found[:_MAX_NAMES], *("…" for _ in found[_MAX_NAMES : _MAX_NAMES + 1])))
 
 
 def _name(identities: Sequence[_Id]) -> str:
@@ -505,6 +609,7 @@ def _list_quotas(obj: Object) -> Iterator[tuple[str, _Field]]:
             for index, resource in ((index, each) for index, each in enumerate(resources) if each):
                 path = ("spec", "resourceGroups", number, "flavors", place, "resources", index)
                 starts = [f"{named}.{resource}", *([str(named)] if main == [resource] else [])]
+                starts += [f"{named}.gpu"] if main == [resource] and is_device(resource) else []
                 for field, start in ((field, start) for field in _QUOTA_FIELDS for start in starts):
                     what = f"`{field}` of `{resource}` in flavor `{named}`"
                     made = _Field((*path, field), what, "quantity", (), resource)
@@ -540,6 +645,8 @@ def _compute(request: _Request, field: _Field, before: Any) -> Any:
     value, is_set, is_limit = request.value, request.operator == "=", field.path[-1] in _QUOTA_FIELDS[1:]
     if not is_set and not field.resource and field.unit != "integer":
         raise request.refuse(f"{field.what} is not an amount; write `=`")
+    if field.path[-1] in _OPTIONAL and value.lower() == "none":
+        return None
     if not field.unit:
         if field.words and value not in field.words:
             raise request.refuse(f"`{_show(value)}` is not a value of {field.what}; use {_show_some(field.words)}")
@@ -561,6 +668,8 @@ def _add(request: _Request, field: _Field, before: Any) -> int:
     value, is_integer = request.value, field.unit == "integer"
     if (_INTEGER.match(value) if is_integer else parse_quantity(value)) is None:
         raise request.refuse(f"`{_show(value)}` is not {'a whole number' if is_integer else 'a quantity such as `8`'}")
+    if is_device(field.resource) and ("." in value or value.endswith("i")):
+        raise request.refuse(f"`{_show(value)}` is not a number of devices; write a whole number, such as `8`")
     number = int(value) if is_integer else to_amount(field.resource, value)
     old = to_amount(field.resource, before)
     if is_integer:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from jobgen.api.errors import UsageError
 from jobgen.features.kueue.answers import Job
 from jobgen.features.kueue.job_workloads import QueuedJobs
+from jobgen.features.kueue.multikueue import Dispatcher, lose_clusters
 from jobgen.features.kueue.queues.compare import compare_decisions, keep_running
 from jobgen.features.kueue.queues.comparison import AppliedChange, Comparison
 from jobgen.features.kueue.queues.report import (
@@ -17,7 +18,7 @@ from jobgen.features.kueue.queues.report import (
     find_running,
 )
 from jobgen.features.kueue.queues.suggest import suggest_quota
-from jobgen.features.kueue.queues.what_if import UnknownTargetError, WhatIf
+from jobgen.features.kueue.queues.what_if import Outcome, UnknownTargetError, WhatIf
 from jobgen.spec.overlay import Cluster
 
 Collect = Callable[[Sequence[str], ChangeObjects], Mapping[str, QueuedJobs]]
@@ -40,10 +41,10 @@ def compare_environments(
     """
     asked = asked._replace(adds=len(reports) == 1)
     found: list[EnvironmentReport] = []
-    outcomes: list[list[AppliedChange | UnknownTargetError]] = []
+    outcomes: list[list[Outcome]] = []
     for before in reports:
         env, old = before.environment, collected[before.environment]
-        new, after, applied, suggestion = old, before, list[AppliedChange | UnknownTargetError](), None
+        new, after, applied, suggestion = old, before, list[Outcome](), None
         if asked.changes or asked.objects:
             new, after, applied = _change(asked, before, old, collect, is_running)
             outcomes.append(applied)
@@ -54,27 +55,43 @@ def compare_environments(
                 new, after, applied = _change(more, before, old, collect, is_running)
         changes = compare_decisions(env, old, new, before.decision, after.decision)
         made = tuple(each for each in applied if isinstance(each, AppliedChange))
-        unchanged = len(after.decision.answers) - len(changes.workloads)
+        changed = {each.workload for each in changes.workloads}
+        unchanged = sum(each.key not in changed for each in after.decision.answers)
         found.append(after._replace(comparison=Comparison(made, changes, unchanged, suggestion)))
+    check_targets(outcomes)
+    return found
+
+
+def check_targets(outcomes: Sequence[Sequence[Outcome]]) -> None:
+    """Raise a UsageError for a change that names nothing in any environment; `outcomes` are those of each."""
     for several in zip(*outcomes, strict=True):
         errors = [each for each in several if isinstance(each, UnknownTargetError)]
         if len(errors) == len(several):
             # Where the object is known, the message is about its field.
             raise UsageError(str(max(errors, key=lambda error: error.is_field)))
-    return found
+
+
+def collect_changed(asked: WhatIf, env: str, collect: Collect) -> tuple[QueuedJobs, list[Outcome]]:
+    """Return the jobs and queues of an environment with changes, and what each change does."""
+    applied: dict[int, Outcome] = {}
+
+    def change(objects: Objects, exported: Objects, cluster: Cluster, worker: str) -> tuple[Objects, Objects, Cluster]:
+        own, others, cluster, found = asked.apply(objects, exported, cluster, worker)
+        applied.update(found)
+        return own, others, cluster
+
+    changed = collect([env], change)[env]
+    unknown = UnknownTargetError("a change is in a worker cluster whose state is not among the files")
+    return changed, [applied.get(place, unknown) for place in range(len(asked.objects) + len(asked.changes))]
 
 
 def _change(
     asked: WhatIf, before: EnvironmentReport, old: QueuedJobs, collect: Collect, is_running: Callable[[Job], bool]
-) -> tuple[QueuedJobs, EnvironmentReport, list[AppliedChange | UnknownTargetError]]:
+) -> tuple[QueuedJobs, EnvironmentReport, list[Outcome]]:
     """Return the changed jobs and queues, the decision about them, and what each change does."""
-    applied: list[AppliedChange | UnknownTargetError] = []
-
-    def change(objects: Objects, exported: Objects, cluster: Cluster) -> tuple[Objects, Objects, Cluster]:
-        own, others, cluster, found = asked.apply(objects, exported, cluster)
-        applied.extend(found)
-        return own, others, cluster
-
     env = before.environment
-    new = keep_running(old, collect([env], change)[env], before.decision)
+    changed, applied = collect_changed(asked, env, collect)
+    new = keep_running(old, changed, before.decision)
+    if isinstance(old.context.dispatcher, Dispatcher):
+        lose_clusters(new.context, old.context.dispatcher.lost)
     return new, decide_environment(env, new, is_running, before.running), applied

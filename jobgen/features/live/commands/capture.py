@@ -10,10 +10,19 @@ import click
 from jobgen.api.project import load, select_environments
 from jobgen.cli.options import env_option
 from jobgen.cli.result import ExitCode, Result
-from jobgen.features.live.capture import capture, describe_role, find_folder, propose_cluster, write_capture
-from jobgen.features.live.captured import DEFINITIONS, DEPLOYMENTS, RESOURCES, RUNNING
-from jobgen.features.live.kubectl import Kubectl
-from jobgen.features.live.lines import list_reasons
+from jobgen.features.live.capture import (
+    DEFINITIONS,
+    DEPLOYMENTS,
+    RESOURCES,
+    RUNNING,
+    Kubectl,
+    capture,
+    describe_role,
+    find_folder,
+    propose_cluster,
+    write_capture,
+)
+from jobgen.features.live.drift import list_reasons
 from jobgen.model.finding import pluralize
 from jobgen.reports.escape import visible
 

@@ -10,10 +10,8 @@ from jobgen.api.errors import UsageError
 from jobgen.api.project import load, select_environments
 from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result
-from jobgen.features.live.capture import find_folder
-from jobgen.features.live.drift import find_drift
-from jobgen.features.live.kubectl import Kubectl
-from jobgen.features.live.lines import describe
+from jobgen.features.live.capture import Kubectl, find_folder
+from jobgen.features.live.drift import describe, find_drift
 from jobgen.repo.captures import read_capture_day
 from jobgen.reports.entries import format_findings
 from jobgen.reports.escape import visible

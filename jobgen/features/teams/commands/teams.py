@@ -10,15 +10,14 @@ from jobgen.api.project import load
 from jobgen.cli.complete import complete_teams
 from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.features.teams.formats import FORMATS
-from jobgen.features.teams.teams import teams
+from jobgen.features.teams.teams import FORMATS, teams
 from jobgen.reports.entries import count_severities, format_findings
 
 
 @click.command("teams")
 @click.argument("names", nargs=-1, metavar="[TEAM]...", shell_complete=complete_teams)
 @env_option
-@click.option("--format", "format_", type=click.Choice(FORMATS.names()), default="text", show_default=True)
+@click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="text", show_default=True)
 @today_option
 @click.pass_obj
 def command(directory: Path, names: tuple[str, ...], envs: tuple[str, ...], *, format_: str, today: str) -> Result:

@@ -10,8 +10,7 @@ from jobgen.api.project import load
 from jobgen.cli.complete import complete_files
 from jobgen.cli.options import env_option, shard_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result, write_files
-from jobgen.features.testing.formats import FORMATS
-from jobgen.features.testing.job_tests import JobTestsResult, run_tests
+from jobgen.features.testing.job_tests import FORMATS, JobTestsResult, run_tests
 from jobgen.reports.entries import format_findings, pluralize
 
 
@@ -19,7 +18,7 @@ from jobgen.reports.entries import format_findings, pluralize
 @click.argument("names", nargs=-1, metavar="[TEST|FILE]...", shell_complete=complete_files)
 @env_option
 @click.option("--update", is_flag=True, help="Write the snapshots that differ.")
-@click.option("--format", "format_", type=click.Choice(FORMATS.names()), default="text", show_default=True)
+@click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="text", show_default=True)
 @shard_option
 @today_option
 @click.pass_obj

@@ -10,10 +10,8 @@ from jobgen.api.errors import OperationError, UsageError
 from jobgen.api.project import list_captures, load
 from jobgen.cli.options import env_option, today_option
 from jobgen.cli.result import ExitCode, Result
-from jobgen.features.upgrade.rehearse import rehearse
-from jobgen.features.upgrade.sections import describe
-from jobgen.features.upgrade.versions import COMPONENTS, read_versions
-from jobgen.features.upgrade.write_steps import write_steps
+from jobgen.features.upgrade.facts import COMPONENTS, read_versions
+from jobgen.features.upgrade.rehearse import describe, rehearse, write_steps
 from jobgen.model.finding import pluralize
 from jobgen.repo.git import GitError
 from jobgen.reports.entries import format_findings

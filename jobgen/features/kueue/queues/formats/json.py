@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from jobgen.features.kueue.answers import Answer, Total
+from jobgen.features.kueue.answers import Answer, Outside, Total
 from jobgen.features.kueue.queues.change_sections import describe_queues
 from jobgen.features.kueue.queues.comparison import Comparison
 from jobgen.features.kueue.queues.report import EnvironmentReport
@@ -42,8 +42,17 @@ def describe_report(report: EnvironmentReport) -> dict[str, Plain]:
         "workloads": [_describe_answer(answer) for answer in decision.answers],
         "totals": [_describe_total(total) for total in decision.totals],
         **({"clusterTotals": clusters} if clusters else {}),
+        **({"outside": _describe_outside(decision.outside)} if decision.outside.workloads else {}),
         **({} if report.comparison is None else {"comparison": _describe_comparison(report.comparison)}),
     }
+
+
+def _describe_outside(outside: Outside) -> dict[str, Plain]:
+    used: list[Plain] = [
+        {"flavor": pair.flavor, "resource": pair.resource, "amount": show_amount(pair.resource, amount)}
+        for pair, amount in outside.used
+    ]
+    return {"workloads": outside.workloads, "used": used}
 
 
 def _describe_comparison(comparison: Comparison) -> dict[str, Plain]:
@@ -60,7 +69,9 @@ def _describe_comparison(comparison: Comparison) -> dict[str, Plain]:
             "quotas": [
                 {
                     "change": each.change,
-                    "clusterQueue": each.queue,
+                    "clusterQueue": "" if each.kind == "Cohort" else each.queue,
+                    **({"cohort": each.queue} if each.kind == "Cohort" else {}),
+                    **({"cluster": each.cluster} if each.cluster else {}),
                     "flavor": each.flavor,
                     "resource": each.resource,
                     "field": each.field,

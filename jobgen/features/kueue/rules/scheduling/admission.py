@@ -1,0 +1,207 @@
+"""Jobs that Kueue never admits, or admits although they cannot run, or without counting their devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.kueue import get_kueue_queue
+from jobgen.k8s.kueue_integrations import MULTIKUEUE
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, find_nodes, get_path
+from jobgen.k8s.objects import Manifest
+from jobgen.model.data import Node, untraced
+
+if TYPE_CHECKING:
+    from jobgen.features.kueue.queue_state import QueueState
+
+
+@rule("queue", ERROR)
+def inadmissible_job(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
+    """A job that Kueue can never admit, however empty the cluster is.
+
+    The job waits forever, without an error. The rule applies if ClusterQueues are in `jobs/`, in the same file, or in
+    the folder `cluster.state`. It compares the workload of the job with its queue: whether the queue exists and admits
+    anything, selects the namespace, covers the resources, has a flavor that the pods can run on, and could ever have
+    enough quota with all that it can borrow. The message ends with the smallest change that would admit the job. If no
+    LocalQueue is among the files, jobgen does not know the job's queue and reports nothing. A priority class that
+    does not exist is reported if other classes of its kind are among the files. With MultiKueue, a job is also reported
+    if `cluster.kueue.multiKueue` declares all worker clusters, and none of them could ever admit it.
+
+    A job with a queue that the declared Kueue does not manage is unmanaged: it starts at once, without quota. This is
+    an error if the version of Kueue or its `frameworks` are declared, and a warning if only other parts of
+    `cluster.kueue` are.
+
+    Request less, use another queue, or change the queue.
+    """
+    plain = untraced(manifest.object)
+    obstacle = queues.find_obstacle(plain)
+    if obstacle is None:
+        return
+    from jobgen.features.kueue.queue_state import find_cause, find_obstacle_node
+
+    transformations = queues.known.configuration.resources.transformations
+    node, others = find_obstacle_node(manifest.object, plain, obstacle, transformations)
+    is_unmanaged = obstacle.code == "unmanaged"
+    message = f"the job is {'unmanaged' if is_unmanaged else 'never admitted'}: {obstacle.message}"
+    related = (*others, *find_cause(obstacle, queues.find_cluster_queue(plain), queues))
+    # A job of an existing RayCluster uses the quota of that.
+    is_certain = queues.is_declared and "clusterSelector" not in manifest.spec
+    severity = WARNING if is_unmanaged and not is_certain else None
+    yield Violation(node, f"{message}; {obstacle.change}" if obstacle.change else message, related, severity)
+
+
+_HOST = "kubernetes.io/hostname"
+
+
+@rule("queue", WARNING)
+def stuck_after_admission(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
+    """A job that Kueue admits, but whose pods do not start, so that it holds its quota.
+
+    - The queue's topology has no level `kubernetes.io/hostname`. Kueue then does not look at the taints of single
+      nodes: it counts nodes whose taints the pods do not tolerate as free, and sends pods there. The rule applies if
+      Node objects are among the files, or `cluster.kueue.nodes` lists nodes.
+    - Flavors of two resource groups set the same node label to different values. Pods that use both get only one of
+      them as node selector, and cannot run on the nodes of the other.
+    - `managedBy` of the job is MultiKueue, but its queue has no such admission check: no cluster runs the job.
+
+    Add the level to the Topology, or a toleration to the flavor; use one flavor for the labels; remove `managedBy`.
+    """
+    label = get_kueue_queue(manifest)
+    queue = queues.find_cluster_queue(untraced(manifest.object)) if label is not None else {}
+    if not queue:
+        return
+    groups = [as_mapping(group) for group in as_list(get_path(queue, "spec", "resourceGroups"))]
+    flavors = [[_find_flavor(each, queues) for each in as_list(group.get("flavors"))] for group in groups]
+    yield from _check_taints(manifest, [each for several in flavors for each in several], queues)
+    yield from _check_labels(manifest, groups, flavors)
+    yield from _check_manager(manifest, queue, queues)
+
+
+def _find_flavor(item: Node, queues: QueueState) -> Mapping[str, Node]:
+    return queues.objects.get(("ResourceFlavor", "", as_text(as_mapping(item).get("name"))), {})
+
+
+def _check_taints(manifest: Manifest, flavors: list[Mapping[str, Node]], queues: QueueState) -> Iterator[Violation]:
+    from jobgen.features.kueue.match import is_blocking, is_tolerated
+
+    for flavor in flavors:
+        spec = as_mapping(flavor.get("spec"))
+        topology = as_text(spec.get("topologyName"))
+        levels = as_list(get_path(queues.objects.get(("Topology", "", topology), {}), "spec", "levels"))
+        if not levels or as_text(as_mapping(levels[-1]).get("nodeLabel")) == _HOST:
+            continue
+        for pod in manifest.pods:
+            several = (*as_list(spec.get("tolerations")), *as_list(pod.spec.get("tolerations")))
+            tolerations = [dict(as_mapping(untraced(each))) for each in several]
+            kept = (
+                next((each for each in node if is_blocking(each) and not is_tolerated(each, tolerations)), None)
+                for node in _list_taints(spec, queues)
+            )
+            taints = [taint for taint in kept if taint is not None]
+            if taints:
+                shown = f"{taints[0].get('key', '')}={taints[0].get('value') or ''}:{taints[0].get('effect', '')}"
+                message = f"topology `{topology}` has no level `{_HOST}`, so Kueue counts {len(taints)}"
+                message += f" {'node' if len(taints) == 1 else 'nodes'} with the taint `{shown}`, which the pods do not"
+                message += " tolerate, as free, and pods sent there stay Pending; add the level, and a toleration"
+                related = ((levels[-1], "the lowest level"),)
+                yield Violation(get_kueue_queue(manifest), message, related, evidence=())
+                return
+
+
+def _list_taints(flavor: Mapping[str, Node], queues: QueueState) -> Iterator[list[dict[str, Any]]]:
+    """Yield the taints of each node that has the labels of a flavor."""
+    wanted = {str(key): as_text(value) for key, value in as_mapping(flavor.get("nodeLabels")).items()}
+    for node in queues.known.list_nodes():
+        labels = {str(key): str(value) for key, value in as_mapping(get_path(node, "metadata", "labels")).items()}
+        if wanted.items() <= labels.items():
+            yield [dict(as_mapping(each)) for each in as_list(get_path(node, "spec", "taints"))]
+
+
+def _check_labels(
+    manifest: Manifest, groups: list[Mapping[str, Node]], flavors: list[list[Mapping[str, Node]]]
+) -> Iterator[Violation]:
+    """Check groups with one flavor each: which of several Kueue chooses is not known."""
+    chosen: dict[str, tuple[str, str]] = {}
+    for group, several in zip(groups, flavors, strict=True):
+        covered = set(map(as_text, as_list(group.get("coveredResources"))))
+        uses = any(covered & {*each.requests, *each.limits} for pod in manifest.pods for each in pod.containers)
+        if len(several) != 1 or not uses:
+            continue
+        name = as_text(get_path(several[0], "metadata", "name"))
+        for key, node in as_mapping(get_path(several[0], "spec", "nodeLabels")).items():
+            value, other = chosen.setdefault(str(key), (as_text(node), name))
+            if value != as_text(node):
+                message = f"flavors `{other}` and `{name}` of the queue set the node label `{key}` to `{value}` and"
+                message += f" `{as_text(node)}`, and pods get only one of them, so they cannot run on both"
+                related = ((node, f"flavor `{name}`"),)
+                yield Violation(get_kueue_queue(manifest), f"{message}; use equal labels", related, evidence=())
+                return
+
+
+def _check_manager(manifest: Manifest, queue: Mapping[str, Node], queues: QueueState) -> Iterator[Violation]:
+    paths = (("managedBy",), ("runPolicy", "managedBy"))
+    node = next((found for path in paths for found in find_nodes(manifest.spec, path)), None)
+    checks = as_list(get_path(queue, "spec", "admissionChecks"))
+    strategy = as_list(get_path(queue, "spec", "admissionChecksStrategy", "admissionChecks"))
+    names = {*map(as_text, checks), *(as_text(as_mapping(each).get("name")) for each in strategy)}
+    known = {name: queues.objects.get(("AdmissionCheck", "", name)) for name in names if name}
+    controllers = [as_text(get_path(check or {}, "spec", "controllerName")) for check in known.values()]
+    # A check that is not among the files may be one of MultiKueue.
+    if as_text(node) == MULTIKUEUE and MULTIKUEUE not in controllers and "" not in controllers:
+        message = f"`managedBy` is `{MULTIKUEUE}`, but the queue has no admission check of MultiKueue, so no controller"
+        yield Violation(node, f"{message} runs the job after its admission; remove `managedBy`", evidence=(MULTIKUEUE,))
+
+
+@rule("queue", WARNING)
+def uncounted_claim(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
+    """A job with a queue whose claims for devices Kueue cannot count.
+
+    Before 0.18, Kueue ignores the `resourceClaims` of pods by default. The job is admitted as if it used no devices, so
+    a team can use more of them than its quota. Since 0.18, Kueue does not admit a job with a claim that it cannot
+    count, such as one for a DeviceClass that `deviceClassMappings` does not have. The rule applies if the version of
+    Kueue is declared.
+
+    Update Kueue to 0.18 or later, declare `deviceClassMappings`, and give the resource a quota. With Kueue 0.14 to
+    0.17, also turn on the feature gate `DynamicResourceAllocation`.
+    """
+    from jobgen.features.kueue.cluster_objects import CHARGED, IGNORED, treat_claims
+
+    configuration = queues.known.configuration
+    if not queues.is_declared or get_kueue_queue(manifest) is None:
+        return
+    seen: set[tuple[str, str]] = set()
+    if treat_claims(configuration.gates) == CHARGED:
+        yield from _check_counted(manifest, queues)
+    if treat_claims(configuration.gates) != IGNORED:
+        return
+    for claim in (claim for pod in manifest.pods for claim in pod.claims.values()):
+        # Channels between GPUs are no devices of a quota.
+        is_empty = (
+            claim.definition is not None and claim.is_counted and not any(claim.definition.list_devices().values())
+        )
+        if claim.key in seen or not claim.key[1] or is_empty:
+            continue
+        seen.add(claim.key)
+        version = ".".join(map(str, configuration.version))
+        message = (
+            f"Kueue {version} does not count the devices of the claim `{claim.key[1]}`, so the job uses them without"
+        )
+        change = "update Kueue to 0.18 or later, and declare `deviceClassMappings` for the device class"
+        yield Violation(claim.name, f"{message} quota; {change}", evidence=(claim.key[1],))
+
+
+def _check_counted(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
+    """Check claims that Kueue charges as resources."""
+    from jobgen.features.kueue.claims import charge_claims, read_claim_facts
+    from jobgen.features.kueue.objects import find_namespace
+
+    facts = read_claim_facts(queues.known)
+    for pod in manifest.pods:
+        claims = [claim for claim in pod.claims.values() if claim.definition is not None]
+        spec, namespace = untraced(dict(pod.spec)), find_namespace(untraced(dict(manifest.object)))
+        reason = charge_claims(spec, namespace, facts) if claims else {}
+        if isinstance(reason, str):
+            message = f"the job is never admitted: {reason}; declare `deviceClassMappings` of Kueue in `cluster.kueue`"
+            yield Violation(claims[0].name, f"{message}, or change the claim", evidence=())
+            return

@@ -1,0 +1,78 @@
+"""Cohorts that are above each other or that only one object names, and quota that nothing can use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Manifest
+from jobgen.model.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from jobgen.features.kueue.queue_state import QueueState
+
+
+@rule("queue", ERROR, kinds=("Cohort",))
+def cohort_cycle(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
+    """Cohorts whose parents form a cycle.
+
+    Kueue accepts each of the Cohorts, because it looks at one object at a time. It then admits nothing in any
+    ClusterQueue below the cycle, and no job shows an error. The finding is on one of the Cohorts, and names the others.
+
+    Remove `parentName` of the Cohort that is meant to be the top, or correct it.
+    """
+    from jobgen.features.kueue.quota import get_parent
+
+    for cycle in queues.cycles:
+        # `admits-nothing` reports a Cohort of the repository that is its own parent.
+        if cycle[0] != manifest.name or (len(cycle) == 1 and not queues.is_exported(manifest.object)):
+            continue
+        others = [(name, queues.objects["Cohort", "", name]) for name in cycle[1:]]
+        chain = " is below ".join(f"`{name}`" for name in (*cycle, cycle[0]))
+        message = f"the parents of the cohorts form a cycle: {chain}; Kueue admits nothing below it"
+        related = tuple((get_parent(other), f"parent of cohort `{name}`") for name, other in others)
+        yield Violation(get_parent(manifest.object), f"{message}; remove one `parentName`", related)
+
+
+@rule("queue", WARNING, kinds=("ClusterQueue", "Cohort"))
+def unknown_cohort(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
+    """A cohort that only one ClusterQueue or Cohort names, and that has no object.
+
+    For Kueue a cohort exists as soon as something names it, so a misspelled name is not an error: the queue is alone in
+    a new cohort, and nothing lends to it. The rule applies if other cohorts have objects, or names that are similar.
+
+    Correct the name, add the Cohort, or leave the field out.
+    """
+    from jobgen.features.kueue.quota import get_parent
+
+    node = get_parent(manifest.object)
+    name = as_text(node)
+    if not name:
+        return
+    declared = {key[2] for key in queues.objects if key[0] == "Cohort"}
+    others = sorted((declared | queues.cohorts.keys()) - {name})
+    hint = did_you_mean(name, others)
+    if name in declared or queues.cohorts[name] > 1 or not (hint or declared - {manifest.name}):
+        return
+    message = f"there is no Cohort `{name}`, and nothing else is in it"
+    yield Violation(node, f"{message}{hint or '; add the Cohort, or use another'}")
+
+
+@rule("queue", WARNING, kinds=("ClusterQueue", "Cohort"))
+def unreachable_quota(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
+    """Quota of a ClusterQueue or Cohort that no workload can ever use.
+
+    A ClusterQueue that no LocalQueue refers to gets no workloads. Its quota can only be used if it is in a cohort and
+    lends it to a queue that lists the same flavor and resource. The quota of a Cohort can only be used if a
+    ClusterQueue of its tree lists the flavor and resource. A flavor that does not exist makes a queue inactive. If no
+    LocalQueue, or no ResourceFlavor, is among the files, jobgen does not know them and reports nothing. Negative quota
+    in the exported state is reported as well, as no cluster has it.
+
+    Add a LocalQueue, lend the quota, or give it to a queue that is used.
+    """
+    from jobgen.features.kueue.queue_state import find_unreachable
+
+    for node, message in find_unreachable(manifest.object, queues):
+        yield Violation(node, message)

@@ -1,0 +1,135 @@
+"""Flavors without nodes, and pods that no node has room for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.devices import is_device
+from jobgen.k8s.kueue import get_kueue_queue
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest, Pod
+from jobgen.model.data import untraced
+from jobgen.model.quantity import to_milli
+from jobgen.model.suggest import did_you_mean, find_key
+
+if TYPE_CHECKING:
+    from jobgen.features.kueue.queue_state import QueueState
+
+
+@rule("queue", WARNING, kinds=("ResourceFlavor",))
+def flavor_without_nodes(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
+    """A ResourceFlavor whose `nodeLabels` no node has.
+
+    Kueue gives the pods of an admitted job the labels of the flavor as node selector. Without such a node they stay
+    pending, and the job holds its quota. The rule applies if nodes are known: Node objects are among the files, or
+    `cluster.kueue.nodes` lists them. Nodes that an autoscaler adds later are not known; list them in `nodes`.
+
+    Correct the labels, or add the nodes.
+    """
+    labels = as_mapping(manifest.spec.get("nodeLabels"))
+    nodes = queues.node_labels
+    wanted = {str(key): as_text(value) for key, value in labels.items()}
+    if not wanted or not nodes or any(wanted.items() <= each.items() for each in nodes):
+        return
+    for key, value in wanted.items():
+        values = sorted({each[key] for each in nodes if key in each})
+        if not values:
+            hint = did_you_mean(key, sorted({name for each in nodes for name in each}))
+            message = f"no node has the label `{key}` of the flavor, so pods that Kueue admits to it stay pending"
+            yield Violation(find_key(labels, key), f"{message}{hint or '; correct the label, or add nodes'}")
+            return
+        if value not in values:
+            shown = ", ".join(f"`{each}`" for each in values[:5])
+            message = (
+                f"no node has the label `{key}: {value}` of the flavor, so pods that Kueue admits to it stay pending"
+            )
+            yield Violation(labels[key], f"{message}; nodes have {shown}")
+            return
+    message = "no node has all `nodeLabels` of the flavor, so pods that Kueue admits to it stay pending"
+    yield Violation(find_key(manifest.spec, "nodeLabels"), f"{message}; correct the labels, or add nodes")
+
+
+@rule("queue", WARNING)
+def larger_than_nodes(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
+    """A pod with devices that no known node can run: none has as many, the labels, or a taint that it tolerates.
+
+    All devices of a pod are devices of one node, and each container has its own: two containers cannot share one by
+    requesting one each. If no node has as many, the pod stays `Pending`, also after Kueue has admitted the job, and the
+    job holds its quota. So does a pod whose node selector no node matches, and one that does not tolerate a taint of
+    all nodes with enough devices; Kueue can add both when it admits a job, so this is checked for jobs without a queue.
+    The rule applies if nodes are known: Node objects are among the files, or `cluster.kueue.nodes` lists them. It is a
+    warning, because an autoscaler can add larger nodes; list them in `nodes`. Resources that no known node has are not
+    reported.
+
+    Request at most as many devices as a node has, and use more pods.
+    """
+    if not queues.largest_nodes:
+        return
+    for pod in manifest.pods:
+        found = _find_excess(pod, queues) or (None if get_kueue_queue(manifest) else _find_mismatch(pod, queues))
+        # Kueue's own decision names the topology, or the quota, that the job does not fit into.
+        if found and not queues.find_obstacle(untraced(manifest.object)):
+            yield found
+            return
+
+
+def _find_excess(pod: Pod, queues: QueueState) -> Violation | None:
+    """Find more devices in one pod than the largest node has."""
+    total: dict[str, int] = {}
+    for container in (*pod.containers, *pod.init_containers):
+        for name, value in {**container.requests, **container.limits}.items():
+            most, wanted = queues.largest_nodes.get(str(name), 0), to_milli(value) or 0
+            if not is_device(str(name)) or not most:
+                continue
+            if wanted > most:
+                message = f"{wanted // 1000} `{name}` in one pod, but the largest node has {most // 1000}"
+                return Violation(value, f"{message}; request at most {most // 1000}, and use more pods")
+            if container.init and not container.is_sidecar:
+                continue
+            total[str(name)] = total.get(str(name), 0) + wanted
+            if total[str(name)] > most:
+                message = f"the containers of the pod request {total[str(name)] // 1000} `{name}` together, but the"
+                message += f" largest node has {most // 1000}; containers cannot share a GPU by requesting one each"
+                return Violation(value, f"{message}: request it in one container")
+    return None
+
+
+def _find_mismatch(pod: Pod, queues: QueueState) -> Violation | None:
+    """Find a node selector that no node matches, or a taint of all nodes with enough devices."""
+    from jobgen.features.kueue.match import is_blocking, is_tolerated
+
+    devices = {name: count for name, count in pod.devices.items() if count and name in queues.largest_nodes}
+    if not devices or pod.partial:
+        return None
+    nodes = [node for node in queues.known.list_nodes() if _has_room(node, devices)]
+    selector = as_mapping(pod.spec.get("nodeSelector"))
+    for key, value in selector.items():
+        kept = [node for node in nodes if as_text(get_path(node, "metadata", "labels", str(key))) == as_text(value)]
+        if nodes and not kept:
+            what = " and ".join(f"{count} `{name}`" for name, count in devices.items())
+            message = f"no known node with {what} has the label `{key}: {as_text(value)}`, so the pod stays `Pending`"
+            return Violation(value, f"{message}; correct the label, or add such nodes")
+        nodes = kept
+    tolerations = [dict(as_mapping(untraced(each))) for each in as_list(pod.spec.get("tolerations"))]
+    taints: list[Mapping[str, Any]] = []
+    for node in nodes:
+        # Some clusters add a toleration for the resource that a pod requests.
+        several = [each for each in as_list(get_path(node, "spec", "taints")) if isinstance(each, dict)]
+        blocking = [each for each in several if is_blocking(each) and as_text(each.get("key")) not in devices]
+        taints += [each for each in blocking if not is_tolerated(each, tolerations)][:1]
+    if not nodes or len(taints) < len(nodes):
+        return None
+    taint = taints[0]
+    shown = f"{as_text(taint.get('key'))}={as_text(taint.get('value'))}:{as_text(taint.get('effect'))}"
+    message = f"all known nodes with enough devices have the taint `{shown}`, which the pod does not tolerate"
+    main = pod.main_container
+    node_at_fault = find_key(pod.spec, "tolerations") or (main.device_node if main else None)
+    return Violation(node_at_fault or find_key(pod.template, "spec"), f"{message}; add a toleration")
+
+
+def _has_room(node: Mapping[str, Any], devices: Mapping[str, int]) -> bool:
+    status = as_mapping(node.get("status"))
+    amounts = as_mapping(status.get("allocatable") or status.get("capacity"))
+    return all((to_milli(amounts.get(name)) or 0) >= count * 1000 for name, count in devices.items())

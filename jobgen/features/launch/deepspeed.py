@@ -1,0 +1,212 @@
+"""The `deepspeed` launcher: hosts, slots and filters. Source: DeepSpeed 0.19, launcher/runner.py."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from jobgen.features.launch import torchrun
+from jobgen.features.launch.mpi import compare_slots, read_hostfile
+from jobgen.features.launch.options import Options, make_syntax, read_options
+from jobgen.features.launch.torchrun import JOINED, Torchrun
+from jobgen.features.launch.values import Fault, Pods, Program, Word, World
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.model.finding import pluralize
+
+NAMES = frozenset(("deepspeed", "deepspeed.launcher.runner", "ds"))
+_SYNTAX = make_syntax("deepspeed", stops=True)
+_LAUNCHERS = frozenset(("pdsh", "openmpi", "mpich", "impi", "mvapich", "slurm"))
+_DEFAULT = "/job/hostfile"
+_Resources = Mapping[str, list[int]]
+
+
+def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Program, ...]]:
+    """Return what fails, the world of the script, and the script."""
+    options = read_options(program.words, _SYNTAX)
+    if options.unknown is not None or not options.is_certain or "autotuning" in options.values:
+        return [], World(), ()
+    scripts = torchrun.list_scripts(Torchrun(program, options, None, None, None))
+    if any(
+        word.text is None
+        for name, word in options.values.items()
+        if name not in ("master_addr", "master_port", "node_rank")
+    ):
+        return [], World(), scripts
+    for name in ("num_nodes", "num_gpus"):
+        word = options.values.get(name)
+        if word is not None and word.number is None:
+            error = f"argument --{name}: invalid int value: '{word.text}'"
+            return (
+                [Fault(word.node, f"`{word.text}` is not a number for `--{name}` (deepspeed: `{error}`)")],
+                World(),
+                (),
+            )
+    pool, is_local = _find_pool(program, options, pods)
+    if pool is None:
+        return list(_check_filters(options)), World(), scripts
+    faults = list(_check_pool(program, options, pods, pool, is_local=is_local))
+    if faults:
+        return faults, World(), scripts
+    active = _select(pool, options, program, is_local=is_local)
+    if isinstance(active, Fault):
+        return [active], World(), scripts
+    faults = list(_check_active(program, options, pods, active, is_local=is_local))
+    sizes = {len(slots) for slots in active.values()}
+    processes = sizes.pop() if len(sizes) == 1 else None
+    return faults, World(len(active), processes, sum(map(len, active.values()))), scripts
+
+
+def _find_pool(program: Program, options: Options, pods: Pods) -> tuple[dict[str, int] | None, bool]:
+    """Return the slots of each host, and whether they are only those of this pod; None if they are not known."""
+    given = options.values.get("hostfile")
+    path = given.text if given else _DEFAULT
+    hosts = read_hostfile(program, path, pods)
+    if hosts is not None:
+        known = {name: slots for name, slots in hosts.items() if slots is not None}
+        return (known if len(known) == len(hosts) else None), False
+    if given is not None or _may_have_file(pods):
+        return None, False
+    # A launcher of an MPIJob has no GPUs of its own.
+    manifest = pods.container.pod.manifest
+    launcher = manifest.find_role("launcher") if pods.kind == "MPIJob" else None
+    gpus = launcher.pod.gpus if launcher else pods.gpus
+    return (None if gpus is None else {"localhost": gpus}), True
+
+
+def _may_have_file(pods: Pods) -> bool:
+    mounts = (as_text(as_mapping(each).get("mountPath")) for each in as_list(pods.container.data.get("volumeMounts")))
+    return any(_DEFAULT.startswith(path.rstrip("/") or "-") for path in mounts)
+
+
+def _check_filters(options: Options) -> Iterator[Fault]:
+    include, exclude = options.values.get("include"), options.values.get("exclude")
+    numbers = [
+        options.values[name]
+        for name in ("num_nodes", "num_gpus")
+        if (options.number(name) or -1) >= 0 and name in options.values
+    ]
+    chosen = include or exclude
+    if numbers and chosen:
+        error = "Cannot specify num_nodes/gpus with include/exclude"
+        yield Fault(numbers[0].node, f"numbers and filters cannot be combined (deepspeed: `{error}`); remove one")
+    elif include and exclude:
+        error = "include_str and exclude_str are mutually exclusive."
+        yield Fault(exclude.node, f"`--include` and `--exclude` cannot be combined (deepspeed: `{error}`); remove one")
+
+
+def _check_pool(
+    program: Program, options: Options, pods: Pods, pool: Mapping[str, int], *, is_local: bool
+) -> Iterator[Fault]:
+    faults = list(_check_filters(options))
+    yield from faults
+    if faults:
+        return
+    nodes = options.values.get("num_nodes")
+    if is_local and pool["localhost"] == 0 and pods.gpus:
+        error = "Unable to proceed, no GPU resources available"
+        yield Fault(
+            program.node,
+            f"deepspeed has no hostfile, and this pod has no GPU (deepspeed: `{error}`); write `--hostfile`",
+        )
+    elif is_local and nodes is not None and (nodes.number or 0) > 1:
+        error = "Num nodes is >1 but no extra nodes available via hostfile"
+        yield Fault(
+            nodes.node,
+            f"`--num_nodes {nodes.text}` needs a hostfile (deepspeed: `{error}`); start the script with `torchrun`",
+        )
+
+
+def _select(pool: Mapping[str, int], options: Options, program: Program, *, is_local: bool) -> _Resources | Fault:
+    resources = {host: list(range(slots)) for host, slots in pool.items()}
+    include, exclude = options.values.get("include"), options.values.get("exclude")
+    visible = program.variable("CUDA_VISIBLE_DEVICES") if is_local else None
+    if (
+        visible is not None
+        and visible.text
+        and not (include or exclude or options.values.keys() & {"num_nodes", "num_gpus"})
+    ):
+        include = Word(f"localhost:{visible.text}", visible.node if visible.node is not None else program.node)
+    chosen = include or exclude
+    if chosen is not None and chosen.text:
+        selected = _filter(resources, chosen, keeps=include is not None)
+        if isinstance(selected, Fault):
+            return selected
+        resources = selected
+    nodes, gpus = options.number("num_nodes") or -1, options.number("num_gpus") or -1
+    if nodes > 0:
+        resources = dict(list(resources.items())[:nodes])
+    if gpus > 0:
+        resources = {host: list(range(min(gpus, 1024))) for host in resources}
+    return resources
+
+
+def _filter(resources: dict[str, list[int]], chosen: Word, *, keeps: bool) -> dict[str, list[int]] | Fault:
+    wanted: dict[str, list[int]] = {}
+    for item in str(chosen.text).split("@"):
+        host, _, listed = item.partition(":")
+        slots = [Word(each, None).number for each in listed.split(",")] if listed else []
+        if host not in resources:
+            return Fault(
+                chosen.node,
+                f"`{host}` is not a host (deepspeed: `Hostname '{host}' not found in hostfile`); use one of the hosts",
+            )
+        for slot in slots:
+            if slot not in resources[host]:
+                error = f"No slot '{slot}' specified on host '{host}'"
+                return Fault(
+                    chosen.node,
+                    f"`{host}` has {pluralize(len(resources[host]), 'slot')} (deepspeed: `{error}`); use slots from 0",
+                )
+        wanted[host] = wanted.get(host, []) + [slot for slot in slots if slot is not None]
+    if keeps:
+        return {host: wanted[host] or slots for host, slots in resources.items() if host in wanted}
+    left = {
+        host: [slot for slot in slots if wanted.get(host) and slot not in wanted[host]] if host in wanted else slots
+        for host, slots in resources.items()
+    }
+    return {host: slots for host, slots in left.items() if slots}
+
+
+def _check_active(
+    program: Program, options: Options, pods: Pods, active: _Resources, *, is_local: bool
+) -> Iterator[Fault]:
+    name = options.values.get("launcher")
+    if (
+        name is not None
+        and len(active) > 1
+        and str(name.text).lower() not in _LAUNCHERS
+        and "no_ssh" not in options.values
+    ):
+        known = ", ".join(f"`{each}`" for each in sorted(_LAUNCHERS))
+        yield Fault(
+            name.node,
+            f"`{name.text}` is not a launcher (deepspeed: `Unknown launcher {name.text}`); use one of {known}",
+        )
+        return
+    if is_local and pods.count is not None and pods.count > 1:
+        is_meant = any(each in pods.container.search_text for each in ("MASTER_ADDR", "WORLD_SIZE"))
+        if pods.kind in JOINED or pods.kind == "MPIJob" or is_meant:
+            message = f"`deepspeed` has no hostfile, so each of the {pods.count} pods trains on its own"
+            advice = "start the script with `torchrun`, which finds the other pods"
+            yield Fault(program.node, f"{message}; {advice}", False, (), pods.related, "launcher-on-one-pod")
+            return
+    gpus = options.values.get("num_gpus") or options.values.get("include") or options.values.get("exclude")
+    per_host = max(map(len, active.values()), default=0)
+    if not per_host:
+        # Processes without GPUs are counted by the CPUs of the node.
+        return
+    yield from _compare(
+        Word(str(per_host), gpus.node if gpus else program.node), program, pods, has_option=gpus is not None
+    )
+    if not is_local and pods.count is not None and len(active) < pods.count:
+        chosen = options.values.get("num_nodes") or gpus
+        message = (
+            f"deepspeed uses {pluralize(len(active), 'worker')}, and the job has {pods.count}: the others are idle"
+        )
+        yield Fault(chosen.node if chosen else program.node, f"{message}; use all of them", False, (), pods.related)
+
+
+def _compare(value: Word, program: Program, pods: Pods, *, has_option: bool) -> Iterator[Fault]:
+    if has_option or pods.slots is None:
+        yield from torchrun.compare_processes(value, program._replace(env={}) if has_option else program, pods)
+    elif pods.gpus and pods.slots != pods.gpus:
+        yield from compare_slots(pods)

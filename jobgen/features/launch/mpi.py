@@ -1,0 +1,359 @@
+"""`mpirun`, `mpiexec` and `horovodrun`: processes against the slots of the hosts, and against the GPUs.
+
+Source: Open MPI 5.0 (run with the operator's hostfile), MPICH 5.0, horovod 0.28, runner/launch.py and util/hosts.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from jobgen.features.launch.options import Options, make_syntax, read_options
+from jobgen.features.launch.read_job import start_words
+from jobgen.features.launch.values import Fault, Pods, Program, Word, World
+from jobgen.k8s.nodes import as_integer, as_text
+from jobgen.k8s.objects import Manifest
+from jobgen.model.data import value_of
+from jobgen.model.finding import pluralize
+from jobgen.model.lazy_re import lazy_pattern
+
+OPERATOR_FILE = "/etc/mpi/hostfile"
+_SLOTS = lazy_pattern(r"(\S+?)(?:\s+slots\s*=\s*(\d{1,6})|:(\d{1,6}))?(?:\s.*)?\Z")
+
+
+def read_hostfile(program: Program, path: str | None, pods: Pods) -> Mapping[str, int | None] | None:
+    """Return the slots of each host in a hostfile, None for those without a number; None if it is not known."""
+    text = program.files(path) if path else None
+    if text is None:
+        return None
+    hosts: dict[str, int | None] = {}
+    for line in (each.partition("#")[0].strip() for each in text.splitlines()):
+        found = _SLOTS.match(line) if line else None
+        if line and found is None:
+            return None
+        if found:
+            number = found[2] or found[3]
+            hosts[found[1]] = int(number) if number else None
+    # The operator's hostfile has the first of many hosts only.
+    missing = (pods.count or 0) - len(hosts)
+    if path == OPERATOR_FILE and missing > 0:
+        hosts.update((f"host {number}", pods.slots) for number in range(missing))
+    return hosts
+
+
+def read_list(word: Word) -> dict[str, int | None] | None:
+    """Return the slots of each host in a list such as `a:8,b:8`; None if it is not known."""
+    if word.text is None:
+        return None
+    hosts: dict[str, int | None] = {}
+    for item in word.text.split(","):
+        name, _, slots = item.partition(":")
+        number = Word(slots, None).number if slots else None
+        known = hosts.get(name)
+        hosts[name] = number if known is None or number is None else known + number
+    return hosts
+
+
+def has_host(hosts: Mapping[str, int | None], name: str) -> bool:
+    """Return True if a name, or the same name with a domain, is one of the hosts."""
+    short = name.partition(".")[0]
+    return any(each == name or each.partition(".")[0] == short for each in hosts)
+
+
+NAMES = frozenset(
+    (
+        "mpirun",
+        "mpiexec",
+        "mpirun.openmpi",
+        "mpiexec.openmpi",
+        "mpiexec.hydra",
+        "mpirun_rsh",
+        "orterun",
+        "prterun",
+        "horovodrun",
+    )
+)
+SYNTAX = make_syntax("mpi", has_abbreviations=False, stops=True, has_single=True)
+_PER_NODE = lazy_pattern(
+    r"ppr:(\d{1,6}):(?:node|host)",
+)
+_OTHER_MAPPING = lazy_pattern(
+    r"ppr:\d+:(?!node|host)|dist|seq|rankfile",
+)
+_OVERSUBSCRIBES = ("oversubscribe",)
+# What only Open MPI has.
+_OPEN_MPI = frozenset(("allow_run_as_root", "mca", "omca", "prtemca"))
+_HIDING = (".sh", "torchrun", "torch.distributed", "accelerate", "deepspeed", "mpirun", "mpiexec", "horovodrun")
+SLOTS_RULE, GPUS_RULE = "mpi-slots-mismatch", "slots-gpu-mismatch"
+# Programs that start processes of their own.
+_STARTS_OTHERS = lazy_pattern(r"torchrun|torch\.distributed|accelerate|deepspeed|.*\.sh\Z|bash|sh\Z|python\Z")
+
+
+class _Launch(NamedTuple):
+    """A call of mpirun: its parts, and the hosts that they run on."""
+
+    parts: tuple[Options, ...]
+    hosts: Mapping[str, int | None] | None
+    """The slots of each host; None if they are not known."""
+    oversubscribes: bool
+
+    @property
+    def slots(self) -> int | None:
+        """The slots of all hosts."""
+        if self.hosts is None or None in self.hosts.values():
+            return None
+        return sum(slots or 0 for slots in self.hosts.values())
+
+    def value(self, name: str) -> Word | None:
+        """Return the first value of an option in any part."""
+        return next((part.values[name] for part in self.parts if name in part.values), None)
+
+
+def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Program, ...]]:
+    """Return what fails, the world of the script, and the script."""
+    parts = tuple(read_options(words, SYNTAX) for words in _split(program.words))
+    first = parts[0]
+    if any(part.unknown is not None or not part.is_certain for part in parts):
+        return [], World(), ()
+    scripts = start_words(program, first.rest) if len(parts) == 1 else ()
+    is_horovod = program.name == "horovodrun"
+    if (
+        is_horovod
+        and "np" not in first.values
+        and not first.values.keys() & {"min_np", "max_np", "host_discovery_script"}
+    ):
+        error = "the following arguments are required: -np/--num-proc"
+        return (
+            [Fault(program.node, f"`-np` is missing (horovodrun: `{error}`); write the number of GPUs of all workers")],
+            World(),
+            (),
+        )
+    if first.values.keys() & {"min_np", "max_np", "host_discovery_script", "app", "rankfile"}:
+        return [], World(), scripts
+    if is_horovod and (fault := _check_host_format(first)):
+        return [fault], World(), scripts
+    launch = _Launch(parts, _find_hosts(program, first, pods), _oversubscribes(program, parts))
+    faults, count = _check_hosts(program, launch, pods), None
+    if not faults:
+        faults, count = _check_slots(program, launch, pods)
+    hosts = len(launch.hosts) if launch.hosts else None
+    each = count // hosts if count and hosts and count % hosts == 0 else None
+    if not faults and count is not None:
+        faults = list(_check_gpus(program, launch, pods, count, scripts))
+    if scripts and _starts_others(scripts):
+        return faults, World(), ()
+    return faults, World(hosts, each, count), scripts
+
+
+def _starts_others(scripts: Sequence[Program]) -> bool:
+    return any(_STARTS_OTHERS.match(script.name) for script in scripts)
+
+
+def _split(words: Sequence[Word]) -> list[list[Word]]:
+    """Split the parts of a launch of several programs, which `:` separates."""
+    parts: list[list[Word]] = [[]]
+    for word in words:
+        if word.text == ":":
+            parts.append([])
+        else:
+            parts[-1].append(word)
+    return parts
+
+
+def _find_hosts(program: Program, options: Options, pods: Pods) -> Mapping[str, int | None] | None:
+    listed, file = options.values.get("host"), options.values.get("hostfile")
+    if listed is not None:
+        return read_list(listed)
+    if file is not None:
+        return read_hostfile(program, file.text, pods)
+    if program.name == "horovodrun":
+        count = options.number("np")
+        return None if count is None else {"localhost": count}
+    return read_hostfile(program, OPERATOR_FILE, pods) if pods.kind == "MPIJob" else None
+
+
+def _oversubscribes(program: Program, parts: Sequence[Options]) -> bool:
+    """Return True if more processes than slots are allowed, or if that is not known."""
+    for part in parts:
+        texts = [word.text for name in ("map_by", "mca", "omca", "prtemca") for word in part.lists.get(name, ())]
+        if "oversubscribe" in part.values or any(text is None or "oversubscribe" in text.lower() for text in texts):
+            return True
+    names = [name.lower() for name in program.env]
+    return any("oversubscribe" in name or name.startswith("prte_mca_rmaps") for name in names)
+
+
+def _check_host_format(options: Options) -> Fault | None:
+    listed = options.values.get("host")
+    if listed is None or listed.text is None:
+        return None
+    wrong = next(
+        (item for item in listed.text.split(",") if not item.rpartition(":")[2].isdecimal() or ":" not in item), None
+    )
+    if wrong is None:
+        return None
+    error = "Invalid host input, please make sure it has format as : worker-0:2,worker-1:2."
+    return Fault(
+        listed.node, f"`{wrong}` has no number of slots (horovodrun: `{error}`); write `{wrong.partition(':')[0]}:1`"
+    )
+
+
+def _check_hosts(program: Program, launch: _Launch, pods: Pods) -> list[Fault]:
+    """Find hosts that are no workers of the job."""
+    listed = launch.parts[0].values.get("host")
+    own = read_hostfile(program, OPERATOR_FILE, pods) if pods.kind == "MPIJob" else None
+    if listed is None or not own or launch.hosts is None or any(name.startswith("host ") for name in own):
+        return []
+    prefix = f"{pods.container.pod.manifest.name}-worker-"
+    # Other names can be aliases, or addresses.
+    wrong = next((name for name in launch.hosts if name.startswith(prefix) and not has_host(own, name)), None)
+    if wrong is None:
+        return []
+    message = f"`{wrong}` is not a worker: the job has {pluralize(pods.count or 0, 'worker')}, from 0"
+    return [Fault(listed.node, f"{message}; use only these", True, (), pods.related)]
+
+
+def _check_slots(program: Program, launch: _Launch, pods: Pods) -> tuple[list[Fault], int | None]:
+    """Compare the processes with the slots; return the number of processes, too."""
+    slots = launch.slots
+    counts = [part.values.get("np") for part in launch.parts]
+    if any(word is not None and word.number is None for word in counts) or (len(counts) > 1 and None in counts):
+        return [], None
+    per_node = _find_per_node(launch)
+    if per_node is not None and per_node.number is None:
+        return [], None
+    wanted = sum(word.number or 0 for word in counts if word is not None) if any(counts) else None
+    node = next((word.node for word in reversed(counts) if word is not None), program.node)
+    if per_node is not None and launch.hosts is not None:
+        most = (per_node.number or 0) * len(launch.hosts)
+        if wanted is not None and wanted > most and not launch.oversubscribes:
+            hosts = pluralize(len(launch.hosts), "host")
+            message = f"`{wanted}` processes, but {per_node.number} on each of {hosts} are {most}"
+            return [_refuse(program, node, f"{message}, so mpirun fails; use {most}", pods)], None
+        wanted, node = (most, per_node.node) if wanted is None else (wanted, node)
+    if slots is None:
+        return [], None
+    if wanted is None:
+        return [], slots
+    if not launch.hosts:
+        # mpi-operator rejects a job without workers; `invalid-replica-count` reports that.
+        if wanted > 1 and not pods.count and _is_first(pods):
+            effect = "but the job has no workers, so all of them run in the launcher; set `replicas` of the workers"
+            return [Fault(node, f"`{wanted}` processes, {effect}", False, rule=SLOTS_RULE)], None
+        return [], None
+    others = as_text(pods.container.pod.manifest.spec.get("mpiImplementation")) in ("Intel", "MPICH")
+    if wanted > slots and not launch.oversubscribes and not others:
+        return [
+            _refuse(program, node, _describe(wanted, slots, launch, f"so {_name(program)} fails", program), pods)
+        ], None
+    return [], wanted
+
+
+def _is_first(pods: Pods) -> bool:
+    """Return True if the job is one of training-operator."""
+    kind = pods.container.pod.manifest.kind
+    return kind is not None and value_of(kind.api_version) == "kubeflow.org/v1"
+
+
+def _find_per_node(launch: _Launch) -> Word | None:
+    given = launch.value("npernode")
+    if given is not None:
+        return given
+    if launch.value("pernode"):
+        return Word("1", launch.value("pernode").node)  # type: ignore[union-attr]
+    for part in launch.parts:
+        for word in part.lists.get("map_by", ()):
+            if word.text is None or _OTHER_MAPPING.match(word.text):
+                return Word(None, word.node)
+            if found := _PER_NODE.match(word.text):
+                return Word(found[1], word.node)
+    return None
+
+
+def _name(program: Program) -> str:
+    return "horovodrun" if program.name == "horovodrun" else "mpirun"
+
+
+def _describe(wanted: int, slots: int, launch: _Launch, effect: str, program: Program) -> str:
+    hosts = pluralize(len(launch.hosts or ()), "host")
+    advice = (
+        "remove the option, and mpirun starts one process on each slot"
+        if program.name != "horovodrun"
+        else f"use {slots}"
+    )
+    return f"`{wanted}` processes for {pluralize(slots, 'slot')} ({hosts}), {effect}; {advice}"
+
+
+def _refuse(program: Program, node: object, message: str, pods: Pods) -> Fault:
+    """Report too many processes: Open MPI and Horovod refuse them, others put several on a slot."""
+    is_error = program.name == "horovodrun" or _uses_open_mpi(program, pods)
+    error = (
+        "Requested more processes than there are available slots"
+        if program.name == "horovodrun"
+        else "There are not enough slots available in the system"
+    )
+    what, _, advice = message.rpartition("; ")
+    return Fault(node, f"{what} (`{error}`); {advice}", is_error, (), pods.related, SLOTS_RULE)  # type: ignore[arg-type]
+
+
+def _uses_open_mpi(program: Program, pods: Pods) -> bool:
+    """Return True if the processes are certainly started with Open MPI."""
+    manifest = pods.container.pod.manifest
+    if program.name in ("mpiexec.hydra", "mpirun_rsh") or any(
+        name.startswith("I_MPI_") for name, word in program.env.items() if word.node is not None
+    ):
+        return False
+    options = read_options(_split(program.words)[0], SYNTAX)
+    if program.name.endswith((".openmpi", "erun")) or _OPEN_MPI & options.values.keys():
+        return True
+    is_second = manifest.kind is not None and value_of(manifest.kind.api_version) == "kubeflow.org/v2beta1"
+    return is_second and as_text(manifest.spec.get("mpiImplementation")) in ("", "OpenMPI")
+
+
+def _check_gpus(
+    program: Program, launch: _Launch, pods: Pods, count: int, scripts: Sequence[Program]
+) -> Iterator[Fault]:
+    """Compare the processes with the GPUs of the workers."""
+    if not pods.count or launch.oversubscribes or _starts_others(scripts) or pods.slots is None:
+        return
+    # Devices that are no whole GPUs are taken to be one for each slot.
+    gpus = pods.slots if pods.gpus is None and pods.container.devices else pods.gpus
+    if not gpus:
+        return
+    total, slots = gpus * pods.count, pods.slots
+    word = launch.value("np") or _find_per_node(launch) or launch.value("host")
+    if count < total and (word is not None and count != slots * pods.count):
+        workers = pluralize(pods.count, "worker")
+        message = f"`{count}` processes for {pluralize(total, 'GPU')} of {workers}, so some GPUs stay idle"
+        yield Fault(word.node, f"{message}; use {total}", False, (), pods.related, SLOTS_RULE)
+    elif (count < total or min(count, slots) > gpus) and slots != gpus:
+        yield from compare_slots(pods)
+
+
+def check_unseen(manifest: Manifest) -> Iterator[Fault]:
+    """Compare the slots of a worker with its GPUs, if the command of the launcher shows no call of `mpirun`."""
+    worker, launcher = manifest.find_role("worker"), manifest.find_role("launcher")
+    main = worker.pod.main_container if worker else None
+    if manifest.kind_name != "MPIJob" or manifest.group == "batch.tensorstack.dev" or main is None or not launcher:
+        return
+    written = as_integer(manifest.spec.get("slotsPerWorker"))
+    slots = 1 if written is None else written
+    # A script, or another launcher, can start the processes of a worker itself.
+    words = [as_text(word) for each in launcher.pod.containers for word in each.command_line]
+    gpus = main.pod.gpus
+    is_hidden = slots < gpus and any(sign in word for word in words for sign in _HIDING)
+    if gpus and gpus != slots and not is_hidden:
+        yield from compare_slots(Pods(main, None, gpus, slots=slots))
+
+
+def compare_slots(pods: Pods) -> Iterator[Fault]:
+    """Compare the slots of a worker with its GPUs."""
+    manifest, slots = pods.container.pod.manifest, pods.slots
+    written = manifest.spec.get("slotsPerWorker")
+    worker = manifest.find_role("worker")
+    devices = pods.container.device_node
+    if devices is None and worker:
+        devices = worker.key
+    subject = f"`slotsPerWorker` is {slots}" if written is not None else "`slotsPerWorker` is not set, so it is 1"
+    related = () if written is None else ((devices, "the GPUs of a worker"), (devices, ""))
+    message = f"{subject}, but a worker has {pluralize(pods.gpus or 0, 'GPU')}; set it to {pods.gpus}"
+    yield Fault(devices if written is None else written, message, False, (), related, GPUS_RULE)

@@ -1,0 +1,257 @@
+"""vLLM and SGLang: tensor and pipeline parallel sizes against GPUs, pods and attention heads."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from jobgen.features.launch.options import (
+    Arguments,
+    Invariant,
+    Number,
+    as_number,
+    compared_values,
+    find_faults,
+    parse_config,
+    read_arguments,
+    read_config,
+)
+from jobgen.features.launch.python_calls import list_ray_nodes
+from jobgen.features.launch.values import Fault, Model, Pods, Program, Word, World, find_model
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.objects import Manifest
+from jobgen.repo.shipped import read_data
+
+_VLLM = ("vllm", "vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server", "vllm.entrypoints.cli.main")
+_SGLANG = ("sglang.launch_server", "sglang")
+# The names of the options, of which the first is the one that the program knows the value by.
+SIZES = {
+    "tp": "tensor_parallel_size tp tp_size",
+    "pp": "pipeline_parallel_size pp pp_size",
+    "dp": "data_parallel_size dp dp_size",
+    "local_dp": "data_parallel_size_local dpl",
+    "nodes": "nnodes",
+}
+_AT = " ".join(f"{SIZES[name]}" for name in ("tp", "pp", "dp"))
+_FLAGS = frozenset(read_data("launch.yaml")["options"]["serving"]["flags"].split())
+
+_NODES = (
+    Invariant(
+        lambda nodes, count: nodes <= count,
+        "`--nnodes {nodes}` on {count} pods waits for nodes that do not come; use {count}",
+        "nnodes",
+    ),
+    Invariant(
+        lambda nodes, is_ray: nodes == 1 or not is_ray,
+        "`--nnodes {nodes}` cannot be used with the Ray backend (vLLM: `nnodes > 1 can only be set when distributed "
+        "executor backend is mp, uni or external_launcher.`); remove `--nnodes`",
+        "nnodes",
+    ),
+    Invariant(
+        lambda size, nodes, is_sglang: not is_sglang or size % nodes == 0,
+        "tensor x pipeline parallel size {size} is not a multiple of `--nnodes {nodes}` (SGLang: `tp_size must be "
+        "divisible by number of nodes`); use a multiple",
+        "nnodes",
+    ),
+)
+_GPUS = (
+    Invariant(
+        lambda used, gpus, nodes, count: nodes > count or used <= gpus,
+        "tensor x pipeline x data parallel size {tp} x {pp} x {dp} needs {used} GPUs, and there are {gpus} ({error}); "
+        "use sizes with a product of {gpus}",
+        _AT,
+    ),
+    Invariant(
+        lambda used, gpus, leaves: not leaves or used >= gpus,
+        "tensor x pipeline x data parallel size {tp} x {pp} x {dp} uses {used} of {gpus} GPUs, and the others are "
+        "idle; use sizes with a product of {gpus}, or fewer GPUs",
+        _AT,
+        is_error=False,
+    ),
+)
+_HEADS = (
+    Invariant(
+        lambda heads, tp, is_sglang: is_sglang or heads % tp == 0,
+        "the {heads} attention heads of the model cannot be divided by the tensor parallel size {tp} (vLLM: `Total "
+        "number of attention heads ({heads}) must be divisible by tensor parallel size ({tp}).`); use a divisor of "
+        "{heads}",
+        _AT,
+    ),
+)
+_TOO_MANY = (
+    "vLLM: `World size ({size}) is larger than the number of available GPUs ({pod_gpus}) in this node.`",
+    "Ray: `No available node types can fulfill resource request`",
+    "SGLang starts a process for each rank, and a rank without a GPU fails",
+)
+
+
+class Server(NamedTuple):
+    """A server of vLLM or SGLang: its options, the model, the parallel sizes, and whether Ray starts its ranks."""
+
+    options: Arguments
+    model: str | None
+    sizes: Mapping[str, int | None]
+    is_ray: bool | None
+    is_sglang: bool
+
+
+def read_server(program: Program) -> Server | None:
+    """Return the server that a program starts; None if it is another program."""
+    is_sglang = program.name in _SGLANG
+    words = program.words
+    if program.name in ("vllm", "sglang"):
+        # Other subcommands do not serve.
+        if not words or words[0].text != "serve":
+            return None
+        words = words[1:]
+    elif program.name not in _VLLM and not is_sglang:
+        return None
+    options = _with_config(program, read_arguments(words, _FLAGS))
+    names = ("model_path", "model") if is_sglang else ("model", "model_tag")
+    word = next((options.words[name] for name in names if name in options.words), next(iter(options.rest), None))
+    sizes = {short: _read_size(options, names, 1 if short != "local_dp" else None) for short, names in SIZES.items()}
+    backend = options.text("distributed_executor_backend", "")
+    is_ray = None if backend is None else backend == "ray"
+    return Server(options, word.text if word else None, sizes, is_ray, is_sglang)
+
+
+def _with_config(program: Program, options: Arguments) -> Arguments:
+    """Add the values of `--config`, over which those of the command line win."""
+    if "config" not in options.words:
+        return options
+    config = read_config(program, options.text("config"))
+    if config is None:
+        return options._replace(is_closed=False)
+    node = options.words["config"].node
+    words = {
+        name.replace("-", "_"): Word(str(value), node)
+        for name, value in config.items()
+        if isinstance(value, str | float) or as_number(value) is not None
+    }
+    return options._replace(words=words | dict(options.words))
+
+
+def _read_size(options: Arguments, names: str, default: int | None) -> int | None:
+    found = next((name for name in names.split() if name in options.words), "")
+    return options.number(found, default)
+
+
+def check_server(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
+    """Check the sizes of a server with the GPUs of its pods."""
+    server = read_server(program)
+    if server is None:
+        return
+    yield from _check_server(server, program, pods)
+
+
+def count_gpus(server: Server, program: Program, pods: Pods) -> tuple[int | None, int | None, int | None]:
+    """Return the GPUs that a server can use, the pods that they are in, and the GPUs of one pod; None: not known."""
+    manifest = pods.container.pod.manifest
+    # A pod without GPUs is a server on CPUs.
+    own = pods.gpus or None
+    nodes = list_ray_nodes(manifest)
+    if nodes is not None:
+        return (sum(node.number * node.gpus for node in nodes) or None) if server.is_ray else None, None, own
+    if manifest.kind_name == "LeaderWorkerSet":
+        total = _count_group(manifest, pods)
+        if server.is_ray or (server.sizes["nodes"] or 1) > 1:
+            return total, pods.count, own
+        # Without a backend, vLLM up to 0.11 takes Ray for what does not fit in a pod, and 0.12 refuses it.
+        needed = math.prod(server.sizes[name] or 1 for name in ("tp", "pp"))
+        is_too_large = total is not None and needed > total
+        own_only = pods.count == 1 or server.is_sglang
+        return (own if own_only else total if is_too_large else None), pods.count, own
+    if server.is_ray and (program.variable("RAY_ADDRESS") is not None or not _starts_alone(pods)):
+        return None, None, own
+    if (server.sizes["nodes"] or 1) > 1:
+        count = pods.count
+        return own * count if own and count else None, count, own
+    return own, None, own
+
+
+def _starts_alone(pods: Pods) -> bool:
+    """Return True if no program of the pod's containers can join a Ray cluster of other pods."""
+    return all("ray start" not in container.search_text for container in pods.container.pod.containers)
+
+
+def _count_group(manifest: Manifest, pods: Pods) -> int | None:
+    """Return the GPUs of a group of a LeaderWorkerSet."""
+    template = as_mapping(manifest.spec.get("leaderWorkerTemplate"))
+    by_template = {id(pod.template): pod.gpus for pod in manifest.pods}
+    worker = by_template.get(id(template.get("workerTemplate")))
+    leader = by_template.get(id(template.get("leaderTemplate")), worker)
+    if worker is None or leader is None or pods.count is None or pods.gpus is None:
+        return None
+    return leader + (pods.count - 1) * worker or None
+
+
+def _check_server(server: Server, program: Program, pods: Pods) -> Iterator[Fault]:
+    sizes, options = server.sizes, server.options
+    if any(size is not None and size < 1 for size in sizes.values()):
+        return
+    tp, pp, dp, nodes = (sizes[name] for name in ("tp", "pp", "dp", "nodes"))
+    gpus, count, own = count_gpus(server, program, pods)
+    size = tp * pp if tp and pp else None
+    if dp is not None and dp > 1:
+        # With expert parallelism or several nodes, ranks of data parallelism are elsewhere or share GPUs.
+        is_shared = server.is_sglang and options.has("enable_dp_attention") is not False
+        local = sizes["local_dp"] if "data_parallel_size_local" in options.words else dp if count in (None, 1) else None
+        dp = 1 if is_shared else local
+    model = find_model(server.model) if server.model else None
+    limits = program.variable("CUDA_VISIBLE_DEVICES") is not None
+    numbers: dict[str, Number] = {
+        **sizes,
+        "dp": dp,
+        "size": size,
+        "used": size * dp if size and dp else None,
+        "gpus": None if limits else gpus,
+        "pod_gpus": own,
+        "count": count or (1 if (nodes or 1) == 1 else pods.count),
+        "is_ray": server.is_ray,
+        "is_sglang": server.is_sglang,
+        # Ray can start other things in the same cluster.
+        "leaves": list_ray_nodes(pods.container.pod.manifest) is None,
+        "heads": model.heads if model else None,
+    }
+    error = _TOO_MANY[2 if server.is_sglang else 1 if server.is_ray else 0].format(**numbers)
+    table = (row._replace(text=row.text.replace("{error}", error.replace("{", "{{"))) for row in _GPUS)
+    faults = list(find_faults((*_NODES, *table, *_HEADS), numbers, options.words, program, pods))
+    is_error = any(fault.is_error for fault in faults)
+    # What is idle of a server that does not start is not worth a word.
+    yield from (fault._replace(related=compared_values(pods)) for fault in faults if fault.is_error or not is_error)
+
+
+def check_ray_service(manifest: Manifest) -> Iterator[Fault]:
+    """Check the sizes of `llm_configs` in the `serveConfigV2` of a RayService with the GPUs of its cluster."""
+    node = manifest.spec.get("serveConfigV2")
+    nodes = list_ray_nodes(manifest)
+    config = parse_config(as_text(node), "serveConfigV2.yaml") if as_text(node) else None
+    if config is None or nodes is None:
+        return
+    gpus = sum(each.number * each.gpus for each in nodes)
+    for application in as_list(config.get("applications")):
+        for item in as_list(as_mapping(as_mapping(application).get("args")).get("llm_configs")):
+            yield from _check_llm(as_mapping(item), gpus, node)
+
+
+def _check_llm(item: Mapping[str, Any], gpus: int, node: Any) -> Iterator[Fault]:
+    engine, source = as_mapping(item.get("engine_kwargs")), as_mapping(item.get("model_loading_config"))
+    tp, pp = (as_number(engine.get(f"{name}_parallel_size", 1)) for name in ("tensor", "pipeline"))
+    if tp is None or pp is None or tp < 1 or pp < 1:
+        return
+    model: Model | None = find_model(as_text(source.get("model_source", source.get("model_id"))))
+    if model and model.heads % tp:
+        yield Fault(
+            node,
+            f"the {model.heads} attention heads of the model cannot be divided by `tensor_parallel_size: {tp}` (vLLM: "
+            f"`Total number of attention heads ({model.heads}) must be divisible by tensor parallel size ({tp}).`); "
+            f"use a divisor of {model.heads}",
+        )
+    if gpus and tp * pp > gpus:
+        yield Fault(
+            node,
+            f"`tensor_parallel_size: {tp}` x `pipeline_parallel_size: {pp}` needs {tp * pp} GPUs, and the Ray cluster "
+            f"has {gpus} (Ray: `No available node types can fulfill resource request`); use smaller sizes, or more "
+            "workers",
+        )

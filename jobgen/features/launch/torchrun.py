@@ -1,0 +1,385 @@
+"""torchrun, `torch.distributed.run` and `torch.distributed.launch`: nodes, processes and where they meet.
+
+Every option has a variable `PET_<NAME>`, which counts if the option is not given. Source: torch 2.13,
+torch/distributed/run.py and argparse_util.py.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from jobgen.features.launch.options import Options, check_unknown, make_syntax, read_options
+from jobgen.features.launch.read_job import start_words, to_program
+from jobgen.features.launch.values import Fault, Pods, Program, Word, World, count_visible
+from jobgen.k8s.nodes import as_text, get_path
+from jobgen.k8s.objects import Container, Manifest
+from jobgen.k8s.shell_values import Call
+from jobgen.model.data import value_of
+from jobgen.model.finding import FixStep, pluralize
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.quantity import parse_digits
+
+_OTHER = "torchrun-hpu"  # can have options of its own
+NAMES = frozenset(("torchrun", "torch.distributed.run", "torch.distributed.launch", _OTHER))
+SYNTAX = make_syntax("torchrun", stops=True)
+_WORDS = frozenset(("auto", "gpu", "cpu", "xpu"))
+_LOCAL = frozenset(("localhost", "127.0.0.1", "::1", "[::1]"))
+# Kinds whose operator makes one job of all pods; the pods of others can be meant to work alone.
+JOINED = frozenset(("PyTorchJob", "PyTorchTrainingJob", "TrainJob"))
+# Pods of training-operator.
+_POD = lazy_pattern(r"(.+)-(master|worker)-(\d{1,6})(?:\.|\Z)")
+# Options with a rank, and the variables with the number of a pod.
+_RANK = lazy_pattern(r"--(?:node|machine)[-_]rank\b")
+_INDEXES = {
+    **dict.fromkeys(("PyTorchJob", "TrainJob"), "$(PET_NODE_RANK)"),
+    **dict.fromkeys(("Job", "JobSet"), "$(JOB_COMPLETION_INDEX)"),
+    "LeaderWorkerSet": "$(LWS_WORKER_INDEX)",
+}
+_FIELDS = (
+    ("nprocPerNode",),
+    ("elasticPolicy", "nProcPerNode"),
+    ("torchrunConfig", "procPerNode"),
+    ("trainer", "numProcPerNode"),
+)
+NODES_RULE, PROCESSES_RULE, ALONE_RULE = "nnodes-mismatch", "nproc-gpu-mismatch", "launcher-on-one-pod"
+
+
+class Torchrun(NamedTuple):
+    """What torchrun makes of its options and variables; None where it is not known."""
+
+    program: Program
+    options: Options
+    least: int | None
+    most: int | None
+    processes: int | None
+    name: str = "torchrun"
+    option: str = "`--nnodes`"
+    """The launcher, and its option with the number of nodes."""
+
+    def find(self, name: str, default: str = "") -> Word:
+        """Return the value of an option: the option's own, or that of its variable."""
+        return find_setting(self.program, self.options, name, default)
+
+    @property
+    def world(self) -> World:
+        """The processes that it starts on its nodes."""
+        nodes = self.least if self.least == self.most else None
+        size = None if nodes is None or self.processes is None else nodes * self.processes
+        return World(nodes, self.processes, size)
+
+
+def find_setting(program: Program, options: Options, name: str, default: str = "") -> Word:
+    """Return the value of an option of torchrun, of its variable, or its default, with where it was written."""
+    given = options.values.get(name)
+    if given is not None:
+        return given
+    if not options.is_certain:
+        return Word(None, program.node)
+    variable = program.variable(f"PET_{name.upper()}")
+    if variable is None:
+        return Word(default, program.node)
+    return variable if variable.node is not None else variable._replace(node=program.node)
+
+
+def read(program: Program, pods: Pods) -> Torchrun:
+    """Read the options and variables."""
+    options = read_options(program.words, SYNTAX)
+    if options.unknown is not None:
+        options = options._replace(is_certain=False)
+    nodes = parse_nodes(find_setting(program, options, "nnodes", "1:1").text)
+    if _is_started_by_operator(pods) and pods.processes:
+        options = options._replace(values={"nproc_per_node": Word(pods.processes, program.node), **options.values})
+    processes = count_processes(find_setting(program, options, "nproc_per_node", "1"), program, pods)
+    least, most = nodes or (None, None)
+    return Torchrun(program, options, least, most, processes)
+
+
+def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Program, ...]]:
+    """Return what fails, the world of the script, and the script with the world that the pods give."""
+    run = read(program, pods)
+    faults = list(check_values(run, pods))
+    if program.name != _OTHER:
+        faults += check_unknown(read_options(program.words, SYNTAX), SYNTAX, "torchrun", is_error=False)
+    faults = faults or [*check_nodes(run, pods), *check_processes(run, pods)]
+    world = run.world
+    if pods.count is not None and pods.kind in JOINED and world.processes is not None:
+        world = World(pods.count, world.processes, pods.count * world.processes, world.nodes)
+    return faults, world, list_scripts(run)
+
+
+def list_scripts(run: Torchrun) -> tuple[Program, ...]:
+    """Return the script that it starts."""
+    words = run.options.rest
+    if not words or run.options.unknown is not None:
+        return ()
+    flags = run.options.values
+    if "no_python" in flags:
+        return start_words(run.program, words)
+    start = (Word("python", words[0].node), *((Word("-m", None),) if "module" in flags else ()))
+    started = to_program(Call((*start, *words), run.program.env, run.program.is_certain, run.program.files))
+    return () if started is None else (started,)
+
+
+def parse_nodes(text: str | None) -> tuple[int, int] | None:
+    """Return the least and the greatest number of nodes; None if they are not known, or no numbers."""
+    bounds = [Word(each, None).number for each in (text or "").split(":")]
+    if text is None or None in bounds or not 1 <= len(bounds) <= 2:
+        return None
+    return bounds[0], bounds[-1]  # type: ignore[return-value]
+
+
+def count_processes(value: Word, program: Program, pods: Pods) -> int | None:
+    """Return the number of processes of each node; None if it is not known."""
+    if value.text in ("auto", "gpu"):
+        return count_visible(program, pods) or None
+    return value.number
+
+
+def check_values(run: Torchrun, pods: Pods) -> Iterator[Fault]:
+    """Find values that torchrun refuses."""
+    yield from _check_bounds(run, pods)
+    value = run.find("nproc_per_node", "1")
+    is_field = value.text == pods.processes and "nproc_per_node" not in run.options.values
+    if value.text is None or value.text in _WORDS - {"gpu"} or (is_field and value.text != "gpu"):
+        # `unknown-nproc-per-node` reports the field.
+        return
+    if value.text == "gpu":
+        if pods.gpus == 0:
+            message = "`gpu` processes for each pod, but a pod has no GPU (torchrun: `Cuda is not available.`)"
+            yield Fault(value.node, f"{message}; request GPUs, or write a number", rule=PROCESSES_RULE)
+    elif value.number is None and value.text.strip() and "$" not in value.text:
+        error = f"Unsupported nproc_per_node value: {value.text}"
+        yield Fault(value.node, f"`{value.text}` is not a number of processes (torchrun: `{error}`); write `gpu`")
+    elif value.number is None:
+        yield Fault(value.node, _describe_bad_number("nproc-per-node", value.text))
+
+
+def _check_bounds(run: Torchrun, pods: Pods) -> Iterator[Fault]:
+    value, least, most = run.find("nnodes", "1:1"), run.least, run.most
+    if value.text is None:
+        return
+    if value.text.count(":") > 1:
+        error = f'nnodes={value.text} is not in "MIN:MAX" format'
+        message = f"`{value.text}` is not a number of nodes (torchrun: `{error}`)"
+        yield Fault(value.node, f"{message}; write `{pods.count or 2}`")
+    elif least is None or most is None:
+        yield Fault(value.node, _describe_bad_number("nnodes", value.text))
+    elif not 0 < least <= most:
+        error = f"min_nodes must be > 0 and <= max_nodes, got min_nodes={least}, max_nodes={most}"
+        message = f"`{value.text}` is not a number of nodes (torchrun: `{error}`)"
+        yield Fault(value.node, f"{message}; write the least number first")
+
+
+def _describe_bad_number(option: str, text: str) -> str:
+    message = (
+        f"`{text}` is not a number for `--{option}` (torchrun: `invalid literal for int() with base 10: '{text}'`)"
+    )
+    if not text:
+        return f"`--{option}` gets an empty value; the variable is not set"
+    name = text.lstrip("${(").rstrip("})")
+    advice = f"write `$({name})`, which Kubernetes replaces" if text.startswith("$") else "write an integer"
+    return f"{message}; {advice}"
+
+
+def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
+    """Compare the number of nodes with the pods, and look at where they meet."""
+    count, least, most = pods.count, run.least, run.most
+    if count is None or least is None or most is None or _is_started_by_operator(pods):
+        return
+    value = run.find("nnodes", "1:1")
+    shown, has = f"`{value.text}` nodes", f"the job has {pluralize(count, 'pod')}"
+    given = run.options.values.get("nnodes")
+    advice, fix = _advise(run, pods)
+    # Pods that can be added later, or a first pod alone, are no certain failure.
+    is_error = pods.elastic is None
+    if given is None and pods.elastic is not None and run.program.variable("PET_NNODES") is not None:
+        # `elastic-bounds` compares the policy with the pods.
+        return
+    is_indexed = as_text(pods.container.pod.manifest.spec.get("completionMode")) == "Indexed"
+    if pods.kind in ("Job", "Pod") and not is_indexed and count < least and "node_rank" in run.options.values:
+        # The other nodes can be Jobs of their own.
+        return
+    if least > count:
+        message = f"{run.name} waits for {shown}, but {has}, so it fails after a timeout"
+        yield Fault(value.node, f"{message}; {advice}", is_error, fix, pods.related, NODES_RULE)
+    elif most < count and (pods.kind in JOINED or most > 1):
+        if most == 1:
+            source = "" if given else " by default"
+            message = f"{run.name} forms a job of 1 node{source}, but {has}: each pod trains alone, or waits"
+            is_default = given is None and run.program.variable("PET_NNODES") is None
+            rule = ALONE_RULE if is_default and pods.kind == "PyTorchTrainingJob" else NODES_RULE
+            yield Fault(value.node, f"{message}; {advice}", False, fix, pods.related, rule)
+        else:
+            others = (
+                "1 pod takes no part and fails" if count - most == 1 else f"{count - most} pods take no part and fail"
+            )
+            message = f"{run.name} forms a job of {shown}, but {has}, so {others}"
+            yield Fault(value.node, f"{message}; {advice}", is_error, fix, pods.related, NODES_RULE)
+    else:
+        yield from _check_meeting(run, pods, count, least)
+        yield from _check_rank(run, pods)
+
+
+def _is_started_by_operator(pods: Pods) -> bool:
+    """Return True if the operator of TensorStack starts torchrun itself."""
+    spec = pods.container.pod.manifest.spec if pods.kind == "PyTorchTrainingJob" else {}
+    return any(value_of(get_path(spec, name, "enabled")) is True for name in ("torchrunConfig", "elastic"))
+
+
+def _advise(run: Torchrun, pods: Pods) -> tuple[str, tuple[FixStep, ...]]:
+    given = run.options.values.get("nnodes")
+    if pods.kind not in JOINED:
+        return f"use {pods.count}", ()
+    if given is None and pods.kind == "PyTorchTrainingJob":
+        return "set `torchrunConfig.enabled`, or `--nnodes` and the address", ()
+    if given is None:
+        return f"leave `PET_NNODES` to the operator, which sets it to {pods.count}", ()
+    if fix := fix_value(given, "$(PET_NNODES)"):
+        return f"write `$(PET_NNODES)`, the number of pods that the operator sets, for {run.option}", fix
+    return f"remove {run.option}, because the operator sets `PET_NNODES`", ()
+
+
+def fix_value(given: Word, value: str) -> tuple[FixStep, ...]:
+    """Return the steps that set the value of an option, if it is an argument of its own, or has one."""
+    text = str(value_of(given.node))
+    name, equals, old = text.partition("=")
+    if text == given.text:
+        return (FixStep("set", given.node, value),)
+    is_option = equals and old == given.text and name.startswith("--") and " " not in name
+    return (FixStep("set", given.node, f"{name}={value}"),) if is_option else ()
+
+
+def _check_meeting(run: Torchrun, pods: Pods, count: int, least: int) -> Iterator[Fault]:
+    if count < 2 or (pods.kind not in JOINED and least < 2):
+        return
+    standalone = run.options.values.get("standalone")
+    variable = run.program.variable("PET_STANDALONE") if standalone is None else None
+    if standalone is not None or (variable is not None and variable.text is not None):
+        node = (standalone or variable or Word("", None)).node
+        message = f"`--standalone` makes each of the {count} pods meet itself, so that they do not form one job"
+        yield Fault(
+            node if node is not None else run.program.node, f"{message}; remove it", False, (), pods.related, NODES_RULE
+        )
+        return
+    backend, endpoint = run.find("rdzv_backend", "static"), run.find("rdzv_endpoint")
+    master = run.find("master_addr", "127.0.0.1")
+    if backend.text is None or endpoint.text is None:
+        return
+    place = endpoint
+    if backend.text == "static" and not endpoint.text:
+        place = master
+    if place.text is None:
+        return
+    host = place.text.rpartition(":")[0] if place is endpoint and ":" in place.text else place.text
+    if host in _LOCAL or (backend.text != "static" and not place.text):
+        meets = f"the {count} pods meet at `{place.text}`, which is each pod itself"
+        if not place.text:
+            meets = f"without an endpoint, each of the {count} pods meets itself"
+        message = f"{meets}, so that {run.name} waits until it fails"
+        # The image can set a variable that the job does not.
+        is_written = place.node is not run.program.node
+        yield Fault(place.node, f"{message}; {_advise_address(pods)}", is_written, (), pods.related, NODES_RULE)
+    elif pods.kind == "PyTorchJob" and (found := _POD.match(host)):
+        manifest = pods.container.pod.manifest
+        role, is_own = manifest.find_role(found[2]), found[1] == manifest.name
+        if not is_own or role is None or int(found[3]) >= role.count:
+            whose = "is not a pod of this job" if is_own else f"is a pod of another job, `{found[1]}`"
+            message = f"`{host}`, where the {count} pods meet, {whose}, so that {run.name} waits until it fails"
+            yield Fault(place.node, f"{message}; {_advise_address(pods)}", is_own, (), pods.related, NODES_RULE)
+
+
+def _check_rank(run: Torchrun, pods: Pods) -> Iterator[Fault]:
+    """Check the rank of a node, which static rendezvous takes as it is: no two pods can have the same one."""
+    rank, nodes = run.find("node_rank"), run.least
+    if run.find("rdzv_backend", "static").text != "static" or nodes is None or nodes < 2 or nodes != run.most:
+        return
+    option = "--machine_rank" if run.name == "accelerate" else "--node-rank"
+    number = rank.number if "node_rank" in run.options.values else None
+    if number is None or number < 0 or not pods.ranks:
+        return
+    advice = f"write `{_INDEXES.get(pods.kind, 'the index of the pod')}`"
+    if number >= nodes:
+        message = f"`{option} {number}` is not a rank of {nodes} nodes, which are numbered from 0"
+        yield Fault(rank.node, f"{message}; {advice}", rule=NODES_RULE)
+        return
+    pattern = re.compile(rf"--(?:node|machine)[-_]rank[=\s]+[\"']?{number}(?![\w$.])")
+    mains = ((role.count, role.pod.main_container) for role in pods.container.pod.manifest.roles)
+    alike = sum(count for count, main in mains if main is not None and pattern.search(main.search_text))
+    # Of several commands, each can have a rank of its own.
+    if alike > 1 and pattern.search(text := pods.container.search_text) and len(_RANK.findall(text)) == 1:
+        message = f"`{option} {number}` is the rank of {alike} pods, so that {run.name} waits for the others until it"
+        yield Fault(rank.node, f"{message} fails; {advice}", rule=NODES_RULE)
+
+
+def _advise_address(pods: Pods) -> str:
+    manifest = pods.container.pod.manifest
+    if pods.kind == "PyTorchJob" and manifest.find_role("master") is None and pods.elastic is None:
+        return "add a master or an `elasticPolicy`, so that the operator sets the address"
+    names = {"PyTorchJob": "`$(MASTER_ADDR)`", "TrainJob": "`$(PET_MASTER_ADDR)`"}
+    return f"use {names.get(pods.kind, 'the address of the first pod')}"
+
+
+def check_field(manifest: Manifest) -> Iterator[Fault]:
+    """Compare the processes in a field of the job with the GPUs of its pods, if no launcher is seen that reads it."""
+    node = next((found for path in _FIELDS if (found := get_path(manifest.spec, *path)) is not None), None)
+    count = parse_digits(str(value_of(node))) if node is not None and manifest.kind_name in JOINED else None
+    # Another rule reports that no process is started.
+    for role in manifest.roles if count else ():
+        main = role.pod.main_container
+        if main is not None and main.gpus and main.gpus != count:
+            yield _compare(
+                Word(str(count), node), main.gpus, f"a pod has {pluralize(main.gpus, 'GPU')}", main, is_error=False
+            )
+            return
+
+
+def check_processes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
+    """Compare the processes of a pod with its GPUs."""
+    value = run.find("nproc_per_node", "1")
+    if value.number is not None:
+        node = value.node
+        if "nproc_per_node" not in run.options.values:
+            node = next(
+                (found for path in _FIELDS if (found := get_path(pods.container.pod.manifest.spec, *path)) is not None),
+                node,
+            )
+        yield from compare_processes(Word(value.text, node), run.program, pods)
+
+
+def compare_processes(value: Word, program: Program, pods: Pods) -> Iterator[Fault]:
+    """Compare a number of processes of each pod with the GPUs that they see."""
+    gpus, count = count_visible(program, pods), value.number
+    if not gpus or count is None or count == gpus or count < 1:
+        return
+    has = f"a pod has {pluralize(gpus, 'GPU')}" if gpus == pods.gpus else f"they see {pluralize(gpus, 'GPU')}"
+    yield _compare(value, gpus, has, pods.container, is_error=_names_nccl(program), is_torchrun=program.name in NAMES)
+
+
+def _compare(
+    value: Word, gpus: int, has: str, container: Container, *, is_error: bool, is_torchrun: bool = False
+) -> Fault:
+    count = value.number or 0
+    related, fix = ((container.device_node, ""),), fix_value(value, "gpu") if is_torchrun else ()
+    shown = f"{count} process{'es' * (count != 1)} per pod"
+    if count > gpus:
+        message = f"{shown}, but {has}: `CUDA error: invalid device ordinal`; use {gpus}"
+        return Fault(value.node, message, is_error, fix, related, PROCESSES_RULE)
+    message = f"{shown} leave{'s' * (count == 1)} GPUs idle: {has}; use {gpus}"
+    return Fault(value.node, message, False, fix, related, PROCESSES_RULE)
+
+
+def _names_nccl(program: Program) -> bool:
+    """Return True if an argument, or the value of an option, is `nccl`: NCCL refuses two processes on one GPU."""
+    return any((word.text or "").rpartition("=")[2] == "nccl" for word in program.words)
+
+
+def check_entrypoint(program: Program, pods: Pods) -> Iterator[Fault]:
+    """Report a launcher that starts no processes on the workers."""
+    manifest = pods.container.pod.manifest
+    workers = sum(role.count for role in manifest.roles if role.name != "head")
+    on_worker = workers == 1 and value_of(manifest.spec.get("entrypointNumGpus"))
+    if workers and not on_worker:
+        message = f"Ray runs `{program.path}` on one pod, and the {pluralize(workers, 'worker')} stay idle"
+        yield Fault(program.node, f"{message}; start the processes with Ray Train", False, rule=ALONE_RULE)
