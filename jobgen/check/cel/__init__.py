@@ -230,8 +230,7 @@ def check_expression(
 ) -> bytes | CompileError:
     """The tree of an expression as it is stored, or its error."""
     from jobgen.check.cel import checks, lists, rewrite
-    from jobgen.check.cel.time_values import check_with_times
-    from jobgen.check.cel.type_checker import Scope, check
+    from jobgen.check.cel.type_checker import Scope, check, check_with_times
 
     fault = checks.refused(text)
     if fault is not None:
