@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from jobgenprocess import name_program
+
 ABSENT = object()
 """An Application without a plugin section: the variable is not set at all."""
 
@@ -75,13 +77,14 @@ class Server:
         *,
         command: Sequence[str] = ("generate",),
         common_root: str = "",
+        program: Sequence[str] = (sys.executable, "-m", "jobgen"),
         **extra: str,
     ) -> subprocess.Popen[str]:
         """The plugin at work."""
         top = self.unpack(repository, common_root=common_root)
         inside = os.path.relpath(path, common_root) if common_root else path
         return subprocess.Popen(
-            [sys.executable, "-m", "jobgen", "cmp", *command],
+            [*program, "cmp", *command],
             cwd=top / inside,
             env=self.variables(path, parameters, extra),
             stdin=subprocess.DEVNULL,
@@ -93,6 +96,8 @@ class Server:
 
     def call(self, repository: Path, path: str = ".", parameters: object = None, **more: Any) -> Answer:
         """Run the plugin with a timeout."""
+        if "timeout" not in more:  # then signals are not passed on
+            more.setdefault("program", name_program())
         timeout = more.pop("timeout", 60.0)
         with self.start(repository, path, parameters, **more) as run:
             try:

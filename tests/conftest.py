@@ -7,9 +7,11 @@ import os
 import sys
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+from jobgenprocess import start_server, use_server
 from sampling import EXAMPLES
 
 from jobgen import cache
@@ -57,6 +59,14 @@ def pytest_configure(config: pytest.Config) -> None:
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("jobgen")
+    if server := getattr(config, "workerinput", {}).get("server"):
+        use_server(server)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Run the commands of all processes by one server: what it reads once is a second of CPU time."""
+    node.workerinput["server"] = start_server()
 
 
 def pytest_xdist_auto_num_workers() -> int:

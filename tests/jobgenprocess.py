@@ -39,6 +39,14 @@ WARM_UP = (
     ["-C", str(ROOT), "render", "-e", "prod"],
     ["-C", str(ROOT / "tests/repositories/two-teams"), "doctor"],
     ["-C", str(ROOT), "explain", "pytorch-simple", "-e", "prod"],
+    ["-C", str(ROOT), "explain", "unknown-field"],
+    ["-C", str(ROOT), "migrate", "pytorch-simple", "--to", "trainer"],
+    ["-C", str(ROOT), "schema", "list"],
+    ["-C", str(ROOT / "tests/repositories/two-teams"), "queue"],
+    ["-C", str(ROOT / "tests/repositories"), "diff", "--folders", "two-teams", "one-job"],
+    ["-C", str(ROOT / "tests/repositories/two-teams"), "report", "-o", "{folder}"],
+    ["-C", str(ROOT / "tests/repositories/two-teams"), "new", "bert"],
+    ["-C", "{folder}", "init", "new"],
 )
 """What the process runs that others are forked from, so that shipped data is read once."""
 
@@ -104,7 +112,7 @@ def run_jobgen(
         stdin.write(given)
         stdin.seek(0)
         files = (stdin.fileno(), out.fileno(), err.fileno())
-        request = Request(_start_server(limit).address, words, str(cwd), os.environ if env is None else env, files)
+        request = Request(_find_server(limit), words, str(cwd), os.environ if env is None else env, files)
         try:
             code = request.wait(timeout)
         except TimeoutError:
@@ -122,12 +130,29 @@ def run_jobgen_text(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[s
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
+def name_program() -> list[str]:
+    """Return the words of a program that runs each command as `run_jobgen` does. Signals end the program only."""
+    return [sys.executable, "-IS", jobgenclient.__file__, _find_server(None)]
+
+
 def install_jobgen(folder: Path) -> None:
     """Write a program `jobgen` that runs each command as `run_jobgen` does, for scripts, hooks and shells."""
     folder.mkdir(parents=True, exist_ok=True)
-    words = (sys.executable, "-IS", jobgenclient.__file__, _start_server(None).address)
-    (folder / "jobgen").write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+    (folder / "jobgen").write_text(f'#!/bin/sh\nexec {shlex.join(name_program())} "$@"\n')
     (folder / "jobgen").chmod(0o755)
+
+
+def start_server() -> str:
+    """Start the process that commands are forked from, and return its address."""
+    return _start_server(None).address
+
+
+def use_server(address: str) -> None:
+    """Fork commands from the process that another one has started."""
+    _shared.append(address)
+
+
+_shared: list[str] = []
 
 
 class _Server:
@@ -161,10 +186,15 @@ class _Server:
 _start_server = functools.cache(_Server)
 
 
+def _find_server(limit: Callable[[], None] | None) -> str:
+    return _shared[0] if _shared and not limit else _start_server(limit).address
+
+
 def _serve(listener: socket.socket) -> None:
     """Run commands for all who ask, several at a time, until standard input ends."""
-    for arguments in WARM_UP:
-        run_here(arguments)
+    with tempfile.TemporaryDirectory() as folder:
+        for arguments in WARM_UP:
+            run_here([word.replace("{folder}", folder) for word in arguments])
     gc.collect()
     gc.freeze()  # forked processes share what is never looked at again
     running: dict[int, socket.socket] = {}

@@ -191,7 +191,7 @@ def test_new_results_replace_the_old_ones_and_leave_the_rest_of_the_page():
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system cannot bind a process to a core")
 def test_output_is_the_same_in_one_process_or_many_and_with_a_cache_or_without(tmp_path):
-    write_jobs(tmp_path, 150, faults=0.15)
+    write_jobs(tmp_path, 60, faults=0.15)
     one_core = f"import os; os.sched_setaffinity(0, {{{min(os.sched_getaffinity(0))}}})"
     outputs = {
         run_jobgen(tmp_path, *options, "lint", "--format", "json", first=first)
@@ -199,4 +199,4 @@ def test_output_is_the_same_in_one_process_or_many_and_with_a_cache_or_without(t
     }
 
     assert len(outputs) == 1
-    assert len(json.loads(outputs.pop())["findings"]) > 20
+    assert len(json.loads(outputs.pop())["findings"]) >= 9

@@ -129,6 +129,15 @@ def test_a_merge_meets_what_runs(tmp_path):
     assert rows(diff(tmp_path, folders=("old", "new"))) == {"next": ("new", "", "admitted")}
 
 
+def test_a_job_that_has_finished_is_named(tmp_path):
+    state = (*one_queue(), captured("job-done-1", 8, owner="done", ended=True))
+    report = ask(tmp_path, state, (job("done", 8), job("next", 8)))
+
+    assert decisions(report) == {"done": "admitted", "next": "waits"}
+    note = "finished in the capture, but decided about as if started again: `ml/done`"
+    assert note in report.decision.assumptions
+
+
 def test_pods_of_a_deployment_are_the_deployment(tmp_path):
     pods = job("x")["spec"]["template"]
     web = {

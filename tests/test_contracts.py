@@ -227,11 +227,16 @@ def repositories(tmp_path):
     return folders
 
 
-def test_findings_of_small_repositories_are_the_recorded_ones_and_their_baselines_hold(repositories, tmp_path, accept):
+def test_findings_of_small_repositories_are_the_recorded_ones_and_their_baselines_hold(
+    repositories, tmp_path, accept, stress
+):
     """A baseline of that time knows every finding, and no entry of it is stale."""
     if accept:
         accept_baselines(repositories, tmp_path)
     baselines = json.loads((CONTRACTS / "baselines.json").read_text("utf-8"))
+    if not accept and stress == 1:  # all examples are linted by test_rules.py, too
+        several = [name for name in baselines if name.startswith("example/")]
+        baselines = {name: baselines[name] for name in baselines if name not in several or name in several[::4]}
     for name, entries in baselines.items():
         (repositories[name] / BASELINE).write_text(json.dumps({"version": 1, "findings": entries}))
     options = ("--baseline", BASELINE, "--show-suppressed", *TODAY, "--format", "sarif", "--no-cache")
@@ -252,7 +257,8 @@ def test_findings_of_small_repositories_are_the_recorded_ones_and_their_baseline
 
     assert {name: lines for name, lines in of_recorded_rules(unknown).items() if lines} == {}
     assert {name: outcome.code for name, outcome in outcomes.items() if outcome.code} == {}
-    different = differences(read_sections("repositories.txt"), of_recorded_rules(found))
+    recorded = {name: lines for name, lines in read_sections("repositories.txt").items() if name in baselines}
+    different = differences(recorded, of_recorded_rules(found))
     assert not different, different
 
 

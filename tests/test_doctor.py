@@ -281,14 +281,12 @@ def test_ci_that_installs_another_version(owner: User, install: str, pin: str) -
     ],
 )
 def test_ci_or_hooks_at_a_tag(owner: User, file: str, text: str) -> None:
-    for tag, status in (("v0.1.0", "note"), ("0.1", "note"), (f"v{__version__}", "ok"), (__version__[:3], "ok")):
+    notes, fine = ["v0.1.0", "0.1"], [f"v{__version__}", "latest", __version__[:3], "main", "3f786850e387550fdab836ed"]
+    for tag in notes + fine if "steps" in text else notes[:1] + fine[:2]:
         owner.write({file: text.replace("TAG", tag)})
         check = owner.doctor()["CI"]
-        assert check["status"] == status, check
-        assert check["found"].startswith(f"{file} runs jobgen 0.1") == (status == "note")
-    for other in ("main", "3f786850e387550fdab836ed7e6dc881de23001b", "latest"):
-        owner.write({file: text.replace("TAG", other)})
-        assert owner.doctor()["CI"]["status"] == "ok"
+        assert check["status"] == ("note" if tag in notes else "ok"), check
+        assert check["found"].startswith(f"{file} runs jobgen 0.1") == (tag in notes)
 
 
 @pytest.mark.parametrize("engine", ["argocd", "flux"])

@@ -173,7 +173,7 @@ def check_commands(random: Random, folder: Path) -> list[str]:
     edited = EditedFolder(folder / "repository", JOBS_REPOSITORY, random)
     edited.commit()
     done: list[str] = []
-    for _ in range(6):
+    for _ in range(3):
         done += [*_edit(edited), "|"]
         _compare_stores(
             random, folder, edited.folder, {name: COMMANDS[name] for name in _sample(random, COMMANDS)}, done
@@ -185,7 +185,7 @@ def check_other_commands(random: Random, folder: Path) -> list[str]:
     """Edit a folder that is no jobs repository, and compare what commands say with and without a store."""
     edited = EditedFolder(folder / "folder", OTHER_FOLDER, random)
     done: list[str] = []
-    for _ in range(6):
+    for _ in range(3):
         done += [edited.edit() for _ in range(random.randrange(3))]
         done += [edited.commit()] if not random.randrange(3) else []
         done.append("|")
@@ -222,7 +222,7 @@ def check_editor(random: Random, folder: Path) -> list[str]:
     with _store(folder / "filled"):
         linter = WorkspaceLinter(edited.folder)
         done: list[str] = []
-        for _ in range(6):
+        for _ in range(3):
             done += [edited.edit() for _ in range(random.randrange(2))]
             drafts = dict(filter(None, (_draft(edited) for _ in range(random.randrange(3)))))
             done += [*(f"draft {path}" for path in drafts), "|"]
@@ -415,7 +415,7 @@ def _run(folder: Path, store: Path, *commands: list[str]) -> tuple[str, set[str]
     return said + done.stderr, set(json.loads(modules))
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", sample(range(2), 2))
 def test_commands_on_unchanged_files_import_nothing_that_checks(seed: int, tmp_path: Path) -> None:
     random = Random(seed)
     jobs = EditedFolder(tmp_path / "repository", JOBS_REPOSITORY, random, share=1)

@@ -677,7 +677,7 @@ def test_path_that_a_kind_cannot_set_is_an_error(tmp_path: Path, path: str, mess
 def test_wrong_values_in_settings_are_findings_or_usage_errors(tmp_path: Path, stress: int) -> None:
     write_files(tmp_path, {"overlays/prod/overlay.yaml": dump(BASE).replace("base", "prod"),
                            "jobs/a.yaml": dump(rename(JOB, "a"))})  # fmt: skip
-    for text, made in mutate({"settings": SETTINGS}, 40 if stress == 1 else 0):
+    for text, made in mutate({"settings": SETTINGS}, 20 if stress == 1 else 0):
         write_files(tmp_path, {"jobgen.yaml": dump(made)})
         with suppress(UsageError):
             assert not [

@@ -321,7 +321,7 @@ def test_rule_of_one_loop_over_many_items_is_evaluated(tmp_path: Path) -> None:
     assert "failed rule: `self.l.all(a, a < 4000)`" in result.out
 
 
-@pytest.mark.parametrize("case", sample(CASES, 3))
+@pytest.mark.parametrize("case", sample(CASES, 6))
 def test_repository_is_linted_in_time(tmp_path: Path, case: str) -> None:
     files, message = CASES[case]
     result = lint(tmp_path, files())

@@ -11,6 +11,7 @@ import pytest
 from findings import without_infos
 from gitrepository import Repository
 from jobgenprocess import run_jobgen_text
+from sampling import sample
 
 from jobgen.repo.layout import list_starter_frameworks
 from jobgen.yamlio.read import read
@@ -144,7 +145,7 @@ def test_hooks_refuse_an_invalid_job(tmp_path: Path) -> None:
     assert repository.run("git", "log", "--oneline").stdout.count("\n") == 1
 
 
-@pytest.mark.parametrize("folder", ["ml", "teams/a b", "x: y"])
+@pytest.mark.parametrize("folder", sample(["teams/a b", "ml", "x: y"], 3))
 def test_hooks_of_a_subfolder_work_at_the_top_of_git(tmp_path: Path, folder: str) -> None:
     top = tmp_path / "mono"
     top.mkdir()

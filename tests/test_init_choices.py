@@ -34,7 +34,7 @@ def gitops_option(engine: str) -> list[str]:
     return ["--gitops", engine] if engine else []
 
 
-@pytest.mark.parametrize(("platform", "framework"), sample([*SUPPORTED, ("kubeflow", "mxnet")], 4))
+@pytest.mark.parametrize(("platform", "framework"), sample([*SUPPORTED, ("kubeflow", "mxnet")], 8))
 def test_every_combination_is_a_repository_without_findings(tmp_path: Path, platform: str, framework: str) -> None:
     """What lint and render read does not depend on the CI, so equal repositories are linted once.
 
@@ -340,7 +340,7 @@ def test_second_run_completes_the_first(tmp_path: Path, manifests: Path) -> None
     files = contents(tmp_path / "new")
 
     assert (first.returncode, jobgen(tmp_path, *words).returncode) == (0, 0), first.stderr
-    for lost in files:
+    for lost in list(files)[::3]:
         (tmp_path / "new" / lost).unlink(missing_ok=True)
         done = jobgen(tmp_path, *words)
         assert done.returncode == 0, done.stderr

@@ -39,7 +39,7 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / "overlays" / name / "overlay.yaml").write_text(OVERLAY.format(name=name))
     (root / "jobs").mkdir()
     (root / "jobgen.yaml").write_text("")
-    for number in range(1000):
+    for number in range(600):
         (root / f"jobs/{number}.yaml").write_text(JOB.format(number=number))
     return root
 
@@ -97,8 +97,10 @@ def list_files(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*")}
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-@pytest.mark.parametrize("to_all", [True, False], ids=["group", "process"])
+@pytest.mark.parametrize(
+    ("to_all", "number"),
+    [(True, signal.SIGINT), (False, signal.SIGINT), (False, signal.SIGTERM), (True, signal.SIGHUP)],
+)
 def test_a_signal_leaves_nothing_behind(fleet: Path, to_all: bool, number: signal.Signals) -> None:
     before = list_files(fleet)
     session = Session(fleet, "lint")
@@ -114,18 +116,15 @@ def test_a_signal_leaves_nothing_behind(fleet: Path, to_all: bool, number: signa
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("delay", [0.5, 1.2])
-def test_a_signal_at_any_time_leaves_no_half_of_a_tree(
-    fleet: Path, tmp_path: Path, delay: float, number: signal.Signals
-) -> None:
+def test_a_signal_during_a_run_leaves_no_half_of_a_tree(fleet: Path, tmp_path: Path, number: signal.Signals) -> None:
     root = Path(shutil.copytree(fleet, tmp_path / "repository"))
     session = Session(root, "render", "-o", "rendered")
-    session.read(delay)
+    session.read(60, LINE)
     os.killpg(session.process.pid, number)
     code = session.finish()
 
-    # Before the run begins, the signal ends the process.
-    assert code in (0, 128 + number, -number)
+    # A fast run has ended before.
+    assert code in (0, 128 + number)
     assert session.count_processes() == 0
     assert b"Traceback" not in session.shown
     assert not [name for name in list_files(root) if ".jobgen-" in name]

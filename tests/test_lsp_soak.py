@@ -14,8 +14,8 @@ from test_editor_lint import lint_saved, write
 from jobgen.reports import Report
 from jobgen.reports.entries import entries
 
-SECONDS = 7.5
-"""With --stress, five minutes."""
+SECONDS = 3.0
+"""With --stress, two minutes."""
 MAX_GROWTH = 100 * 1024
 """How many KiB of memory the server and its processes may use more at the end than after the first lints."""
 REQUESTS = (

@@ -7,6 +7,7 @@ import json
 import pytest
 import yaml
 from command import jobgen
+from sampling import sample
 from transcripts import write_files
 
 ROLES = {
@@ -49,7 +50,7 @@ def render_kind(folder, name, spec):
     return next(yaml.safe_load_all(done.stdout))["kind"]
 
 
-@pytest.mark.parametrize("arguments", [(), ("-e", "prod")], ids=["", "-e"])
+@pytest.mark.parametrize("arguments", sample([[], ["-e", "prod"]], 2), ids=["", "-e"])
 @pytest.mark.parametrize(
     ("platforms", "overlay", "spec", "target", "way"),
     [

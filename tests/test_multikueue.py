@@ -577,6 +577,7 @@ def test_suggested_quota_is_that_of_the_worker_cluster_which_lacks_least(project
 
     assert [each.change for each in suggestion.quotas] == [f"cluster/east/cq/research.h100.{GPU}+=8"]
     assert suggestion.impossible == ()
+    assert report.comparison.applied[0].what.endswith("of ClusterQueue `research` in worker cluster `east`")
     assert {each.decision for each in report.decision.answers} == {"admitted"}
     document = json.loads(queue(folder, suggest=True, format="json").text)
     jsonschema.validate(document, SCHEMA)
@@ -623,7 +624,7 @@ def test_what_if_a_worker_cluster_is_lost(project):
         ("cluster/wst-", "names no worker cluster; did you mean `west`?"),
         ("cluster/nowhere/cq/research.h100=1", "names no worker cluster; the overlay declares `west`"),
         ("cluster/west=1", "write `cluster/west-` to lose it"),
-        ("cluster/west/job/first-", "jobs are those of the manager cluster"),
+        ("cluster/west/job/first-", "the manager cluster has the jobs"),
         ("cluster/west/cq/reserch.h100=1", "names no ClusterQueue; did you mean `research`?"),
     ],
 )
@@ -784,3 +785,40 @@ def test_a_capture_says_where_a_job_runs(project):
     assert found == {"a": [("west", 0, 2)], "b": [("east", 23, 2)]}
     lost, _ = follow(project([timed("a", 8, "2h"), timed("b", 8, "3h")], states), lost=["east"])
     assert lost == {"a": [("west", 0, 2)], "b": [("west", 2, 5)]}
+
+
+def test_a_worker_cluster_changes_in_a_timeline(project):
+    jobs = [timed("a", 8, "2h"), timed("b", 16, "3h"), timed("c", 16, "1h")]
+    folder = project(jobs, STATES)
+
+    def compare(**options):
+        changes = follow(folder, **options)[1]["comparison"]["workloads"]
+        return {each["workload"]: (each["change"], each["after"]["cluster"]) for each in changes}
+
+    assert compare(what_if=["cluster/east/cq/research.h100+=16"]) == {"ml/c": ("earlier", "east")}
+    lost = {"ml/b": ("later", ""), "ml/c": ("later", "")}
+    assert compare(what_if=["cluster/east-"]) == compare(lost=["east"]) == lost
+    # Only what the change does: without `east`, a larger `west` runs the others after `a`.
+    assert compare(what_if=["cluster/west/cq/research.h100=16"], lost=["east"]) == {
+        "ml/b": ("earlier", "west"),
+        "ml/c": ("earlier", "west"),
+    }
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_cluster_is_overfull_and_none_is_idle_while_a_job_fits(project, seed):
+    chance = Random(seed)
+    sizes = {f"j{number:02}": chance.choice((1, 2, 4, 8, 16)) for number in range(18)}
+    folder = project(
+        [timed(name, gpus, f"{chance.randint(1, 3)}h") for name, gpus in sizes.items()],
+        STATES | {"manager": make_manager(999, ["west", "east"])},
+    )
+    runs = {name: several[0] for name, several in follow(folder)[0].items()}
+
+    for now in sorted({start for _, start, _ in runs.values()}):
+        free = {"west": 8, "east": 16}
+        for name, (cluster, start, end) in runs.items():
+            free[cluster] -= sizes[name] if start <= now < end else 0
+        waiting = [sizes[name] for name, (_, start, _) in runs.items() if start > now]
+        assert min(free.values()) >= 0
+        assert max(free.values()) < min(waiting, default=99)

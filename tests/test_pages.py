@@ -12,11 +12,12 @@ import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import yaml
-from jobgenprocess import run_jobgen, run_jobgen_text
+from jobgenprocess import name_program, run_jobgen, run_jobgen_text
 
 from jobgen.cli import pages
 from jobgen.cli.commands.explain import find_pager
@@ -129,12 +130,12 @@ def test_a_misspelled_option_is_suggested(repository: Path) -> None:
 class Terminal:
     """A command on a terminal of 24 lines."""
 
-    def __init__(self, folder: Path, *arguments: str, **environ: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, program: Sequence[str] = (), **environ: str) -> None:
         self.controller, terminal = pty.openpty()
         subprocess.run(["stty", "rows", "24", "cols", "200"], stdin=terminal, check=True)
         kept = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME")}
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "jobgen", *arguments],
+            [*(program or name_program()), *arguments],
             cwd=folder,
             env={**kept, "TERM": "xterm-256color", "LC_ALL": "C.UTF-8", **environ},
             stdin=terminal,
@@ -245,12 +246,16 @@ def pager(tmp_path: Path) -> str:
     return f"'{program}' one 'two three'"
 
 
-def explain_long(folder: Path, *options: str, **environ: str) -> Terminal:
+PYTHON = (sys.executable, "-m", "jobgen")
+"""The program that signals reach."""
+
+
+def explain_long(folder: Path, *options: str, program: Sequence[str] = (), **environ: str) -> Terminal:
     """Explain all fields of a job, which is longer than the screen."""
     (folder / "jobs/bert.yaml").write_text(
         JOB.replace("}}", "}}, env: {" + ", ".join(f"V{n}: x" for n in range(40)) + "}", 1)
     )
-    return Terminal(folder, "explain", "bert", *options, **environ)
+    return Terminal(folder, "explain", "bert", *options, program=program, **environ)
 
 
 def test_long_explanations_are_paged(repository: Path, pager: str) -> None:
@@ -288,7 +293,7 @@ def test_a_pager_is_not_run_by_a_shell(repository: Path) -> None:
 def test_less_is_quit_early_and_interrupted(repository: Path) -> None:
     if subprocess.run(["which", "less"], capture_output=True, check=False).returncode:
         pytest.skip("less is not installed")
-    terminal = explain_long(repository)
+    terminal = explain_long(repository, program=PYTHON)
     assert "V39" not in terminal.read(until="\x1b[K")
     os.killpg(terminal.process.pid, signal.SIGINT)
     time.sleep(0.5)
@@ -307,7 +312,7 @@ def test_sigterm_ends_the_pager_too(repository: Path, tmp_path: Path) -> None:
     program = tmp_path / "waits"
     program.write_text("#!/bin/sh\necho waits\nexec sleep 60\n")
     program.chmod(0o755)
-    terminal = explain_long(repository, PAGER=str(program))
+    terminal = explain_long(repository, program=PYTHON, PAGER=str(program))
     assert "waits" in terminal.read(until="waits")
     os.kill(terminal.process.pid, signal.SIGTERM)
     assert terminal.finish() == 143

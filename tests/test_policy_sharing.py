@@ -89,13 +89,13 @@ CONDITIONS = make_conditions("object").filter(compiles)
 
 
 @given(CONDITIONS, OBJECTS)
-@laws(100)
+@laws(40)
 def test_what_an_expression_does_not_read_changes_nothing(text, obj):
     assert evaluate(text, project(obj, PolicyExpression(text, {}, "bool"))) == evaluate(text, obj)
 
 
 @given(CONDITIONS, OBJECTS)
-@laws(66)
+@laws(25)
 def test_causes_are_those_of_a_search_in_the_whole_object(text, obj):
     def fails(tree):
         result = evaluate(text, tree)
@@ -137,7 +137,7 @@ VARIABLES = st.recursive(st.just("object"), extend, max_leaves=3)
     st.lists(st.tuples(VARIABLES, make_conditions("variables.v")), min_size=1, max_size=4),
     st.lists(OBJECTS, max_size=3),
 )
-@laws(50)
+@laws(20)
 def test_expressions_that_share_variables_have_their_own_verdicts(policies, objects):
     for variable, text in policies:
         alone = f"[dyn({variable})].map(v, {text})[0]".replace("variables.v", "v")
@@ -236,7 +236,7 @@ def make_evaluator(text):
 
 
 @given(CONDITIONS, st.lists(OBJECTS, min_size=2, max_size=6))
-@laws(50)
+@laws(20)
 def test_what_is_found_in_an_object_does_not_depend_on_those_before_it(text, objects):
     evaluator = make_evaluator(text)
 

@@ -551,7 +551,7 @@ def while_writing(env: Path, rng: random.Random, length: float) -> None:
 def test_killed_run_leaves_whole_files_and_the_next_run_repairs(
     tmp_path: Path, moment: Callable[[Path, random.Random, float], None], stress: int
 ) -> None:
-    repo, env = make_repo(tmp_path / "repo", 200), tmp_path / "out" / "prod"
+    repo, env = make_repo(tmp_path / "repo", 100), tmp_path / "out" / "prod"
     trees = versions(repo)
     began = time.monotonic()
     assert render(repo, "-o", "../out")[0] == 0

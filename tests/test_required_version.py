@@ -27,14 +27,14 @@ CONDITIONS = [
 
 
 @pytest.mark.parametrize("version", ["0.2.0", "0.2.1", "0.10.3", "1.0.0"])
-@pytest.mark.parametrize("condition", CONDITIONS)
-def test_conditions_mean_what_pip_means(monkeypatch, condition, version):
+def test_conditions_mean_what_pip_means(monkeypatch, version):
     monkeypatch.setattr(config, "__version__", version)
-    problems = list(config.find_version_problem({"required-version": condition}))
+    for condition in CONDITIONS:
+        problems = list(config.find_version_problem({"required-version": condition}))
 
-    assert [problem.rule for problem in problems] == (
-        [] if SpecifierSet(condition).contains(version) else ["wrong-jobgen-version"]
-    )
+        assert [problem.rule for problem in problems] == (
+            [] if SpecifierSet(condition).contains(version) else ["wrong-jobgen-version"]
+        ), condition
 
 
 @pytest.mark.parametrize("condition", ["0.2", ">=", "=>0.2", "~=1", ">=0.2.*", ">=0.2,", "latest", ">=0.2 <0.3", ">=٣"])

@@ -481,7 +481,7 @@ EDITS = {
 
 
 @pytest.mark.parametrize("processes", ["one process", "several processes"])
-@pytest.mark.parametrize("name", sample(EDITS, 3))
+@pytest.mark.parametrize("name", sample(EDITS, 6))
 def test_since_is_the_same_with_and_without_results_in_memory(name, processes, tmp_path, monkeypatch):
     """What is equal at both revisions is processed once; findings about the change read changed files only."""
     if processes == "several processes":

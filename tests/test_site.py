@@ -74,6 +74,7 @@ def site(tmp_path_factory):
 
 
 @needs_mkdocs
+@pytest.mark.stress  # `make docs` builds the site, too
 def test_site_builds_without_warnings_and_has_every_page(site):
     built = {page.relative_to(site).as_posix() for page in site.glob("**/*.html")}
 
@@ -82,6 +83,7 @@ def test_site_builds_without_warnings_and_has_every_page(site):
 
 
 @needs_mkdocs
+@pytest.mark.stress  # `make docs` builds the site, too
 def test_links_of_the_list_for_assistants_lead_to_files_of_the_site(site):
     links = re.findall(r"\]\((.*?)\)", (site / "llms.txt").read_text("utf-8"))
 
@@ -90,6 +92,7 @@ def test_links_of_the_list_for_assistants_lead_to_files_of_the_site(site):
 
 
 @needs_mkdocs
+@pytest.mark.stress  # `make docs` builds the site, too
 def test_site_loads_nothing_from_other_hosts(site):
     loaded = re.compile(r"<(?:script|img|iframe)[^>]* src=\"?(https?:[^\" >]*)|<link[^>]* href=\"?(https?:[^\" >]*)")
     found = {match for page in site.glob("**/*.html") for match in loaded.findall(page.read_text("utf-8"))}
@@ -98,6 +101,7 @@ def test_site_loads_nothing_from_other_hosts(site):
 
 
 @needs_mkdocs
+@pytest.mark.stress  # `make docs` builds the site, too
 def test_links_out_of_the_folder_lead_to_files_of_the_repository(site):
     links = {
         link
@@ -110,6 +114,7 @@ def test_links_out_of_the_folder_lead_to_files_of_the_repository(site):
 
 
 @needs_mkdocs
+@pytest.mark.stress  # `make docs` builds the site, too
 def test_chinese_pages_are_marked_as_chinese(site):
     languages = {
         page.relative_to(site).as_posix(): re.search(r'<html lang="?([\w-]+)', page.read_text("utf-8"))[1]
@@ -146,6 +151,7 @@ DRAW = """() => {
 
 
 @needs_mkdocs
+@pytest.mark.stress  # `make docs` builds the site, too
 def test_chinese_text_is_drawn_with_its_glyphs(site, browser):
     if not has_chinese_font():
         pytest.skip("there is no font with Chinese; `apt-get install fonts-noto-cjk` installs one")

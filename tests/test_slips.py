@@ -15,7 +15,7 @@ from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
 JOBS = sorted(ROOT.joinpath("jobs").rglob("*.yaml"))
-CASES = 60
+CASES = 30
 SHARE = 0.95
 
 

@@ -566,7 +566,7 @@ def admit(state, jobs):
     return [each.key for each in order if each.decision in RUNS], [each.key for each in order]
 
 
-@laws(150)
+@laws(50)
 @given(SIZES, st.integers(0, 12), st.integers(0, 12), st.integers(0, 6), st.integers(0, 6), st.booleans())
 def test_more_quota_never_delays_without_preemption(sizes, cpu, gpus, more_cpu, more_gpus, is_strict):
     """The first job that fares differently, in the order of arrival, is one that more quota admits.
@@ -620,7 +620,7 @@ def clusters(draw):
     return state, [sized_job(number, *each) for number, each in enumerate(pairs)]
 
 
-@laws(150)
+@laws(50)
 @given(clusters())
 def test_a_suggestion_admits_and_is_minimal(found):
     """With all changes everything is admitted; without one unit of any of them, something is not."""

@@ -230,6 +230,7 @@ _WORDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
 """Fields of a spec that have one of a few values."""
 _MAX_SHOWN, _MAX_ERROR = 60, 400
 MAX_REMARKS: Final = 20
+_MOST_NAMES: Final = 5
 
 
 def _list_problems(kind: str, obj: Object) -> Iterator[str]:
@@ -391,6 +392,8 @@ class AdmissionContext:
         """Sends what is admitted to worker clusters, if there are any."""
         self.outside: tuple[Any, ...] = ()
         """What runs and is no job of the repository, as jobs of `answers` with one workload each."""
+        self.finished: tuple[str, ...] = ()
+        """Jobs of the repository whose Workloads have finished, according to the files."""
 
     def replace_outside(self, jobs: Sequence[Any]) -> AdmissionContext:
         """Return the context with only these jobs from outside of the repository."""
@@ -439,6 +442,10 @@ class AdmissionContext:
             yield f"{len(found) - MAX_REMARKS} more objects are not read, or not valid"
 
     def _list_missing(self) -> Iterator[str]:
+        if self.finished:
+            names = ", ".join(f"`{name}`" for name in self.finished[:_MOST_NAMES])
+            more = f" and {len(self.finished) - _MOST_NAMES} more" if len(self.finished) > _MOST_NAMES else ""
+            yield f"finished in the capture, but decided about as if started again: {names}{more}"
         if not self.cluster.list_objects("ResourceFlavor") and self.queues:
             yield "no ResourceFlavor is among the files; every flavor is assumed to exist, without labels and taints"
         unknown = sorted(name for name, labels in self.labels.items() if labels is None)

@@ -19,7 +19,13 @@ _OF_PODS = frozenset(("Deployment", "LeaderWorkerSet", "ReplicaSet", "StatefulSe
 
 def attach_captured(queued: QueuedJobs, objects: Iterable[Mapping[str, Any]]) -> QueuedJobs:
     """Return the jobs with the quota that Workload objects say they have; those of no job count as outside."""
-    running = [each for each in _read_running(objects) if each.workloads[0].cluster_queue in queued.context.queues]
+    workloads = [each for each in objects if each.get("kind") == "Workload" and get_group(each) == "kueue.x-k8s.io"]
+    running = [each for each in _read_running(workloads) if each.workloads[0].cluster_queue in queued.context.queues]
+    ended = {owner for each in workloads if is_finished(each) for owner in list_owners(each)}
+    ended -= {each[:3] for each in running}
+    if ended:
+        names = sorted(f"{job.namespace}/{job.name}" for job in queued.jobs if job[:3] in ended)
+        queued.context.finished = tuple(names)
     if not running:
         return queued
     by_owner: dict[tuple[str, ...], list[Job]] = {}
@@ -44,8 +50,6 @@ def attach_captured(queued: QueuedJobs, objects: Iterable[Mapping[str, Any]]) ->
 def _read_running(objects: Iterable[Mapping[str, Any]]) -> Iterator[Job]:
     """Yield the Workloads that have quota, as jobs with the kind and the name of what they belong to."""
     for obj in objects:
-        if obj.get("kind") != "Workload" or get_group(obj) != "kueue.x-k8s.io":
-            continue
         try:
             workload = fill_pod_sets(parse_workload(obj))
         except (TypeError, ValueError):

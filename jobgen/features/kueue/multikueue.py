@@ -207,6 +207,9 @@ class RemoteQueues:
         """The cluster in which a workload stays: where it runs, or where it was evicted and waits."""
         self._hopeless: set[tuple[Any, ...]] = set()
         """The shapes of workloads that a cluster has no room for."""
+        self._copies: dict[tuple[str, str], tuple[Workload | str, str, tuple[Any, ...]]] = {}
+        self._names: dict[str, list[str]] = {}
+        """The worker clusters of each ClusterQueue."""
         self.totals: dict[str, tuple[Total, ...]] = {}
 
     def place_all(self, order: Sequence[Answer]) -> dict[str, str]:
@@ -246,6 +249,8 @@ class RemoteQueues:
 
     def _list_clusters(self, answer: Answer) -> list[str]:
         """Return the clusters of the MultiKueueConfig of a workload that exist and are connected."""
+        if answer.cluster_queue in self._names:
+            return self._names[answer.cluster_queue]
         cluster = self._context.cluster
         configs = {name_of(each): each for each in cluster.list_objects("MultiKueueConfig")}
         check = self._context.find_remote_check(answer.cluster_queue)
@@ -253,9 +258,10 @@ class RemoteQueues:
         names = list(map(str, as_list(as_mapping((config or {}).get("spec")).get("clusters"))))
         names = names[:MAX_CLUSTERS] if configs else list(self._dispatcher.workers)
         objects = {name_of(each): each for each in cluster.list_objects("MultiKueueCluster")}
-        return [
+        self._names[answer.cluster_queue] = found = [
             name for name in dict.fromkeys(names) if not objects or (name in objects and is_connected(objects[name]))
         ]
+        return found
 
     def _list_rounds(self, names: Sequence[str]) -> Iterator[list[str]]:
         """Yield the clusters that have a copy in each round, in the order in which they are asked."""
@@ -339,15 +345,13 @@ class RemoteQueues:
         worker = self._workers.get(name)
         if worker is None:
             return UNKNOWN, "its queues are not among the files; declare it in `cluster.kueue.multiKueue.clusters`"
-        copy = self._refuse_copy(name, workload)
+        copy, queue, shape = self._copy(name, workload)
         if isinstance(copy, str):
             return NEVER, copy
-        queue = worker.context.find_cluster_queue(copy)
         self._waiting[name][copy.key] = copy
         head = self._heads.get((name, queue), copy.key)
         if head != copy.key and head in self._waiting[name]:
             return WAITS, f"`{head}` waits before it in strict order"
-        shape = (name, queue, copy.namespace, copy.priority, find_shape(copy))
         if shape in self._hopeless:
             return WAITS, ""
         assignment, targets = self._schedulers[name].assign(copy, queue, is_resumed=False)
@@ -360,6 +364,18 @@ class RemoteQueues:
             self._heads.setdefault((name, queue), copy.key)
         self._hopeless.add(shape)
         return WAITS, ""
+
+    def _copy(self, name: str, workload: Workload) -> tuple[Workload | str, str, tuple[Any, ...]]:
+        """Return the copy of a workload or why there is none, its ClusterQueue, and what equal ones have in common."""
+        found = self._copies.get((name, workload.key))
+        if found is None:
+            copy = self._refuse_copy(name, workload)
+            found = copy, "", ()
+            if not isinstance(copy, str):
+                queue = self._workers[name].context.find_cluster_queue(copy)
+                found = copy, queue, (name, queue, copy.namespace, copy.priority, find_shape(copy))
+            self._copies[name, workload.key] = found
+        return found
 
     def _refuse_copy(self, name: str, workload: Workload) -> Workload | str:
         """Return the copy of a workload in a cluster, or why the cluster never admits it."""

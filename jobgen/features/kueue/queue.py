@@ -260,13 +260,16 @@ def _simulate(
             made = [each._replace(notes=(*each.notes, unmatched)) for each in made]
         return [select_rows(each, partial(_matches, patterns=jobs)) if jobs else each for each in made]
 
+    if asked is not None:
+        # As in a decision, what is lost is lost before and after the changes.
+        _lose_clusters(times.lost, with_queues.values())
     now = simulate(with_queues)
     kept = [ShownTimeline(each) for each in now]
     if asked is not None or times.lost:
         from jobgen.features.kueue.queues.what_if_report import check_targets, collect_changed
 
         changed = with_queues
-        applied: list[list[Outcome]] = [[] for _ in with_queues]
+        applied: list[list[Outcome]] = [[describe_lost(name) for name in times.lost] for _ in with_queues]
         if asked is not None:
             asked = asked._replace(adds=len(with_queues) == 1)
             found = [collect_changed(asked, env, collect) for env in with_queues]
@@ -274,9 +277,7 @@ def _simulate(
             applied = [each for _, each in found]
             check_targets(applied)
         _lose_clusters(times.lost, changed.values())
-        lost = [describe_lost(name) for name in times.lost]
-        sides = zip(applied, now, simulate(changed), strict=True)
-        kept = [compare_timelines([*each, *lost], before, after) for each, before, after in sides]
+        kept = list(map(compare_timelines, applied, now, simulate(changed)))
     if times.format == "html":
         from jobgen.features.kueue.queues.timeline_page import render_page
 

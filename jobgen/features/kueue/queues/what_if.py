@@ -203,7 +203,7 @@ def _parse(text: str) -> _Request:
     if within:
         request = _parse(text.strip().partition("/")[2].partition("/")[2])
         if request.kinds in ((_JOB,), (_CLUSTER,)):
-            raise made.refuse("jobs are those of the manager cluster; write a queue of the worker cluster")
+            raise made.refuse("the manager cluster has the jobs; change a queue of the worker cluster")
         return request._replace(text=made.text, cluster=name)
     if made.operator:
         raise made.refuse(f"write `cluster/{name}-` to lose it, or a change in it: `cluster/{name}/cq/NAME.FLAVOR+=8`")
@@ -247,7 +247,9 @@ class WhatIf(NamedTuple):
         for place, step in enumerate(steps):
             if step is not None:
                 try:
-                    applied[place] = step()
+                    made = step()
+                    where = f"{made.what} in worker cluster `{worker}`"
+                    applied[place] = made._replace(what=where) if worker else made
                 except UnknownTargetError as error:
                     applied[place] = error
         for place, each in enumerate(requests, len(self.objects)):
@@ -430,7 +432,7 @@ class _Objects:
                 known = sorted({*known, *filter(None, parents.values())})
             elif name not in known:
                 several = _show_some([f"cq/{each}.{field or 'FLAVOR'}" for each in members])
-                problem = f"cohort `{_show(name)}` has no Cohort object, so its quota is that of its queues"
+                problem = f"cohort `{_show(name)}` has no Cohort object, so it has only the quota of its queues"
                 return UnknownTargetError(f"`{_show(request.text)}`: {problem}; change {several}")
         hint = did_you_mean(request.target, known) or did_you_mean(request.target.partition(".")[0], known)
         hint = hint or (f"; the files have {_show_some(known)}" if known else "; the files have none")
