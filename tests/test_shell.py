@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from jobgen.features.launch.shell.interpreter import expand_references, run_command
+from jobgen.features.launch.shell.values import Word, to_word
 from jobgen.k8s.command_line import parse_command
-from jobgen.k8s.shell import expand_references, run_command
 from jobgen.k8s.shell_script import split_pipelines, split_text, split_words
-from jobgen.k8s.shell_values import Word, to_word
 
 NAMES = ("A", "B", "C")
 ENV = {"A": "8", "B": "two words", "N": "3"}

@@ -25,7 +25,7 @@ from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.run import Run
 from jobgen.repo import git, layout, rendered_tree
 from jobgen.repo.atomic import links_outside
-from jobgen.repo.commit import Folder
+from jobgen.repo.commit import Folder, open_commit
 from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, Origin, digest_data, is_object_path
 from jobgen.repo.rendered_tree import Drift, IncompleteWriteError, TreeExtras
 from jobgen.repo.root import is_source_folder
@@ -400,3 +400,51 @@ def find_origins(project: ProjectConfig, jobs: Mapping[str, Mapping[str, str]]) 
             specs = [untraced(list(project.overlays[name].specs)) for name in names]
             origins[env] = Origin(__version__, digest_data([specs, kinds, *runtimes]), digests)
     return origins
+
+
+class ChangedObjects(NamedTuple):
+    """What differs between two renders."""
+
+    rendered: RenderResult
+    """The objects that are new or have other texts, and their environments."""
+    gone: tuple[tuple[Identity, tuple[str, ...]], ...]
+    """The objects that only the revision has, each with its environments."""
+    errors: int
+    """The number of errors at the revision. What it cannot render counts as new."""
+
+
+def keep_changed(
+    project: Project,
+    rendered: RenderResult,
+    revision: str,
+    jobs: Sequence[str] = (),
+    environments: Sequence[str] = (),
+    format: TextFormat = "yaml",  # noqa: A002 -- the name of the option
+) -> ChangedObjects:
+    """Compare rendered objects with those of a revision, which is rendered as of its own date.
+
+    Raises:
+        UsageError: There is no such revision.
+
+    """
+    try:
+        with open_commit(project.root, git.resolve_commit(project.root, revision)) as folder:
+            old = config.load(folder, today=project.today or folder.commit.date)
+            chosen = [env for env in environments if env in old.overlays] if environments else old.environments()
+            write = to_json if format == "json" else to_yaml
+            run = Run(old, chosen, matcher(jobs), write, deployable=True)
+            before = {(made.env, made.identity): made.object for made in run} if chosen else {}
+    except git.GitError as error:
+        raise UsageError(str(error)) from error
+    changed = tuple(one for one in rendered.objects if before.get((one.environment, one.identity)) != one.text)
+    now = {(one.environment, one.identity) for one in rendered.objects}
+    gone: dict[Identity, list[str]] = {}
+    for env, identity in before:
+        if (env, identity) not in now:
+            gone.setdefault(identity, []).append(env)
+    kept = tuple(env for env in rendered.environments if any(one.environment == env for one in changed))
+    return ChangedObjects(
+        rendered._replace(objects=changed, environments=kept),
+        tuple((identity, tuple(envs)) for identity, envs in gone.items()),
+        sum(finding.severity is Severity.ERROR for finding in run.findings),
+    )

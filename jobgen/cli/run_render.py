@@ -9,17 +9,18 @@ from pathlib import Path
 from jobgen.api.errors import JobgenError
 from jobgen.api.project import load, select_environments
 from jobgen.api.render import (
+    ChangedObjects,
     Tree,
     check_folder,
     compare_tree,
     count_deleted,
     deletes_too_much,
     join_objects,
+    keep_changed,
     plan_tree,
     write_tree,
 )
 from jobgen.api.render import render as render_jobs
-from jobgen.api.render_since import ChangedObjects, keep_changed
 from jobgen.cli.result import ExitCode, Result, error_result, to_result
 from jobgen.cli.tree_result import Options, report_checked, report_written
 from jobgen.rendering.redact import redact_diff

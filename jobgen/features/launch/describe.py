@@ -9,10 +9,10 @@ from typing import NamedTuple
 from jobgen.features.launch import hf_trainer, megatron, memory, python_calls, serving, trainers
 from jobgen.features.launch.judge import Judged, Stage, judge_manifest
 from jobgen.features.launch.options import Number, read_arguments
+from jobgen.features.launch.shell.values import Environment
 from jobgen.features.launch.values import Pods, Program, Word
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.secrets import find_secrets, redact_words
-from jobgen.k8s.shell_values import Environment
 from jobgen.model.data import Node, TracedScalar, value_of
 from jobgen.model.finding import pluralize
 

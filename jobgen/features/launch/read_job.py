@@ -16,12 +16,12 @@ from jobgen.features.convert.operators.created import (
     as_string,
     limit_pods,
 )
+from jobgen.features.launch.shell.interpreter import expand_references, run_command
+from jobgen.features.launch.shell.values import Call, to_word
 from jobgen.features.launch.signs import find_trainers
 from jobgen.features.launch.values import Pods, Program, Word, count_gpus
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod
-from jobgen.k8s.shell import expand_references, run_command
-from jobgen.k8s.shell_values import Call, to_word
 from jobgen.model.data import Node, TracedScalar, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import to_milli

@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from jobgen.features.launch.options import Options, check_unknown, make_syntax, read_options
 from jobgen.features.launch.read_job import start_words, to_program
+from jobgen.features.launch.shell.values import Call
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World, count_visible
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Container, Manifest
-from jobgen.k8s.shell_values import Call
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep, pluralize
 from jobgen.model.lazy_re import lazy_pattern

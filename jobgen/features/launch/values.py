@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
+from jobgen.features.launch.shell.values import Word
 from jobgen.k8s.devices import is_device, is_device_share
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.k8s.objects import Container
-from jobgen.k8s.shell_values import Word
 from jobgen.model.data import Node
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern

@@ -6,10 +6,10 @@ import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from jobgen.k8s import shell_syntax as syntax
-from jobgen.k8s.shell_syntax import Literal
-from jobgen.k8s.shell_values import PERHAPS, STARTED, UNKNOWN, Exit, Field, Leave, Run, Value, is_known
-from jobgen.k8s.shell_words import Variables, append_text
+from jobgen.features.launch.shell import syntax
+from jobgen.features.launch.shell.syntax import Literal
+from jobgen.features.launch.shell.values import PERHAPS, STARTED, UNKNOWN, Exit, Field, Leave, Run, Value, is_known
+from jobgen.features.launch.shell.words import Variables, append_text
 from jobgen.model.lazy_re import lazy_pattern
 
 _FORMAT = lazy_pattern(r"%[sd%]|\\[nt\\]|[^%\\]+")

@@ -10,10 +10,18 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from jobgen.k8s import shell_syntax as syntax
-from jobgen.k8s.shell_builtins import ANYTHING, BUILTINS, OPTION_NAMES, WRAPPERS, Condition, Shell, to_status
-from jobgen.k8s.shell_syntax import Assignment, UnsupportedSyntax, parse_script
-from jobgen.k8s.shell_values import (
+from jobgen.features.launch.shell import syntax
+from jobgen.features.launch.shell.builtins import (
+    ANYTHING,
+    BUILTINS,
+    OPTION_NAMES,
+    WRAPPERS,
+    Condition,
+    Shell,
+    to_status,
+)
+from jobgen.features.launch.shell.syntax import Assignment, UnsupportedSyntax, parse_script
+from jobgen.features.launch.shell.values import (
     MAX_DEPTH,
     MAX_TEXT,
     PERHAPS,

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from jobgen.k8s import shell_syntax as syntax
-from jobgen.k8s.shell_arithmetic import evaluate
-from jobgen.k8s.shell_syntax import Assignment, Literal, Parameter, UnsupportedSyntax
-from jobgen.k8s.shell_values import (
+from jobgen.features.launch.shell import syntax
+from jobgen.features.launch.shell.arithmetic import evaluate
+from jobgen.features.launch.shell.syntax import Assignment, Literal, Parameter, UnsupportedSyntax
+from jobgen.features.launch.shell.values import (
     MAX_TEXT,
     SPLIT,
     STARTED,

@@ -1,0 +1,1 @@
+"""A shell without a container: what a script starts, with which words and variables."""
