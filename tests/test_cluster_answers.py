@@ -203,7 +203,7 @@ def test_a_lint_that_a_newer_one_ended_leaves_correct_results(tmp_path):
 
 
 def make_state(*own, exported=(), names=(), rules=()):
-    return KnownState(StateSources(exported, own, names, rules), SimpleNamespace(cluster="kueue 0.13"))
+    return KnownState(StateSources(exported, own, names, rules, {}), SimpleNamespace(cluster="kueue 0.13"))
 
 
 @pytest.mark.parametrize(
