@@ -3,8 +3,8 @@
 YAML readers notice many slips only lines later: a line without its colon continues the text above, and a line that is
 indented too little ends the mapping that it belongs to. So each line near the error is changed as if one slip of the
 keyboard had not happened. The change that lets the reader get furthest, and leaves the least that looks odd, is the
-likely cause. Lines are neither added nor removed, so all other locations stay the same. What is indented below a line
-may move with it.
+likely cause. Lines are neither added nor removed, so all other locations stay the same. The lines below an item of a
+list may move with it.
 """
 
 from __future__ import annotations
@@ -170,7 +170,7 @@ def _list_changes(lines: Sequence[str], fault: libyaml.Fault) -> Iterator[tuple[
         if not line or len(line) > _LONGEST or line.lstrip().startswith("#"):
             continue
         likely = [*_align(lines, number), *_change_line(line), *_close_flow(lines, start, number)]
-        below = _count_deeper(lines, number)
+        below = _count_deeper(lines, number) if line.lstrip().startswith("- ") else 0
         for rank, (new, reason) in enumerate(likely):
             slip = Slip(number, line, new, reason)
             yield distance + rank / 4, slip
