@@ -222,7 +222,8 @@ def _list_check_causes(queue: ClusterQueue, found: list[AdmissionCheck], remote:
 
 Object = Mapping[str, Any]
 
-_STOP = ("None", "Hold", "HoldAndDrain")
+_DRAINS = "HoldAndDrain"
+_STOP = ("None", "Hold", _DRAINS)
 _WORDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "ClusterQueue": {"stopPolicy": _STOP, "queueingStrategy": ("BestEffortFIFO", "StrictFIFO")},
     "LocalQueue": {"stopPolicy": _STOP},
@@ -363,7 +364,7 @@ def show_version(version: Version) -> str:
 
 
 def _explain_stop(policy: Any) -> str:
-    what = "is drained: Kueue stops what runs and admits nothing" if policy == "HoldAndDrain" else "is stopped"
+    what = "is drained: Kueue stops what runs and admits nothing" if policy == _DRAINS else "is stopped"
     return f"{what} (`stopPolicy: {policy}`)" if policy else what
 
 
@@ -582,6 +583,18 @@ class AdmissionContext:
     def find_cluster_queue(self, workload: Workload) -> str:
         """Return the ClusterQueue of a workload; empty if its LocalQueue is not known."""
         return str(self.local_queues.get((workload.namespace, workload.queue), {}).get("clusterQueue") or "")
+
+    def is_drained(self, workload: Workload) -> bool:
+        """Return True if the queue of a workload evicts what runs. A queue that only holds does not."""
+        local = self.local_queues.get((workload.namespace, workload.queue), {})
+        queue = self.queues.get(workload.cluster_queue or self.find_cluster_queue(workload))
+        return _DRAINS in (local.get("stopPolicy"), queue.stop_policy if queue is not None else "")
+
+    def stop(self, workload: Workload) -> Workload:
+        """Return a workload without its quota if it has some, and Kueue evicts it at once."""
+        if not workload.reserved or (workload.is_active and not self.is_drained(workload)):
+            return workload
+        return workload._replace(cluster_queue="", admission=(), reserved="", is_admitted=False)
 
     def find_obstacle(self, workload: Workload) -> Obstacle | None:
         """Return why a workload is never admitted, however empty the cluster is; None if it can be.
