@@ -627,6 +627,9 @@ class AdmissionContext:
             return self._explain_rejection(queue)
         if assignment.no_fit == TOPOLOGY_FAILED and self._has_later_places(workload, queue):
             return None
+        if self.cluster.configuration.remarks or self.cluster.list_deep_cohorts():
+            # Nodes or cohorts are left out of the simulation, so what lacks in it may be there.
+            return None
         ignores = self.cluster.configuration.rules.ignores_undeclared
         return explain_no_fit(workload, queue, assignment, self._empty.snapshot, ignores_undeclared=ignores)
 
