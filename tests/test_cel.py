@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobgen.check.cel import Bound, CompileError, Expression, Failed, available, compile_cel, mentions
+from jobgen.check.cel.cost import converts_in_loops
 from jobgen.model.quantity import canonicalize_quantity
 
 TABLE = yaml.load((Path(__file__).parent / "cel.yaml").read_text("utf-8"), yaml.CSafeLoader)
@@ -115,6 +116,11 @@ def test_names_inside_strings_are_not_references():
     assert not mentions("self.oldSelf", "oldSelf")
 
 
+def test_unsupported_data_fails():
+    for odd in ((1,), object(), 2**64, {None: 1}, "\ud800"):
+        assert isinstance(compile_cel("object == 1", NAMES)({"object": odd}), Failed)
+
+
 def test_unbound_variable_fails():
     assert isinstance(compile_cel("params.a == 1", NAMES)({"object": {}}), Failed)
 
@@ -123,7 +129,7 @@ def test_nested_loops_hit_the_cost_limit():
     loops = "object.all(a, object.all(b, object.all(c, object.all(d, a + b + c + d >= 0))))"
     failed = compile_cel(loops, NAMES)({"object": list(range(1000))})
 
-    assert failed == Failed("it costs more than the API server allows: 1000000")
+    assert failed == Failed("it can cost more than the API server allows: 1000000")
 
 
 @pytest.mark.parametrize(
@@ -196,3 +202,25 @@ def test_any_characters_compile_or_are_refused(text):
     compiled = compile_cel(text, NAMES, returns="any")
 
     assert isinstance(compiled, CompileError) or compiled(BOUND) is not compiled
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("object.l.sum() > 0", False),
+        ("object.l.all(x, object.l.sum() > 0)", True),
+        ("object.l.all(x, [object.l].map(y, y.isSorted()).size() > 0)", True),
+        ("object.l.all(x, x.max() > 0)", True),
+        ("object.l.exists(x, object.l.map(y, y).sum() > 0)", True),
+        ("object.l.exists(x, object.l.map(y, int(y)).sum() > 0)", False),
+        ("object.l.exists(x, object.l.map(y, y > 1 ? int(y) : 0).sum() > 0)", False),
+        ("object.l.exists(x, object.l.map(y, y > 1 ? y : 0).indexOf(1) > 0)", True),
+        ("[object.l].map(x, x.sum())[0] > 0", False),
+        ("[object.l, object.l].map(x, x.sum())[0] > 0", True),
+    ],
+)
+def test_conversions_of_lists_in_loops_are_found(text: str, expected: bool) -> None:
+    compiled = compile_cel(text, ("object",))
+
+    assert isinstance(compiled, Expression)
+    assert converts_in_loops(compiled._tree()) is expected

@@ -1,4 +1,4 @@
-"""Expressions of policies with variables, and on only what they read, give the same results as whole ones."""
+"""Expressions of policies that are evaluated together, and only on what they read, give the same results as alone."""
 
 import json
 
@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sampling import laws
 
-from jobgen.check.cel import Expression, Failed, compile_cel
+from jobgen.check.cel import Bound, Expression, Failed, compile_cel
+from jobgen.check.cel.reads import find_reads, project
+from jobgen.check.cel.together import NAMES, Shared, evaluate_all, load_value
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator, compile_policies
-from jobgen.check.policy.eval_context import EvalContext
-from jobgen.check.policy.expressions import NAMES, PolicyExpression
+from jobgen.check.policy.expressions import PolicyExpression
 from jobgen.check.policy.locate import Trials, find_failing_parts, find_read_value
-from jobgen.check.policy.reads import find_reads, project
 from jobgen.model.data import location_of
 from jobgen.yamlio.read import read
 
@@ -91,7 +91,7 @@ CONDITIONS = make_conditions("object").filter(compiles)
 @given(CONDITIONS, OBJECTS)
 @laws(40)
 def test_what_an_expression_does_not_read_changes_nothing(text, obj):
-    assert evaluate(text, project(obj, PolicyExpression(text, {}, "bool"))) == evaluate(text, obj)
+    assert evaluate(text, project(obj, Shared(text, "bool"))) == evaluate(text, obj)
 
 
 @given(CONDITIONS, OBJECTS)
@@ -103,7 +103,7 @@ def test_causes_are_those_of_a_search_in_the_whole_object(text, obj):
 
     many = 100_000
     everywhere = Trials(obj, fails)
-    read = Trials(obj, fails, project(obj, PolicyExpression(text, {}, "bool")))
+    read = Trials(obj, fails, project(obj, Shared(text, "bool")))
     causes = list(find_failing_parts(everywhere, many))
 
     assert list(find_failing_parts(read, many)) == causes
@@ -116,18 +116,18 @@ def test_parts_that_no_expression_names_are_not_read():
     text = "object.spec.containers.all(c, has(c.image) && c.image != '')"
     obj = {"kind": "Pod", "spec": {"nodeName": "a", "containers": [{"name": "a", "image": "b"}, {"env": []}]}}
 
-    assert project(obj, PolicyExpression(text, {}, "bool")) == {"spec": {"containers": [{"image": "b"}, {}]}}
+    assert project(obj, Shared(text, "bool")) == {"spec": {"containers": [{"image": "b"}, {}]}}
 
 
 @pytest.mark.parametrize("text", ["object.spec.filter(k, k.endsWith('s')).all(k, has(object.spec[k].x))"])
 def test_loops_over_mappings_read_the_keys(text):
     obj = {"spec": {"name": {"x": 1, "y": 2}, "specs": {"x": {"z": 1}, "y": 1}}}
 
-    assert project(obj, PolicyExpression(text, {}, "bool")) == {"spec": {"name": {"x": 1}, "specs": {"x": {}}}}
+    assert project(obj, Shared(text, "bool")) == {"spec": {"name": {"x": 1}, "specs": {"x": {}}}}
 
 
 def test_variables_in_another_way_than_by_name_are_not_known():
-    assert find_reads(PolicyExpression("variables == object", {}, "bool")) is None
+    assert find_reads(Shared("variables == object", "bool")) is None
 
 
 VARIABLES = st.recursive(st.just("object"), extend, max_leaves=3)
@@ -139,49 +139,54 @@ VARIABLES = st.recursive(st.just("object"), extend, max_leaves=3)
 )
 @laws(20)
 def test_expressions_that_share_variables_have_their_own_verdicts(policies, objects):
+    expressions = []
     for variable, text in policies:
-        alone = f"[dyn({variable})].map(v, {text})[0]".replace("variables.v", "v")
-        if compiles(f"dyn({variable}) == 1") and compiles(text) and compiles(alone):
-            expression = PolicyExpression(text, {"v": PolicyExpression(variable, {}, "value")}, "bool")
-            for obj in objects:
-                found, expected = evaluate_in_policy(expression, obj), evaluate(alone, obj)
-                # Only an expression that reads a variable fails with it.
-                assert found is expected or isinstance(found, Failed) == str(expected).startswith("failed: ")
+        above = {"v": PolicyExpression(variable, {}, "any")}
+        if compiles(f"dyn({variable}) == 1") and compiles(text):
+            expressions.append((PolicyExpression(text, above, "bool"), f"[dyn({variable})].map(v, {text})[0]"))
+    shared = [expression.share() for expression, _ in expressions]
+
+    for obj in objects:
+        verdicts = evaluate_all(tuple(each for each in shared if each), Bound({"object": obj}))
+        for each, (_, alone) in zip(shared, expressions, strict=True):
+            expected = evaluate(alone.replace("variables.v", "v"), obj) if compiles(alone) else None
+            if each in verdicts:
+                assert verdicts[each] is expected
 
 
-def evaluate_in_policy(expression, obj):
-    return EvalContext(None, {"object": obj}).evaluate(expression)
+def test_a_failure_hides_no_other_verdict():
+    texts = ("object.nowhere == 1", "object.a == 1", "object.a == 2", "size(object.a) == 1")
+    shared = [Shared(text, "bool") for text in texts]
+
+    assert evaluate_all(tuple(shared), Bound({"object": {"a": 1}})) == {shared[1]: True, shared[2]: False}
 
 
 def test_a_variable_that_fails_fails_only_what_reads_it():
-    above = {"v": PolicyExpression("object.nowhere", {}, "value")}
+    above = {"v": PolicyExpression("object.nowhere", {}, "any")}
     reads, other = (PolicyExpression(text, above, "bool") for text in ("variables.v == 1", "true || variables.v == 1"))
 
-    assert evaluate_in_policy(reads, {}) == Failed("no such key: `nowhere`")
-    assert evaluate_in_policy(other, {}) is True
+    verdicts = evaluate_all((reads.share(), other.share()), Bound({"object": {}}))
+
+    assert verdicts == {other.share(): True}
+
+
+def test_the_same_text_with_other_params_is_another_expression():
+    expression = PolicyExpression("params.x == object.x", {}, "bool")
+    first, second = expression.share(0), expression.share(1)
+
+    verdicts = evaluate_all((first, second), Bound({"object": {"x": 1}, "params_0": {"x": 1}, "params_1": {"x": 2}}))
+
+    assert verdicts == {first: True, second: False}
 
 
 def test_a_variable_that_is_defined_again_is_that_above_the_expression():
-    first = PolicyExpression("object.a", {}, "value")
-    second = PolicyExpression("[variables.v, object.b]", {"v": first}, "value")
+    first = PolicyExpression("object.a", {}, "any")
+    second = PolicyExpression("[variables.v, object.b]", {"v": first}, "any")
     expression = PolicyExpression("variables.v == [1, 2]", {"v": second}, "bool")
 
-    assert evaluate_in_policy(expression, {"a": 1, "b": 2}) is True
+    program = load_value(expression.share())
 
-
-@pytest.mark.parametrize(
-    ("variable", "text"),
-    [
-        ("quantity('1')", "variables.v == variables.w && variables.v.compareTo(variables.w) == 0"),
-        ("ip('10.0.0.1')", "string(variables.v) == '10.0.0.1' && type(variables.v) == net.IP"),
-        ("duration('90s')", "variables.v.getMilliseconds() == 90000 && variables.v > duration('1m')"),
-        ("optional.of(3)", "variables.v.orValue(0) == 3 && variables.?w.hasValue()"),
-    ],
-)
-def test_values_of_variables_keep_their_types(variable, text):
-    above = {"v": PolicyExpression(variable, {}, "value"), "w": PolicyExpression("quantity('1000m')", {}, "any")}
-
-    assert evaluate_in_policy(PolicyExpression(text, above, "bool"), {}) is True
+    assert program.evaluate(Bound({"object": {"a": 1, "b": 2}})) is True
 
 
 def make_policy(name, variable, expression):

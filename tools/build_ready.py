@@ -24,9 +24,17 @@ sys.path.insert(0, str(HOME))
 
 from jobgen.check import defects  # noqa: E402
 from jobgen.check.cel import check_expression, describe_expression  # noqa: E402 -- the package of this folder
+from jobgen.check.cel.together import (  # noqa: E402
+    NAMES,
+    describe_program,
+    link,
+    list_groups,
+    list_variables,
+)
 from jobgen.check.defects import list_shipped  # noqa: E402
-from jobgen.check.policy.expressions import NAMES  # noqa: E402
+from jobgen.check.policy import ClusterFacts, PolicyEvaluator  # noqa: E402
 from jobgen.pipeline.policies import load_policies  # noqa: E402
+from jobgen.rendering import config  # noqa: E402
 from jobgen.repo import layout, ready  # noqa: E402
 from jobgen.yamlio.read import read  # noqa: E402
 
@@ -56,13 +64,31 @@ def _list_documents() -> Iterator[tuple[str, list[Any]]]:
 def _list_expressions() -> Iterator[tuple[str, str]]:
     """The compiled expressions of shipped policies and defects, by the digest of what they are made from."""
     with TemporaryDirectory() as elsewhere:
-        policies = load_policies(Path(elsewhere)).policies
-    texts = {(each.text, each.returns) for policy, _ in policies.policies for each in policy.expressions}
+        project, policies = config.load(Path(elsewhere)), load_policies(Path(elsewhere)).policies
+    kinds = [(str(kind.api_version), kind) for kind in project.kinds]
+    plurals = {(api_version.partition("/")[0], kind.name): kind.plural for api_version, kind in kinds}
+    evaluator = PolicyEvaluator(policies, ClusterFacts(plurals=plurals))
+    objects = [{"apiVersion": api_version, "kind": kind.name, "metadata": {"name": "a"}} for api_version, kind in kinds]
+    together = {each for obj in objects for each in evaluator.list_expressions(obj)}
+    expressions = [expression for policy, _ in policies.policies for expression in policy.expressions]
+    alone = {found for each in expressions if (found := each.share(is_ordered=each.returns != "bool"))}
+    groups = {(group, True) for each in together for group in list_groups(each)} | {((each,), False) for each in alone}
+    for group, is_verdict in groups:
+        linked = link(group, is_verdict=is_verdict)
+        yield ready.make_digest(describe_program(group, is_verdict=is_verdict)), b64encode(linked).decode()
+    texts = {(each.inlined, each.returns) for each in expressions}
+    variables = [value for policy, _ in policies.policies for value in policy.variables.values()]
+    shared = [value.share(is_ordered=is_ordered) for value in variables for is_ordered in (False, True)]
+    texts |= {(each.text, each.returns) for each in shared if each}
+    # What an object is judged by together is also counted one by one.
+    counted = {each for group, _ in groups for each in (*group, *list_variables(group))}
+    texts |= {(each.text, each.returns) for each in counted}
     own = {(each.condition, "bool") for each in list_shipped()} | {(each.value, "string") for each in list_shipped()}
     listed = [*((NAMES, each) for each in sorted(texts)), *((defects.NAMES, each) for each in sorted(own) if each[0])]
     for names, (text, returns) in listed:
         checked = check_expression(text, names, returns)
-        if isinstance(checked, bytes):
+        # One that the engine cannot run is rare, and none is shipped.
+        if isinstance(checked, bytes) and b":interpreted:" not in checked[:80]:
             yield ready.make_digest(describe_expression(text, names, returns)), b64encode(checked).decode()
 
 

@@ -28,6 +28,8 @@ MAX_MATRIX_BLOCKS = 1_000
 """The limit of `include` and `exclude` entries in a matrix."""
 MAX_PATH_LENGTH = 4096
 """The limit of characters in a path or a JSON pointer."""
+MAX_CEL_COST = 10_000_000
+"""The budget of the API server for the expressions of a policy, and for the rules of a CRD, on one object."""
 MAX_CALL_COST = 1_000_000
 """The budget of the API server for one expression."""
 MAX_OBJECT_STEPS = 2_000_000
@@ -40,6 +42,8 @@ MAX_DEFECTS, MAX_DEFECT_ITEMS = 500, 500
 """The defects of a repository, and the parts of one object for which the condition of a defect is evaluated."""
 MAX_PARAMS = 200
 """The params for which a binding evaluates its policy on one object."""
+MAX_VARIABLE_SIZE = 200_000
+"""The characters that the value of a policy's variable may have as text, beyond those of the object and the params."""
 MAX_LIMITING_OBJECTS = 100
 """The limit ranges, and the quotas, that are applied to the objects of a namespace."""
 MAX_LIMITING_AMOUNTS = 200

@@ -121,8 +121,8 @@ def recognize_config(path: str, content: bytes) -> Taken | None:
 
 def _is_like_builtin(version: str, kind: str) -> bool:
     """Return True if a kind may be meant to be one of Kubernetes' own."""
-    group = version.rpartition("/")[0]
-    return group in BUILTIN_GROUPS and bool(find_closest(kind, [each.name for each in list_shipped_kinds()], 0.8))
+    names = ["List", *(each.name for each in list_shipped_kinds())]
+    return version.rpartition("/")[0] in BUILTIN_GROUPS and bool(find_closest(kind, names, 0.8))
 
 
 def name_program(path: str, documents: Sequence[Mapping[str, Any]]) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from jobgen.check.cel import Expression, checks, engine, rewrite, tree
+from jobgen.check.cel.rewrite import TABLE
 from jobgen.check.cel.signatures import Type, type_named
 from jobgen.check.cel.type_checker import PATCH, Scope, check
 from jobgen.check.cel.values import OFFLINE, CompileError
@@ -194,7 +195,9 @@ def compile_mutation(text: str, names: tuple[str, ...]) -> Expression | CompileE
         return checked
     checked = checks.find_optionals(checked)
     root = _Converter(checked).convert(checked.root)
-    return Expression(text, tree.write(rewrite.rewrite(checked._replace(root=root), ())))
+    serialized = tree.write(rewrite.rewrite(checked._replace(root=root), ()))
+    is_interpreted = checks.needs_interpreter(checked)
+    return Expression(text, None if is_interpreted else engine.program(serialized, TABLE), serialized)
 
 
 def _is_map(node: tree.Node) -> bool:

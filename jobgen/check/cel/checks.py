@@ -6,12 +6,15 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.cel import engine, text_format
+from jobgen.check.cel.cost import grows_too_much
 from jobgen.check.cel.tree import Call, Checked, Const, Ident, Node, Select, Sequence, Struct, children, walk, write
 from jobgen.check.cel.values import AS_RESULT, OFFLINE, CompileError, Failed, blank_strings, line_and_column
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.times import parse_duration
 
 _OPTIONAL = "optional_type<"
+_INTERPRETED = frozenset(("check", "first", "last"))
+_ASKS_OPTIONALS = frozenset(("hasValue", "value", "orValue", "_==_", "_!=_"))
 # The parser repeats their operand, so a chain of them doubles the tree each time.
 _DOUBLES = lazy_pattern(r"\bopt(?:Flat)?Map\b")
 _MOST_DOUBLED = 10
@@ -47,6 +50,17 @@ def fault(checked: Checked, text: str, returns: str = "") -> CompileError | None
     return None if found is None else CompileError(found[1], *line_and_column(text, checked.places.get(found[0], 0)))
 
 
+def needs_interpreter(checked: Checked) -> bool:
+    """Return True if the engine cannot run an expression: it may take too much memory, or has optionals as values.
+
+    Nor can it count what permissions cost: the API server allows two checks of them in one evaluation. It has no
+    functions for the first and the last item.
+    """
+    if any(isinstance(node, Call) and node.name in _INTERPRETED for node in walk(checked.root)):
+        return True
+    return grows_too_much(checked.root) or has_optional_values(checked)
+
+
 def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:
     names = {node.name: node.id for node in walk(checked.root) if isinstance(node, Ident)}
     # Items of a literal seem to differ if the type of one is not declared here.
@@ -57,10 +71,10 @@ def _faults(checked: Checked, returns: str) -> Iterator[tuple[int, str]]:
     if not returns:
         return
     kind = checked.types.get(checked.root.id, "dyn").replace(f"wrapper<{returns}>", returns)
-    if kind.startswith(_OPTIONAL) and returns != "value":
+    if kind.startswith(_OPTIONAL):
         yield checked.root.id, f"{AS_RESULT}; ask it for its value"
     # A result that is dynamic here may have a type in the API server, as a variable has.
-    if returns not in ("any", "value", kind) and (kind != "dyn" or names.keys() <= _UNTYPED):
+    if returns not in ("any", "unordered", kind) and (kind != "dyn" or names.keys() <= _UNTYPED):
         yield checked.root.id, f"must evaluate to {returns} but got {kind}"
 
 
@@ -139,7 +153,7 @@ def _find_failure(call: Call, literal: Const, checked: Checked) -> str:
         return "it is not a duration"
     if call.name in ("int", "uint") and literal.text is not None and literal.text != literal.text.strip():
         return f"cannot convert string to {call.name}"
-    result = engine.run(engine.program(write(checked._replace(root=call))), engine.asked_of({}))
+    result = engine.run(engine.program(write(checked._replace(root=call)), {}), engine.asked_of({}))
     return result.message if isinstance(result, Failed) else ""
 
 
@@ -157,3 +171,30 @@ def find_optionals(checked: Checked) -> Checked:
 
     visit(checked.root)
     return checked._replace(types=types)
+
+
+def has_optional_values(checked: Checked) -> bool:
+    """Return True if optionals are used as values, as in a list: the library crashes when it passes them to Python."""
+    has_optionals = any(_OPTIONAL in known for known in checked.types.values())
+    return has_optionals and _hides_optionals(checked.root, checked.types)
+
+
+def _hides_optionals(node: Node, types: dict[int, str]) -> bool:
+    kind = types.get(node.id, "")
+    inner = kind
+    while inner.startswith(_OPTIONAL):
+        inner = inner.removeprefix(_OPTIONAL)
+    if _OPTIONAL in inner:
+        return True
+    asks = kind.startswith(_OPTIONAL) or (isinstance(node, Call) and node.name in _ASKS_OPTIONALS)
+    # Optional items and entries of literals.
+    unwrapped: set[int] = set()
+    if isinstance(node, Sequence):
+        unwrapped = {node.items[index].id for index in node.optional}
+    elif isinstance(node, Struct):
+        unwrapped = {entry.value.id for entry in node.entries if entry.optional}
+    return any(
+        (not asks and child.id not in unwrapped and types.get(child.id, "").startswith(_OPTIONAL))
+        or _hides_optionals(child, types)
+        for child in children(node)
+    )

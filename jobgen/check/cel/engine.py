@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from jobgen.check.cel.values import CompileError, Failed, drop_repeated_parentheses
+from jobgen.check.cel.values import THAN_ALLOWED, CompileError, Failed, drop_repeated_parentheses
 from jobgen.model.lazy_re import lazy_pattern
 
 Native = Any
 """A value of the library: a compiled expression, or bound variables."""
 
+Functions = Mapping[str, Callable[..., Any]]
+
 PREFIX = "jobgen_"
-"""The prefix of functions that Python evaluates, with their arguments in one list."""
+"""The prefix of our functions at run time, so that none clashes with one of the engine's."""
 
 _FAULT = lazy_pattern(r"ERROR: <input>:(-?\d+):(-?\d+): (.*)")
 _CODE = lazy_pattern(r"^(?:[A-Z_]+: )+|\s*\[[A-Z_]+\]$|\s*\(in container ''\)")
 _QUOTED = lazy_pattern(r"'((?:_?[^\s']+_?)|\([^']*\))'")
 _HAS = "has() argument must be a field selection"
+TOO_MANY_STEPS = "its loops take more steps"
 TOO_DEEP = "the expression is nested more deeply than can be evaluated offline"
 _WORDS = (
     (lazy_pattern(r"Key not found in map : (.*)"), r"no such key: `\1`"),
     (lazy_pattern(r"No matching overloads found : (.*)"), r"no such overload: `\1`"),
     (lazy_pattern(r"Applying SELECT to non-message type"), "no such overload: a field of what is not a mapping"),
+    (lazy_pattern(r"Iteration budget exceeded"), f"{TOO_MANY_STEPS} {THAN_ALLOWED}, or more than 10000"),
     (lazy_pattern(r"Index error: index=(\S+) size=(\S+)"), r"index out of bounds: `\1` of `\2`"),
 )
 _LOOPS = ("optional", "sets", "lists", "two-var-comprehensions")
@@ -37,6 +42,18 @@ def missing() -> str:
     except ImportError as error:
         return f"CEL cannot be evaluated here: {error}; `pip install cel-expr-python` (there is no wheel for musl)"
     return ""
+
+
+class _Work:
+    """The steps of all evaluations of this process that are counted: those in Python, which take the most time."""
+
+    steps = 0
+    last = sys.maxsize
+    """The number of steps after which an evaluation ends."""
+
+
+WORK = _Work()
+_CALL_STEPS, _RUN_STEPS = 8, 16
 
 
 def parse(text: str, extensions: tuple[str, ...]) -> bytes | CompileError:
@@ -55,9 +72,9 @@ def parse(text: str, extensions: tuple[str, ...]) -> bytes | CompileError:
     return fault
 
 
-def program(serialized: bytes) -> Native:
-    """Build a program from a tree."""
-    return _runtime().deserialize(serialized)
+def program(serialized: bytes, functions: Functions) -> Native:
+    """Build a program from a tree; our functions take their arguments in one list."""
+    return _runtime_of(tuple(functions.items())).deserialize(serialized)
 
 
 @lru_cache(maxsize=8)
@@ -78,6 +95,7 @@ def asked_of(bindings: Mapping[str, Any]) -> Native:
 
 def run(compiled: Native, bound: Native) -> Any:
     """The value of a program, as plain data."""
+    WORK.steps += _RUN_STEPS
     try:
         value = compiled.eval(bound)
         result = value.plain_value()
@@ -111,11 +129,20 @@ def _parser(extensions: tuple[str, ...]) -> Native:
     return cel.NewEnv(config=_config(extensions, {}))
 
 
-@lru_cache(maxsize=1)
-def _runtime() -> Native:
+@lru_cache(maxsize=4)
+def _runtime_of(functions: tuple[tuple[str, Callable[..., Any]], ...]) -> Native:
     from cel_expr_python import cel
 
-    return cel.NewEnv(config=_config((*_LOOPS, "strings"), {}))
+    # A list is the one type that takes arguments of every type.
+    takes, gives = [cel.Type.List(cel.Type.DYN)], cel.Type.DYN
+    listed = [
+        cel.FunctionDecl(
+            f"{PREFIX}{name}",
+            [cel.Overload(f"{PREFIX}{name}", gives, takes, is_member=False, impl=_spread(function))],
+        )
+        for name, function in functions
+    ]
+    return cel.NewEnv(config=_config((*_LOOPS, "strings"), {}), functions=listed)
 
 
 @lru_cache(maxsize=1)
@@ -123,6 +150,20 @@ def _plain() -> Native:
     from cel_expr_python import cel
 
     return cel.NewEnv()
+
+
+def _spread(function: Callable[..., Any]) -> Callable[[list[Any]], Any]:
+    def call(arguments: list[Any]) -> Any:
+        WORK.steps += _CALL_STEPS
+        if WORK.steps > WORK.last:
+            raise TypeError(THAN_ALLOWED)
+        try:
+            return function(*arguments)
+        finally:
+            # The library never frees this list; what is in it may be a whole object.
+            arguments.clear()
+
+    return call
 
 
 def _config(extensions: tuple[str, ...], more: dict[str, Any]) -> Native:

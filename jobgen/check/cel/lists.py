@@ -202,6 +202,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "lastIndexOf": _last_index_of,
     "lists.range": _count_up,
     "cel.@mapInsert": _insert,
+    # What a loop goes through: the keys of a mapping in order, or the items of a list.
+    "@inOrder": lambda value: sorted(value, key=str) if isinstance(value, dict) else value,
     _SAME: lambda shape, one, other: _same(json.loads(strings(shape)[0]), one, other),
     _JOIN: _join,
 }

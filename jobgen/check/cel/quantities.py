@@ -11,7 +11,7 @@ from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, strings, tag_of, tagge
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import MAX_POWER, parse_quantity
 
-TAG = "quantity"
+_TAG = "quantity"
 _LARGEST = 2**63 - 1
 
 
@@ -86,12 +86,12 @@ def _ten(power: int) -> Fraction:
 
 def _tagged(amount: Amount) -> bytes:
     scale = "" if amount.scale is None else amount.scale
-    return tagged(TAG, f"{amount.value.numerator}/{amount.value.denominator}/{scale}")
+    return tagged(_TAG, f"{amount.value.numerator}/{amount.value.denominator}/{scale}")
 
 
 @lru_cache(maxsize=4096)
 def _read(value: bytes) -> Amount:
-    over, under, scale = untagged(value, TAG).split("/")
+    over, under, scale = untagged(value, _TAG).split("/")
     return Amount(Fraction(int(over), int(under)), int(scale) if scale else None)
 
 

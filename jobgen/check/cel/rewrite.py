@@ -8,7 +8,7 @@ from typing import Any
 from jobgen.check.cel import formats, lists, networks, permissions, quantities, text_format
 from jobgen.check.cel.engine import PREFIX
 from jobgen.check.cel.signatures import FORMATS, TYPE_CONSTANTS
-from jobgen.check.cel.tree import Call, Checked, Const, Ident, Node, Select, Sequence, map_children, walk, written
+from jobgen.check.cel.tree import Call, Checked, Const, Fold, Ident, Node, Select, Sequence, map_children, walk, written
 from jobgen.check.cel.values import tagged
 
 TABLE: dict[str, Callable[..., Any]] = {
@@ -29,15 +29,19 @@ _SCALARS = frozenset("bool int uint double string".split())
 _INFERRED = frozenset(("orValue", "value", "_[_]", "_?_:_"))
 
 
-def rewrite(checked: Checked, absent: tuple[str, ...]) -> Checked:
-    """Rewrite an expression with functions that exist at run time; absent names become `optional.none()`."""
-    return checked._replace(root=_Rewriter(checked, absent).node(checked.root))
+def rewrite(checked: Checked, absent: tuple[str, ...], *, is_ordered: bool = False) -> Checked:
+    """Rewrite an expression with functions that exist at run time; absent names become `optional.none()`.
+
+    If it is ordered, loops over mappings go through their keys in order; the engine's order differs between runs.
+    """
+    return checked._replace(root=_Rewriter(checked, absent, is_ordered=is_ordered).node(checked.root))
 
 
 class _Rewriter:
     """Rebuilds a tree from its leaves; new nodes get unused ids."""
 
-    def __init__(self, checked: Checked, absent: tuple[str, ...]) -> None:
+    def __init__(self, checked: Checked, absent: tuple[str, ...], *, is_ordered: bool) -> None:
+        self.is_ordered = is_ordered
         self.types = checked.types
         self.absent = absent
         self.last = max(node.id for node in walk(checked.root)) + 1_000_000
@@ -51,6 +55,8 @@ class _Rewriter:
             # These values are bytes at run time, so their types are compared by name.
             return self._text(self.types[node.args[0].id])
         rewritten = map_children(node, self.node)
+        if self.is_ordered and isinstance(rewritten, Fold) and not rewritten.second_variable:
+            return rewritten._replace(range=self._ours("@inOrder", (rewritten.range,)))
         return self._call(node, rewritten) if isinstance(node, Call) and isinstance(rewritten, Call) else rewritten
 
     def _text(self, text: str) -> Const:

@@ -54,6 +54,15 @@ def fields(raw: bytes) -> Iterator[tuple[int, int | bytes]]:
         place += length
 
 
+def read_path(raw: bytes, *numbers: int) -> int:
+    """The number at a path of field numbers, of which all but the last are messages; 0 if there is none."""
+    value: int | bytes = raw
+    for number in numbers:
+        inner = value if isinstance(value, bytes) else b""
+        value = next((found for each, found in fields(inner) if each == number), b"")
+    return value if isinstance(value, int) else 0
+
+
 def _varint_at(raw: bytes, place: int) -> tuple[int, int]:
     value = shift = 0
     while True:

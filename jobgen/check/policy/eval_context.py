@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from jobgen.check.cel import Bound, EvaluationBudget, Failed
-from jobgen.check.cel.interpreter import EvaluationError
+from jobgen.check.cel.together import PARAMS, Shared, evaluate_all
+from jobgen.check.cel.values import THAN_ALLOWED
 from jobgen.check.policy.expressions import PolicyExpression
 from jobgen.check.policy.match import NAME_LABEL, Request
 from jobgen.check.policy.parse import Binding, Policy, Validation
 from jobgen.check.schema.admitted import CREATION, UID, admit_metadata
 from jobgen.model.data import Node, Plain
-from jobgen.model.limits import MAX_PARAMS
+from jobgen.model.limits import MAX_PARAMS, MAX_VARIABLE_SIZE
 
 Path = tuple[str | int, ...]
 _MAX_MESSAGE_LENGTH = 5 * 1024
@@ -28,52 +29,118 @@ class AdmissionSubject(NamedTuple):
     is_traced: bool
 
 
-class _Variables(dict[str, Any]):
-    """The variables of a policy as a mapping; each has its value when it is first read."""
+class SharedEvaluation:
+    """The expressions of all policies that read one object, evaluated together when the first of them is asked for."""
 
-    def __init__(self, above: Mapping[str, PolicyExpression | None], find: Callable[[PolicyExpression], Any]) -> None:
-        super().__init__(above)
-        self._find = find
+    __slots__ = ("_expressions", "_number", "_values", "_verdicts", "budget", "is_slow", "subject")
 
-    def __getitem__(self, name: str) -> Any:
-        found = self._find(super().__getitem__(name))
-        if isinstance(found, Failed):
-            raise EvaluationError(found.message)
-        return found
+    def __init__(self, subject: AdmissionSubject, budget: EvaluationBudget) -> None:
+        self.subject = subject
+        self.budget = budget
+        self.is_slow = False
+        self._expressions: dict[Shared, None] = {}
+        self._values: dict[str, Plain] = {"object": subject.object, "oldObject": None}
+        self._number = -1
+        self._verdicts: dict[Shared, bool] | None = None
+
+    def add(self, policy: Policy, values: Mapping[str, Plain]) -> int:
+        """Add the expressions of a policy, and what they read; return the number of its params."""
+        self._values |= {name: value for name, value in values.items() if name != "params"}
+        if "params" in values:
+            self._number += 1
+            self._values[f"{PARAMS}{self._number}"] = values["params"]
+        expressions = (*policy.conditions, *(each.expression for each in policy.validations))
+        for expression in expressions:
+            shared = expression.share(self._number)
+            if shared:
+                self._expressions[shared] = None
+        if self.budget.owners is not None:
+            self.budget.owners[policy.name] = policy.list_texts
+        return self._number
+
+    @property
+    def expressions(self) -> tuple[Shared, ...]:
+        """Everything that is evaluated together."""
+        return tuple(self._expressions)
+
+    def find_verdict(self, expression: PolicyExpression, params: int) -> bool | None:
+        """Return True if an expression is true; None if only its own evaluation can say."""
+        shared = expression.share(params)
+        if self._verdicts is None:
+            bound = Bound(self._values, self.budget)
+            self._verdicts = evaluate_all(self.expressions, bound)
+            self.is_slow = bound.is_slow
+        return self._verdicts.get(shared) if shared else None
 
 
 class EvalContext:
     """The values that a policy's expressions may read; variables are evaluated when first read."""
 
-    __slots__ = ("_values", "bindings", "budget", "is_slow", "policy")
+    __slots__ = ("_native", "_values", "bindings", "budget", "is_slow", "params", "policy", "shared")
 
-    def __init__(self, policy: Policy, bindings: dict[str, Plain], budget: EvaluationBudget | None = None) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        bindings: dict[str, Plain],
+        shared: SharedEvaluation | None = None,
+        budget: EvaluationBudget | None = None,
+    ) -> None:
         self.policy = policy
-        self.budget = budget
+        self.budget = shared.budget if shared else budget
         self.bindings = bindings
-        self._values: dict[PolicyExpression, Any] = {}
+        self.shared = shared
+        """The evaluation of its expressions together with those of other policies."""
+        self.params = shared.add(policy, bindings) if shared else -1
+        """The number of its params there."""
+        self._native: Bound | None = None
+        self._values: dict[str, Any] = {}
         self.is_slow = False
         """True if an evaluation took so long that it should not be repeated many times."""
 
+    @property
+    def _bound(self) -> Bound:
+        """The values, bound when an expression is first evaluated by itself."""
+        if self._native is None:
+            self._native = Bound(self.bindings, self.budget)
+        return self._native
+
     def with_object(self, obj: Plain) -> EvalContext:
         """The same context with another object."""
-        return EvalContext(self.policy, {**self.bindings, "object": obj}, self.budget)
+        budget = None if self.shared else self.budget
+        return EvalContext(self.policy, {**self.bindings, "object": obj}, budget=budget)
 
     def evaluate(self, expression: PolicyExpression) -> Any | Failed:
         """The value of an expression, or why it failed."""
-        bound = self.bind(expression.above)
+        verdict = self.shared.find_verdict(expression, self.params) if self.shared else None
+        if verdict is not None:
+            return verdict
+        if not expression.has_variables:
+            return self._run(expression, self._bound)
+        result = expression.evaluate_fast(self._bound)
+        if not isinstance(result, Failed):
+            return result
+        if not expression.variables:
+            return self._run(expression, self._bound)
+        values = {name: self._value(name) for name in expression.variables}
+        first_failure = next((value for value in values.values() if isinstance(value, Failed)), None)
+        # A variable that failed is left out: only an expression that really reads it fails too.
+        known = {name: value for name, value in values.items() if not isinstance(value, Failed)}
+        result = self._run(expression, Bound({**self.bindings, "variables": known}, self.budget))
+        return first_failure if first_failure is not None and isinstance(result, Failed) else result
+
+    def _run(self, expression: PolicyExpression, bound: Bound) -> Any | Failed:
+        bound.is_slow = False
         result = expression.evaluate(bound)
         self.is_slow |= bound.is_slow
         return result
 
-    def bind(self, variables: Mapping[str, PolicyExpression | None]) -> Bound:
-        """Everything that an expression below some variables can read."""
-        return Bound({**self.bindings, "variables": _Variables(variables, self._find_value)}, self.budget)
-
-    def _find_value(self, expression: PolicyExpression) -> Any | Failed:
-        if expression not in self._values:
-            self._values[expression] = self.evaluate(expression)
-        return self._values[expression]
+    def _value(self, name: str) -> Any | Failed:
+        if name not in self._values:
+            value = self.evaluate(self.policy.variables[name])
+            if not isinstance(value, Failed) and len(repr(value)) > MAX_VARIABLE_SIZE + self._bound.measure():
+                value = Failed(f"the variable `{name}` is larger {THAN_ALLOWED}: {MAX_VARIABLE_SIZE}")
+            self._values[name] = value
+        return self._values[name]
 
     def evaluate_conditions(self) -> bool | Failed:
         """Return True if all match conditions are true; one that is false outranks one that fails."""
@@ -83,7 +150,7 @@ class EvalContext:
             "namespaceObject" in each.names for each in self.policy.conditions
         ):
             bindings = {**self.bindings, "namespaceObject": {}}
-            context = EvalContext(self.policy, bindings, self.budget)
+            context = EvalContext(self.policy, bindings, budget=self.budget)
         results = [context.evaluate(condition) for condition in self.policy.conditions]
         if any(result is False for result in results):
             return False
@@ -92,18 +159,14 @@ class EvalContext:
     def write_messages(self, validation: Validation, removals: Iterable[frozenset[Path]]) -> Iterator[str]:
         """The messages for an object that does not pass a validation, each without some parts of the object."""
         expression = validation.message_expression
-        read = self.bindings.get("object")
-        if expression:
-            # Imported late: most objects pass.
-            from jobgen.check.policy.reads import project
-
-            read = project(read, expression)
+        # Lists are converted to Python to put the keys of mappings in order, which takes long for a whole object.
+        read = expression.project(self.bindings.get("object")) if expression else None
         otherwise = validation.message or f"failed expression: {' '.join(validation.expression.text.split())}"
         for removed in removals:
             message: Any = ""
             if expression and not (self.budget and self.budget.rest < 0):
                 bindings = {**self.bindings, "object": remove_parts(read, removed)}
-                context = EvalContext(self.policy, bindings, self.budget)
+                context = EvalContext(self.policy, bindings, budget=self.budget)
                 message = expression.find_once(context.bindings, partial(context.evaluate, expression))
             # The API server does not take values that are long or have several lines.
             is_taken = isinstance(message, str) and "\n" not in message.strip() and len(message) <= _MAX_MESSAGE_LENGTH

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -15,6 +15,7 @@ from jobgen.check.policy.eval_context import (
     MissingParams,
     ParamStore,
     Path,
+    SharedEvaluation,
 )
 from jobgen.check.policy.match import MatchResources, Request, pluralize_kind
 from jobgen.check.policy.parse import Binding, Policy, Validation
@@ -26,6 +27,7 @@ from jobgen.model.finding import Problem, Severity, quoted_values
 from jobgen.model.lazy_re import lazy_pattern
 
 if TYPE_CHECKING:
+    from jobgen.check.cel.together import Shared
     from jobgen.check.policy.mutate import MutatingPolicy
 
 _NAMES = lazy_pattern(r"`[^`, ]*`(?:, `[^`, ]*`)+")
@@ -148,13 +150,23 @@ class PolicyEvaluator:
     def _evaluate(
         self, matched: list[MatchedPolicy], subject: AdmissionSubject, schemas: SchemaSource | None
     ) -> list[tuple[MatchedPolicy, list[_Denial] | Problem]]:
-        """What policies deny; they share a budget."""
+        """What policies deny; their expressions are evaluated together."""
         policies = [each for each in matched if each.matches_all or each.policy.match.matches(subject.request)]
-        budget = EvaluationBudget({each.policy.name: each.policy.list_texts for each in policies})
+        shared = _share_evaluations(policies, subject)
+        plans = [_attempt(each, subject, partial(self._plan, each, shared[each.version], schemas)) for each in policies]
         return [
-            (each, _attempt(each, subject, partial(self._find_denials, each, subject, schemas, budget)))
-            for each in policies
+            (each, plan if isinstance(plan, Problem) else _attempt(each, subject, partial(_find_denials, *plan)))
+            for each, plan in zip(policies, plans, strict=True)
         ]
+
+    def list_expressions(self, obj: Mapping[str, Node]) -> list[tuple[Shared, ...]]:
+        """The expressions that are evaluated together on an object, for each version in which it is read."""
+        subject = self.make_subject(obj, None)
+        policies = self.match_policies(str(obj["apiVersion"]), str(obj["kind"]))
+        shared = _share_evaluations(policies, subject)
+        for each in policies:
+            self._plan(each, shared[each.version], None)
+        return [evaluation.expressions for evaluation in shared.values()]
 
     def match_policies(self, api_version: str, kind: str) -> tuple[MatchedPolicy, ...]:
         """The policies that apply to a kind."""
@@ -204,15 +216,11 @@ class PolicyEvaluator:
         )
         return AdmissionSubject(obj, plain, request, is_traced)
 
-    def _find_denials(
-        self,
-        matched: MatchedPolicy,
-        subject: AdmissionSubject,
-        schemas: SchemaSource | None,
-        budget: EvaluationBudget,
-    ) -> list[_Denial]:
-        """What a policy denies for all its bindings and params, also because params are missing."""
-        policy, subject = matched.policy, convert_subject(subject, matched.version)
+    def _plan(
+        self, matched: MatchedPolicy, shared: SharedEvaluation, schemas: SchemaSource | None
+    ) -> tuple[list[_Invocation], _Denial | None]:
+        """What is evaluated of a policy, together with the others, and what is denied because params are missing."""
+        policy, subject = matched.policy, shared.subject
         invocations: list[_Invocation] = []
         refused: _Denial | None = None
         for binding, matches_all in matched.bindings:
@@ -226,19 +234,20 @@ class PolicyEvaluator:
                 continue
             for param in params:
                 admitted = schemas.find_admission(param)(param) if schemas and param is not None else param
-                context = self.make_context(policy, subject, admitted, budget)
+                context = self.make_context(policy, subject, admitted, shared)
                 metadata = param.get("metadata") if param else None
                 identity = ""
                 if isinstance(metadata, dict):
                     identity = f"{metadata.get('namespace', '')}/{metadata.get('name', '')}"
                 invocations.append((binding.severity, identity, context))
-        return _find_denials(invocations, refused)
+        return invocations, refused
 
     def make_context(
         self,
         policy: Policy,
         subject: AdmissionSubject,
         param: Plain,
+        shared: SharedEvaluation | None = None,
         budget: EvaluationBudget | None = None,
     ) -> EvalContext:
         """The values that a policy's expressions read; the expensive ones only if they are read."""
@@ -256,7 +265,7 @@ class PolicyEvaluator:
             from jobgen.check.cel.permissions import make_authorizer
 
             more["authorizer"] = make_authorizer(allows=self.facts.grants_permissions)
-        return EvalContext(policy, {"object": subject.object, "oldObject": None, **more}, budget)
+        return EvalContext(policy, {"object": subject.object, "oldObject": None, **more}, shared, budget)
 
 
 def has_locations(obj: Mapping[str, Node]) -> bool:
@@ -277,6 +286,12 @@ def convert_subject(subject: AdmissionSubject, version: str) -> AdmissionSubject
     group = subject.request.group
     obj = {**subject.object, "apiVersion": f"{group}/{version}" if group else version}
     return subject._replace(object=obj, request=subject.request._replace(converted=version))
+
+
+def _share_evaluations(policies: Iterable[MatchedPolicy], subject: AdmissionSubject) -> dict[str, SharedEvaluation]:
+    versions = dict.fromkeys(each.version for each in policies)
+    budget = EvaluationBudget({})
+    return {version: SharedEvaluation(convert_subject(subject, version), budget) for version in versions}
 
 
 def _attempt(matched: MatchedPolicy, subject: AdmissionSubject, find: Callable[[], _T]) -> _T | Problem:
@@ -347,8 +362,8 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
     name, metadata = context.policy.name, subject.source.get("metadata")
     name_node = metadata.get("name") if isinstance(metadata, dict) and subject.is_traced else None
     # What takes too long is not evaluated again to find its cause.
-    is_slow = context.is_slow or error in LIMITS or THAN_ALLOWED in error
-    if not subject.is_traced or validation is None or is_slow:
+    is_slow = context.is_slow or error in LIMITS or bool(context.shared and context.shared.is_slow)
+    if not subject.is_traced or validation is None or THAN_ALLOWED in error or is_slow:
         causes: list[tuple[Node, frozenset[Path]]] = [(name_node, frozenset())]
     else:
         from jobgen.check.policy.locate import locate_failures
@@ -356,8 +371,8 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
         causes = list(locate_failures(subject, context, validation.expression))
     if error or validation is None:
         message = f"policy `{name}` could not be evaluated: {error}"
-        if error in LIMITS and context.budget:
-            message += f"; simplify the {context.budget.name_costliest()}, which took the most"
+        if error in LIMITS and context.shared:
+            message += f"; simplify the {context.shared.budget.name_costliest()}, which took the most"
         own = location_of(name_node) if "no such key: " in error else None
         for node, _ in causes:
             # If a key is missing, the value beside it is not at fault; if it is of an overlay, the object is named.

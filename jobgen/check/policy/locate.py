@@ -14,7 +14,6 @@ from functools import partial
 from jobgen.check.cel import Failed
 from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext, Path, list_children, remove_parts
 from jobgen.check.policy.expressions import PolicyExpression
-from jobgen.check.policy.reads import project
 from jobgen.model.data import Node, Plain, TracedKey, TracedScalar, location_of
 
 Evaluate = Callable[[Plain], str | bool]
@@ -57,7 +56,7 @@ def locate_failures(
     subject: AdmissionSubject, context: EvalContext, expression: PolicyExpression
 ) -> Iterator[tuple[Node, frozenset[Path]]]:
     """The nodes that make an expression fail, each with the other parts that do."""
-    read = project(subject.object, expression)
+    read = expression.project(subject.object)
 
     def find_failure(tree: Plain) -> str:
         result = context.with_object(tree).evaluate(expression)
@@ -112,8 +111,7 @@ def _find_named_node(subject: AdmissionSubject, context: EvalContext, expression
 
 def _find_named_paths(context: EvalContext, expression: PolicyExpression, seen: set[str]) -> list[Path]:
     found: list[Path] = list(expression.paths())
-    # What it reads last is nearest to what it compares.
-    for name in reversed(expression.variables):
+    for name in expression.variables:
         if name not in seen:
             seen.add(name)
             found += _find_named_paths(context, context.policy.variables[name], seen)

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from jobgen.check.cel import Expression, Failed
+from jobgen.check.cel import Bound, Expression, Failed
 from jobgen.check.cel.admission_scope import LITERAL, TYPE_FIELD, compile_mutation
 from jobgen.check.cel.interpreter import Optional
 from jobgen.check.cel.lists import same
+from jobgen.check.cel.together import NAMES
 from jobgen.check.cel.values import tag_of
 from jobgen.check.policy.eval_context import EvalContext
-from jobgen.check.policy.expressions import NAMES, PolicyExpression
+from jobgen.check.policy.expressions import PolicyExpression, find_variables, unwrap_optionals
 from jobgen.check.policy.match import parse_match
 from jobgen.check.policy.parse import GROUP, Binding, Policy, find_errors, make_binding
 from jobgen.check.schema.admitted import Admission, name_type
@@ -311,6 +312,7 @@ class Mutation(NamedTuple):
     patch_type: str
     expression: Expression
     source: Source
+    variables: tuple[str, ...]
 
 
 class MutatingPolicy(NamedTuple):
@@ -346,7 +348,7 @@ def parse_mutating_policy(
     spec: Any = untraced(document["spec"])
     variables: dict[str, PolicyExpression | None] = {}
     for item in spec.get("variables") or ():
-        variables[item["name"]] = PolicyExpression(item["expression"], variables, "value")
+        variables[item["name"]] = PolicyExpression(item["expression"], variables, "any")
     conditions = [PolicyExpression(item["expression"], {}, "bool") for item in spec.get("matchConditions") or ()]
     node = document["metadata"]["name"]
     name = str(value_of(node))
@@ -354,7 +356,7 @@ def parse_mutating_policy(
     for item, source in zip(spec.get("mutations") or (), document["spec"].get("mutations") or (), strict=True):
         field = "jsonPatch" if item["patchType"] == _JSON_PATCH else "applyConfiguration"
         text = item[field]["expression"]
-        compiled = compile_mutation(text, NAMES)
+        compiled = compile_mutation(unwrap_optionals(text, variables), NAMES)
         written = source[field]["expression"]
         if not isinstance(compiled, Expression):
             message = f"the policy is not evaluated: {compiled.message}"
@@ -363,7 +365,7 @@ def parse_mutating_policy(
             )
             return None
         place = Source(name, location_of(written))
-        mutations.append(Mutation(item["patchType"], compiled, place))
+        mutations.append(Mutation(item["patchType"], compiled, place, find_variables(text)))
     kind = spec.get("paramKind")
     policy = Policy(
         name=name,
@@ -426,9 +428,13 @@ def _drop_unknown(made: Any, admitted: Any) -> Any:
 
 def _apply(mutation: Mutation, context: EvalContext, find_schema: FindSchema) -> Any:
     obj: Any = context.bindings["object"]
-    patch = mutation.expression(context.bind(context.policy.variables))
+    values = {name: context.evaluate(context.policy.variables[name]) for name in mutation.variables}
+    known = {name: value for name, value in values.items() if not isinstance(value, Failed)}
+    patch = mutation.expression(Bound({**context.bindings, "variables": known}, context.budget))
     if isinstance(patch, Failed):
-        raise PatchError(patch.message)
+        # A variable that failed is left out: only an expression that really reads it fails too.
+        failed = next((value for value in values.values() if isinstance(value, Failed)), patch)
+        raise PatchError(failed.message)
     is_json = mutation.patch_type == _JSON_PATCH
     for value in (each.get("value") for each in patch) if is_json else (patch,):
         _check_type_names(value, value.get(TYPE_FIELD) if isinstance(value, dict) else None)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from jobgen.check.policy.expressions import NAMES, PolicyExpression, find_limit
+from jobgen.check.cel.together import NAMES
+from jobgen.check.policy.expressions import PolicyExpression, find_limit
 from jobgen.check.policy.match import MatchResources, Selector, parse_match, parse_selector
 from jobgen.check.validation import validate_object
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
@@ -54,8 +55,8 @@ class Policy(NamedTuple):
         return [each for each in every if each]
 
     def list_texts(self) -> list[str]:
-        """The texts of its expressions."""
-        return [each.text for each in self.expressions]
+        """The texts of its expressions, as they are written and as they are evaluated."""
+        return [text for each in self.expressions for text in each.list_texts()]
 
 
 class ParamRef(NamedTuple):
@@ -121,11 +122,10 @@ def parse_policy(
     ]
     variables: dict[str, PolicyExpression | None] = {}
     for item in spec.get("variables", ()):
-        name = str(value_of(item["name"]))
-        variables[name] = _parse_expression(item, "expression", variables, "value", faulty, found)
+        variables[str(value_of(item["name"]))] = _parse_expression(item, "expression", variables, "any", faulty, found)
     validations = [_parse_validation(item, variables, faulty, found) for item in spec.get("validations", ())]
     annotations = [
-        _parse_expression(item, "valueExpression", variables, "value", faulty, found)
+        _parse_expression(item, "valueExpression", variables, "any", faulty, found)
         for item in spec.get("auditAnnotations", ())
     ]
     problems += found

@@ -6,12 +6,13 @@ step to a part is a read, a loop reads which parts there are, and a function rea
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from functools import lru_cache, reduce
 from typing import NamedTuple
 
+from jobgen.check.cel import Expression, compile_cel
+from jobgen.check.cel.engine import PREFIX
+from jobgen.check.cel.together import NAMES, Shared
 from jobgen.check.cel.tree import Call, Const, Fold, Ident, Node, Select, Sequence, Struct, read_root
-from jobgen.check.policy.expressions import PolicyExpression
 from jobgen.model.data import Plain
 
 # Any step, and any step to an item of a list.
@@ -70,7 +71,7 @@ class Reads:
         return merged
 
 
-def project(tree: Plain, expression: PolicyExpression) -> Plain:
+def project(tree: Plain, expression: Shared) -> Plain:
     """What an expression can read of an object; lists keep the number of their items."""
     reads = find_reads(expression)
     return _project(tree, reads) if reads else tree
@@ -86,7 +87,7 @@ def _project(tree: Plain, reads: Reads) -> Plain:
 
 
 @lru_cache(maxsize=1024)
-def find_reads(expression: PolicyExpression) -> Reads | None:
+def find_reads(expression: Shared) -> Reads | None:
     """What an expression can read of the object, itself and through variables; None if it is not known."""
     reads = Reads()
     try:
@@ -96,9 +97,6 @@ def find_reads(expression: PolicyExpression) -> Reads | None:
     return reads
 
 
-_Variables = Mapping[str, PolicyExpression | None]
-
-
 class _UnknownError(Exception):
     """It is unknown what an expression reads."""
 
@@ -106,17 +104,21 @@ class _UnknownError(Exception):
 class _Reader:
     """Evaluates expressions without data, and collects what they read."""
 
-    def __init__(self, reads: Reads, values: dict[PolicyExpression, Places]) -> None:
+    def __init__(self, reads: Reads, values: dict[Shared, Places]) -> None:
         self.reads = reads
         self.values = values
 
-    def find_value(self, expression: PolicyExpression) -> Places:
+    def find_value(self, expression: Shared) -> Places:
         if expression not in self.values:
-            root = read_root(expression.compiled.serialized)
-            self.values[expression] = self.evaluate(root, {"object": Places(frozenset(((),)))}, expression.above)
+            compiled = compile_cel(expression.text, NAMES, returns=expression.returns)
+            if not isinstance(compiled, Expression):
+                raise _UnknownError
+            self.values[expression] = self.evaluate(
+                read_root(compiled.serialized), {"object": Places(frozenset(((),)))}, dict(expression.variables)
+            )
         return self.values[expression]
 
-    def evaluate(self, node: Node, known: dict[str, Places], variables: _Variables) -> Places:
+    def evaluate(self, node: Node, known: dict[str, Places], variables: dict[str, Shared]) -> Places:
         match node:
             case Const():
                 return Places()
@@ -138,10 +140,11 @@ class _Reader:
                 nodes = node.args if node.target is None else (node.target, *node.args)
                 return self._call(node, nodes, [self.evaluate(each, known, variables) for each in nodes])
 
-    def _select(self, node: Select, known: dict[str, Places], variables: _Variables) -> Places:
-        operand = node.operand
-        read = variables.get(node.field) if isinstance(operand, Ident) and operand.name == "variables" else None
-        value = self.find_value(read) if read else self._take(self.evaluate(operand, known, variables), node.field)
+    def _select(self, node: Select, known: dict[str, Places], variables: dict[str, Shared]) -> Places:
+        if isinstance(node.operand, Ident) and node.operand.name == "variables" and node.field in variables:
+            value = self.find_value(variables[node.field])
+        else:
+            value = self._take(self.evaluate(node.operand, known, variables), node.field)
         return Places() if node.test else value
 
     def _call(self, call: Call, nodes: tuple[Node, ...], values: list[Places]) -> Places:
@@ -150,6 +153,9 @@ class _Reader:
             return reduce(Places.plus, values[1:] if call.name == "_?_:_" else values)
         if call.name in _LOGICAL:
             return Places()
+        if call.name == f"{PREFIX}@inOrder":
+            # Its argument is in a list.
+            return values[0].inner or Places()
         if call.name in ("_[_]", "_[?_]", "_?._"):
             key = nodes[1].text if isinstance(nodes[1], Const) else None
             self._read_whole(values[1])
@@ -158,7 +164,7 @@ class _Reader:
             self._read_whole(value)
         return Places()
 
-    def _fold(self, fold: Fold, known: dict[str, Places], variables: _Variables) -> Places:
+    def _fold(self, fold: Fold, known: dict[str, Places], variables: dict[str, Shared]) -> Places:
         items = self.evaluate(fold.range, known, variables)
         values = self._take(items, _ANY)
         # With one variable, a loop goes through the keys of a mapping.
