@@ -24,6 +24,8 @@ _LONGEST = 400
 """A longer line is not changed: there are too many places for a slip."""
 _LEAST_LIKELY = 6
 """How many lines nearer another change is preferred to one that removes a character."""
+_LESS_LIKELY = 3
+"""How many lines nearer another change is preferred to one that moves several lines."""
 _MOST = 5
 """How many slips of one document are reported."""
 _MOST_SHOWN = 40
@@ -175,7 +177,7 @@ def _list_changes(lines: Sequence[str], fault: libyaml.Fault) -> Iterator[tuple[
             slip = Slip(number, line, new, reason)
             yield distance + rank / 4, slip
             if below and new.lstrip() == line.lstrip(" "):
-                yield distance + rank / 4, slip._replace(below=below)
+                yield distance + rank / 4 + _LESS_LIKELY, slip._replace(below=below)
         for at, character in enumerate(line):
             new = line[:at] + line[at + 1 :]
             # If one of two quotes is removed, the text continues on the next lines.
