@@ -465,7 +465,7 @@ class _Reporter:
         self._members = self._snapshot.list_members()
         self._users: dict[str, dict[FlavorResource, list[str]]] = {}
         self._users_of_tree: dict[tuple[Tree, frozenset[FlavorResource]], list[tuple[str, str]]] = {}
-        self._shortages: dict[str, tuple[Assignment, tuple[Shortage, ...]]] = {}
+        self._shortages: dict[str, tuple[str, tuple[Shortage, ...]]] = {}
         self._by_preemptor: dict[str, list[Eviction]] = {}
         self._last_eviction: dict[str, Eviction] = {}
         for eviction in evictions:
@@ -555,11 +555,10 @@ class _Reporter:
             return found._replace(
                 reason=f"its annotation `{GATED_BY}` keeps it waiting until you remove the annotation"
             )
-        assignment, shortages = self._explain_shortage(workload, queue.name)
+        told, shortages = self._explain_shortage(workload, queue.name)
         pairs = frozenset(FlavorResource(each.flavor, each.resource) for each in shortages)
         blockers = tuple(islice(self._list_users(pairs, queue.name), _MAX_BLOCKERS))
         if not shortages:
-            told = assignment.message
             reason = f"there is no place for its pods now: {told.partition(': ')[2]}" if "topology" in told else told
             return found._replace(reason=reason or "it is not its turn", blockers=blockers)
         lacks = ", ".join(
@@ -568,23 +567,27 @@ class _Reporter:
         )
         return found._replace(reason=f"it lacks {lacks}", shortages=shortages, blockers=blockers)
 
-    def _explain_shortage(self, workload: Workload, queue: str) -> tuple[Assignment, tuple[Shortage, ...]]:
-        """Return the last assignment of a workload, or of one with the same shape that was tried instead.
+    def _explain_shortage(self, workload: Workload, queue: str) -> tuple[str, tuple[Shortage, ...]]:
+        """Return what a workload lacks, or else why it waits; once for all of the same shape.
 
-        A workload that had tried some flavors before goes on with the next one. If that explains nothing, the
-        assignment is one that begins with the first flavor. A workload that can run with fewer pods waits for these.
+        If several pod sets share the quota, or quota is not what it lacks, the last assignment tells. A workload that
+        had tried some flavors before goes on with the next one; if that explains nothing, the assignment is one that
+        begins with the first flavor. A workload that can run with fewer pods waits for these.
         """
         scheduler, tried = self._scheduler, self._scheduler.assignments
         key = workload.key if workload.key in tried else scheduler.pending[queue].find_tried(workload) or workload.key
         if key not in self._shortages:
+            closest = self._find_closest(workload, queue)
+            if closest and len(workload.pod_sets) == 1:
+                self._shortages[key] = "", closest
+                return self._shortages[key]
             is_partial = any(each.min_count is not None for each in workload.pod_sets)
             assignment = None if is_partial else tried.get(key)
             shortages = tuple(self._list_shortages(assignment, queue)) if assignment is not None else ()
             if assignment is None or not shortages:
                 assignment = scheduler.nominator.explain(workload, queue)
                 shortages = tuple(self._list_shortages(assignment, queue))
-            closest = self._find_closest(workload, queue) if shortages else ()
-            self._shortages[key] = assignment, closest or shortages
+            self._shortages[key] = assignment.message, (closest or shortages) if shortages else ()
         return self._shortages[key]
 
     def _list_shortages(self, assignment: Assignment, queue: str) -> Iterator[Shortage]:
@@ -603,14 +606,11 @@ class _Reporter:
                 yield Shortage(pair.resource, pair.flavor, missing)
 
     def _find_closest(self, workload: Workload, queue: str) -> tuple[Shortage, ...]:
-        """Return what is missing in the flavors in which the least is; none if only one flavor is possible.
+        """Return what is missing in the flavors in which the least is.
 
         A flavor that could never hold the pods counts only if there is no other.
         """
         node, known = self._snapshot.nodes[queue], self._snapshot.flavors
-        groups = [group for group in self._snapshot.queues[queue].groups if len(group.flavors) > 1]
-        if not groups:
-            return ()
         wanted = Counter[FlavorResource]()
         for pod_set in workload.pod_sets:
             count = count_least(pod_set)
@@ -632,7 +632,7 @@ class _Reporter:
                     return is_small, devices, sum(amount / pairs[pair] for pair, amount in missing.items())
 
                 if own and usable:
-                    chosen = min(usable, key=measure)
+                    chosen = min(usable, key=measure) if len(usable) > 1 else usable[0]
                     wanted.update({FlavorResource(chosen, name): amount for name, amount in own.items()})
         lacking = ((pair, amount - max(0, node.available(pair))) for pair, amount in wanted.items())
         return tuple(Shortage(pair.resource, pair.flavor, missing) for pair, missing in lacking if missing > 0)

@@ -77,7 +77,7 @@ def _compare(one: int, operator: str, other: int) -> bool:
 
 def matches_affinity(labels: Mapping[str, str], spec: Mapping[str, Any]) -> bool:
     """Return True if a pod may run on a flavor. Only keys that are labels of the flavor count."""
-    if not labels:
+    if not labels or ("nodeSelector" not in spec and "affinity" not in spec):
         return True
     selector = as_mapping(spec.get("nodeSelector"))
     if any(labels[key] != value for key, value in selector.items() if key in labels):
