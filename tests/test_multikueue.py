@@ -770,21 +770,56 @@ def test_a_worker_cluster_admits_by_priority_when_a_job_ends(project):
     assert found == {"first": [("west", 0, 2)], "later": [("west", 2, 3)], "second": [("west", 3, 4)]}
 
 
-def test_a_capture_says_where_a_job_runs(project):
+def make_captured(job, *, sent=False, **more):
+    """The Workload of a job that has quota; a copy in a worker cluster if it was sent there."""
     usage = {"name": "main", "count": 1, "flavors": {GPU: "h100"}, "resourceUsage": {GPU: "8"}}
     conditions = [
         {"type": kind, "status": "True", "lastTransitionTime": "2026-11-17T23:00:00Z"}
         for kind in ("QuotaReserved", "Admitted")
     ]
     status = {"admission": {"clusterQueue": "research", "podSetAssignments": [usage]}, "conditions": conditions}
-    captured = made("Workload", "job-b", {"queueName": "research"}, "ml", status=status | {"clusterName": "east"})
-    captured["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "b"}]
-    states = STATES | {"manager": [*STATES["manager"], captured]}
+    captured = made("Workload", f"job-{job}", {"queueName": "research"}, "ml", status=status | more)
+    captured["metadata"]["ownerReferences"] = [{"kind": "Job", "name": job}]
+    captured["metadata"]["labels"] = {"kueue.x-k8s.io/multikueue-origin": "multikueue"} if sent else {}
+    return captured
+
+
+def add_captured(states, **several):
+    return states | {name: [*states[name], *objects] for name, objects in several.items()}
+
+
+def test_a_capture_says_where_a_job_runs(project):
+    states = add_captured(STATES, manager=[make_captured("b", clusterName="east")])
     found, _ = follow(project([timed("a", 8, "2h"), timed("b", 8, "3h")], states))
 
     assert found == {"a": [("west", 0, 2)], "b": [("east", 23, 2)]}
     lost, _ = follow(project([timed("a", 8, "2h"), timed("b", 8, "3h")], states), lost=["east"])
     assert lost == {"a": [("west", 0, 2)], "b": [("west", 2, 5)]}
+
+
+@pytest.mark.parametrize("named", [{"clusterName": "east"}, {}], ids=["manager", "worker"])
+def test_a_job_stays_where_a_capture_shows_it_in_every_answer(project, named):
+    copy = [make_captured("a", sent=True)]
+    states = add_captured(STATES, manager=[make_captured("a", **named)], **({} if named else {"east": copy}))
+    folder = project([timed("a", 8, "3h"), timed("b", 8, "2h")], states)
+    found = answers(folder)
+
+    assert {key: each.cluster for key, each in found.items()} == {"a": "east", "b": "west"}
+    assert found["a"].reason == "it runs already; worker cluster `east` runs it"
+    assert follow(folder)[0] == {"a": [("east", 23, 2)], "b": [("west", 0, 2)]}
+    (without,) = queue(folder, lost=["west"]).reports
+    assert {each.key: each.cluster for each in without.decision.answers} == {"ml/a": "east", "ml/b": "east"}
+    assert "moves" not in without.decision.answers[0].reason
+    (compared,) = queue(folder, what_if=["cluster/west-"]).reports
+    assert [each.workload for each in compared.comparison.changes.workloads] == ["ml/b"]
+
+
+def test_a_job_leaves_a_worker_cluster_that_the_config_has_no_more(project):
+    states = add_captured(STATES, manager=[make_captured("a", clusterName="north")])
+    found = answers(project([timed("a", 8, "3h")], states))["a"]
+
+    assert (found.decision, found.cluster) == ("running", "west")
+    assert found.reason.startswith("it moves from worker cluster `north` to `west`; ")
 
 
 def test_a_worker_cluster_changes_in_a_timeline(project):

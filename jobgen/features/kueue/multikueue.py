@@ -13,14 +13,15 @@ from typing import Any, Final, NamedTuple
 from jobgen.features.kueue.admission_context import AdmissionContext, is_connected
 from jobgen.features.kueue.answers import NEVER, WAITS, Answer, ClusterAnswer, Decision, Job, Total, decide
 from jobgen.features.kueue.assignment import Mode
+from jobgen.features.kueue.captured import read_running
 from jobgen.features.kueue.cluster_objects import Version, get_group, group_objects, is_past, parse_configuration
 from jobgen.features.kueue.cycle import Scheduler
 from jobgen.features.kueue.job_workloads import JobContext, charge_devices, read_context, remove_placements
-from jobgen.features.kueue.objects import STRICT_FIFO, as_list, as_mapping, name_of
+from jobgen.features.kueue.objects import STRICT_FIFO, as_list, as_mapping, find_namespace, name_of
 from jobgen.features.kueue.obstacles import Obstacle
 from jobgen.features.kueue.queue_order import find_shape
 from jobgen.features.kueue.requests import charge_pod
-from jobgen.features.kueue.workloads import Workload, parse_workload
+from jobgen.features.kueue.workloads import Workload
 from jobgen.model.suggest import list_alternatives
 from jobgen.spec.overlay import Cluster
 
@@ -56,6 +57,8 @@ class Worker(NamedTuple):
     context: AdmissionContext
     jobs: JobContext
     running: tuple[Workload, ...] = ()
+    sent: frozenset[str] = frozenset()
+    """The keys of what a manager has sent there and has quota."""
 
     def copy(self, workload: Workload) -> tuple[Workload, str]:
         """Return the copy of a workload in this cluster, charged as its Kueue does, and why it cannot be."""
@@ -116,6 +119,12 @@ class Dispatcher(NamedTuple):
         """Follow the workloads of jobs in the worker clusters while time passes."""
         return RemoteRuns(self, context, {each.key: job for job in jobs for each in job.workloads})
 
+    def locate(self, obj: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a Workload that says which worker cluster runs it: if it does not, the one that has its copy does."""
+        key, status = f"{find_namespace(obj)}/{name_of(obj)}", as_mapping(obj.get("status"))
+        place = status.get("clusterName") or next((name for name, each in self.workers.items() if key in each.sent), "")
+        return {**obj, "status": {**status, "clusterName": place}} if place else obj
+
     def list_workers(self) -> list[tuple[str, Worker]]:
         """Return the declared worker clusters that are not lost, by name."""
         return [each for each in self.workers.items() if each[0] not in self.lost]
@@ -147,7 +156,8 @@ def _answer_remote(answer: Answer, run: RemoteQueues, before: str) -> Answer:
     is_moved = bool(before) and before != place
     if place:
         moved = f"it moves from worker cluster `{before}` to `{place}`; " if is_moved else ""
-        where = f"worker cluster `{place}` admits it"
+        runs = "runs" if answer.workload and answer.workload.cluster == place else "admits"
+        where = f"worker cluster `{place}` {runs} it"
         if len(rivals) > 1:
             shown = list_alternatives(f"`{name}`" for name in rivals)
             where = f"worker cluster {shown} admits it, whichever is first; jobgen assumes `{place}`"
@@ -235,6 +245,7 @@ class RemoteQueues:
         """Remove workloads that have ended, or that the manager has evicted; others can be tried again."""
         for key in keys:
             place = self.placed.pop(key, "")
+            self._last.pop(key, None)
             if place in self._schedulers:
                 self._schedulers[place].remove(key)
             for several in self._waiting.values():
@@ -282,7 +293,7 @@ class RemoteQueues:
         every, lost = self._list_clusters(answer), self._dispatcher.lost
         self._asked[key] = {name: ClusterAnswer(name, LOST, "it gets no jobs") for name in every if name in lost}
         home = self._homes.get(answer.job[:3]) or self._last.get(key)
-        names = [name for name in every if name not in lost and name in (home or name, home)]
+        names = [name for name in every if name not in lost and (name == home or home not in every)]
         if self.external:
             self._asked[key] |= {name: self._ask_external(name, workload) for name in names}
             return []
@@ -488,10 +499,11 @@ def build_worker(cluster: Cluster, objects: Sequence[Mapping[str, Any]], namespa
     known = group_objects(objects, configuration)
     context = AdmissionContext(known, namespaces)
     workloads = [each for each in objects if each.get("kind") == "Workload" and get_group(each) == "kueue.x-k8s.io"]
-    # What this manager has sent there is decided again.
-    others = (each for each in workloads if _ORIGIN not in as_mapping(as_mapping(each.get("metadata")).get("labels")))
-    running = (each for each in map(parse_workload, others) if each.reserved and each.cluster_queue in context.queues)
-    return Worker(context, read_context(known), tuple(running))
+    every = (each.workloads[0] for each in read_running(workloads))
+    found = [each for each in every if each.cluster_queue in context.queues]
+    # The manager decides about what it has sent there.
+    sent = frozenset(each.key for each in found if _ORIGIN in each.labels)
+    return Worker(context, read_context(known), tuple(each for each in found if _ORIGIN not in each.labels), sent)
 
 
 def build_dispatcher(block: Mapping[str, Any], workers: Mapping[str, Worker]) -> Dispatcher:

@@ -74,7 +74,7 @@ def _describe_shape(workload: Workload) -> Any:
 
 def release(workload: Workload) -> Workload:
     """Return a workload without quota."""
-    return workload._replace(cluster_queue="", admission=(), reserved="")
+    return workload._replace(cluster_queue="", admission=(), reserved="", cluster="")
 
 
 class _Merge:
@@ -129,9 +129,8 @@ class _Merge:
         def carry(workload: Workload) -> Workload:
             is_stopped = workload.key in self.later or self._is_drained(workload)
             found = carried.get(workload.key, release(workload) if is_stopped else workload)
-            return workload._replace(
-                cluster_queue=found.cluster_queue, admission=found.admission, reserved=found.reserved
-            )
+            names = ("cluster_queue", "admission", "reserved", "cluster")
+            return workload._replace(**{name: getattr(found, name) for name in names})
 
         started = [job._replace(workloads=tuple(map(carry, job.workloads))) for job in jobs]
         return started, frozenset(running) | carried.keys()
