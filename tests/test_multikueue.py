@@ -822,6 +822,18 @@ def test_a_job_leaves_a_worker_cluster_that_the_config_has_no_more(project):
     assert found.reason.startswith("it moves from worker cluster `north` to `west`; ")
 
 
+def test_a_job_that_loses_its_worker_cluster_starts_again_from_its_beginning(project):
+    states = add_captured(STATES, manager=[make_captured("a", clusterName="west")])
+    folder = project([timed("a", 8, "3h")], states)
+
+    assert follow(folder)[0] == {"a": [("west", 23, 2)]}
+    for options in ({"lost": ["west"]}, {"what_if": ["cluster/west-"]}):
+        found, environment = follow(folder, **options)
+        (change,) = environment["comparison"]["workloads"]
+        assert found == {"a": [("east", 0, 3)]}
+        assert change["after"]["ends"]["latest"] == "2026-11-18T03:00Z"
+
+
 def test_a_worker_cluster_changes_in_a_timeline(project):
     jobs = [timed("a", 8, "2h"), timed("b", 16, "3h"), timed("c", 16, "1h")]
     folder = project(jobs, STATES)

@@ -477,7 +477,9 @@ class RemoteRuns:
             else:
                 sent.append(Answer(self._jobs[key], key, ADMITTED, "", each.cluster_queue, each))
         if self._run is None:
-            self._run, _ = self._dispatcher.place(self._context, sent)
+            self._run, before = self._dispatcher.place(self._context, sent)
+            # What loses its cluster starts again from its beginning; no other workload evicts it.
+            evictions = {key: "" for key, name in before.items() if self._run.placed.get(key) != name}
         else:
             self._run.remove(
                 key for key, reserved in self._held.items() if key not in held or held[key].reserved != reserved
