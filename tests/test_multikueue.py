@@ -611,6 +611,19 @@ def test_what_if_a_worker_cluster_is_lost(project):
         "ml/first": ("admitted", "waits"),
         "ml/second": ("admitted", "waits"),
     }
+    balance = report.comparison.changes.balance
+    assert [each[1:] for each in balance if each.name == "unused"] == [
+        ("68", "68", GPU, "h100", ""),
+        ("0", "0", GPU, "h100", "east"),
+        ("0", "0", GPU, "h100", "west"),
+    ]
+    shown = queue(folder, what_if=["cluster/west/cq/research.h100=24"], format="json").text
+    jsonschema.validate(json.loads(shown), SCHEMA)
+    assert '"after": "8", "resource": "nvidia.com/gpu", "flavor": "h100", "cluster": "west"' in " ".join(shown.split())
+    assert (
+        "unused nvidia.com/gpu in h100 in west       0      8"
+        in queue(folder, what_if=["cluster/west/cq/research.h100=24"]).text
+    )
     # The same queues in both, if a cluster is lost anyway.
     (again,) = queue(folder, lost=["west"], what_if=["cluster/east/cq/research.h100=32"]).reports
     moved = {each.workload: (each.before, each.after) for each in again.comparison.changes.workloads}
