@@ -847,6 +847,16 @@ def test_a_job_that_loses_its_worker_cluster_starts_again_from_its_beginning(pro
         assert change["after"]["ends"]["latest"] == "2026-11-18T03:00Z"
 
 
+def test_what_the_manager_did_not_send_is_said_to_use_quota(project):
+    states = add_captured(STATES, east=[make_captured("x"), make_captured("y"), make_captured("a", sent=True)])
+    folder = project([timed("a", 8, "3h")], states)
+    note = "worker cluster `east`: in the capture are 2 Workloads that the manager did not send, which use `16` of"
+
+    for options in ({}, {"timeline": True, "begin": "2026-11-18"}):
+        assert f"{note} `nvidia.com/gpu` in flavor `h100`\n" in queue(folder, **options).text
+        assert note not in queue(folder, lost=["east"], **options).text
+
+
 def test_a_worker_cluster_changes_in_a_timeline(project):
     jobs = [timed("a", 8, "2h"), timed("b", 16, "3h"), timed("c", 16, "1h")]
     folder = project(jobs, STATES)

@@ -6,12 +6,13 @@ and the others lose theirs. Which one is first is a race if several have room; t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from jobgen.features.kueue.admission_context import AdmissionContext, is_connected
-from jobgen.features.kueue.answers import NEVER, WAITS, Answer, ClusterAnswer, Decision, Job, Total, decide
+from jobgen.features.kueue.answers import NEVER, WAITS, Answer, ClusterAnswer, Decision, Job, Outside, Total, decide
 from jobgen.features.kueue.assignment import Mode
 from jobgen.features.kueue.captured import read_running
 from jobgen.features.kueue.cluster_objects import Version, get_group, group_objects, is_past, parse_configuration
@@ -20,6 +21,7 @@ from jobgen.features.kueue.job_workloads import JobContext, charge_devices, read
 from jobgen.features.kueue.objects import STRICT_FIFO, as_list, as_mapping, find_namespace, name_of
 from jobgen.features.kueue.obstacles import Obstacle
 from jobgen.features.kueue.queue_order import find_shape
+from jobgen.features.kueue.quota import FlavorResource
 from jobgen.features.kueue.requests import charge_pod
 from jobgen.features.kueue.workloads import Workload
 from jobgen.model.suggest import list_alternatives
@@ -141,7 +143,12 @@ class Dispatcher(NamedTuple):
         for name, worker in sorted(self.workers.items()):
             if name in self.lost:
                 continue
-            yield from (f"worker cluster `{name}`: {note}" for note in worker.context.assumptions)
+            used = Counter[FlavorResource]()
+            for each in worker.running:
+                used.update(each.usage)
+            outside = Outside(len(worker.running), tuple(sorted(used.items()))).describe("the manager did not send")
+            notes = (*filter(None, [outside]), *worker.context.assumptions)
+            yield from (f"worker cluster `{name}`: {note}" for note in notes)
 
 
 def _find_turn(answer: Answer) -> tuple[str, str]:
