@@ -700,6 +700,31 @@ def test_lint_reports_what_no_worker_cluster_ever_admits(project):
     assert find_inadmissible(folder) == {}
 
 
+def test_lint_points_at_what_is_too_large_for_all_worker_clusters(project):
+    west = [each for each in make_queue(8) if each["kind"] != "LocalQueue"]
+    jobs = [make_job("large", gpus=17), make_job("many", 3, gpus=8), make_job("other", requests={"cpu": 1})]
+    jobs.append(make_job("tpu", gpus=0, requests={"google.com/tpu": 4}))
+    manager = make_manager(64, ["west", "east"])
+    for each in manager:
+        for group in each["spec"].get("resourceGroups", ()):
+            group["coveredResources"] += ["cpu", "google.com/tpu"]
+            for name in ("cpu", "google.com/tpu"):
+                group["flavors"][0]["resources"].append({"name": name, "nominalQuota": 64})
+    folder = project(jobs, STATES | {"manager": manager, "west": west})
+    found = find_inadmissible(folder)
+
+    def read_line(location):
+        return (folder / location.file).read_text("utf-8").splitlines()[location.line - 1].strip()
+
+    assert {name: read_line(each.location) for name, each in found.items()} == {
+        "large": "nvidia.com/gpu: 17",
+        "many": "nvidia.com/gpu: 8",
+        "other": "cpu: 1",
+        "tpu": "google.com/tpu: 4",
+    }
+    assert [read_line(each.location) for each in found["many"].related] == ["parallelism: 3"]
+
+
 def test_a_worker_cluster_that_is_not_known_may_admit(project):
     states = {"manager": make_manager(64, ["west", "east"]), "west": make_queue(8)}
 

@@ -344,7 +344,15 @@ class RemoteQueues:
             return None
         refusals = self.ask_ever(Answer(job, workload.key, WAITS, "", queue, workload))
         reasons = "; ".join(f"{each.name}: {each.reason}" for each in refusals[:_MAX_REASONS])
-        return _OBSTACLE._replace(message=f"{_OBSTACLE.message} ({reasons})") if refusals else None
+        if not refusals:
+            return None
+        workers = (self._dispatcher.workers[each.name] for each in refusals)
+        obstacles = (each.context.find_obstacle(each.copy(workload)[0]) for each in workers)
+        # What to change in the job; the quota and flavors are not those of this cluster.
+        about = next((each for each in obstacles if each and each.pod_set), _OBSTACLE)
+        code = "quota" if about.code == "resource" else about.code
+        message = f"{_OBSTACLE.message} ({reasons})"
+        return _OBSTACLE._replace(code=code, message=message, pod_set=about.pod_set, resource=about.resource)
 
     def _ask(self, name: str, workload: Workload) -> str:
         """Return what a cluster can do with a workload now, and note why."""
