@@ -882,6 +882,19 @@ def test_what_the_manager_did_not_send_is_said_to_use_quota(project):
         assert note not in queue(folder, lost=["east"], **options).text
 
 
+def test_two_captures_with_the_same_workload_are_named(project):
+    copy = make_captured("a", sent=True)
+    states = add_captured(STATES, manager=[make_captured("a")], west=[copy], east=[copy, make_captured("b", sent=True)])
+    (report,) = queue(project([timed("a", 8, "3h")], states)).reports
+    (note,) = (each for each in report.decision.assumptions if "captures" in each)
+
+    assert report.decision.answers[0].cluster == "west"
+    assert note.startswith(
+        "the captures of worker clusters `west` and `east` have the same Workloads with quota: `ml/job-a`;"
+    )
+    assert note.endswith("without `status.clusterName` in the manager's, jobgen assumes `west`")
+
+
 def test_a_worker_cluster_changes_in_a_timeline(project):
     jobs = [timed("a", 8, "2h"), timed("b", 16, "3h"), timed("c", 16, "1h")]
     folder = project(jobs, STATES)

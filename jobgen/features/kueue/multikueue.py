@@ -140,6 +140,17 @@ class Dispatcher(NamedTuple):
                 "where several worker clusters have room for a job, the first in order is assumed to be the fastest; "
                 "if another one is, later jobs can run elsewhere as well"
             )
+        doubled: dict[tuple[str, ...], list[str]] = {}
+        for key in sorted({key for each in self.workers.values() for key in each.sent}):
+            doubled.setdefault(tuple(name for name, each in self.workers.items() if key in each.sent), []).append(key)
+        for several, keys in doubled.items():
+            if len(several) > 1:
+                where = " and ".join(f"`{name}`" for name in several)
+                shown = ", ".join(f"`{key}`" for key in keys[:_MAX_REASONS]) + ", …" * (len(keys) > _MAX_REASONS)
+                yield (
+                    f"the captures of worker clusters {where} have the same Workloads with quota: {shown}; only one of "
+                    f"them runs each; without `status.clusterName` in the manager's, jobgen assumes `{several[0]}`"
+                )
         for name, worker in sorted(self.workers.items()):
             if name in self.lost:
                 continue
