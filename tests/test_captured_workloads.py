@@ -3,6 +3,7 @@
 import json
 
 import jsonschema
+import pytest
 from test_diff_queues import (
     GPU,
     KUEUE,
@@ -195,3 +196,36 @@ def test_runs_of_no_job_in_a_history_are_named(tmp_path):
     found = queue(tmp_path, timeline=True, begin="2026-11-18T00:00Z", history="runs.csv")
 
     assert "the history has runs of no job: `frist` (did you mean `first`?)\n" in found.text
+
+
+def stopped(objects, kind):
+    """The same queues, of which one evicts what runs."""
+    return [
+        {**each, "spec": {**each["spec"], "stopPolicy": "HoldAndDrain"}} if each["kind"] == kind else each
+        for each in objects
+    ]
+
+
+@pytest.mark.parametrize("kind", ["ClusterQueue", "LocalQueue"])
+def test_a_queue_that_is_drained_evicts_what_runs(kind, tmp_path):
+    state = (*stopped(one_queue(), kind), captured("job-first-1", owner="first"))
+    state += (captured("job-other-1", owner="other"),)
+    report = ask(tmp_path, state, (job("first"),))
+
+    assert decisions(report) == {"first": "never"}
+    assert [each.used for each in report.decision.totals] == [0]
+
+
+def test_a_deactivated_workload_waits(tmp_path):
+    workload = captured("job-first-1", owner="first")
+    workload["spec"]["active"] = False
+    report = ask(tmp_path, (*one_queue(), workload), (job("first"), job("second")))
+
+    assert decisions(report) == {"first": "waits", "second": "admitted"}
+    assert "deactivated" in next(each.reason for each in report.decision.answers if each.key == "ml/first")
+
+
+def test_what_is_assumed_to_run_and_does_not_arrives_after_a_change(tmp_path):
+    changes = ask(tmp_path, one_queue(), (job("a", 8), job("b", 8)), running=["all"], what_if=["job/b.priority=high"])
+
+    assert decisions(changes) == {"a": "waits", "b": "preempts"}

@@ -308,6 +308,8 @@ def test_nodes_beyond_those_of_a_large_cluster_are_left_out():
     decision = decide([job("x", 1, {"cpu": 1})], with_quota(), nodes=nodes).decision
 
     assert decision.assumptions == ("`nodes` has 3000000000000 nodes, of which only the first 50000 are simulated",)
+    decision = decide([job("x", 10**9, {"cpu": 4})], with_quota(), nodes=nodes).decision
+    assert [each.decision for each in decision.answers] == ["waits"]
 
 
 INVALID = "ClusterQueue `b` is not valid: "

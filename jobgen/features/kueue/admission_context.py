@@ -225,7 +225,8 @@ def _list_check_causes(queue: ClusterQueue, found: list[AdmissionCheck], remote:
 
 Object = Mapping[str, Any]
 
-_STOP = ("None", "Hold", "HoldAndDrain")
+_DRAINS = "HoldAndDrain"
+_STOP = ("None", "Hold", _DRAINS)
 _WORDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
     "ClusterQueue": {"stopPolicy": _STOP, "queueingStrategy": ("BestEffortFIFO", "StrictFIFO")},
     "LocalQueue": {"stopPolicy": _STOP},
@@ -366,7 +367,7 @@ def show_version(version: Version) -> str:
 
 
 def _explain_stop(policy: Any) -> str:
-    what = "is drained: Kueue stops what runs and admits nothing" if policy == "HoldAndDrain" else "is stopped"
+    what = "is drained: Kueue stops what runs and admits nothing" if policy == _DRAINS else "is stopped"
     return f"{what} (`stopPolicy: {policy}`)" if policy else what
 
 
@@ -586,6 +587,18 @@ class AdmissionContext:
         """Return the ClusterQueue of a workload; empty if its LocalQueue is not known."""
         return str(self.local_queues.get((workload.namespace, workload.queue), {}).get("clusterQueue") or "")
 
+    def is_drained(self, workload: Workload) -> bool:
+        """Return True if the queue of a workload evicts what runs. A queue that only holds does not."""
+        local = self.local_queues.get((workload.namespace, workload.queue), {})
+        queue = self.queues.get(workload.cluster_queue or self.find_cluster_queue(workload))
+        return _DRAINS in (local.get("stopPolicy"), queue.stop_policy if queue is not None else "")
+
+    def stop(self, workload: Workload) -> Workload:
+        """Return a workload without its quota if it has some, and Kueue evicts it at once."""
+        if not workload.reserved or (workload.is_active and not self.is_drained(workload)):
+            return workload
+        return workload._replace(cluster_queue="", admission=(), reserved="", is_admitted=False)
+
     def find_obstacle(self, workload: Workload) -> Obstacle | None:
         """Return why a workload is never admitted, however empty the cluster is; None if it can be.
 
@@ -616,6 +629,9 @@ class AdmissionContext:
         if assignment.mode is not Mode.NO_FIT:
             return self._explain_rejection(queue)
         if assignment.no_fit == TOPOLOGY_FAILED and self._has_later_places(workload, queue):
+            return None
+        if self.cluster.configuration.remarks or self.cluster.list_deep_cohorts():
+            # Nodes or cohorts are left out of the simulation, so what lacks in it may be there.
             return None
         ignores = self.cluster.configuration.rules.ignores_undeclared
         return explain_no_fit(workload, queue, assignment, self._empty.snapshot, ignores_undeclared=ignores)

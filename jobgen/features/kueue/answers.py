@@ -353,9 +353,9 @@ def settle(
 ) -> Settled:
     """Let all jobs arrive, and run cycles until nothing changes."""
     scheduler = context.build_scheduler()
-    workloads = [each for job in jobs for each in job.workloads]
+    workloads = [context.stop(each) for job in jobs for each in job.workloads]
     keys = {each.key for each in workloads}
-    workloads += (each for job in context.outside for each in job.workloads if each.key not in keys)
+    workloads += (context.stop(each) for job in context.outside for each in job.workloads if each.key not in keys)
     running |= {each.key for each in workloads if each.reserved and each.cluster_queue in context.queues}
     ordered = sorted(
         (each for each in workloads if each.key in keys or each.key in running),
@@ -480,7 +480,8 @@ class _Reporter:
         for workload in job.workloads:
             queue = self._context.find_cluster_queue(workload)
             admitted = self._snapshot.workloads.get(queue, {}).get(workload.key)
-            answer = Answer(job, workload.key, NEVER, "", queue, admitted or workload)
+            waiting = workload._replace(cluster_queue="", admission=(), reserved="")
+            answer = Answer(job, workload.key, NEVER, "", queue, admitted or waiting)
             refusal, _ = self._refused.get(workload.key, (None, None))
             if refusal is not None and refusal.answer != REJECTED:
                 yield answer._replace(decision=WAITS, reason=refusal.explain())
@@ -541,6 +542,8 @@ class _Reporter:
             preemptor = self._held[workload.key]
             reason = f"`{preemptor}` evicts it each time it is admitted"
             return found._replace(reason=reason, blockers=(preemptor,))
+        if not workload.is_active:
+            return found._replace(reason="its Workload is deactivated; set `active: true` in its `spec`")
         head = self._scheduler.find_head(queue.name) if queue.strategy == STRICT_FIFO else None
         if head is not None and head.key != workload.key:
             state = (

@@ -26,6 +26,14 @@ def attach_captured(queued: QueuedJobs, objects: Iterable[Mapping[str, Any]]) ->
     if ended:
         names = sorted(f"{job.namespace}/{job.name}" for job in queued.jobs if job[:3] in ended)
         queued.context.finished = tuple(names)
+    inactive = {
+        owner
+        for each in workloads
+        if as_mapping(each.get("spec")).get("active") is False
+        for owner in list_owners(each)
+    }
+    if inactive:
+        queued = queued._replace(jobs=tuple(_deactivate(job) if job[:3] in inactive else job for job in queued.jobs))
     if not running:
         return queued
     by_owner: dict[tuple[str, ...], list[Job]] = {}
@@ -85,6 +93,10 @@ def fill_pod_sets(workload: Workload) -> Workload:
         for each in workload.admission
     )
     return workload._replace(pod_sets=tuple(pod_sets))
+
+
+def _deactivate(job: Job) -> Job:
+    return job._replace(workloads=tuple(each._replace(is_active=False) for each in job.workloads))
 
 
 def _keep_quota(job: Job, captured: Sequence[Workload]) -> Job:

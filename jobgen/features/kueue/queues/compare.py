@@ -116,7 +116,7 @@ class _Merge:
                 prior = self._before.get((job.kind, workload.key))
                 if update is Update.RESTARTED or (get_name(job) not in self._old and not workload.reserved):
                     self.later.add(workload.key)
-                elif prior and prior.decision in RUNS and prior.workload and not self._is_drained(workload):
+                elif prior and prior.decision in RUNS and prior.workload and not self._context.is_drained(workload):
                     if update is Update.IN_PLACE and _describe_shape(workload) != _describe_shape(prior.workload):
                         running.add(workload.key)
                     else:
@@ -127,7 +127,7 @@ class _Merge:
         carried = {each.key: each._replace(reserved=f"{place:08}") for place, each in enumerate(admitted)}
 
         def carry(workload: Workload) -> Workload:
-            is_stopped = workload.key in self.later or self._is_drained(workload)
+            is_stopped = workload.key in self.later or self._context.is_drained(workload)
             found = carried.get(workload.key, release(workload) if is_stopped else workload)
             names = ("cluster_queue", "admission", "reserved", "cluster")
             return workload._replace(**{name: getattr(found, name) for name in names})
@@ -144,12 +144,6 @@ class _Merge:
         prior = [self._before.get((job.kind, key)) for key in _list_keys(former)]
         is_running = all(each is not None and each.decision in RUNS for each in prior)
         return job._replace(workloads=former.workloads, obstacle=None) if is_running else job
-
-    def _is_drained(self, workload: Workload) -> bool:
-        """Return True if the queue of a workload evicts what runs. A queue that only holds does not."""
-        local = self._context.local_queues.get((workload.namespace, workload.queue), {})
-        queue = self._context.queues.get(self._context.find_cluster_queue(workload))
-        return local.get("stopPolicy") == "HoldAndDrain" or (queue is not None and queue.stop_policy == "HoldAndDrain")
 
     def compare(self, after: Decision, again: Decision) -> Iterator[WorkloadChange]:
         """Yield the workloads that fare differently; `again` are the decisions if everything is started again."""

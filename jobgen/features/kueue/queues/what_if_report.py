@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 from jobgen.api.errors import UsageError
-from jobgen.features.kueue.answers import Job
+from jobgen.features.kueue.answers import RUNNING, Job
 from jobgen.features.kueue.job_workloads import QueuedJobs
 from jobgen.features.kueue.multikueue import Dispatcher, lose_clusters
 from jobgen.features.kueue.queues.compare import compare_decisions, keep_running
@@ -45,14 +46,17 @@ def compare_environments(
     for before in reports:
         env, old = before.environment, collected[before.environment]
         new, after, applied, suggestion = old, before, list[Outcome](), None
+        # Also what ran until another job evicted it.
+        runs = frozenset(each.key for each in before.decision.answers if each.decision == RUNNING or each.evicted_by)
+        keeps = partial(_keeps_running, is_running=is_running, runs=runs)
         if asked.changes or asked.objects:
-            new, after, applied = _change(asked, before, old, collect, is_running)
+            new, after, applied = _change(asked, before, old, collect, keeps)
             outcomes.append(applied)
         if is_wanted is not None:
-            suggestion = suggest_quota(new, after.decision, find_running(new, is_running), is_wanted)
+            suggestion = suggest_quota(new, after.decision, find_running(new, keeps), is_wanted)
             if suggestion.quotas:
                 more = asked._replace(changes=(*asked.changes, *(each.change for each in suggestion.quotas)))
-                new, after, applied = _change(more, before, old, collect, is_running)
+                new, after, applied = _change(more, before, old, collect, keeps)
         changes = compare_decisions(env, old, new, before.decision, after.decision)
         made = tuple(each for each in applied if isinstance(each, AppliedChange))
         changed = {each.workload for each in changes.workloads}
@@ -60,6 +64,11 @@ def compare_environments(
         found.append(after._replace(comparison=Comparison(made, changes, unchanged, suggestion)))
     check_targets(outcomes)
     return found
+
+
+def _keeps_running(job: Job, is_running: Callable[[Job], bool], runs: frozenset[str]) -> bool:
+    """Return True if a job that is said to run has quota before the changes; otherwise it arrives after them."""
+    return is_running(job) and any(each.key in runs for each in job.workloads)
 
 
 def check_targets(outcomes: Sequence[Sequence[Outcome]]) -> None:
