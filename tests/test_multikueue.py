@@ -882,6 +882,18 @@ def test_what_the_manager_did_not_send_is_said_to_use_quota(project):
         assert note not in queue(folder, lost=["east"], **options).text
 
 
+def test_what_is_no_job_of_the_repository_uses_quota_where_it_was_sent(project):
+    states = add_captured(
+        STATES, manager=[make_captured("x", clusterName="west")], west=[make_captured("x", sent=True)]
+    )
+    folder = project([timed("a", 8, "3h")], states)
+    (report,) = queue(folder).reports
+
+    assert [(each.key, each.cluster) for each in report.decision.answers] == [("ml/a", "east")]
+    assert [(name, each.used) for name, each in report.decision.cluster_totals] == [("west", 8), ("east", 8)]
+    assert follow(folder)[0]["a"] == [("east", 0, 3)]
+
+
 def test_two_captures_with_the_same_workload_are_named(project):
     copy = make_captured("a", sent=True)
     states = add_captured(STATES, manager=[make_captured("a")], west=[copy], east=[copy, make_captured("b", sent=True)])

@@ -65,7 +65,11 @@ class Worker(NamedTuple):
     def copy(self, workload: Workload) -> tuple[Workload, str]:
         """Return the copy of a workload in this cluster, charged as its Kueue does, and why it cannot be."""
         settings = self.jobs.settings
-        pod_sets = (replace(each, requests=charge_pod(each.exact or {}, settings)) for each in workload.pod_sets)
+        # A capture without pod sets has only what they were charged.
+        pod_sets = (
+            each if each.exact is None else replace(each, requests=charge_pod(each.exact, settings))
+            for each in workload.pod_sets
+        )
         made = workload._replace(
             pod_sets=tuple(pod_sets), cluster_queue="", admission=(), reserved="", is_admitted=False, checks=()
         )
@@ -88,7 +92,16 @@ class Dispatcher(NamedTuple):
 
     def dispatch(self, context: AdmissionContext, decision: Decision) -> Decision:
         """Add to a decision of the manager what its worker clusters decide."""
-        remote = [each for each in decision.answers if context.find_remote_check(each.cluster_queue) is not None]
+        keys = {each.key for each in decision.answers}
+        # What is no job of the repository uses quota of a worker cluster, too.
+        others = (
+            Answer(job, each.key, ADMITTED, "", each.cluster_queue, each)
+            for job in context.outside
+            for each in job.workloads
+            if each.key not in keys
+        )
+        every = (*decision.answers, *others)
+        remote = [each for each in every if context.find_remote_check(each.cluster_queue) is not None]
         sent = [each for each in remote if each.decision not in (NEVER, WAITS)]
         run, before = self.place(context, sent)
         run.ask_waiting()
