@@ -852,6 +852,20 @@ def test_a_job_stays_where_a_capture_shows_it_in_every_answer(project, named):
     assert [each.workload for each in compared.comparison.changes.workloads] == ["ml/b"]
 
 
+def test_a_running_job_keeps_its_worker_cluster_above_the_quota(project):
+    states = add_captured(STATES, manager=[make_captured("a", clusterName="east")])
+    folder = project([timed("a", 8, "3h")], states)
+    (report,) = queue(folder, what_if=["cluster/east/cq/research.h100=4"]).reports
+    (answer,) = report.decision.answers
+
+    assert (answer.decision, answer.cluster) == ("running", "east")
+    assert report.comparison.changes.workloads == ()
+    assert [(name, each.nominal, each.used) for name, each in report.decision.cluster_totals] == [
+        ("west", 8, 0),
+        ("east", 4, 8),
+    ]
+
+
 def test_a_job_leaves_a_worker_cluster_that_the_config_has_no_more(project):
     states = add_captured(STATES, manager=[make_captured("a", clusterName="north")])
     found = answers(project([timed("a", 8, "3h")], states))["a"]

@@ -23,7 +23,7 @@ from jobgen.features.kueue.obstacles import Obstacle
 from jobgen.features.kueue.queue_order import find_shape
 from jobgen.features.kueue.quota import FlavorResource
 from jobgen.features.kueue.requests import charge_pod
-from jobgen.features.kueue.workloads import Workload
+from jobgen.features.kueue.workloads import PodSetAdmission, Workload
 from jobgen.model.suggest import list_alternatives
 from jobgen.spec.overlay import Cluster
 
@@ -244,7 +244,7 @@ class RemoteQueues:
         self._sent: set[str] = set()
         self._homes: dict[tuple[str, ...], str] = {}
         """The cluster of jobs whose workloads stay together."""
-        self._last = kept
+        self._last = self._kept = kept
         """The cluster in which a workload stays: where it runs, or where it was evicted and waits."""
         self._hopeless: set[tuple[Any, ...]] = set()
         """The shapes of workloads that a cluster has no room for."""
@@ -337,7 +337,31 @@ class RemoteQueues:
                     if evicted is not None:
                         self._settle(answer, place, able, names)
                         return evicted
+        if names == [workload.cluster] and self._last is self._kept and self._keep(workload):
+            self._settle(answer, workload.cluster, (), names)
         return []
+
+    def _keep(self, workload: Workload) -> bool:
+        """Let a workload go on where it runs, also above the quota; return False if its queue there is not known."""
+        name, worker = workload.cluster, self._workers[workload.cluster]
+        copy, _ = worker.copy(workload)
+        queue = worker.context.queues.get(worker.context.find_cluster_queue(copy))
+        if queue is None:
+            return False
+        groups = {resource: group for group in queue.groups if group.flavors for resource in group.resources}
+        admission = (
+            PodSetAdmission(
+                each.name,
+                each.count,
+                {key: groups[key].flavors[0] for key in each.requests if key in groups},
+                each.total(),
+            )
+            for each in copy.pod_sets
+        )
+        kept = copy._replace(cluster_queue=queue.name, admission=tuple(admission), reserved=workload.reserved)
+        self._schedulers[name].add(kept)
+        self._asked[workload.key][name] = ClusterAnswer(name, ADMITTED, "it runs there already")
+        return True
 
     def _settle(self, answer: Answer, place: str, able: Sequence[str], names: Sequence[str]) -> None:
         """Record where a workload runs."""
