@@ -611,6 +611,19 @@ def test_what_if_a_worker_cluster_is_lost(project):
         "ml/first": ("admitted", "waits"),
         "ml/second": ("admitted", "waits"),
     }
+    balance = report.comparison.changes.balance
+    assert [each[1:] for each in balance if each.name == "unused"] == [
+        ("68", "68", GPU, "h100", ""),
+        ("0", "0", GPU, "h100", "east"),
+        ("0", "0", GPU, "h100", "west"),
+    ]
+    shown = queue(folder, what_if=["cluster/west/cq/research.h100=24"], format="json").text
+    jsonschema.validate(json.loads(shown), SCHEMA)
+    assert '"after": "8", "resource": "nvidia.com/gpu", "flavor": "h100", "cluster": "west"' in " ".join(shown.split())
+    assert (
+        "unused nvidia.com/gpu in h100 in west       0      8"
+        in queue(folder, what_if=["cluster/west/cq/research.h100=24"]).text
+    )
     # The same queues in both, if a cluster is lost anyway.
     (again,) = queue(folder, lost=["west"], what_if=["cluster/east/cq/research.h100=32"]).reports
     moved = {each.workload: (each.before, each.after) for each in again.comparison.changes.workloads}
@@ -685,6 +698,31 @@ def test_lint_reports_what_no_worker_cluster_ever_admits(project):
         yaml.safe_dump({"apiVersion": "v1", "kind": "List", "items": make_queue(32)})
     )
     assert find_inadmissible(folder) == {}
+
+
+def test_lint_points_at_what_is_too_large_for_all_worker_clusters(project):
+    west = [each for each in make_queue(8) if each["kind"] != "LocalQueue"]
+    jobs = [make_job("large", gpus=17), make_job("many", 3, gpus=8), make_job("other", requests={"cpu": 1})]
+    jobs.append(make_job("tpu", gpus=0, requests={"google.com/tpu": 4}))
+    manager = make_manager(64, ["west", "east"])
+    for each in manager:
+        for group in each["spec"].get("resourceGroups", ()):
+            group["coveredResources"] += ["cpu", "google.com/tpu"]
+            for name in ("cpu", "google.com/tpu"):
+                group["flavors"][0]["resources"].append({"name": name, "nominalQuota": 64})
+    folder = project(jobs, STATES | {"manager": manager, "west": west})
+    found = find_inadmissible(folder)
+
+    def read_line(location):
+        return (folder / location.file).read_text("utf-8").splitlines()[location.line - 1].strip()
+
+    assert {name: read_line(each.location) for name, each in found.items()} == {
+        "large": "nvidia.com/gpu: 17",
+        "many": "nvidia.com/gpu: 8",
+        "other": "cpu: 1",
+        "tpu": "google.com/tpu: 4",
+    }
+    assert [read_line(each.location) for each in found["many"].related] == ["parallelism: 3"]
 
 
 def test_a_worker_cluster_that_is_not_known_may_admit(project):
@@ -770,21 +808,117 @@ def test_a_worker_cluster_admits_by_priority_when_a_job_ends(project):
     assert found == {"first": [("west", 0, 2)], "later": [("west", 2, 3)], "second": [("west", 3, 4)]}
 
 
-def test_a_capture_says_where_a_job_runs(project):
+def make_captured(job, *, sent=False, **more):
+    """The Workload of a job that has quota; a copy in a worker cluster if it was sent there."""
     usage = {"name": "main", "count": 1, "flavors": {GPU: "h100"}, "resourceUsage": {GPU: "8"}}
     conditions = [
         {"type": kind, "status": "True", "lastTransitionTime": "2026-11-17T23:00:00Z"}
         for kind in ("QuotaReserved", "Admitted")
     ]
     status = {"admission": {"clusterQueue": "research", "podSetAssignments": [usage]}, "conditions": conditions}
-    captured = made("Workload", "job-b", {"queueName": "research"}, "ml", status=status | {"clusterName": "east"})
-    captured["metadata"]["ownerReferences"] = [{"kind": "Job", "name": "b"}]
-    states = STATES | {"manager": [*STATES["manager"], captured]}
+    captured = made("Workload", f"job-{job}", {"queueName": "research"}, "ml", status=status | more)
+    captured["metadata"]["ownerReferences"] = [{"kind": "Job", "name": job}]
+    captured["metadata"]["labels"] = {"kueue.x-k8s.io/multikueue-origin": "multikueue"} if sent else {}
+    return captured
+
+
+def add_captured(states, **several):
+    return states | {name: [*states[name], *objects] for name, objects in several.items()}
+
+
+def test_a_capture_says_where_a_job_runs(project):
+    states = add_captured(STATES, manager=[make_captured("b", clusterName="east")])
     found, _ = follow(project([timed("a", 8, "2h"), timed("b", 8, "3h")], states))
 
     assert found == {"a": [("west", 0, 2)], "b": [("east", 23, 2)]}
     lost, _ = follow(project([timed("a", 8, "2h"), timed("b", 8, "3h")], states), lost=["east"])
     assert lost == {"a": [("west", 0, 2)], "b": [("west", 2, 5)]}
+
+
+@pytest.mark.parametrize("named", [{"clusterName": "east"}, {}], ids=["manager", "worker"])
+def test_a_job_stays_where_a_capture_shows_it_in_every_answer(project, named):
+    copy = [make_captured("a", sent=True)]
+    states = add_captured(STATES, manager=[make_captured("a", **named)], **({} if named else {"east": copy}))
+    folder = project([timed("a", 8, "3h"), timed("b", 8, "2h")], states)
+    found = answers(folder)
+
+    assert {key: each.cluster for key, each in found.items()} == {"a": "east", "b": "west"}
+    assert found["a"].reason == "it runs already; worker cluster `east` runs it"
+    assert follow(folder)[0] == {"a": [("east", 23, 2)], "b": [("west", 0, 2)]}
+    (without,) = queue(folder, lost=["west"]).reports
+    assert {each.key: each.cluster for each in without.decision.answers} == {"ml/a": "east", "ml/b": "east"}
+    assert "moves" not in without.decision.answers[0].reason
+    (compared,) = queue(folder, what_if=["cluster/west-"]).reports
+    assert [each.workload for each in compared.comparison.changes.workloads] == ["ml/b"]
+
+
+def test_a_running_job_keeps_its_worker_cluster_above_the_quota(project):
+    states = add_captured(STATES, manager=[make_captured("a", clusterName="east")])
+    folder = project([timed("a", 8, "3h")], states)
+    (report,) = queue(folder, what_if=["cluster/east/cq/research.h100=4"]).reports
+    (answer,) = report.decision.answers
+
+    assert (answer.decision, answer.cluster) == ("running", "east")
+    assert report.comparison.changes.workloads == ()
+    assert [(name, each.nominal, each.used) for name, each in report.decision.cluster_totals] == [
+        ("west", 8, 0),
+        ("east", 4, 8),
+    ]
+
+
+def test_a_job_leaves_a_worker_cluster_that_the_config_has_no_more(project):
+    states = add_captured(STATES, manager=[make_captured("a", clusterName="north")])
+    found = answers(project([timed("a", 8, "3h")], states))["a"]
+
+    assert (found.decision, found.cluster) == ("running", "west")
+    assert found.reason.startswith("it moves from worker cluster `north` to `west`; ")
+
+
+def test_a_job_that_loses_its_worker_cluster_starts_again_from_its_beginning(project):
+    states = add_captured(STATES, manager=[make_captured("a", clusterName="west")])
+    folder = project([timed("a", 8, "3h")], states)
+
+    assert follow(folder)[0] == {"a": [("west", 23, 2)]}
+    for options in ({"lost": ["west"]}, {"what_if": ["cluster/west-"]}):
+        found, environment = follow(folder, **options)
+        (change,) = environment["comparison"]["workloads"]
+        assert found == {"a": [("east", 0, 3)]}
+        assert change["after"]["ends"]["latest"] == "2026-11-18T03:00Z"
+
+
+def test_what_the_manager_did_not_send_is_said_to_use_quota(project):
+    states = add_captured(STATES, east=[make_captured("x"), make_captured("y"), make_captured("a", sent=True)])
+    folder = project([timed("a", 8, "3h")], states)
+    note = "worker cluster `east`: in the capture are 2 Workloads that the manager did not send, which use `16` of"
+
+    for options in ({}, {"timeline": True, "begin": "2026-11-18"}):
+        assert f"{note} `nvidia.com/gpu` in flavor `h100`\n" in queue(folder, **options).text
+        assert note not in queue(folder, lost=["east"], **options).text
+
+
+def test_what_is_no_job_of_the_repository_uses_quota_where_it_was_sent(project):
+    states = add_captured(
+        STATES, manager=[make_captured("x", clusterName="west")], west=[make_captured("x", sent=True)]
+    )
+    folder = project([timed("a", 8, "3h")], states)
+    (report,) = queue(folder).reports
+
+    assert [(each.key, each.cluster) for each in report.decision.answers] == [("ml/a", "east")]
+    assert [(name, each.used) for name, each in report.decision.cluster_totals] == [("west", 8), ("east", 8)]
+    assert follow(folder)[0]["a"] == [("east", 0, 3)]
+
+
+def test_two_captures_with_the_same_workload_are_named(project):
+    copy = make_captured("a", sent=True)
+    states = add_captured(STATES, manager=[make_captured("a")], west=[copy], east=[copy, make_captured("b", sent=True)])
+    (report,) = queue(project([timed("a", 8, "3h")], states)).reports
+    (note,) = (each for each in report.decision.assumptions if "captures" in each)
+
+    assert report.decision.answers[0].cluster == "west"
+    assert note.startswith(
+        "the captures of worker clusters `west` and `east` have the same Workloads with quota: `ml/job-a`;"
+    )
+    assert note.endswith("without `status.clusterName` in the manager's, jobgen assumes `west`")
 
 
 def test_a_worker_cluster_changes_in_a_timeline(project):

@@ -121,6 +121,8 @@ class Balance(NamedTuple):
     after: str
     resource: str = ""
     flavor: str = ""
+    cluster: str = ""
+    """The worker cluster of MultiKueue that has the quota; empty for the cluster itself."""
 
 
 class QueueChanges(NamedTuple):

@@ -67,6 +67,9 @@ class Dispatch(Protocol):
     def follow(self, context: AdmissionContext, jobs: Any) -> Any:
         """Follow the workloads of jobs in worker clusters while time passes."""
 
+    def locate(self, obj: Any) -> Any:
+        """Return a Workload of a capture that says which worker cluster runs it, if that is known."""
+
     def list_workers(self) -> Any:
         """Return the worker clusters that are known, by name."""
 

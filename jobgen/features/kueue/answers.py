@@ -284,8 +284,8 @@ class Outside(NamedTuple):
     workloads: int = 0
     used: tuple[tuple[FlavorResource, int], ...] = ()
 
-    def describe(self) -> str:
-        """Say how much they use; empty if there are none."""
+    def describe(self, which: str = "no job of the repository has") -> str:
+        """Say how much they use, and `which` they are; empty if there are none."""
         amounts = (
             f"`{show_amount(pair.resource, amount)}` of `{pair.resource}` in flavor `{pair.flavor}`"
             for pair, amount in self.used
@@ -293,7 +293,7 @@ class Outside(NamedTuple):
         )
         are = "is a Workload" if self.workloads == 1 else f"are {self.workloads} Workloads"
         uses = "uses" if self.workloads == 1 else "use"
-        told = f"in the capture {are} that no job of the repository has, which {uses} {', '.join(amounts) or 'nothing'}"
+        told = f"in the capture {are} that {which}, which {uses} {', '.join(amounts) or 'nothing'}"
         return told if self.workloads else ""
 
 

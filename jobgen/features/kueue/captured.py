@@ -20,7 +20,7 @@ _OF_PODS = frozenset(("Deployment", "LeaderWorkerSet", "ReplicaSet", "StatefulSe
 def attach_captured(queued: QueuedJobs, objects: Iterable[Mapping[str, Any]]) -> QueuedJobs:
     """Return the jobs with the quota that Workload objects say they have; those of no job count as outside."""
     workloads = [each for each in objects if each.get("kind") == "Workload" and get_group(each) == "kueue.x-k8s.io"]
-    running = [each for each in _read_running(workloads) if each.workloads[0].cluster_queue in queued.context.queues]
+    running = [each for each in read_running(workloads) if each.workloads[0].cluster_queue in queued.context.queues]
     ended = {owner for each in workloads if is_finished(each) for owner in list_owners(each)}
     ended -= {each[:3] for each in running}
     if ended:
@@ -55,7 +55,7 @@ def attach_captured(queued: QueuedJobs, objects: Iterable[Mapping[str, Any]]) ->
     return queued._replace(context=queued.context.replace_outside(outside), jobs=tuple(jobs))
 
 
-def _read_running(objects: Iterable[Mapping[str, Any]]) -> Iterator[Job]:
+def read_running(objects: Iterable[Mapping[str, Any]]) -> Iterator[Job]:
     """Yield the Workloads that have quota, as jobs with the kind and the name of what they belong to."""
     for obj in objects:
         try:
@@ -106,6 +106,7 @@ def _keep_quota(job: Job, captured: Sequence[Workload]) -> Job:
             admission=each.admission,
             reserved=each.reserved,
             created=each.created or each.reserved,
+            cluster=each.cluster,
         )
         for own, each in zip(job.workloads, captured, strict=False)
     ]

@@ -247,7 +247,7 @@ class Scheduler:
             self.changes += 1
             queues.add(workload.cluster_queue)
             if key not in self.replaced and key not in held:
-                queued = workload._replace(cluster_queue="", admission=(), reserved="", unhealthy_nodes=())
+                queued = workload._replace(cluster_queue="", admission=(), reserved="", unhealthy_nodes=(), cluster="")
                 self.add(queued._replace(is_evicted=False, is_admitted=False))
         self._retry_around(queues)
         return released

@@ -6,21 +6,24 @@ and the others lose theirs. Which one is first is a race if several have room; t
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final, NamedTuple
 
 from jobgen.features.kueue.admission_context import AdmissionContext, is_connected
-from jobgen.features.kueue.answers import NEVER, WAITS, Answer, ClusterAnswer, Decision, Job, Total, decide
+from jobgen.features.kueue.answers import NEVER, WAITS, Answer, ClusterAnswer, Decision, Job, Outside, Total, decide
 from jobgen.features.kueue.assignment import Mode
+from jobgen.features.kueue.captured import read_running
 from jobgen.features.kueue.cluster_objects import Version, get_group, group_objects, is_past, parse_configuration
 from jobgen.features.kueue.cycle import Scheduler
 from jobgen.features.kueue.job_workloads import JobContext, charge_devices, read_context, remove_placements
-from jobgen.features.kueue.objects import STRICT_FIFO, as_list, as_mapping, name_of
+from jobgen.features.kueue.objects import STRICT_FIFO, as_list, as_mapping, find_namespace, name_of
 from jobgen.features.kueue.obstacles import Obstacle
 from jobgen.features.kueue.queue_order import find_shape
+from jobgen.features.kueue.quota import FlavorResource
 from jobgen.features.kueue.requests import charge_pod
-from jobgen.features.kueue.workloads import Workload, parse_workload
+from jobgen.features.kueue.workloads import PodSetAdmission, Workload
 from jobgen.model.suggest import list_alternatives
 from jobgen.spec.overlay import Cluster
 
@@ -56,11 +59,17 @@ class Worker(NamedTuple):
     context: AdmissionContext
     jobs: JobContext
     running: tuple[Workload, ...] = ()
+    sent: frozenset[str] = frozenset()
+    """The keys of what a manager has sent there and has quota."""
 
     def copy(self, workload: Workload) -> tuple[Workload, str]:
         """Return the copy of a workload in this cluster, charged as its Kueue does, and why it cannot be."""
         settings = self.jobs.settings
-        pod_sets = (replace(each, requests=charge_pod(each.exact or {}, settings)) for each in workload.pod_sets)
+        # A capture without pod sets has only what they were charged.
+        pod_sets = (
+            each if each.exact is None else replace(each, requests=charge_pod(each.exact, settings))
+            for each in workload.pod_sets
+        )
         made = workload._replace(
             pod_sets=tuple(pod_sets), cluster_queue="", admission=(), reserved="", is_admitted=False, checks=()
         )
@@ -83,7 +92,16 @@ class Dispatcher(NamedTuple):
 
     def dispatch(self, context: AdmissionContext, decision: Decision) -> Decision:
         """Add to a decision of the manager what its worker clusters decide."""
-        remote = [each for each in decision.answers if context.find_remote_check(each.cluster_queue) is not None]
+        keys = {each.key for each in decision.answers}
+        # What is no job of the repository uses quota of a worker cluster, too.
+        others = (
+            Answer(job, each.key, ADMITTED, "", each.cluster_queue, each)
+            for job in context.outside
+            for each in job.workloads
+            if each.key not in keys
+        )
+        every = (*decision.answers, *others)
+        remote = [each for each in every if context.find_remote_check(each.cluster_queue) is not None]
         sent = [each for each in remote if each.decision not in (NEVER, WAITS)]
         run, before = self.place(context, sent)
         run.ask_waiting()
@@ -116,6 +134,12 @@ class Dispatcher(NamedTuple):
         """Follow the workloads of jobs in the worker clusters while time passes."""
         return RemoteRuns(self, context, {each.key: job for job in jobs for each in job.workloads})
 
+    def locate(self, obj: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a Workload that says which worker cluster runs it: if it does not, the one that has its copy does."""
+        key, status = f"{find_namespace(obj)}/{name_of(obj)}", as_mapping(obj.get("status"))
+        place = status.get("clusterName") or next((name for name, each in self.workers.items() if key in each.sent), "")
+        return {**obj, "status": {**status, "clusterName": place}} if place else obj
+
     def list_workers(self) -> list[tuple[str, Worker]]:
         """Return the declared worker clusters that are not lost, by name."""
         return [each for each in self.workers.items() if each[0] not in self.lost]
@@ -129,10 +153,26 @@ class Dispatcher(NamedTuple):
                 "where several worker clusters have room for a job, the first in order is assumed to be the fastest; "
                 "if another one is, later jobs can run elsewhere as well"
             )
+        doubled: dict[tuple[str, ...], list[str]] = {}
+        for key in sorted({key for each in self.workers.values() for key in each.sent}):
+            doubled.setdefault(tuple(name for name, each in self.workers.items() if key in each.sent), []).append(key)
+        for several, keys in doubled.items():
+            if len(several) > 1:
+                where = " and ".join(f"`{name}`" for name in several)
+                shown = ", ".join(f"`{key}`" for key in keys[:_MAX_REASONS]) + ", …" * (len(keys) > _MAX_REASONS)
+                yield (
+                    f"the captures of worker clusters {where} have the same Workloads with quota: {shown}; only one of "
+                    f"them runs each; without `status.clusterName` in the manager's, jobgen assumes `{several[0]}`"
+                )
         for name, worker in sorted(self.workers.items()):
             if name in self.lost:
                 continue
-            yield from (f"worker cluster `{name}`: {note}" for note in worker.context.assumptions)
+            used = Counter[FlavorResource]()
+            for each in worker.running:
+                used.update(each.usage)
+            outside = Outside(len(worker.running), tuple(sorted(used.items()))).describe("the manager did not send")
+            notes = (*filter(None, [outside]), *worker.context.assumptions)
+            yield from (f"worker cluster `{name}`: {note}" for note in notes)
 
 
 def _find_turn(answer: Answer) -> tuple[str, str]:
@@ -147,7 +187,8 @@ def _answer_remote(answer: Answer, run: RemoteQueues, before: str) -> Answer:
     is_moved = bool(before) and before != place
     if place:
         moved = f"it moves from worker cluster `{before}` to `{place}`; " if is_moved else ""
-        where = f"worker cluster `{place}` admits it"
+        runs = "runs" if answer.workload and answer.workload.cluster == place else "admits"
+        where = f"worker cluster `{place}` {runs} it"
         if len(rivals) > 1:
             shown = list_alternatives(f"`{name}`" for name in rivals)
             where = f"worker cluster {shown} admits it, whichever is first; jobgen assumes `{place}`"
@@ -203,7 +244,7 @@ class RemoteQueues:
         self._sent: set[str] = set()
         self._homes: dict[tuple[str, ...], str] = {}
         """The cluster of jobs whose workloads stay together."""
-        self._last = kept
+        self._last = self._kept = kept
         """The cluster in which a workload stays: where it runs, or where it was evicted and waits."""
         self._hopeless: set[tuple[Any, ...]] = set()
         """The shapes of workloads that a cluster has no room for."""
@@ -235,6 +276,7 @@ class RemoteQueues:
         """Remove workloads that have ended, or that the manager has evicted; others can be tried again."""
         for key in keys:
             place = self.placed.pop(key, "")
+            self._last.pop(key, None)
             if place in self._schedulers:
                 self._schedulers[place].remove(key)
             for several in self._waiting.values():
@@ -282,7 +324,7 @@ class RemoteQueues:
         every, lost = self._list_clusters(answer), self._dispatcher.lost
         self._asked[key] = {name: ClusterAnswer(name, LOST, "it gets no jobs") for name in every if name in lost}
         home = self._homes.get(answer.job[:3]) or self._last.get(key)
-        names = [name for name in every if name not in lost and name in (home or name, home)]
+        names = [name for name in every if name not in lost and (name == home or home not in every)]
         if self.external:
             self._asked[key] |= {name: self._ask_external(name, workload) for name in names}
             return []
@@ -295,7 +337,31 @@ class RemoteQueues:
                     if evicted is not None:
                         self._settle(answer, place, able, names)
                         return evicted
+        if names == [workload.cluster] and self._last is self._kept and self._keep(workload):
+            self._settle(answer, workload.cluster, (), names)
         return []
+
+    def _keep(self, workload: Workload) -> bool:
+        """Let a workload go on where it runs, also above the quota; return False if its queue there is not known."""
+        name, worker = workload.cluster, self._workers[workload.cluster]
+        copy, _ = worker.copy(workload)
+        queue = worker.context.queues.get(worker.context.find_cluster_queue(copy))
+        if queue is None:
+            return False
+        groups = {resource: group for group in queue.groups if group.flavors for resource in group.resources}
+        admission = (
+            PodSetAdmission(
+                each.name,
+                each.count,
+                {key: groups[key].flavors[0] for key in each.requests if key in groups},
+                each.total(),
+            )
+            for each in copy.pod_sets
+        )
+        kept = copy._replace(cluster_queue=queue.name, admission=tuple(admission), reserved=workload.reserved)
+        self._schedulers[name].add(kept)
+        self._asked[workload.key][name] = ClusterAnswer(name, ADMITTED, "it runs there already")
+        return True
 
     def _settle(self, answer: Answer, place: str, able: Sequence[str], names: Sequence[str]) -> None:
         """Record where a workload runs."""
@@ -326,7 +392,15 @@ class RemoteQueues:
             return None
         refusals = self.ask_ever(Answer(job, workload.key, WAITS, "", queue, workload))
         reasons = "; ".join(f"{each.name}: {each.reason}" for each in refusals[:_MAX_REASONS])
-        return _OBSTACLE._replace(message=f"{_OBSTACLE.message} ({reasons})") if refusals else None
+        if not refusals:
+            return None
+        workers = (self._dispatcher.workers[each.name] for each in refusals)
+        obstacles = (each.context.find_obstacle(each.copy(workload)[0]) for each in workers)
+        # What to change in the job; the quota and flavors are not those of this cluster.
+        about = next((each for each in obstacles if each and each.pod_set), _OBSTACLE)
+        code = "quota" if about.code == "resource" else about.code
+        message = f"{_OBSTACLE.message} ({reasons})"
+        return _OBSTACLE._replace(code=code, message=message, pod_set=about.pod_set, resource=about.resource)
 
     def _ask(self, name: str, workload: Workload) -> str:
         """Return what a cluster can do with a workload now, and note why."""
@@ -466,7 +540,9 @@ class RemoteRuns:
             else:
                 sent.append(Answer(self._jobs[key], key, ADMITTED, "", each.cluster_queue, each))
         if self._run is None:
-            self._run, _ = self._dispatcher.place(self._context, sent)
+            self._run, before = self._dispatcher.place(self._context, sent)
+            # What loses its cluster starts again from its beginning; no other workload evicts it.
+            evictions = {key: "" for key, name in before.items() if self._run.placed.get(key) != name}
         else:
             self._run.remove(
                 key for key, reserved in self._held.items() if key not in held or held[key].reserved != reserved
@@ -488,10 +564,11 @@ def build_worker(cluster: Cluster, objects: Sequence[Mapping[str, Any]], namespa
     known = group_objects(objects, configuration)
     context = AdmissionContext(known, namespaces)
     workloads = [each for each in objects if each.get("kind") == "Workload" and get_group(each) == "kueue.x-k8s.io"]
-    # What this manager has sent there is decided again.
-    others = (each for each in workloads if _ORIGIN not in as_mapping(as_mapping(each.get("metadata")).get("labels")))
-    running = (each for each in map(parse_workload, others) if each.reserved and each.cluster_queue in context.queues)
-    return Worker(context, read_context(known), tuple(running))
+    every = (each.workloads[0] for each in read_running(workloads))
+    found = [each for each in every if each.cluster_queue in context.queues]
+    # The manager decides about what it has sent there.
+    sent = frozenset(each.key for each in found if _ORIGIN in each.labels)
+    return Worker(context, read_context(known), tuple(each for each in found if _ORIGIN not in each.labels), sent)
 
 
 def build_dispatcher(block: Mapping[str, Any], workers: Mapping[str, Worker]) -> Dispatcher:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from jobgen.compare.changes import Change, QueueChanges, QuotaAmounts, WorkloadChange
+from jobgen.compare.changes import Balance, Change, QueueChanges, QuotaAmounts, WorkloadChange
 from jobgen.features.kueue.answers import NEVER, UNMANAGED
 from jobgen.features.kueue.queues.report import NO_FINAL_STATE, STOPPED
 from jobgen.model.data import Plain
@@ -137,10 +137,12 @@ def list_quota_rows(changes: QueueChanges) -> list[Row]:
 
 def list_balance_rows(changes: QueueChanges) -> list[Row]:
     """List how many workloads are admitted and wait, and what stays unused, before and after."""
-    return [
-        (f"unused {one.resource} in {one.flavor}" if one.resource else one.name, one.before, one.after)
-        for one in changes.balance
-    ]
+    rows: list[Row] = []
+    for one in changes.balance:
+        where = f" in {one.cluster}" if one.cluster else ""
+        name = f"unused {one.resource} in {one.flavor}{where}" if one.resource else one.name
+        rows.append((name, one.before, one.after))
+    return rows
 
 
 def format_balance(changes: QueueChanges) -> str:
@@ -217,8 +219,12 @@ def describe_queues(changes: QueueChanges) -> dict[str, Plain]:
             for one in changes.quota
         ],
         "objects": [dict(one._asdict()) for one in changes.objects],
-        **({"balance": [dict(one._asdict()) for one in changes.balance]} if changes.balance else {}),
+        **({"balance": [_describe_balance(one) for one in changes.balance]} if changes.balance else {}),
     }
+
+
+def _describe_balance(one: Balance) -> dict[str, Plain]:
+    return {key: value for key, value in one._asdict().items() if value or key != "cluster"}
 
 
 def render_markdown(several: Sequence[QueueChanges], space: int, name: NameEnvironments) -> Iterator[str]:

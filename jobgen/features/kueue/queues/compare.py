@@ -8,7 +8,7 @@ go on waiting. New and restarted jobs arrive after them.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.compare.changes import (
@@ -74,7 +74,7 @@ def _describe_shape(workload: Workload) -> Any:
 
 def release(workload: Workload) -> Workload:
     """Return a workload without quota."""
-    return workload._replace(cluster_queue="", admission=(), reserved="")
+    return workload._replace(cluster_queue="", admission=(), reserved="", cluster="")
 
 
 class _Merge:
@@ -129,9 +129,8 @@ class _Merge:
         def carry(workload: Workload) -> Workload:
             is_stopped = workload.key in self.later or self._context.is_drained(workload)
             found = carried.get(workload.key, release(workload) if is_stopped else workload)
-            return workload._replace(
-                cluster_queue=found.cluster_queue, admission=found.admission, reserved=found.reserved
-            )
+            names = ("cluster_queue", "admission", "reserved", "cluster")
+            return workload._replace(**{name: getattr(found, name) for name in names})
 
         started = [job._replace(workloads=tuple(map(carry, job.workloads))) for job in jobs]
         return started, frozenset(running) | carried.keys()
@@ -415,10 +414,10 @@ def weigh(before: Decision, after: Decision) -> Iterator[Balance]:
     for name in _OUTCOMES:
         if any(count[name] for count in counts):
             yield Balance(name, *(str(count[name]) for count in counts))
-    unused = [_sum_unused(side.totals) for side in (before, after)]
-    for flavor, resource in sorted({*unused[0], *unused[1]}):
-        was, now = (show_amount(resource, side.get((flavor, resource), 0)) for side in unused)
-        yield Balance("unused", was, now, resource, flavor)
+    unused = [_sum_unused(_list_totals(side)) for side in (before, after)]
+    for cluster, flavor, resource in sorted({*unused[0], *unused[1]}):
+        was, now = (show_amount(resource, side[cluster, flavor, resource]) for side in unused)
+        yield Balance("unused", was, now, resource, flavor, cluster)
 
 
 def _name_outcome(answer: Answer) -> str:
@@ -428,16 +427,22 @@ def _name_outcome(answer: Answer) -> str:
     return PREEMPTED if answer.evicted_by else "" if _is_unqueued(answer) else answer.decision
 
 
-def _sum_unused(totals: Sequence[Total]) -> dict[tuple[str, str], int]:
-    """Sum the quota that nothing uses, by flavor and resource."""
-    tops: dict[tuple[int, str, str], tuple[int, int]] = {}
-    for each in totals:
+def _list_totals(decision: Decision) -> Iterator[tuple[str, Total]]:
+    """Yield all totals, each with the worker cluster that has it; that of the cluster itself is empty."""
+    yield from (("", total) for total in decision.totals)
+    yield from decision.cluster_totals
+
+
+def _sum_unused(totals: Iterable[tuple[str, Total]]) -> Counter[tuple[str, str, str]]:
+    """Sum the quota that nothing uses, by worker cluster, flavor and resource."""
+    tops: dict[tuple[int, str, str, str], tuple[int, int]] = {}
+    for cluster, each in totals:
         # Of a tree, the cohort at the top has the sums of all.
-        key = (each.tree, each.flavor, each.resource)
+        key = (each.tree, cluster, each.flavor, each.resource)
         tops[key] = max(tops.get(key, (0, 0)), (each.nominal, each.used))
-    found = Counter[tuple[str, str]]()
-    for (_, *pair), (nominal, used) in tops.items():
-        found[pair[0], pair[1]] += max(0, nominal - used)
+    found = Counter[tuple[str, str, str]]()
+    for (_, *names), (nominal, used) in tops.items():
+        found[names[0], names[1], names[2]] += max(0, nominal - used)
     return found
 
 
@@ -535,7 +540,7 @@ def _compare_totals(before: Decision, after: Decision) -> Iterator[QuotaChange]:
             (cluster, *each[:4]): QuotaAmounts(
                 *(show_amount(each.resource, getattr(each, name)) for name in QuotaAmounts._fields)
             )
-            for cluster, each in (*(("", total) for total in side.totals), *side.cluster_totals)
+            for cluster, each in _list_totals(side)
         }
         for side in (before, after)
     )

@@ -166,7 +166,9 @@ def collect_environment(
     jobs = (
         job._replace(aliases=of[0], annotations=of[1]) for job in queued.jobs for of in (known.get(job[:3], ((), {})),)
     )
-    workloads = (untraced(dict(each)) for each in exported if value_of(each.get("kind")) == "Workload")
+    workloads = [untraced(dict(each)) for each in exported if value_of(each.get("kind")) == "Workload"]
+    if queued.context.dispatcher:
+        workloads = list(map(queued.context.dispatcher.locate, workloads))
     found = queued._replace(jobs=tuple(jobs), exported=tuple(workloads))
     return attach_captured(found, found.exported)
 
