@@ -14,6 +14,9 @@ from report_browser import browser  # noqa: F401 -- a fixture
 
 from jobgen.api.errors import UsageError
 from jobgen.api.lint import lint
+from jobgen.api.lint_answers import ask_findings
+from jobgen.api.lint_files import LintRequest
+from jobgen.engine.store import Store
 from jobgen.features.kueue.answers import settle
 from jobgen.features.kueue.job_workloads import collect_jobs
 from jobgen.features.kueue.queue import queue
@@ -378,6 +381,16 @@ def test_lint_reports_deadlines_from_the_same_simulation(project):
 
     assert (found.location.file, found.severity.value) == ("jobs/second.yaml", "warning")
     assert "in the simulation it ends at `2026-11-18T05:00Z`" in found.message
+
+
+def test_what_a_lint_keeps_of_deadlines_depends_on_the_date(project, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = str(project(timed("first", 16, "4h", "2026-11-18T02:00Z"), timed("other", 1, "4h")))
+    found = [run_here(["-C", folder, "lint", "--today", f"2026-11-{day}"])[2] for day in ("16", "17", "18", "16")]
+
+    assert ["1 warning" in each for each in found] == [False, False, True, False]
+    contents = ask_findings(LintRequest(Path(folder)), Store()).contents
+    assert contents.dated == {"jobs/first.yaml"}
 
 
 @pytest.mark.parametrize(("is_captured", "severity"), [(True, "error"), (False, "warning")])
