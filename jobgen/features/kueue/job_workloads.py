@@ -440,7 +440,7 @@ def find_remote_queues(known: ClusterObjects) -> frozenset[tuple[str, str]]:
     return frozenset(
         (find_namespace(each), name_of(each))
         for each in known.list_objects("LocalQueue")
-        if as_mapping(each.get("spec")).get("clusterQueue") in queues
+        if str(as_mapping(each.get("spec")).get("clusterQueue")) in queues
     )
 
 
