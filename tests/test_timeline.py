@@ -369,6 +369,22 @@ def test_a_capture_shows_what_runs_and_what_has_ended(project):
     assert rows["done"]["expected"] == {"least": 3 * HOUR, "most": 3 * HOUR, "source": "capture"}
 
 
+def test_a_time_that_cannot_be_read_is_named(project):
+    folder = project(timed("first", 8, "-3d", "2026-02-30"), timed("next", 8, "1h", "2026-11-18T12:00"))
+    faults = {
+        ("first", "`jobgen.dev/expected` is `-3d`, which is not a duration; write one such as `6h` or `1d12h`"),
+        ("first", "`jobgen.dev/deadline` is `2026-02-30`, which is not a time; write one such as"),
+        ("next", "`jobgen.dev/deadline` is `2026-11-18T12:00`, which has no time zone; write one such as"),
+    }
+    (timeline,) = queue(folder, timeline=True, begin=BEGIN).timelines
+    found = {(each.location.file, each.message) for each in lint(folder).findings if each.rule == "misread-annotation"}
+
+    assert len(found) == len(faults)
+    for name, fault in faults:
+        assert any(note.startswith(f"ml/{name}: {fault}") for note in timeline.notes)
+        assert any(file == f"jobs/{name}.yaml" and message.startswith(fault) for file, message in found)
+
+
 def find_missed(folder, today):
     from jobgen.api.project import load
 

@@ -132,6 +132,17 @@ def parse_moment(text: str, *, ends_day: bool = False, needs_zone: bool = True) 
     return seconds + DAY if ends_day and len(text) == 10 else seconds
 
 
+def find_time_fault(annotation: str, text: str) -> str:
+    """Return what is wrong with the text of the annotation of a duration or a deadline; empty if nothing is."""
+    if annotation == EXPECTED_ANNOTATION:
+        expected = parse_expected(text)
+        return expected if isinstance(expected, str) else ""
+    if parse_moment(text, ends_day=True) is not None:
+        return ""
+    has_no_zone = parse_moment(text, needs_zone=False) is not None
+    return f"{'has no time zone' if has_no_zone else 'is not a time'}; write one such as `2026-12-01T08:00Z`"
+
+
 def show_moment(seconds: int) -> str:
     """Return a moment as text, in UTC; one before the year 1 or after 9999 as the first or the last that there is."""
     return (
