@@ -444,6 +444,8 @@ def test_durations(text, expected):
 
 def test_moments():
     assert show_moment(parse_moment("2026-12-01T09:00+01:00")) == "2026-12-01T08:00Z"
+    for moment in ("0001-01-01T00:00Z", "0999-12-31T23:59Z", "9999-12-31T23:59:59Z"):
+        assert show_moment(parse_moment(moment)) == moment
     assert parse_moment("2026-12-01", ends_day=True) == parse_moment("2026-12-02")
     assert parse_moment("2026-12-01T08:00") is None
     assert show_length(129_600) == "1d12h"

@@ -79,7 +79,7 @@ def read_number(digits: str) -> int:
 
 DAY = 86_400
 MAX_EXPECTED = 3660 * DAY
-_FIRST, _LAST = (int(datetime(*day, tzinfo=UTC).timestamp()) for day in ((1, 1, 1), (9999, 12, 31)))
+_FIRST, _LAST = (int(datetime(*each, tzinfo=UTC).timestamp()) for each in ((1, 1, 1), (9999, 12, 31, 23, 59, 59)))
 _LENGTHS = {"d": DAY, "h": 3600, "m": 60, "s": 1}
 _NUMBER = r"[0-9]{1,12}(?:\.[0-9]{1,3})?"
 # Also as in ISO 8601: `PT6H`.
@@ -145,11 +145,8 @@ def find_time_fault(annotation: str, text: str) -> str:
 
 def show_moment(seconds: int) -> str:
     """Return a moment as text, in UTC; one before the year 1 or after 9999 as the first or the last that there is."""
-    return (
-        datetime.fromtimestamp(min(max(seconds, _FIRST), _LAST), UTC)
-        .strftime("%Y-%m-%dT%H:%M:%SZ")
-        .replace(":00Z", "Z")
-    )
+    shown = datetime.fromtimestamp(min(max(seconds, _FIRST), _LAST), UTC).isoformat()
+    return f"{shown[:19].removesuffix(':00')}Z"
 
 
 def show_length(seconds: int) -> str:
