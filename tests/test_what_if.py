@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jobgenprocess import run_here
 from sampling import laws
 from test_diff_queues import COMMON, GPU, cluster_queue, job, local_queue, one_queue, two_queues, write_repository
+from test_queue_attacks import with_quota
 
 from jobgen.api.errors import UsageError
 from jobgen.compare.changes import Change
@@ -371,6 +372,16 @@ def test_errors_of_a_file(text, message, ask, tmp_path):
     (tmp_path / "what-if.yaml").write_text(text)
     with pytest.raises(UsageError, match=message):
         ask(one_queue(), FULL, what_if_file=tmp_path / "what-if.yaml")
+
+
+def test_an_amount_that_would_be_negative_is_shown_in_its_unit():
+    with pytest.raises(UsageError, match="is `8`, and would be `-92`; it must be at least 0"):
+        WhatIf(("cq/a.f.cpu-=100",)).apply([], with_quota(8), Cluster())
+
+
+def test_without_jobs_nothing_is_said_of_them(tmp_path):
+    folder = write_repository(tmp_path, one_queue(), ())
+    assert "there are no workloads" in queue(folder, suggest=True).text
 
 
 def test_nothing_of_a_file_that_is_no_list_of_changes_is_shown(ask, tmp_path):

@@ -79,7 +79,8 @@ def read_number(digits: str) -> int:
 
 DAY = 86_400
 MAX_EXPECTED = 3660 * DAY
-_FIRST, _LAST = (int(datetime(*each, tzinfo=UTC).timestamp()) for each in ((1, 1, 1), (9999, 12, 31, 23, 59, 59)))
+_ENDS = "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"
+_FIRST, _LAST = (int(datetime.fromisoformat(each).timestamp()) for each in _ENDS)
 _LENGTHS = {"d": DAY, "h": 3600, "m": 60, "s": 1}
 _NUMBER = r"[0-9]{1,12}(?:\.[0-9]{1,3})?"
 # Also as in ISO 8601: `PT6H`.

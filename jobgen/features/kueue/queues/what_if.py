@@ -39,7 +39,6 @@ from jobgen.model.quantity import parse_quantity
 from jobgen.model.suggest import did_you_mean, list_alternatives
 from jobgen.rendering.build import split_list
 from jobgen.rendering.runs import JOB_ANNOTATION
-from jobgen.repo.commit import Folder
 from jobgen.repo.files import read_path
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.sweeps import SWEEP
@@ -276,7 +275,7 @@ def _find_fault(document: Any) -> str:
     return "" if wrong is None else f"`{_show(wrong)}` is not a change"
 
 
-def read_what_if(changes: Sequence[str], file: str | None, home: Folder) -> WhatIf:
+def read_what_if(changes: Sequence[str], file: str | None, home: Path) -> WhatIf:
     """Read the changes of a file, and add others. Raise a UsageError if the file cannot be read.
 
     No link of the repository is followed out of it.
@@ -284,7 +283,7 @@ def read_what_if(changes: Sequence[str], file: str | None, home: Folder) -> What
     texts: list[str] = []
     objects: list[Mapping[str, Any]] = []
     if file is not None:
-        content = read_path(Path(file).absolute(), str(file), home.resolve())
+        content = read_path(Path(file).absolute(), str(file), home)
         source = read(content.content, str(file), traced=True)
         for problem in filter(None, (content.finding, *source.findings)):
             where = "" if content.finding else f":{problem.location.line}"
@@ -668,7 +667,8 @@ def _compute(request: _Request, field: _Field, before: Any) -> Any:
     least = -_MOST_INT32 if field.path == ("value",) else 0
     if number < least or (field.unit == "integer" and number > _MOST_INT32):
         limit = f"at least {least}" if number < least else f"at most {_MOST_INT32}"
-        raise request.refuse(f"{field.what} is `{field.show(before)}`, and would be `{number}`; it must be {limit}")
+        shown = show_number(field.resource, number) if field.resource else number
+        raise request.refuse(f"{field.what} is `{field.show(before)}`, and would be `{shown}`; it must be {limit}")
     return number if field.unit == "integer" else value if is_set else show_number(field.resource, number)
 
 
