@@ -432,11 +432,13 @@ def test_a_priority_class_is_missing_only_if_the_files_have_others(kind):
         ({"pods": -1}, "`parallelism` is `-1`, and must be a whole number that is not negative"),
         ({"pods": 1.5}, "`parallelism` is `1.5`, and must be a whole number that is not negative"),
         ({"pods": ["x" * 10**6]}, f"`parallelism` is `['{'x' * 58}…`, and must be a whole number that is not negative"),
+        ({"pods": 2**31}, "`parallelism` is `2147483648`, and must be at most 2147483647"),
+        ({"pods": 2.0**63}, "`parallelism` is `9223372036854775808`, and must be at most 2147483647"),
         ({"requests": {"cpu": 0}}, None),
         ({"requests": {"cpu": None}}, None),
         ({"pods": None}, None),
     ],
-    ids=range(10),
+    ids=range(12),
 )
 def test_a_job_with_values_that_a_cluster_rejects_is_never_admitted(change, reason):
     answer = find_answer([job("x", **{"pods": 1, "requests": {"cpu": 1}, **change})], with_quota())
@@ -444,6 +446,15 @@ def test_a_job_with_values_that_a_cluster_rejects_is_never_admitted(change, reas
     assert (answer.decision, answer.reason) == (
         ("never", reason) if reason else ("admitted", "ClusterQueue `a` has quota for it")
     )
+
+
+def test_the_pods_of_all_replicas_are_counted_together():
+    several = {"name": "w", "replicas": 2**16, "template": {"spec": job("x", 2**15, {"cpu": 0})["spec"]}}
+    made = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": labeled("x")}
+    jobs = [{**made, "spec": {"replicatedJobs": [several]}}]
+    answer = find_answer(jobs, with_quota(), frameworks=["jobset.x-k8s.io/jobset"])
+
+    assert (answer.decision, answer.reason) == ("never", "`w` has more than 2147483647 pods, the most")
 
 
 @pytest.mark.parametrize("policy", ["Hold", "HoldAndDrain"])

@@ -12,8 +12,10 @@ from jobgen.api.errors import UsageError
 from jobgen.features.kueue.job_workloads import collect_jobs
 from jobgen.features.kueue.queues.formats import FORMATS
 from jobgen.features.kueue.queues.report import decide_environment
+from jobgen.features.kueue.queues.timeline_report import build_timeline
 from jobgen.features.kueue.queues.what_if import AppliedChange, WhatIf
 from jobgen.features.kueue.queues.what_if_report import compare_environments
+from jobgen.k8s.kueue_integrations import MULTIKUEUE
 from jobgen.spec.overlay import Cluster
 
 HOST, RACK = "kubernetes.io/hostname", "example.com/rack"
@@ -86,6 +88,37 @@ STATE = [
         "overhead": {"podFixed": {"cpu": "250m"}},
     },
     made("AdmissionCheck", "check", {"controllerName": "x"}, status=ACTIVE),
+    cluster_queue("c", {"cpu": (4, 4, 4)}, "", ("h",), admissionChecks=["remote"]),
+    local_queue("c"),
+    made("AdmissionCheck", "remote", {"controllerName": MULTIKUEUE, "parameters": {"name": "workers"}}, status=ACTIVE),
+    made("MultiKueueConfig", "workers", {"clusters": ["east"]}),
+    made(
+        "Workload",
+        "job-y",
+        {
+            "queueName": "b",
+            "priority": 1,
+            "priorityClassRef": {"group": "kueue.x-k8s.io", "kind": "WorkloadPriorityClass", "name": "high"},
+            "podSets": [{"name": "main", "count": 2, "template": template({"cpu": 1})}],
+            "preemptionGates": [{"name": "gate"}],
+        },
+        "ml",
+        status={
+            "preemptionGates": [{"name": "gate", "position": "Open"}],
+            "admissionChecks": [{"name": "check", "state": "Ready"}],
+            "reclaimablePods": [{"name": "main", "count": 1}],
+            "conditions": [
+                {"type": name, "status": "True", "reason": "x", "lastTransitionTime": "2026-11-18T00:00:00Z"}
+                for name in ("QuotaReserved", "Admitted")
+            ],
+            "admission": {
+                "clusterQueue": "b",
+                "podSetAssignments": [
+                    {"name": "main", "count": 2, "flavors": {"cpu": "h"}, "resourceUsage": {"cpu": "2"}}
+                ],
+            },
+        },
+    ),
     {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "ml", "labels": {"team": "x"}}},
 ]  # fmt: skip
 TOLERATED = {"tolerations": [{"key": "k", "operator": "Equal", "value": "v"}], "nodeSelector": {"gpu": "f"}}
@@ -154,10 +187,12 @@ def test_no_value_breaks_the_decision(seed):
         objects = [each for each in changed["jobs"] if isinstance(each, dict)]
         queued = collect_jobs(objects, [each for each in changed["state"] if isinstance(each, dict)], cluster)
         report = decide_environment("prod", queued, lambda each: each.name == "y", "y")
+        timeline = build_timeline("prod", queued, 0, (), lambda each: each.name == "y")
         text = FORMATS.render(random.choice(FORMATS.names()), [report])
 
         assert "\x1b" not in text, (path, value)
         assert all(each.reason and each.decision for each in report.decision.answers), (path, value)
+        assert all(row.state for row in timeline.rows), (path, value)
 
 
 CHANGES = """cq/a.f.cpu+=3; cq/a.f.cpu.borrowingLimit-=1; cq/b.h.lendingLimit=none; cq/b.cohortName=

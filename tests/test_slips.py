@@ -211,3 +211,9 @@ def test_an_item_that_is_read_as_text_is_a_warning(text, line, advice):
     assert [(each.rule, each.location.line, each.message.rpartition("; ")[2]) for each in found] == [
         ("folded-item", line, advice)
     ] * bool(line)
+
+
+def test_a_long_line_is_shown_where_it_differs():
+    text = b"metadata: {name: a0, namespace: ml, labels: {kueue.x-k8s.io/queue-name: a}}}\nspec: {a: 1}\n"
+    (found,) = read(text, "x").findings
+    assert found.message == "`\u2026s.io/queue-name: a}}}` has an extra `}`; write `\u2026s.io/queue-name: a}}`"

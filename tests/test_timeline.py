@@ -14,6 +14,9 @@ from report_browser import browser  # noqa: F401 -- a fixture
 
 from jobgen.api.errors import UsageError
 from jobgen.api.lint import lint
+from jobgen.api.lint_answers import ask_findings
+from jobgen.api.lint_files import LintRequest
+from jobgen.engine.store import Store
 from jobgen.features.kueue.answers import settle
 from jobgen.features.kueue.job_workloads import collect_jobs
 from jobgen.features.kueue.queue import queue
@@ -366,6 +369,22 @@ def test_a_capture_shows_what_runs_and_what_has_ended(project):
     assert rows["done"]["expected"] == {"least": 3 * HOUR, "most": 3 * HOUR, "source": "capture"}
 
 
+def test_a_time_that_cannot_be_read_is_named(project):
+    folder = project(timed("first", 8, "-3d", "2026-02-30"), timed("next", 8, "1h", "2026-11-18T12:00"))
+    faults = {
+        ("first", "`jobgen.dev/expected` is `-3d`, which is not a duration; write one such as `6h` or `1d12h`"),
+        ("first", "`jobgen.dev/deadline` is `2026-02-30`, which is not a time; write one such as"),
+        ("next", "`jobgen.dev/deadline` is `2026-11-18T12:00`, which has no time zone; write one such as"),
+    }
+    (timeline,) = queue(folder, timeline=True, begin=BEGIN).timelines
+    found = {(each.location.file, each.message) for each in lint(folder).findings if each.rule == "misread-annotation"}
+
+    assert len(found) == len(faults)
+    for name, fault in faults:
+        assert any(note.startswith(f"ml/{name}: {fault}") for note in timeline.notes)
+        assert any(file == f"jobs/{name}.yaml" and message.startswith(fault) for file, message in found)
+
+
 def find_missed(folder, today):
     from jobgen.api.project import load
 
@@ -378,6 +397,16 @@ def test_lint_reports_deadlines_from_the_same_simulation(project):
 
     assert (found.location.file, found.severity.value) == ("jobs/second.yaml", "warning")
     assert "in the simulation it ends at `2026-11-18T05:00Z`" in found.message
+
+
+def test_what_a_lint_keeps_of_deadlines_depends_on_the_date(project, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    folder = str(project(timed("first", 16, "4h", "2026-11-18T02:00Z"), timed("other", 1, "4h")))
+    found = [run_here(["-C", folder, "lint", "--today", f"2026-11-{day}"])[2] for day in ("16", "17", "18", "16")]
+
+    assert ["1 warning" in each for each in found] == [False, False, True, False]
+    contents = ask_findings(LintRequest(Path(folder)), Store()).contents
+    assert contents.dated == {"jobs/first.yaml"}
 
 
 @pytest.mark.parametrize(("is_captured", "severity"), [(True, "error"), (False, "warning")])
@@ -415,6 +444,8 @@ def test_durations(text, expected):
 
 def test_moments():
     assert show_moment(parse_moment("2026-12-01T09:00+01:00")) == "2026-12-01T08:00Z"
+    for moment in ("0001-01-01T00:00Z", "0999-12-31T23:59Z", "9999-12-31T23:59:59Z"):
+        assert show_moment(parse_moment(moment)) == moment
     assert parse_moment("2026-12-01", ends_day=True) == parse_moment("2026-12-02")
     assert parse_moment("2026-12-01T08:00") is None
     assert show_length(129_600) == "1d12h"

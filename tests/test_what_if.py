@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from jobgenprocess import run_here
 from sampling import laws
 from test_diff_queues import COMMON, GPU, cluster_queue, job, local_queue, one_queue, two_queues, write_repository
+from test_queue_attacks import with_quota
 
 from jobgen.api.errors import UsageError
 from jobgen.compare.changes import Change
@@ -349,7 +350,7 @@ def test_a_change_that_names_nothing_or_is_wrong_says_what_to_write(change, ask)
     ("text", "message"),
     [
         ("a: 1", "`a` is not a key of a file of changes"),
-        ("[cq/a.h100+=4]", "must be a mapping"),
+        ("[cq/a.h100+=4]", "neither an object nor a list"),
         ("changes: [1]", "`1` is not a change"),
         ("changes: cq/a.h100+=4", "`changes` is not a list; write"),
         ("changes:", "`changes` is empty"),
@@ -371,6 +372,33 @@ def test_errors_of_a_file(text, message, ask, tmp_path):
     (tmp_path / "what-if.yaml").write_text(text)
     with pytest.raises(UsageError, match=message):
         ask(one_queue(), FULL, what_if_file=tmp_path / "what-if.yaml")
+
+
+def test_an_amount_that_would_be_negative_is_shown_in_its_unit():
+    with pytest.raises(UsageError, match="is `8`, and would be `-92`; it must be at least 0"):
+        WhatIf(("cq/a.f.cpu-=100",)).apply([], with_quota(8), Cluster())
+
+
+def test_without_jobs_nothing_is_said_of_them(tmp_path):
+    folder = write_repository(tmp_path, one_queue(), ())
+    assert "there are no workloads" in queue(folder, suggest=True).text
+
+
+def test_nothing_of_a_file_that_is_no_list_of_changes_is_shown(ask, tmp_path):
+    (tmp_path / "key").write_text("s3cr3t")
+    with pytest.raises(UsageError, match="neither an object nor a list of changes; write") as failure:
+        ask(one_queue(), FULL, what_if_file=tmp_path / "key")
+    assert "s3cr3t" not in str(failure.value)
+
+
+def test_no_link_to_a_file_of_changes_leads_out_of_the_repository(tmp_path):
+    folder = write_repository(tmp_path / "repository", one_queue(), FULL)
+    (tmp_path / "what-if.yaml").write_text("changes: [cq/a.h100+=4]")
+    (folder / "link.yaml").symlink_to("../what-if.yaml")
+
+    assert queue(folder, what_if_file=str(tmp_path / "what-if.yaml")).reports
+    with pytest.raises(UsageError, match="a symbolic link that leads out of the repository; it is not followed"):
+        queue(folder, what_if_file=str(folder / "link.yaml"))
 
 
 def test_a_change_applies_where_its_object_is(tmp_path):

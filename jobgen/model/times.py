@@ -79,7 +79,8 @@ def read_number(digits: str) -> int:
 
 DAY = 86_400
 MAX_EXPECTED = 3660 * DAY
-_FIRST, _LAST = (int(datetime(*day, tzinfo=UTC).timestamp()) for day in ((1, 1, 1), (9999, 12, 31)))
+_ENDS = "0001-01-01T00:00:00Z", "9999-12-31T23:59:59Z"
+_FIRST, _LAST = (int(datetime.fromisoformat(each).timestamp()) for each in _ENDS)
 _LENGTHS = {"d": DAY, "h": 3600, "m": 60, "s": 1}
 _NUMBER = r"[0-9]{1,12}(?:\.[0-9]{1,3})?"
 # Also as in ISO 8601: `PT6H`.
@@ -132,13 +133,21 @@ def parse_moment(text: str, *, ends_day: bool = False, needs_zone: bool = True) 
     return seconds + DAY if ends_day and len(text) == 10 else seconds
 
 
+def find_time_fault(annotation: str, text: str) -> str:
+    """Return what is wrong with the text of the annotation of a duration or a deadline; empty if nothing is."""
+    if annotation == EXPECTED_ANNOTATION:
+        expected = parse_expected(text)
+        return expected if isinstance(expected, str) else ""
+    if parse_moment(text, ends_day=True) is not None:
+        return ""
+    has_no_zone = parse_moment(text, needs_zone=False) is not None
+    return f"{'has no time zone' if has_no_zone else 'is not a time'}; write one such as `2026-12-01T08:00Z`"
+
+
 def show_moment(seconds: int) -> str:
     """Return a moment as text, in UTC; one before the year 1 or after 9999 as the first or the last that there is."""
-    return (
-        datetime.fromtimestamp(min(max(seconds, _FIRST), _LAST), UTC)
-        .strftime("%Y-%m-%dT%H:%M:%SZ")
-        .replace(":00Z", "Z")
-    )
+    shown = datetime.fromtimestamp(min(max(seconds, _FIRST), _LAST), UTC).isoformat()
+    return f"{shown[:19].removesuffix(':00')}Z"
 
 
 def show_length(seconds: int) -> str:

@@ -220,10 +220,14 @@ class LintChecks:
         from jobgen.pipeline.object_summary import summarize_object
 
         kept: list[Any] = []
+        dated = {rule.name for rule in all_rules() if rule.needs_project}
         for checker, manifest, (job, part, rendered) in checked:
             where = JobRef(environment.runner.name, job.file.path, job.position, job.item, rendered.companion)
             problems: list[Problem] = []
-            part.rows.extend((rule, row._replace(job=where)) for rule, row in checker.collect_facts(manifest, problems))
+            rows = [(rule, row._replace(job=where)) for rule, row in checker.collect_facts(manifest, problems)]
+            part.rows.extend(rows)
+            # Rules that receive the project compare its date.
+            part.used.days.extend("" for rule, _ in rows if rule in dated)
             part.findings.extend(locate(problem, job.file.path, job.location) for problem in problems)
             if run.finish is discard_object:
                 is_same = manifest.object is rendered.object

@@ -45,7 +45,7 @@ class OverlayUse(NamedTuple):
     misses: list[tuple[Marker, JobRef]]
     own_misses: list[JobRef]
     days: list[str]
-    """The dates that the results depend on, because a job expires."""
+    """Not empty if the results depend on the date: a job expires, or has a deadline."""
 
 
 def new_overlay_use() -> OverlayUse:

@@ -16,7 +16,7 @@ from jobgen.model.data import Node, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import to_milli
-from jobgen.model.times import DEADLINE_ANNOTATION, EXPECTED_ANNOTATION, parse_expected, parse_moment
+from jobgen.model.times import DEADLINE_ANNOTATION, EXPECTED_ANNOTATION, find_time_fault
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.kinds.main_container import set_path
 from jobgen.spec.kinds import Kind
@@ -206,13 +206,11 @@ def _hash_name(resource: Mapping[str, Any], job: JobSpec, run: dict[str, Any], p
 
 
 def _find_contradictions(run: dict[str, Any], resource: Mapping[str, Any], job: JobSpec) -> Iterator[Problem]:
-    expected, deadline = (value_of(run.get(field)) for field in ("expected", "deadline"))
-    fault = parse_expected(str(expected)) if expected is not None else ""
-    if isinstance(fault, str) and fault:
-        yield Problem("invalid-value", f"`expected` is `{expected}`, which {fault}", run["expected"])
-    if deadline is not None and parse_moment(str(deadline), ends_day=True) is None:
-        message = f"`deadline` is `{deadline}`, which is not a time; write one such as `2026-12-01T08:00Z`"
-        yield Problem("invalid-value", message, run["deadline"])
+    for annotation, field in ((EXPECTED_ANNOTATION, "expected"), (DEADLINE_ANNOTATION, "deadline")):
+        written = value_of(run.get(field))
+        fault = find_time_fault(annotation, str(written)) if written is not None else ""
+        if fault:
+            yield Problem("invalid-value", f"`{field}` is `{written}`, which {fault}", run[field])
     if value_of(run.get("identity")) != "hash":
         if value_of(run.get("attempt", 1)) != 1:
             message = "`attempt` has no effect while the name stays the same; set `identity: hash`"

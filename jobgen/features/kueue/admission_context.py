@@ -460,7 +460,7 @@ class AdmissionContext:
         checks = sorted({name for each in self.queues.values() for name, _ in each.checks} - declared)
         if checks:
             shown = ", ".join(f"`{name}`" for name in checks)
-            yield f"admission checks are not simulated; {shown} are assumed to pass"
+            yield f"admission checks are not simulated; {shown} {'is' if len(checks) == 1 else 'are'} assumed to pass"
         named = {name for each in self.queues.values() for name, _ in each.checks}
         if strange := sorted(self.cluster.configuration.checks.keys() - named if self.queues else ()):
             shown = ", ".join(f"`{name}`" for name in strange)

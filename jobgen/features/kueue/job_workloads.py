@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from jobgen.features.kueue.admission_context import AdmissionContext
@@ -26,6 +27,7 @@ from jobgen.features.kueue.objects import as_list, as_mapping, find_namespace, n
 from jobgen.features.kueue.obstacles import Obstacle
 from jobgen.features.kueue.pod_sets import (
     ALL_GATES,
+    MAX_COUNT,
     Gates,
     count_workloads,
     fill_defaults,
@@ -267,20 +269,25 @@ def get_job_name(obj: Mapping[str, Any]) -> str:
 _COUNTS: Final = frozenset(("completions", "instances", "numNodes", "numOfHosts", "parallelism", "replicas", "size"))
 
 
-def find_unreadable(obj: Mapping[str, Any], pod_sets: Iterable[PodSet]) -> str:
+def find_unreadable(obj: Mapping[str, Any], pod_sets: Sequence[PodSet]) -> str:
     """Return the first number of pods or request of a job that is not valid; empty if all are."""
-    return next(_list_counts(obj.get("spec")), "") or next(_list_requests(pod_sets), "")
+    many = (f"`{each.name}` has more than {MAX_COUNT} pods, the most" for each in pod_sets if each.count > MAX_COUNT)
+    return next(chain(_list_counts(obj.get("spec")), many, _list_requests(pod_sets)), "")
 
 
 def _list_counts(node: Any) -> Iterator[str]:
-    """Yield numbers of pods that are no numbers, outside of the templates of pods."""
+    """Yield numbers of pods that are no numbers or too large, outside of the templates of pods."""
     if isinstance(node, list):
         for each in node:
             yield from _list_counts(each)
     if not isinstance(node, dict):
         return
     for key, value in node.items():
-        if key in _COUNTS and value is not None and (type(value) is not int or value < 0):
+        # A number of more than 64 bits is read as one with a fraction.
+        is_whole = type(value) is int or (type(value) is float and value.is_integer())
+        if key in _COUNTS and is_whole and value > MAX_COUNT:
+            yield f"`{key}` is `{_show_value(int(value))}`, and must be at most {MAX_COUNT}"
+        elif key in _COUNTS and value is not None and (type(value) is not int or value < 0):
             yield f"`{key}` is `{_show_value(value)}`, and must be a whole number that is not negative"
         elif key != "template" or "template" in as_mapping(as_mapping(value).get("spec")):
             yield from _list_counts(value)
@@ -440,7 +447,7 @@ def find_remote_queues(known: ClusterObjects) -> frozenset[tuple[str, str]]:
     return frozenset(
         (find_namespace(each), name_of(each))
         for each in known.list_objects("LocalQueue")
-        if as_mapping(each.get("spec")).get("clusterQueue") in queues
+        if str(as_mapping(each.get("spec")).get("clusterQueue")) in queues
     )
 
 

@@ -22,7 +22,8 @@ RawPodSet = dict[str, Any]
 
 MAIN: Final = "main"
 """The name of the only pod set of a workload."""
-_MAX_COUNT = 2**31 - 1
+MAX_COUNT: Final = 2**31 - 1
+"""The most pods of a pod set; more are counted as one more."""
 DOMAIN: Final = "kueue.x-k8s.io/"
 _REQUIRED = DOMAIN + "podset-required-topology"
 _PREFERRED = DOMAIN + "podset-preferred-topology"
@@ -121,7 +122,7 @@ def get_spec(obj: Any) -> Mapping[str, Any]:
 
 def read_count(value: Any, default: int = 1) -> int:
     """Read a number of pods; what is missing or not an integer is the default."""
-    return min(max(value, 0), _MAX_COUNT) if type(value) is int else default
+    return min(max(value, 0), MAX_COUNT + 1) if type(value) is int else default
 
 
 def make_pod_set(name: Any, count: int, template: Any, gates: Gates, labels: Labels = NO_LABELS) -> RawPodSet:
@@ -135,7 +136,7 @@ def make_pod_set(name: Any, count: int, template: Any, gates: Gates, labels: Lab
 def make_found_pod_set(found: FoundPods, gates: Gates, *, name: str = "", count: int | None = None) -> RawPodSet:
     """Make a pod set of the pods that an object describes; `name` and `count` override what it says."""
     name = name or (found.role if found.pod_set.role else MAIN)
-    wanted = min(found.total if count is None else count, _MAX_COUNT)
+    wanted = min(found.total if count is None else count, MAX_COUNT + 1)
     return make_pod_set(name, wanted, found.template, gates, number_pods(found))
 
 

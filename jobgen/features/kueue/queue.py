@@ -142,12 +142,12 @@ def queue(
         raise UsageError(
             f"{message}; use `--suggest` alone, and give the changes that it shows to `--timeline --what-if`"
         )
-    asked = None
+    asked, opened = None, open_project(project)
+    config = opened.config
     if what_if or what_if_file is not None or suggest:
         from jobgen.features.kueue.queues.what_if import read_what_if
 
-        asked = read_what_if(what_if, what_if_file)
-    config = open_project(project).config
+        asked = read_what_if(what_if, what_if_file, opened.root)
     found = _collect_queues(config, select_environments(config, environments))
     if isinstance(found, QueueResult):
         return found

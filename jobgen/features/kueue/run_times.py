@@ -21,6 +21,7 @@ from jobgen.model.times import (
     EXPECTED_ANNOTATION,
     MAX_EXPECTED,
     Expected,
+    find_time_fault,
     parse_expected,
     parse_moment,
 )
@@ -57,6 +58,8 @@ class JobTimes(NamedTuple):
     finished: tuple[int, int] | None = None
     """Its last run, if it has ended and does not run again."""
     workload: Workload | None = None
+    faults: tuple[str, ...] = ()
+    """What is wrong with its annotations."""
 
 
 def read_history(root: Folder, path: str, findings: list[Finding]) -> list[PastRun]:
@@ -146,8 +149,10 @@ def find_times(
     A run of the history without an end goes on when the timeline begins, unless it starts later.
     """
     annotations = job.annotations or (job.workloads[0].annotations if job.workloads else {})
-    written = parse_expected(str(annotations.get(EXPECTED_ANNOTATION, "")))
-    deadline = parse_moment(str(annotations.get(DEADLINE_ANNOTATION, "")), ends_day=True)
+    texts = {name: str(annotations[name]) for name in (EXPECTED_ANNOTATION, DEADLINE_ANNOTATION) if name in annotations}
+    written = parse_expected(texts.get(EXPECTED_ANNOTATION, ""))
+    deadline = parse_moment(texts.get(DEADLINE_ANNOTATION, ""), ends_day=True)
+    faults = ((name, text, find_time_fault(name, text)) for name, text in texts.items())
     names = (
         f"{job.namespace}/{job.name}",
         job.name,
@@ -177,6 +182,7 @@ def find_times(
         running.start if running else None,
         (ended_here.start, ended_here.end or 0) if ended_here and not running else None,
         running.workload if running else None,
+        tuple(f"`{name}` is `{text[:60]}`, which {fault}" for name, text, fault in faults if fault),
     )
 
 

@@ -240,7 +240,7 @@ def parse_workload(
     annotations = as_mapping(metadata.get("annotations"))
     requeued = as_mapping(status.get("requeueState")).get("requeueAt")
     gates, states = (map(as_mapping, as_list(part.get("preemptionGates"))) for part in (spec, status))
-    positions = {each.get("name"): each.get("position") for each in states}
+    positions = {str(each.get("name")): each.get("position") for each in states}
     return Workload(
         key=f"{namespace}/{metadata.get('name', '')}",
         queue=str(spec.get("queueName", "")),
@@ -262,7 +262,7 @@ def parse_workload(
         labels=as_mapping(metadata.get("labels")),
         checks=tuple((str(each.get("name", "")), str(each.get("state", ""))) for each in checks),
         # A gate without a position is closed.
-        has_closed_gate=any(positions.get(each.get("name"), "Closed") == "Closed" for each in gates),
+        has_closed_gate=any(positions.get(str(each.get("name")), "Closed") == "Closed" for each in gates),
         parent=next((str(each.get("uid", "")) for each in owners if _is_workload(each)), ""),
         is_held=_is_held(annotations, conditions),
         # What is not requeued waits longer than any time.

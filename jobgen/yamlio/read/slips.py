@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import NamedTuple
 
 from jobgen.yamlio.read import events as libyaml
@@ -87,6 +87,10 @@ class Slip(NamedTuple):
         # A long line is shortened, so that its end would not be seen.
         is_extended = new.startswith(old) and len(new) > _MOST_SHOWN
         shown = f"`{new.removeprefix(old)}` at its end" if is_extended else quote(new)
+        if quote(old) == quote(new) and not is_extended:
+            differ = (place for place, (one, other) in enumerate(zip_longest(old, new)) if one != other)
+            start = next(differ) - _MOST_SHOWN // 2
+            old, shown = f"…{old[start:]}", quote(f"…{new[start:]}")
         return f"{quote(old)} {self.reason}; write {shown}"
 
     @property

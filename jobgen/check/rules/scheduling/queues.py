@@ -24,6 +24,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_move
+from jobgen.model.times import DEADLINE_ANNOTATION, EXPECTED_ANNOTATION, find_time_fault
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 
@@ -215,10 +216,15 @@ def misread_annotation(manifest: Manifest) -> Iterator[Violation]:
 
     Some controllers compare a value with one text, and take any other for the default: `Partial` is not `partial`, and
     `"True"` is not `"true"`. Others ask only if the key exists, so `"false"` turns the feature on. No
-    webhook complains about these values.
+    webhook complains about these values. jobgen ignores a duration or a deadline that it cannot read.
 
     Write one of the values that the message names, exactly; or remove the key.
     """
+    for key in (EXPECTED_ANNOTATION, DEADLINE_ANNOTATION):
+        time = value_of(manifest.annotations.get(key))
+        fault = find_time_fault(key, time) if isinstance(time, str) else ""
+        if fault:
+            yield Violation(manifest.annotations[key], f"`{key}` is `{time}`, which {fault}")
     metadata = (manifest.metadata, *(pod.metadata for pod in manifest.pods))
     for each in metadata:
         for key, node in as_mapping(each.get("annotations")).items():

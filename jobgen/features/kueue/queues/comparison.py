@@ -85,7 +85,8 @@ def list_changes(comparison: Comparison) -> Iterator[tuple[str, list[tuple[str, 
     if suggestion is not None and suggestion.untried:
         suggested.append(("not tried", f"{pluralize(suggestion.untried, 'workload')}: the search takes too long"))
     elif suggestion is not None and not suggested:
-        suggested.append(("no change", "no quota admits more" if suggestion.impossible else "the jobs are admitted"))
+        admitted = "the jobs are admitted" if comparison.unchanged or comparison.applied else "there are no workloads"
+        suggested.append(("no change", "no quota admits more" if suggestion.impossible else admitted))
     impossible = list(suggestion.impossible) if suggestion else []
     found = {"what if": asked, "suggested": suggested, "no quota admits": impossible}
     yield from ((title, rows) for title, rows in found.items() if rows)

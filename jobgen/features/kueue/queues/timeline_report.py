@@ -19,7 +19,7 @@ from jobgen.model.finding import Severity, pluralize
 from jobgen.model.times import DAY, show_moment
 
 RUNNING, STARTS, WAITS, FINISHED = "running", "starts", "waits", "finished"
-_MAX_EVICTIONS = 3
+_MAX_EVICTIONS, _MAX_FAULTS = 3, 5
 ASSUMPTION = "an evicted job starts again from its beginning; with fewer pods, a job takes as long as with all"
 NOT_SIMULATED = "not simulated: jobs that arrive later, failures and retries, autoscaling, the time that checks take"
 
@@ -312,6 +312,10 @@ def _list_notes(
     unknown = [row.answer.key for row in rows if row.times.expected is None and row.state not in (NEVER, FINISHED)]
     if unknown:
         yield f"without a duration, so they never end: {show_names(unknown)}; write `run.expected`, or use `--history`"
+    faults = [f"{row.answer.key}: {fault}" for row in rows for fault in row.times.faults]
+    yield from faults[:_MAX_FAULTS]
+    if len(faults) > _MAX_FAULTS:
+        yield f"{pluralize(len(faults) - _MAX_FAULTS, 'more time')} that cannot be read"
     if not all(course.is_complete for course in courses):
         ends = (span.end or 0 for course in courses for several in course.spans.values() for span in several)
         is_long = max(ends, default=0) > begin + MOST_DAYS * DAY

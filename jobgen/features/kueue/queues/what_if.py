@@ -39,7 +39,7 @@ from jobgen.model.quantity import parse_quantity
 from jobgen.model.suggest import did_you_mean, list_alternatives
 from jobgen.rendering.build import split_list
 from jobgen.rendering.runs import JOB_ANNOTATION
-from jobgen.repo.files import FileEntry, read_file
+from jobgen.repo.files import read_path
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.sweeps import SWEEP
 from jobgen.yamlio.read import read
@@ -51,6 +51,7 @@ _OPERATORS = "*/%^:<>!~|&"
 """What other languages write before `=`."""
 _MAX_LENGTH, _MAX_SHOWN, _MAX_NAMES, _MOST_CHANGES = 500, 60, 5, 1000
 _MOST_INT32 = 2**31 - 1
+_NO_CHANGES, _EXAMPLE = "this is neither an object nor a list of changes", "write `changes: [cq/NAME.FLAVOR+=8]`"
 _CLASSES = ("WorkloadPriorityClass", "PriorityClass")
 _JOB, _CLUSTER = "job", "worker cluster"
 _JOB_KINDS = frozenset(kind for _, kind in INTEGRATIONS)
@@ -262,7 +263,7 @@ class WhatIf(NamedTuple):
 def _find_fault(document: Any) -> str:
     """Return why a document is no list of changes; empty if it is one."""
     if not isinstance(document, dict) or not document:
-        return "this is neither an object nor a list of changes"
+        return _NO_CHANGES
     unknown = next((str(key) for key in document if key != "changes"), None)
     if unknown is not None:
         near = did_you_mean(unknown, ["changes", "apiVersion", "kind"])
@@ -274,16 +275,21 @@ def _find_fault(document: Any) -> str:
     return "" if wrong is None else f"`{_show(wrong)}` is not a change"
 
 
-def read_what_if(changes: Sequence[str], file: str | None) -> WhatIf:
-    """Read the changes of a file, and add others. Raise a UsageError if the file cannot be read."""
+def read_what_if(changes: Sequence[str], file: str | None, home: Path) -> WhatIf:
+    """Read the changes of a file, and add others. Raise a UsageError if the file cannot be read.
+
+    No link of the repository is followed out of it.
+    """
     texts: list[str] = []
     objects: list[Mapping[str, Any]] = []
     if file is not None:
-        content = read_file(FileEntry(str(file), str(Path(file).absolute())))
+        content = read_path(Path(file).absolute(), str(file), home)
         source = read(content.content, str(file), traced=True)
         for problem in filter(None, (content.finding, *source.findings)):
             where = "" if content.finding else f":{problem.location.line}"
-            raise UsageError(f"{file}{where}: {problem.message}")
+            # A file that is something else may have secrets.
+            is_other = problem.rule == "not-a-mapping"
+            raise UsageError(f"{file}{where}: {f'{_NO_CHANGES}; {_EXAMPLE}' if is_other else problem.message}")
         for document in source.documents:
             plain = untraced(document.data)
             if "kind" in plain or "apiVersion" in plain:
@@ -291,7 +297,7 @@ def read_what_if(changes: Sequence[str], file: str | None) -> WhatIf:
             else:
                 fault = _find_fault(plain)
                 if fault:
-                    raise UsageError(f"{file}:{document.location.line}: {fault}; write `changes: [cq/NAME.FLAVOR+=8]`")
+                    raise UsageError(f"{file}:{document.location.line}: {fault}; {_EXAMPLE}")
                 texts += plain["changes"]
     if len(texts) + len(changes) + len(objects) > _MOST_CHANGES:
         raise UsageError(f"there are more than {_MOST_CHANGES} changes; write the new objects to a folder instead")
@@ -661,7 +667,8 @@ def _compute(request: _Request, field: _Field, before: Any) -> Any:
     least = -_MOST_INT32 if field.path == ("value",) else 0
     if number < least or (field.unit == "integer" and number > _MOST_INT32):
         limit = f"at least {least}" if number < least else f"at most {_MOST_INT32}"
-        raise request.refuse(f"{field.what} is `{field.show(before)}`, and would be `{number}`; it must be {limit}")
+        shown = show_number(field.resource, number) if field.resource else number
+        raise request.refuse(f"{field.what} is `{field.show(before)}`, and would be `{shown}`; it must be {limit}")
     return number if field.unit == "integer" else value if is_set else show_number(field.resource, number)
 
 
