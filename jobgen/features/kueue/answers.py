@@ -293,8 +293,8 @@ class Outside(NamedTuple):
         )
         are = "is a Workload" if self.workloads == 1 else f"are {self.workloads} Workloads"
         uses = "uses" if self.workloads == 1 else "use"
-        told = f"in the capture {are} that {which}, which {uses} {', '.join(amounts) or 'nothing'}"
-        return told if self.workloads else ""
+        text = f"in the capture {are} that {which}, which {uses} {', '.join(amounts) or 'nothing'}"
+        return text if self.workloads else ""
 
 
 class Decision(NamedTuple):
@@ -555,11 +555,12 @@ class _Reporter:
             return found._replace(
                 reason=f"its annotation `{GATED_BY}` keeps it waiting until you remove the annotation"
             )
-        told, shortages = self._explain_shortage(workload, queue.name)
+        message, shortages = self._explain_shortage(workload, queue.name)
         pairs = frozenset(FlavorResource(each.flavor, each.resource) for each in shortages)
         blockers = tuple(islice(self._list_users(pairs, queue.name), _MAX_BLOCKERS))
         if not shortages:
-            reason = f"there is no place for its pods now: {told.partition(': ')[2]}" if "topology" in told else told
+            cause = message.partition(": ")[2]
+            reason = f"there is no place for its pods now: {cause}" if "topology" in message else message
             return found._replace(reason=reason or "it is not its turn", blockers=blockers)
         lacks = ", ".join(
             f"`{show_amount(each.resource, each.missing)}` of `{each.resource}` in flavor `{each.flavor}`"
@@ -568,11 +569,12 @@ class _Reporter:
         return found._replace(reason=f"it lacks {lacks}", shortages=shortages, blockers=blockers)
 
     def _explain_shortage(self, workload: Workload, queue: str) -> tuple[str, tuple[Shortage, ...]]:
-        """Return what a workload lacks, or else why it waits; once for all of the same shape.
+        """Return the message of an assignment, and what a workload lacks; found once for all of the same shape.
 
-        If several pod sets share the quota, or quota is not what it lacks, the last assignment tells. A workload that
-        had tried some flavors before goes on with the next one; if that explains nothing, the assignment is one that
-        begins with the first flavor. A workload that can run with fewer pods waits for these.
+        A workload with one pod set lacks what its closest flavor lacks, and needs no message. For the others, the last
+        assignment counts. A workload that had tried some flavors before goes on with the next one; if that explains
+        nothing, the assignment is one that begins with the first flavor. A workload that can run with fewer pods waits
+        for these.
         """
         scheduler, tried = self._scheduler, self._scheduler.assignments
         key = workload.key if workload.key in tried else scheduler.pending[queue].find_tried(workload) or workload.key

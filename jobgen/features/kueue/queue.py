@@ -128,14 +128,7 @@ def queue(
         TypeError: `jobs`, `environments`, `running`, `lost` or `what_if` is not a list of strings.
 
     """
-    for name, names in {
-        "jobs": jobs,
-        "environments": environments,
-        "running": running,
-        "lost": lost,
-        "what_if": what_if,
-    }.items():
-        check_names(name, names)
+    _check_lists(jobs=jobs, environments=environments, running=running, lost=lost, what_if=what_if)
     check_format(format, [*FORMATS.names(), *(("html",) if timeline else ())])
     if timeline and suggest:
         message = "a suggestion is about jobs that arrive together, not about time"
@@ -170,6 +163,11 @@ def queue(
         wanted = partial(_matches, patterns=jobs or ("*",)) if suggest else None
         decided = compare_environments(decided, found.environments, collect, asked, is_running, wanted)
     return _report([_select(report, () if suggest else jobs) for report in decided], found, format)
+
+
+def _check_lists(**lists: Sequence[str]) -> None:
+    for name, names in lists.items():
+        check_names(name, names)
 
 
 class _Collected(NamedTuple):
