@@ -8,7 +8,7 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from jobgen.api.errors import NotFoundError, UsageError, check_date, check_format, check_names
 from jobgen.api.project import Project, ProjectPath
@@ -29,6 +29,7 @@ from jobgen.k8s.secrets import find_secrets, redact_tree
 from jobgen.model.data import Location, Plain
 from jobgen.model.features import find_part, has_part
 from jobgen.model.finding import Finding, Identity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.model.suggest import did_you_mean
 from jobgen.repo import git, layout

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.api.errors import UsageError, check_format
 from jobgen.api.project import ProjectPath, open_project, select_environments
 from jobgen.k8s.secrets import hide_credentials
 from jobgen.model.data import Location, Node, Plain, location_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering import config
 from jobgen.reports.escape import dump_json, markdown_text, visible
 from jobgen.reports.severities import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.api.errors import NotFoundError, UsageError, check_date, check_names
 from jobgen.api.project import Project, ProjectPath, load, select_environments
@@ -27,6 +27,7 @@ from jobgen.model.builtin_rules import canonical_rule_name, former_rule_names
 from jobgen.model.data import untraced
 from jobgen.model.features import find_part
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import InvalidPathError, parse_path
 from jobgen.model.suggest import did_you_mean, list_alternatives
 from jobgen.pipeline.policies import ClusterMutations

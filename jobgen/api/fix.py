@@ -8,13 +8,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher, unified_diff
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError, UsageError
 from jobgen.api.lint_files import LintRequest, LintRun
 from jobgen.api.lint_run import find_findings
 from jobgen.engine.inputs import edited
 from jobgen.model.finding import Finding, Severity, TextEdit
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.redact import redact_lines
 from jobgen.repo.atomic import replace_file, sync_folders
 from jobgen.repo.files import FileEntry, read_file

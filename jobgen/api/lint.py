@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from jobgen.api.errors import NotFoundError, UsageError, check_date, check_format, check_names, check_shard
 from jobgen.api.lint_answers import ask_findings
 from jobgen.api.lint_files import LintRequest, LintRun, open_judge, resolve_files
 from jobgen.engine.store import Store
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.redact import redact_lines
 from jobgen.repo.files import EXCLUDED, MANIFEST_SUFFIXES
 from jobgen.repo.named_paths import read_lines

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jobgen.api.errors import UsageError
 from jobgen.engine.inputs import MISSING
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder, describe_path, open_commit
 from jobgen.repo.files import EXCLUDED, OTHER_EXTENSION, FileEntry, report_missing_path, report_unread_path

@@ -6,7 +6,7 @@ import os
 import stat
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jobgen import __version__
 from jobgen.api.errors import JobgenError, UsageError, check_format, check_names
@@ -17,6 +17,7 @@ from jobgen.api.recognized_files import recognize_files
 from jobgen.engine.store import Store
 from jobgen.model.features import find_part, has_part
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.result_inputs import digest_entry, name_entry
 from jobgen.rendering.run_state import digest_layers
 from jobgen.repo.root import find_root

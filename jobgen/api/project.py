@@ -6,10 +6,10 @@ import os
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.api.errors import UsageError, check_date
 from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from jobgen import __version__
 from jobgen.api.errors import NotFoundError, OperationError, UsageError, check_format, check_names, check_shard
@@ -17,6 +17,7 @@ from jobgen.api.project import Project, ProjectPath, open_project, select_enviro
 from jobgen.model.data import Location, Plain, untraced
 from jobgen.model.finding import Finding, Identity, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.api.errors import JobgenError, UsageError
 from jobgen.api.lint_answers import ask_findings
@@ -30,6 +30,7 @@ from jobgen.model.builtin_rules import UNREAD_RULES, original_rule_name
 from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, untraced
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_pointer, list_item_names
 from jobgen.pipeline.environment_checker import find_duplicates, read_exported
 from jobgen.pipeline.policies import load_policies

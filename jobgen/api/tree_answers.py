@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.engine.inputs import Read, add_reads, find_read_path, list_folder, record
 from jobgen.engine.store import Query, Store
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.commit import list_folder_names
 from jobgen.repo.files import read_file
 from jobgen.repo.layout import find_jobs

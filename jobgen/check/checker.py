@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from functools import cache, cached_property, partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.metadata import validate_object_metadata
@@ -34,6 +34,7 @@ from jobgen.model.finding import UNCHECKED, FixStep, Problem, Severity, drop_con
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.mend import find_independent
 from jobgen.model.mutated import Mutated
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import find_closest
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder

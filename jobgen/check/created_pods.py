@@ -6,7 +6,6 @@ What is counted is certain: the most that can run together, as far as the object
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.k8s.devices import is_device
 from jobgen.k8s.embedded import MAX_DEPTH, TEMPLATE_TEXT, Parameters, fill, list_parameters, read_embedded
@@ -18,6 +17,7 @@ from jobgen.k8s.resources import list_counted_pods
 from jobgen.k8s.workloads import RAY_CLUSTERS, count_job_pods
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 MAX_PODS = 2**31 - 1
 """The most that a number of pods can be, and the default of KubeRay and Spark where they scale without a limit."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel import Bound, CompileError, EvaluationBudget, Expression, Failed, available, compile_cel
 from jobgen.check.cluster.state import ClusterState, name_object
@@ -22,6 +22,7 @@ from jobgen.model.data import Node, ValidFields, untraced, value_of
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_DEFECT_ITEMS, MAX_DEFECTS
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import InvalidPathError, Step, parse_dotted
 from jobgen.model.suggest import did_you_mean
 from jobgen.rendering.config import complete_schemas, read_valid_documents

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
-from typing import NamedTuple
 
 from jobgen.check.defects import CATEGORY, list_defects
 from jobgen.check.rules import all_rules
@@ -15,6 +14,7 @@ from jobgen.model.builtin_rules import BUILTIN_RULES, POD_RULES
 from jobgen.model.data import Node
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import read_file

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import NamedTuple
 
 from jobgen.check.rules import Fact, Rule, Violation
 from jobgen.k8s.objects import Container, Manifest, Pod, Role
 from jobgen.model.data import Node
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS
+from jobgen.model.named_tuple import NamedTuple
 
 INTERNAL_ERROR = "internal-error"
 """The rule of a problem that says that a check failed."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.check.rules import Violation
 from jobgen.k8s.kinds import CLUSTER_SCOPED
@@ -16,6 +15,7 @@ from jobgen.k8s.team_uses import Use
 from jobgen.k8s.workloads import REPLICA_TYPES, find_pods
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.teams import Budget, DeviceLimit, TeamScope
 
 _MAX_NAMED = 4

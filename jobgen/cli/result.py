@@ -10,11 +10,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from shutil import get_terminal_size
-from typing import NamedTuple, TextIO
+from typing import TextIO
 
 from jobgen.api.errors import JobgenError, NotFoundError, OperationError, ToolError, UsageError
 from jobgen.model import progress
 from jobgen.model.limits import MAX_STDIN_BYTES
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.atomic import make_folder, replace_files, sync_folders
 from jobgen.reports.entries import format_findings
 from jobgen.reports.escape import visible

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen import __version__
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.shipped import find_shipped
 from jobgen.reports.entries import pluralize
 from jobgen.spec.kinds import Kind

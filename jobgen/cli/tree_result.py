@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from jobgen import __version__
 from jobgen.cli.result import ExitCode, Result
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.reports.entries import pluralize
 
 if TYPE_CHECKING:

@@ -7,11 +7,11 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.cli.interrupt import EndedError
 from jobgen.cli.result import ExitCode, Result, error_result, finish, terminal_width
 from jobgen.engine.inputs import Read, Recording, find_read_path, holds, record
+from jobgen.model.named_tuple import NamedTuple
 
 _INTERVAL = 0.3
 """Seconds between two looks at the files, at least."""

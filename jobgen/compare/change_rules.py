@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from jobgen.compare.changes import ChangeSet, Rank, compare_pairs, compare_snapshots, rank_impact
 from jobgen.compare.impact import FieldImpact, Impact
@@ -24,6 +24,7 @@ from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.operators import choose_severity
 from jobgen.model.data import Location
 from jobgen.model.finding import AFFECTS, Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.run_state import load_project

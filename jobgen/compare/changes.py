@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from functools import reduce
-from typing import NamedTuple
 
 from jobgen.compare.governance import Change as Governed
 from jobgen.compare.impact import Action, Impact, assess_addition, assess_change, assess_removal
@@ -16,6 +15,7 @@ from jobgen.compare.snapshot import Pair, Snapshot, match_some
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.finding import Identity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.object_summary import list_groups
 from jobgen.rendering.environment import Rendered
 from jobgen.rendering.left_out import LeftOut, LeftOutFile, join_environments

@@ -10,13 +10,14 @@ import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.compare.states import compare_states
 from jobgen.k8s.nodes import as_list
 from jobgen.model.builtin_rules import canonical_rule_name
 from jobgen.model.data import Location, location_of, untraced
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted
 from jobgen.model.quantity import to_milli
 from jobgen.rendering import config

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from functools import reduce
-from typing import NamedTuple
 
 from jobgen.compare.changes import ChangeSet
 from jobgen.compare.impact import Action, FieldImpact, Impact
@@ -15,6 +14,7 @@ from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.resources import ResourceTotals, add_totals, format_cpu, summarize_memory
 from jobgen.model.data import Node
 from jobgen.model.finding import pluralize
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted
 
 _MAX_FIELDS = 12

@@ -6,11 +6,11 @@ import base64
 import binascii
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import NamedTuple
 
 from jobgen.k8s.compare import ChangeType
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, Plain
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from jobgen.check.schema.cel_types import Conversion, compile_conversion
 from jobgen.compare.immutable_fields import Edit, find_immutable_field
@@ -21,6 +21,7 @@ from jobgen.k8s.resources import ResourceTotals
 from jobgen.k8s.workloads import find_workload
 from jobgen.model.data import Node, Plain
 from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, format_pointer
 from jobgen.pipeline.object_summary import ObjectSummary
 from jobgen.rendering.environment import Rendered

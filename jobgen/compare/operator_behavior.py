@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 from functools import lru_cache, partial
-from typing import NamedTuple
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.kinds import VersionRange
 
 

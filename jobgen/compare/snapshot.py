@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
-from typing import NamedTuple
 
 from jobgen.check.checker import Checker
 from jobgen.engine.store import Store
@@ -16,6 +15,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar, location_of, value_of
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, Step
 from jobgen.pipeline.environment_checker import complete_catalog
 from jobgen.pipeline.lint_checks import CHECKED, CHECKED_SCOPE

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from hashlib import blake2b
-from typing import NamedTuple
 
 from jobgen.model.limits import MAX_BYTES
+from jobgen.model.named_tuple import NamedTuple
 
 Read = tuple[str, str, str]
 """What was looked at: the name of a probe, its argument, and a digest of what it returned."""

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from jobgen import cache
 from jobgen.engine.inputs import Read, digest_bytes, holds, record
+from jobgen.model.named_tuple import NamedTuple
 
 Value = TypeVar("Value")
 

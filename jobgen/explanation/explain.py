@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.k8s.secrets import find_secrets, redact_tree
 from jobgen.model.data import Location, Node, Plain, untraced
 from jobgen.model.finding import Finding
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.mutated import POLICY_LAYER, Mutated, list_changed_paths
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, format_dotted
 from jobgen.model.suggest import find_closest
 from jobgen.rendering.build import identity_of, is_spec, job_attributes

@@ -6,13 +6,13 @@ import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from posixpath import normpath
-from typing import NamedTuple
 
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container
 from jobgen.k8s.shell_script import MAX_TEXT
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 
 class Argument(NamedTuple):

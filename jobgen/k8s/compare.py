@@ -6,9 +6,10 @@ List keys are those of the strategic merge. The tests compare the result with de
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from jobgen.model.data import Plain
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, Step
 from jobgen.model.quantity import to_milli
 from jobgen.spec.merge import LIST_KEYS

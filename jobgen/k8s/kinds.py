@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from jobgen.model.data import Location
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_digits
 
 BUILTIN_GROUPS = frozenset(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.k8s.objects import Container, Role
 from jobgen.k8s.workloads import POD_SETS, REPLICA_TYPES, FoundPods, find_pods
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 ObjectPath = tuple[str | int, ...]
 """Keys and indexes that lead from an object to a node in it."""

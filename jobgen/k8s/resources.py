@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jobgen.k8s.devices import PodClaim, SharedDevices
 from jobgen.k8s.kueue import is_suspended
@@ -11,6 +11,7 @@ from jobgen.k8s.nodes import as_integer, as_mapping, find_nodes
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.k8s.workloads import POD_SETS, find_pods
 from jobgen.model.data import Node
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.model.quantity import canonicalize_quantity, to_milli
 

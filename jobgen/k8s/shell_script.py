@@ -8,12 +8,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 _SHELLS = frozenset(("sh", "bash", "ash", "dash", "ksh", "zsh"))
 # Programs that start the command after them.

@@ -6,12 +6,13 @@ The whole object is searched by the names of fields, because other kinds and lat
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from jobgen.k8s.embedded import MAX_DEPTH, Parameters, fill, is_embedded, list_parameters, read_embedded
 from jobgen.k8s.nodes import as_integer, as_text
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 NAMESPACES, QUEUES, ACCOUNTS = "namespaces", "queues", "serviceAccounts"
 PRIORITIES, KINDS, LABELS = "priorityClasses", "kinds", "labels"

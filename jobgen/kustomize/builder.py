@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.kustomize import transformers
@@ -26,6 +26,7 @@ from jobgen.model.data import Location, Node, TracedScalar, location_of, untrace
 from jobgen.model.finding import Finding, Problem, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import Budget, BudgetExceededError
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import find_closest
 from jobgen.repo.files import BuiltObject, is_kustomization
 from jobgen.spec.json_patch import copy_containers

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Location, Node, TracedKey, TracedScalar, is_null, value_of
+from jobgen.model.named_tuple import NamedTuple
 
 
 class FieldSpec(NamedTuple):

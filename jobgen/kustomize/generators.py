@@ -7,7 +7,7 @@ import json
 import posixpath
 from collections.abc import Callable
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.k8s.nodes import as_mapping
 from jobgen.kustomize.field_specs import Origin
@@ -17,6 +17,7 @@ from jobgen.kustomize.transformers import origin_of
 from jobgen.model.data import Location, Node, TracedScalar, location_of, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import find_key
 
 _LINE_LENGTH = 70

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import posixpath
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.kustomize.tree import SourceTree
 from jobgen.model.data import Location, Node, TracedScalar, location_of, value_of
 from jobgen.model.finding import Finding, Severity, add_article
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import find_closest, find_key
 from jobgen.yamlio.read import Source, read
 from jobgen.yamlio.read.scalars import quote

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.k8s.nodes import as_mapping
 from jobgen.kustomize.field_specs import KNOWN_TYPES
@@ -15,6 +15,7 @@ from jobgen.kustomize.select import PatternError, select
 from jobgen.model.data import Node, TracedList, TracedScalar, is_null, override, value_of, with_value
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.limits import Budget
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.json_patch import apply_json_patch, copy_containers
 

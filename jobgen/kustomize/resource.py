@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.k8s.nodes import as_mapping
 from jobgen.kustomize.field_specs import KNOWN_TYPES
 from jobgen.kustomize.kustomization import read_traced, text_of
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedMapping, TracedScalar, value_of
 from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.yamlio.read.exact import compose
 
 _UNREADABLE = frozenset(("yaml-syntax", "template-text", "not-a-mapping", "unknown-anchor", "excessive-aliases"))

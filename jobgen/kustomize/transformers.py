@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.kustomize import field_specs
@@ -25,6 +25,7 @@ from jobgen.kustomize.select import PatternError, matches
 from jobgen.model.data import Node, TracedScalar, is_null, location_of, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import find_key
 
 Config = Mapping[str, Sequence[FieldSpec]]

@@ -7,9 +7,10 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache, cached_property
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from jobgen.engine.inputs import FOLDER, describe, exists, find_program, is_link
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.commit import CommitPath, Folder, read_committed
 from jobgen.repo.files import KUSTOMIZATION_NAMES, File, FileEntry, read_file, report_link_outside

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import NoneType
-from typing import Any, NamedTuple, TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, overload
+
+from jobgen.model.named_tuple import NamedTuple
 
 Scalar: TypeAlias = "str | int | float | bool | None"
 Plain: TypeAlias = "Scalar | Sequence[Plain] | Mapping[str, Plain]"

@@ -11,7 +11,9 @@ import os
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
+
+from jobgen.model.named_tuple import NamedTuple
 
 NO_FEATURE = "this jobgen installation does not have the feature `{}`"
 _PACKAGE = "jobgen.features"

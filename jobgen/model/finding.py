@@ -5,10 +5,11 @@ from __future__ import annotations
 import builtins
 from collections.abc import Iterable, Iterator
 from enum import StrEnum
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from jobgen.model.data import Location, Node, Plain, location_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 _QUOTED = lazy_pattern(r"`([^`]*)`")
 

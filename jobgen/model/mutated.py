@@ -8,10 +8,11 @@ policy.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from jobgen.model.data import Location, Node, Plain, TracedKey, TracedList, TracedMapping, TracedScalar
 from jobgen.model.finding import Problem
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 
 POLICY_LAYER = "policy "

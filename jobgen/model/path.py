@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_PATH_LENGTH
+from jobgen.model.named_tuple import NamedTuple
 
 
 class NamedItem(NamedTuple):

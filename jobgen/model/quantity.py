@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 # More than a thousand digits are rejected: no real amount has them, and they take long to convert.
 _QUANTITY = lazy_pattern(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from typing import NamedTuple
+
+from jobgen.model.named_tuple import NamedTuple
 
 MAX_SHARDS = 256
 """As many jobs as GitHub starts for a matrix; GitLab starts 200."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 EXPECTED_ANNOTATION = "jobgen.dev/expected"
 """The annotation with the duration that a run is expected to take: `6h`, or a range."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from itertools import count, islice, product
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jobgen.check.cluster.state import (
     CLUSTER_KINDS,
@@ -48,6 +48,7 @@ from jobgen.model.limits import (
     TOO_MANY_FINDINGS,
 )
 from jobgen.model.mutated import Mutated
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import find_path, format_pointer
 from jobgen.model.quantity import to_milli
 from jobgen.pipeline.environment_checker import find_duplicates, read_exported, report_folder, report_missing_folder

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jobgen.check.idle_services import find_idle_services
 from jobgen.check.rules import Fact, FactViolation, Rule, all_rules
@@ -15,6 +15,7 @@ from jobgen.k8s.nodes import as_mapping
 from jobgen.k8s.workloads import list_template_paths
 from jobgen.model.data import Node, location_of, value_of
 from jobgen.model.finding import Finding, Problem, Related, Severity, pluralize
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_pointer
 from jobgen.model.suggest import did_you_mean, find_key
 from jobgen.pipeline.cluster_rules import find_cluster_problems

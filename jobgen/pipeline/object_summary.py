@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from jobgen.k8s.kueue import get_queue, is_suspended
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.resources import ResourceTotals, add_totals, sum_resources
 from jobgen.k8s.workloads import find_workload
+from jobgen.model.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from jobgen.check.checker import Checker

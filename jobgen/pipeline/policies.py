@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import NamedTuple
 
 from jobgen.check.policy import Policies, compile_policies
 from jobgen.check.policy.match import MatchResources, pluralize_kind
@@ -14,6 +13,7 @@ from jobgen.k8s.kinds import Release
 from jobgen.model.data import Location, Node, ValidFields, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Identity
 from jobgen.model.mutated import Mutated
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.rendering import config
 from jobgen.rendering.build import split_list

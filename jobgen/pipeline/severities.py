@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from jobgen.rendering.run_state import AllJobs

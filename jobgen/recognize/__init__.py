@@ -6,7 +6,7 @@ of tests, assets that an operator completes, and configuration of other programs
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from jobgen.model.named_tuple import NamedTuple
 
 
 class Sort(NamedTuple):

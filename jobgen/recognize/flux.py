@@ -11,7 +11,7 @@ import json
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.kustomize import plan
@@ -29,6 +29,7 @@ from jobgen.model.data import (
 )
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize.kustomize_files import KustomizeBuild, find_closures
 from jobgen.recognize.substituted import Values, Variable, fill_in
 from jobgen.recognize.tree import Surroundings

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from fnmatch import translate
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar, location_of, untraced, with_tree
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.files import VARIABLE_LAYER, BuiltObject
 from jobgen.yamlio.read import read
 

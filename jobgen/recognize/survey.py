@@ -6,13 +6,13 @@ import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hashlib import blake2b
-from typing import NamedTuple
 
 from jobgen.k8s.placeholders import find_placeholders
 from jobgen.kustomize import plan
 from jobgen.kustomize.tree import Plan, SourceTree, Tool
 from jobgen.model.finding import Finding, Related, Severity, quoted_values
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize import INPUT, JUDGED, NOT_JUDGED, OBJECT, SETTINGS, Taken, kustomize_files, not_applied
 from jobgen.recognize.filled_files import fill_files
 from jobgen.recognize.kustomize_files import KustomizeBuild

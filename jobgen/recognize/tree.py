@@ -6,10 +6,10 @@ import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import NamedTuple
 
 from jobgen.kustomize.tree import Plan, SourceTree, Tool
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.files import File
 
 # Files that fill manifests in, and pages that say how.

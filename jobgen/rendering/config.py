@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen import __version__
 from jobgen.k8s.nodes import as_list
@@ -25,6 +25,7 @@ from jobgen.model.data import API_VERSION, Node, TracedKey, ValidFields, locatio
 from jobgen.model.finding import Finding, FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.rendering.locate import locate
 from jobgen.repo import layout

@@ -7,7 +7,7 @@ for all roles overrides the job's value for one role.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import (
     Node,
@@ -22,6 +22,7 @@ from jobgen.model.data import (
 )
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_rename
 from jobgen.spec.filled_names import JobWords, fill_name, find_words
 from jobgen.spec.kinds import ANY_ROLE, Framework, Kind, VersionRange

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import NamedTuple
 
 from jobgen.model.data import Plain, value_of
 from jobgen.model.finding import Finding, Severity, pluralize
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.environment import name_overlay
 from jobgen.rendering.file_result import FileParts
 from jobgen.repo.files import FileEntry, read_file

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.workloads import list_template_paths
 from jobgen.model.data import Node, is_null, value_of
 from jobgen.model.finding import Problem
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, Step, format_dotted
 from jobgen.rendering import pod
 from jobgen.rendering.expand import Expander, JobDocument, JobSpec

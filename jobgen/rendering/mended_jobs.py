@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import NamedTuple
 
 from jobgen.model.data import Location, ValidFields, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.mend import find_gaps, list_faulty_names, list_parents, mend
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.file_result import FileResult
 from jobgen.rendering.trace import Job
 

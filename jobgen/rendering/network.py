@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Container, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS
 from jobgen.k8s.nodes import as_list, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import Problem
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_digits
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.kinds.main_container import find_main_container

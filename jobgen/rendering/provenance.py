@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import (
     Location,
@@ -21,6 +21,7 @@ from jobgen.model.data import (
     with_layer,
 )
 from jobgen.model.finding import Problem
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, Step
 from jobgen.rendering.build import build_object, job_attributes
 from jobgen.rendering.expand import Expander, JobDocument, JobSpec, RoleSpec

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import NamedTuple, overload
+from typing import overload
 
 from jobgen.k8s.secrets import (
     find_secrets,
@@ -19,6 +19,7 @@ from jobgen.k8s.secrets import (
 )
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.files import File
 from jobgen.yamlio.read import Source, read_shared
 

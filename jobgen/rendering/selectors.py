@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import islice
-from typing import NamedTuple
 
 from jobgen.model.data import Location, Node, TracedKey, TracedScalar
 from jobgen.model.finding import Finding, Problem, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import NO_FIX, did_you_mean, find_closest, find_key, list_alternatives, suggest_rename
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, Rendered, name_overlay

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Location, Node, TracedKey, untraced, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, Step
 from jobgen.rendering.expand import RoleSpec
 from jobgen.rendering.pod import CONTAINER_FIELDS, METADATA_FIELDS, POD_FIELDS

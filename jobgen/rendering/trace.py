@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Location, Node, ValidFields, location_of
 from jobgen.model.finding import Finding, Problem, Related, add_failures
 from jobgen.model.mutated import Mutated
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, find_path, format_pointer, name_items
 from jobgen.rendering import config
 from jobgen.rendering.build import build_objects, identity_of, is_spec, job_attributes, name_layer, split_list

@@ -14,9 +14,9 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.engine.inputs import real_path
+from jobgen.model.named_tuple import NamedTuple
 
 _MIN_FILES_FOR_THREADS, _SYNC_THREADS = 16, 8
 _PREFIX = "jobgen-scratch-"

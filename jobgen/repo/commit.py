@@ -7,10 +7,10 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
 from jobgen.engine import inputs
 from jobgen.model.limits import MAX_BYTES
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import files, git
 from jobgen.repo.files import FileEntry, report_file
 

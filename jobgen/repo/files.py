@@ -6,13 +6,14 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import Self
 
 from jobgen.engine.inputs import IRREGULAR, TOO_LARGE, Unread, describe, read_bytes, read_start
 from jobgen.model.data import Location, ValidFields
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_WALKED_BYTES, MAX_WALKED_ENTRIES, MAX_WALKED_FILES
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.repo.atomic import links_outside
 

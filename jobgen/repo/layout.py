@@ -11,12 +11,13 @@ from contextvars import ContextVar
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.engine.inputs import exists, is_file, is_link, read_start
 from jobgen.model.data import value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_WALKED_BYTES, MAX_WALKED_FILES
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import files
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.commit import CommitPath, Folder, read_committed

@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import NamedTuple
 
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 LOCK = "jobgen.lock.json"
 """Lists the files of an environment that jobgen wrote; it never touches any other file in the folder."""

@@ -11,10 +11,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
 
 from jobgen.engine.inputs import FILE, FOLDER, MISSING, Unread, read_bytes
 from jobgen.model.limits import MAX_BYTES
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.atomic import sync_files, sync_folders
 from jobgen.repo.commit import CommitPath, Folder, describe_path, list_folder_names
 from jobgen.repo.lock import LOCK, TREE, LockFile, Origin, compute_digest, is_object_path, parse_lock

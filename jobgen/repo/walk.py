@@ -9,10 +9,10 @@ from contextlib import suppress
 from fnmatch import fnmatchcase
 from itertools import islice, pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.engine.inputs import Entry, exists, exists_itself, is_file, is_folder, is_link, list_folder, real_path
 from jobgen.model.limits import MAX_WALKED_ENTRIES
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import files
 from jobgen.repo.commit import CommitPath, Folder, walk_committed
 from jobgen.repo.files import FileEntry

@@ -6,10 +6,11 @@ import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Identity, Severity, pluralize
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.shipped import BUILT_IN
 
 if TYPE_CHECKING:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.builtin_rules import canonical_rule_name, original_rule_name
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Identity, Severity, find_wrong_values
 from jobgen.model.limits import MAX_FINDINGS
+from jobgen.model.named_tuple import NamedTuple
 
 VERSION = 2
 _OLD_VERSION = 1

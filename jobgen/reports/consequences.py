@@ -6,9 +6,9 @@ This comes after severities and suppressions: a finding that is turned off or su
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from jobgen.model.finding import Finding, Severity, find_wrong_values, quoted_values
+from jobgen.model.named_tuple import NamedTuple
 
 _CAUSES = frozenset(
     ("wrong-type", "invalid-value", "unknown-field", "unknown-role", "unknown-resource", "deletes-nothing")

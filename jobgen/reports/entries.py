@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from hashlib import sha256
 from itertools import chain
-from typing import NamedTuple
 
 from jobgen.model.builtin_rules import original_rule_name
 from jobgen.model.finding import AFFECTS, Finding, Identity, Severity, find_wrong_values
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.reports import REPLACES, Report, Suppressed
 from jobgen.reports.escape import visible
 

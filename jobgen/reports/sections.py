@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from html import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.reports.escape import dump_json, markdown_text, visible
 
 _CODE = lazy_pattern(r"`([^`]+)`")

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from fnmatch import translate
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.builtin_rules import canonical_rule_name
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 
 _OFF = "off"
 

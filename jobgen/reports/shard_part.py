@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from typing import Any, NamedTuple
+from typing import Any
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.shard import InvalidShardError, Shard, parse_shard
 
 SHARD_PROPERTY = "jobgen.shard"

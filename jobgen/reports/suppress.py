@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from jobgen.model.builtin_rules import LIMIT_RULES, UNREADABLE_RULES, canonical_rule_name, find_similar_rule
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar
 from jobgen.model.finding import Finding, Fix, Severity, TextEdit
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_SUPPRESSIONS
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.repo.root import LAYER_FOLDERS, SETTINGS
 from jobgen.yamlio.read import read

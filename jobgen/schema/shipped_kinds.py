@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.k8s.kinds import format_release, parse_release
 from jobgen.model.data import value_of
 from jobgen.model.finding import Problem, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.shipped import list_shipped_schemas, read_shipped_schema
 from jobgen.schema.types_of_release import Schema, contains, read_types
 from jobgen.spec.kinds import parse_version

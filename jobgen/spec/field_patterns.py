@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Node, is_null, locatable, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem
 from jobgen.spec.merge import LIST_KEYS, find_directive, is_deletion, is_merged_by_key, is_replacement
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import untraced, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.kinds import Kind
 
 

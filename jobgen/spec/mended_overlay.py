@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import TracedScalar, ValidFields, location_of, untraced, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.mend import find_gaps, list_leaves, mend
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import find_closest
 
 _KIND = "Overlay"

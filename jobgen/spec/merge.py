@@ -10,9 +10,10 @@ result has no such markers. Scalars are opaque, so traced and plain data merge i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Location, Node, TracedList, TracedScalar, ValidFields, location_of, override, value_of
+from jobgen.model.named_tuple import NamedTuple
 
 LIST_KEYS: dict[str, tuple[str, ...]] = {
     "containers": ("name",),

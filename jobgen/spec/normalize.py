@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import TracedKey, TracedList, to_key, to_scalar, value_of, with_value
 from jobgen.model.finding import Problem
+from jobgen.model.named_tuple import NamedTuple
 
 ROLE_FIELDS = frozenset(
     """podTemplate restartPolicy image imagePullPolicy imagePullSecrets command args workingDir containerName env

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from hashlib import blake2b
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Node, untraced, value_of, with_layer
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_DEPTH
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, format_dotted, parse_dotted
 from jobgen.model.suggest import did_you_mean, find_key
 from jobgen.spec.filled_names import find_placeholder_errors

@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator
 from itertools import product
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Node, TracedList, TracedScalar, location_of, untraced, value_of, with_value
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_MATRIX_BLOCKS, MAX_MATRIX_VALUES, MAX_SWEEP_BYTES, Budget, BudgetExceededError
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean, find_closest, find_key
 
 # Expand a matrix to its combinations: the product of all values, with `zip`, `exclude` and `include`.

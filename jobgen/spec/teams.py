@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Problem, pluralize
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 
 NAMES = ("namespaces", "queues", "serviceAccounts", "priorityClasses", "kinds", "platforms")

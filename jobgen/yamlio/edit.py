@@ -10,11 +10,12 @@ import copy
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Location, Node, TracedKey, TracedScalar, untraced, value_of
 from jobgen.model.finding import TextEdit
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import find_key
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_inline_yaml

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from jobgen.check.admission.names import (
     DNS_LABEL,
@@ -30,6 +30,7 @@ from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.model.data import Node, TracedList, TracedScalar, locatable, value_of
 from jobgen.model.finding import Problem, quoted_values
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import NO_FIX, SuggestedFix, did_you_mean, suggest_value
 
 # The pods of a job whose names are compared.

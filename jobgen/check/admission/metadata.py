@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from jobgen.check.admission.fields import (
     Fields,
     Table,
@@ -28,6 +26,7 @@ from jobgen.check.admission.names import (
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.times import TIME, is_time
 
 MAX_ANNOTATION_BYTES = 256 * 1024

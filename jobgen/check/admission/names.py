@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from ipaddress import IPv6Address, ip_address
-from typing import NamedTuple
 
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 _ENDS = "starting and ending with a letter or digit"
 DNS_LABEL = f"use at most 63 characters from `a-z`, `0-9` and `-`, {_ENDS}"

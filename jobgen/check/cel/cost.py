@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel.engine import PREFIX
 from jobgen.check.cel.tree import Call, Const, Fold, Ident, Node, Select, Sequence, Struct, children, walk
 from jobgen.model.limits import MAX_CEL_COST
+from jobgen.model.named_tuple import NamedTuple
 
 _CONVERTING = frozenset(f"{PREFIX}{name}" for name in ("isSorted", "sum", "min", "max", "indexOf", "lastIndexOf"))
 _NUMBERS = frozenset(("int", "uint", "double", "size", f"{PREFIX}sum"))

@@ -11,7 +11,7 @@ import operator
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel import engine
 from jobgen.check.cel.engine import PREFIX
@@ -19,6 +19,7 @@ from jobgen.check.cel.lists import same
 from jobgen.check.cel.rewrite import TABLE
 from jobgen.check.cel.tree import Call, Checked, Const, Fold, Ident, Node, Select, Sequence, Struct, fields, write
 from jobgen.check.cel.values import NO_OVERLOAD, THAN_ALLOWED, Failed, tag_of
+from jobgen.model.named_tuple import NamedTuple
 
 LIST, MAP, MESSAGE = 10, 30, 40
 """What the creation of a value costs."""

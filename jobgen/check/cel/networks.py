@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import parse_qsl, quote, unquote, unquote_to_bytes
 
 from jobgen.check.cel.values import NO_OVERLOAD, strings, tag_of, tagged, untagged
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 _IP, _CIDR = "ip", "cidr"
 _BITS = lazy_pattern(r"0|[1-9][0-9]{0,2}")

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, strings, tag_of, tagged, untagged
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import MAX_POWER, parse_quantity
 
 _TAG = "quantity"

@@ -7,13 +7,13 @@ step to a part is a read, a loop reads which parts there are, and a function rea
 from __future__ import annotations
 
 from functools import lru_cache, reduce
-from typing import NamedTuple
 
 from jobgen.check.cel import Expression, compile_cel
 from jobgen.check.cel.engine import PREFIX
 from jobgen.check.cel.together import NAMES, Shared
 from jobgen.check.cel.tree import Call, Const, Fold, Ident, Node, Select, Sequence, Struct, read_root
 from jobgen.model.data import Plain
+from jobgen.model.named_tuple import NamedTuple
 
 # Any step, and any step to an item of a list.
 _ANY, _ITEM = "*", "[]"

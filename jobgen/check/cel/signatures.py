@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
-from typing import NamedTuple
 
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release, format_release
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 # In the order of Go: the first overload that fits decides what the items of `[]` are.
 _COMPARABLE = "int uint double bool duration timestamp string bytes".split()

@@ -8,11 +8,12 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from functools import lru_cache
 from math import isfinite, isnan
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel import engine
 from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, Failed, strings
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 _CLAUSE = lazy_pattern(r"%(?:\.([0-9]{1,3}))?(.?)")
 _DEFAULT_PRECISION = 6

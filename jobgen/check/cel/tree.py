@@ -6,7 +6,9 @@ The bytes are the protocol buffers of `cel/expr/syntax.proto` and `cel/expr/chec
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
+
+from jobgen.model.named_tuple import NamedTuple
 
 Parts = dict[int, list[int | bytes]]
 """The fields of a message; bytes are texts, messages, packed numbers or doubles."""

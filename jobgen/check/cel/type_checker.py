@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from itertools import count
-from typing import NamedTuple
 
 from jobgen.check.cel import engine, tree
 from jobgen.check.cel.signatures import (
@@ -37,6 +36,7 @@ from jobgen.check.cel.tree import (
 )
 from jobgen.check.cel.values import CompileError, line_and_column
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
+from jobgen.model.named_tuple import NamedTuple
 
 _DYN, _BOOL, _STRING, _INT, _NULL = map(Type, ("dyn", "bool", "string", "int", "null"))
 _TYPES = "bool bytes double int list map null_type string type uint optional_type".split()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_OBJECT_STEPS, MAX_RUN_STEPS
+from jobgen.model.named_tuple import NamedTuple
 
 NO_OVERLOAD = "no such overload"
 OFFLINE = "cannot be evaluated offline"

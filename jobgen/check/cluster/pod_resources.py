@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.check.admission.fields import is_set, iter_mappings
 from jobgen.check.cluster.state import ClusterState, show_name
@@ -13,6 +12,7 @@ from jobgen.k8s.objects import Manifest, Pod
 from jobgen.k8s.resources import count_pods, format_amount
 from jobgen.k8s.workloads import POD_SETS, find_pods
 from jobgen.model.data import Node, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 
 _POD_LEVEL_RESOURCES = ("cpu", "memory")

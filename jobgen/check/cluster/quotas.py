@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.check.admission.fields import iter_mappings, iter_strings
 from jobgen.check.cluster.pod_resources import PodResources, count_created_pods, resolve_pod_resources
@@ -15,6 +14,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.k8s.resources import count_pods
 from jobgen.model.data import Node, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 
 _MOST_DEVICES = 32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from jobgen.check.pod_security.checks import Level, list_levels
 from jobgen.k8s.kinds import CLUSTER_SCOPED, Release, parse_release, qualify_kind
@@ -13,6 +13,7 @@ from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.features import find_parts
 from jobgen.model.limits import MAX_LIMITING_AMOUNTS, MAX_LIMITING_OBJECTS, MAX_QUOTA_AMOUNTS
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.overlay import Cluster
 
 

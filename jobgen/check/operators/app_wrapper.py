@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.operators.checks import REJECTED, Check, Checks, Violations
@@ -13,6 +12,7 @@ from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.k8s.object_paths import find_wrapped_pods, follow_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import find_key
 
 OPERATOR = "appwrapper"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from jobgen.check.admission.fields import is_empty, join_names
 from jobgen.check.admission.metadata import validate_object_metadata
@@ -16,6 +16,7 @@ from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, location_of, value_of
 from jobgen.model.finding import quoted_values
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean, find_key, suggest_value
 from jobgen.spec.kinds import VersionRange, parse_version
 

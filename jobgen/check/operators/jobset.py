@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from jobgen.check.admission.fields import is_set, iter_mappings, iter_strings
 from jobgen.check.admission.names import (
@@ -37,6 +36,7 @@ from jobgen.k8s.nodes import as_integer, as_mapping, as_text, find_nodes, get_pa
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean, find_key
 
 OPERATOR = "jobset"

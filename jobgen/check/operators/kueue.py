@@ -7,7 +7,7 @@ Each fault of a queue or a flavor is found once, as a path, a code and values. T
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from jobgen.check.admission.fields import Validation, is_set, iter_mappings
 from jobgen.check.admission.metadata import describe_label_key
@@ -33,6 +33,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.k8s.workloads import RAY_CLUSTERS, count_job_pods
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_quantity
 from jobgen.model.suggest import did_you_mean, find_key
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from jobgen.check.admission.fields import is_empty, is_set, iter_mappings, iter_strings
 from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain
@@ -31,6 +30,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_node
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, location_of, value_of, with_value
 from jobgen.model.finding import quoted_values
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import did_you_mean, find_key
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 from jobgen.check.admission.fields import is_set, iter_mappings, iter_strings
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import find_key
 
 # The Pod Security labels of a namespace: which level and version apply, and whether pods are refused or reported.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel import Bound, EvaluationBudget, Failed
 from jobgen.check.cel.together import PARAMS, Shared, evaluate_all
@@ -15,6 +15,7 @@ from jobgen.check.policy.parse import Binding, Policy, Validation
 from jobgen.check.schema.admitted import CREATION, UID, admit_metadata
 from jobgen.model.data import Node, Plain
 from jobgen.model.limits import MAX_PARAMS, MAX_VARIABLE_SIZE
+from jobgen.model.named_tuple import NamedTuple
 
 Path = tuple[str | int, ...]
 _MAX_MESSAGE_LENGTH = 5 * 1024

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from jobgen.check.cel import EvaluationBudget, Failed
 from jobgen.check.cel.values import LIMITS, THAN_ALLOWED
@@ -25,6 +25,7 @@ from jobgen.k8s.kinds import CLUSTER_SCOPED
 from jobgen.model.data import Node, Plain, TracedScalar, location_of, untraced, value_of
 from jobgen.model.finding import Problem, Severity, quoted_values
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from jobgen.check.cel.together import Shared

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 _COMMENT = lazy_pattern(r"# expect: *(.+)")
 _TEXT = r'"(?:[^"\\]|\\.)*"'

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.k8s.kinds import BUILTIN_GROUPS
 from jobgen.model.data import Plain
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.schema.shipped_kinds import find_custom_versions, find_versions
 
 NAME_LABEL = "kubernetes.io/metadata.name"

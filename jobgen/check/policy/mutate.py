@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel import Bound, Expression, Failed
 from jobgen.check.cel.admission_scope import LITERAL, TYPE_FIELD, compile_mutation
@@ -29,6 +29,7 @@ from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_COPIED_NODES, MAX_DEPTH, MAX_NODES, MAX_OBJECT_LENGTH, Budget, BudgetExceededError
 from jobgen.model.mutated import Change, Source
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.schema.types_of_release import Types
 from jobgen.spec.overlay import Cluster
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel import EvaluationBudget
 from jobgen.check.cel.values import LIMITS
@@ -27,6 +27,7 @@ from jobgen.model.data import Node, Plain, TracedScalar, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.mutated import Change, Mutated, Removal, carry_over, is_same
+from jobgen.model.named_tuple import NamedTuple
 
 
 class _Invocation(NamedTuple):

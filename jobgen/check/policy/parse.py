@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel.together import NAMES
 from jobgen.check.policy.expressions import PolicyExpression, find_limit
@@ -12,6 +12,7 @@ from jobgen.check.validation import validate_object
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.schema.own_formats import compile_schema
 
 GROUP = "admissionregistration.k8s.io"

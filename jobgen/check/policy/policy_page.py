@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 _CODE = lazy_pattern(r"(`[^`\n]*`)")
 _MARKUP = lazy_pattern(r"[<\[\]]|^[ \t]*#", re.MULTILINE)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel.admission_scope import AdmissionScope
 from jobgen.check.schema.cel_types import declare_object
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem, Severity
+from jobgen.model.named_tuple import NamedTuple
 
 MAX_TYPES = 10
 """The API server checks a rule against no more kinds than this."""

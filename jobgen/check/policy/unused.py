@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.policy.evaluator import Policies
 from jobgen.check.policy.match import MatchResources
 from jobgen.check.policy.parse import BINDING, GROUP, POLICY, is_mutating, is_policy
 from jobgen.model.data import value_of
 from jobgen.model.finding import Problem, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean, find_closest
 
 _Document = Mapping[str, Any]

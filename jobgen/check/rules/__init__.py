@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import import_module
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from jobgen.model.builtin_rules import BUILTIN_RULES, POD_RULES
 from jobgen.model.data import Node
 from jobgen.model.features import list_rule_modules
 from jobgen.model.finding import FixStep, Severity
+from jobgen.model.named_tuple import NamedTuple
 
 Scope = Literal["container", "pod", "role", "job", "manifest", "overlay", "fleet", "cluster", "queue"]
 """What a rule receives: a container or init container, the pod of a role, a role, a job of a known kind, any object, an

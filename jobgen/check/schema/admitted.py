@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.schema.cel_types import generate_name
 from jobgen.check.schema.crd_schema import DROPS_STATUS
@@ -17,6 +17,7 @@ from jobgen.k8s.images import parse_image_name
 from jobgen.k8s.kinds import Release, parse_release
 from jobgen.model.data import Plain
 from jobgen.model.limits import Budget
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.schema.types_of_release import DECODED, METADATA, Types
 
 _PORT: dict[str, Any] = {"protocol": "TCP"}

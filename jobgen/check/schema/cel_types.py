@@ -6,7 +6,7 @@ import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel.type_checker import Scope
 from jobgen.check.cel.values import blank_strings
@@ -14,6 +14,7 @@ from jobgen.check.schema.formats import is_date, parse_duration
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import Budget
+from jobgen.model.named_tuple import NamedTuple
 
 Conversion = Callable[[Node], Any]
 

@@ -11,9 +11,10 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.schema.build import KEPT_KEYWORDS
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.schema.types_of_release import QUANTITY, RANGE, Schema, merge_history
 from jobgen.spec.kinds import parse_version
 

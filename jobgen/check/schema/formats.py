@@ -7,12 +7,12 @@ import unicodedata
 from collections.abc import Callable
 from functools import partial
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import NamedTuple
 
 from jobgen.check.cel import networks
 from jobgen.k8s.kinds import Release
 from jobgen.model import times
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.times import count_days
 
 _SPECIALS = frozenset('()<>[]:;@\\,"')

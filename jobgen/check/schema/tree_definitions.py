@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from jobgen.check.schema.build import convert_crd
 from jobgen.check.schema.shipped import ShippedSchema
@@ -18,6 +18,7 @@ from jobgen.k8s.kinds import DEFINITION_KIND, KEEPS_UNKNOWN, DefinedVersion, Def
 from jobgen.model.data import Location, Node, TracedScalar
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.limits import MALFORMED_DATA_ERRORS
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.files import File
 
 SchemaCheck = Callable[[Mapping[str, Node]], list[Problem]]

@@ -6,7 +6,6 @@ import binascii
 import math
 from base64 import b64decode
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from jobgen.check.admission.fields import (
     Check,
@@ -40,6 +39,7 @@ from jobgen.check.admission.names import DNS_SUBDOMAIN, PATH_SEGMENT_NAME, is_dn
 from jobgen.check.admission.scheduling import validate_label_selector
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.model.data import Node, Plain, untraced, value_of
+from jobgen.model.named_tuple import NamedTuple
 
 _aggregation = mapping({"clusterRoleSelectors": each(validate_label_selector)}, "clusterRoleSelectors")
 _BEGIN, _END, _DASHES = "-----BEGIN ", "-----END ", "-----"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.admission.fields import (
     Fields,
@@ -36,6 +36,7 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import Node, Plain, type_of, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import list_alternatives
 
 # Validate the OpenAPI schema of a version of a CRD: keywords, structure, lists, defaults and CEL rules.

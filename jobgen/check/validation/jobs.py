@@ -6,7 +6,6 @@ import re
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.check.admission.fields import (
     Fields,
@@ -41,6 +40,7 @@ from jobgen.check.admission.names import (
 from jobgen.check.validation.workloads import find_unmatched, validate_match, validate_selector
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 
 # Parse the schedule of a CronJob as Kubernetes does: five fields, or a descriptor such as `@daily`; and time zones.

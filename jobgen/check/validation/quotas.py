@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from jobgen.check.admission.fields import (
     Check,
     Fields,
@@ -34,6 +32,7 @@ from jobgen.check.admission.names import LABEL_KEY, is_label_key
 from jobgen.check.admission.scheduling import is_container_resource, validate_quantity
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import decode_milli, to_int64
 from jobgen.model.suggest import did_you_mean, suggest_rename
 

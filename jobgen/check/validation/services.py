@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 from jobgen.check.admission.containers import validate_port_number, validate_port_reference
 from jobgen.check.admission.fields import (
@@ -52,6 +51,7 @@ from jobgen.check.validation.addresses import (
 from jobgen.k8s.kinds import Release
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.model.data import Node, value_of
+from jobgen.model.named_tuple import NamedTuple
 
 _TYPES = ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName")
 _PROTOCOLS = ("TCP", "UDP", "SCTP")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -18,6 +18,7 @@ from jobgen.cli.result import ExitCode, Result, error_result, write_files
 from jobgen.cli.starter import CI, PLATFORMS, Converted, list_supported, make_frame, make_skill, make_starter
 from jobgen.model.features import NO_FEATURE, find_part, has_part
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering import config
 from jobgen.repo import git
 from jobgen.repo.atomic import open_scratch

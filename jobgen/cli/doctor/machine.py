@@ -13,13 +13,14 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
-from typing import Any, NamedTuple
+from typing import Any
 
 import jobgen
 from jobgen import __version__, cache
 from jobgen.cli.doctor import NOTE, OK, PROBLEM, Check
 from jobgen.engine.inputs import read_start
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.config import is_met
 from jobgen.repo import git
 from jobgen.repo.files import MANIFEST_SUFFIXES, read_path

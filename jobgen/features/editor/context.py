@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from jobgen.features.editor.completion.names import OVERLAY, find_keyed_kind, find_named_kind
 from jobgen.features.editor.cursor import Cursor, Part
 from jobgen.features.editor.index import NO_DECISIONS, Decisions
@@ -13,6 +11,7 @@ from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.root import SETTINGS
 
 _SUPPRESSED = lazy_pattern(r"jobgen\s*:\s*ignore(?:-file)?\[([^\]]*)")

@@ -11,10 +11,11 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Location, TracedKey, TracedList, TracedMapping, TracedScalar
 from jobgen.model.lazy_re import lazy_pattern, possessive_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.yamlio.read import Source, read
 from jobgen.yamlio.read.scalars import resolve

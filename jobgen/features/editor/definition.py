@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.editor.completion.names import (
     FOLDER,
@@ -25,6 +25,7 @@ from jobgen.features.editor.values import explain_value, to_real_file
 from jobgen.features.editor.workspace import Ready
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, TracedKey, TracedScalar, location_of, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.runs import SOURCE_ANNOTATION
 from jobgen.repo import layout

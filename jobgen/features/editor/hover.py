@@ -5,7 +5,7 @@ from __future__ import annotations
 import pathlib
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatchcase
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.api.errors import NotFoundError
 from jobgen.api.explain import explain_rule
@@ -52,6 +52,7 @@ from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import API_VERSION, Location, TracedScalar, value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import InvalidPathError, Step, parse_path
 from jobgen.rendering import config
 from jobgen.rendering.build import split_list

@@ -6,7 +6,7 @@ import pickle
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.engine.workers import run_cancellable
 from jobgen.features.kueue.answers import ADMITTED, DECISIONS, NEVER, UNMANAGED, WAITS, Answer
@@ -22,6 +22,7 @@ from jobgen.k8s.kueue_integrations import INTEGRATIONS
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Location, value_of
 from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, new_overlay_use
 from jobgen.rendering.file_result import FileParts, are_same

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint import finish_findings
@@ -27,6 +27,7 @@ from jobgen.engine.inputs import edited
 from jobgen.engine.store import Store
 from jobgen.features.editor.index import Decisions, DecisionsAnswer, IndexBuilder, IndexChange, QueueDecider
 from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize import OBJECT
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner

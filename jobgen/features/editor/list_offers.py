@@ -9,7 +9,7 @@ from contextlib import suppress
 from functools import partial
 from hashlib import blake2b
 from itertools import takewhile
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.api.fix import MAX_ROUNDS, apply_fixes
 from jobgen.features.editor import offers
@@ -28,6 +28,7 @@ from jobgen.features.editor.offers import (
 from jobgen.features.editor.workspace import Ready, Workspace, load_ready
 from jobgen.model.data import Node, Plain, TracedKey, TracedScalar, untraced
 from jobgen.model.finding import Finding, Fix, TextEdit, pluralize
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.build import is_spec
 from jobgen.rendering.environment import new_overlay_use
 from jobgen.rendering.trace import Job

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from jobgen.api.errors import JobgenError
 from jobgen.features.editor.cursor import find_cursor
@@ -19,6 +19,7 @@ from jobgen.model.data import Location
 from jobgen.model.features import all_features
 from jobgen.model.finding import Finding, Severity, pluralize
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.trace import Job
 from jobgen.repo.atomic import links_outside

@@ -9,7 +9,6 @@ from difflib import unified_diff
 from functools import reduce
 from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.api.diff import find_default_base
 from jobgen.api.errors import JobgenError
@@ -30,6 +29,7 @@ from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.pipeline.lint_checks import LintChecks
 from jobgen.rendering import config

@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 from enum import Enum
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.editor.cursor import read_trees
 from jobgen.features.editor.values import to_real_file
 from jobgen.features.editor.workspace import Workspace, load_ready
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, location_of, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import layout
 from jobgen.repo.files import File
 from jobgen.yamlio.read import read

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.explanation.explain import ExplainedField, explain_for_job
 from jobgen.features.editor.cursor import Cursor, Part
@@ -18,6 +18,7 @@ from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, Plain, TracedKey, location_of, value_of
 from jobgen.model.finding import Finding, Severity, TextEdit
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, format_dotted
 from jobgen.pipeline.policies import ClusterMutations
 from jobgen.rendering.build import is_spec

@@ -10,7 +10,6 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint_files import read_patterns
@@ -19,6 +18,7 @@ from jobgen.engine.inputs import edited
 from jobgen.features.editor.index import DecisionsAnswer, FileIndex
 from jobgen.features.editor.lint_workspace import FileFindings, Snapshot, finish_own, list_layer_findings
 from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.lint_checks import LintChecks
 from jobgen.rendering import config
 from jobgen.rendering.file_result import join_parts

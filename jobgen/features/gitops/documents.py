@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from jobgen.check.team_limits import GRANTING_KINDS, is_of_cluster
 from jobgen.features.gitops.engine_kinds import (
@@ -20,6 +19,7 @@ from jobgen.features.gitops.engine_kinds import (
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.teams import Team, Teams
 from jobgen.yamlio.write import to_yaml
 

@@ -10,11 +10,12 @@ import json
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.k8s.kueue import QUEUE_LABEL, is_managed_kind
 from jobgen.k8s.workloads import find_workload, list_template_paths
 from jobgen.model.data import value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, Step
 from jobgen.repo.lock import TREE
 from jobgen.repo.shipped import find_shipped, read_data

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.model.data import API_VERSION, Plain
 from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted, parse_pointer
 from jobgen.model.quantity import parse_digits
 from jobgen.model.suggest import did_you_mean

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Protocol
 
 from jobgen.check.operators.kueue import describe_faults
 from jobgen.features.kueue.assign_flavors import Planner
@@ -50,6 +50,7 @@ from jobgen.features.kueue.topology.tree import Node, parse_nodes, read_gates, s
 from jobgen.features.kueue.workloads import PodSet, Workload
 from jobgen.k8s.kueue import DOMAIN
 from jobgen.k8s.kueue_integrations import MULTIKUEUE
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_quantity
 from jobgen.model.suggest import find_closest, list_alternatives
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import NamedTuple
 
 from jobgen.features.kueue.admission_context import REJECTED, AdmissionContext, Refusal
 from jobgen.features.kueue.assignment import WAITING_FOR_QUOTA, Assignment
@@ -21,6 +20,7 @@ from jobgen.features.kueue.quota import FlavorResource, QuotaNode, Tree, Usage, 
 from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.features.kueue.workloads import GATED_BY, PodSet, Workload
 from jobgen.k8s.devices import is_device
+from jobgen.model.named_tuple import NamedTuple
 
 _NOW = "~"
 """Later than all times: when a job without a Workload object arrives."""

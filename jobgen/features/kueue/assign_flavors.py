@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.kueue.assignment import (
     EXCEEDS_MAX_QUOTA,
@@ -34,6 +34,7 @@ from jobgen.features.kueue.quota import (
 )
 from jobgen.features.kueue.requests import Amounts, multiply, sum_amounts
 from jobgen.features.kueue.workloads import PodSet, PodSetAdmission
+from jobgen.model.named_tuple import NamedTuple
 
 PODS = "pods"
 

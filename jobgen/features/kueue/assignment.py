@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.kueue.objects import ClusterQueue, Flavor, Fungibility, ResourceGroup
 from jobgen.features.kueue.quota import Usage
@@ -20,6 +20,7 @@ from jobgen.features.kueue.topology.snapshot import (
 from jobgen.features.kueue.topology.tree import Failure, Placement, PodSetRequest
 from jobgen.features.kueue.workloads import PodSet, Workload, find_conflict, merge_updates
 from jobgen.k8s.kueue_integrations import MULTIKUEUE
+from jobgen.model.named_tuple import NamedTuple
 
 
 class PlacedPods(NamedTuple):

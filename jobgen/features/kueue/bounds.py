@@ -7,13 +7,13 @@ grows only if something in the same tree ends, or the queue itself changes: unti
 from __future__ import annotations
 
 from math import inf
-from typing import NamedTuple
 
 from jobgen.features.kueue.cluster_objects import Gates
 from jobgen.features.kueue.nominate import Nominator
 from jobgen.features.kueue.objects import Preemption
 from jobgen.features.kueue.quota import UNLIMITED, FlavorResource, QuotaNode, Tree, add
 from jobgen.features.kueue.workloads import REPLACES, Workload
+from jobgen.model.named_tuple import NamedTuple
 
 _Option = tuple[tuple[FlavorResource, int], ...]
 """What a workload needs at least of a flavor."""

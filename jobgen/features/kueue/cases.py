@@ -11,10 +11,11 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.api.errors import UsageError
 from jobgen.features.kueue.library import decide
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_quantity
 
 Case = Mapping[str, Any]

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.kueue.cluster_objects import ClusterObjects
 from jobgen.features.kueue.objects import as_list, as_mapping, find_namespace, name_of
 from jobgen.features.kueue.quota import UNLIMITED
 from jobgen.features.kueue.requests import COUNTER, Amounts, DeviceMappings, DeviceSource, sum_amounts, to_nanos
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_quantity
 
 _NANO = 10**9

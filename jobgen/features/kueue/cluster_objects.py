@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from jobgen.features.kueue.objects import (
     ClusterQueue,
@@ -19,6 +19,7 @@ from jobgen.features.kueue.objects import (
 from jobgen.features.kueue.preemption import DEFAULT_STRATEGIES, Rules
 from jobgen.features.kueue.requests import CAPACITY, COUNTER, NO_SETTINGS, ResourceSettings, parse_settings
 from jobgen.k8s.kueue_integrations import parse_release
+from jobgen.model.named_tuple import NamedTuple
 
 # The Kueue of a cluster: its version, its feature gates and their defaults, and its configuration.
 

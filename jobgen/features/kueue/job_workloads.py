@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import Job
@@ -59,6 +59,7 @@ from jobgen.k8s.kueue_integrations import (
 )
 from jobgen.k8s.nodes import get_path
 from jobgen.model.features import find_part
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_quantity
 from jobgen.spec.overlay import Cluster
 

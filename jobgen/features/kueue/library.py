@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.api.errors import UsageError
 from jobgen.features.kueue.answers import Answer, Job
@@ -18,6 +18,7 @@ from jobgen.features.kueue.workloads import parse_workload
 from jobgen.k8s.kueue_integrations import parse_release
 from jobgen.model.data import Node, Plain
 from jobgen.model.finding import Problem
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.build import split_list
 from jobgen.rendering.config import complete_schemas
 from jobgen.schema.own_formats import compile_schema

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from jobgen.features.kueue.admission_context import AdmissionContext, is_connected
 from jobgen.features.kueue.answers import NEVER, WAITS, Answer, ClusterAnswer, Decision, Job, Outside, Total, decide
@@ -24,6 +24,7 @@ from jobgen.features.kueue.queue_order import find_shape
 from jobgen.features.kueue.quota import FlavorResource
 from jobgen.features.kueue.requests import charge_pod
 from jobgen.features.kueue.workloads import PodSetAdmission, Workload
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import list_alternatives
 from jobgen.spec.overlay import Cluster
 

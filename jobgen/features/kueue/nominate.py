@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from jobgen.features.kueue.assign_flavors import (
     PODS,
@@ -25,6 +24,7 @@ from jobgen.features.kueue.quota import FlavorResource, Tree, Usage, find_borrow
 from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.features.kueue.workloads import REPLACES, PodSetAdmission, Workload
 from jobgen.k8s.nodes import get_path
+from jobgen.model.named_tuple import NamedTuple
 
 NO_LONGER_FITS = "Workload no longer fits after processing another workload"
 OVERLAPPING = "Workload has overlapping preemption targets with another workload"

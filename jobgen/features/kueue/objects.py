@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.kueue.quota import UNLIMITED, FlavorResource, Quota, to_amount, to_multiples
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_quantity
 
 STRICT_FIFO = "StrictFIFO"

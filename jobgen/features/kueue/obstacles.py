@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.features.kueue.assignment import EXCEEDS_MAX_QUOTA, TOPOLOGY_FAILED, Assignment, PodSetAssignment
 from jobgen.features.kueue.match import list_untolerated_taints, matches_affinity
@@ -12,6 +11,7 @@ from jobgen.features.kueue.quota import FlavorResource, QuotaNode, add, show_amo
 from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.features.kueue.workloads import PodSet, Workload
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 PODS = "pods"
 

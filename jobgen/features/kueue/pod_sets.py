@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from jobgen.features.kueue.objects import as_list, as_mapping
 from jobgen.features.kueue.quota import to_amount
@@ -14,6 +14,7 @@ from jobgen.k8s.nodes import get_path
 from jobgen.k8s.object_paths import find_wrapped_pods, follow_path
 from jobgen.k8s.workloads import POD_SETS, RAY_CLUSTERS, REPLICA_TYPES, FoundPods, count_pod_set, find_pods
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 # Raw pod sets: plain mappings, as in the spec of a Workload, with the topology request of their pods.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import cmp_to_key
-from typing import NamedTuple
 
 from jobgen.features.kueue.quota import (
     FlavorResource,
@@ -19,6 +18,7 @@ from jobgen.features.kueue.quota import (
 )
 from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.features.kueue.workloads import Workload
+from jobgen.model.named_tuple import NamedTuple
 
 IN_QUEUE, RECLAIM = "InClusterQueue", "InCohortReclamation"
 WHILE_BORROWING, FAIR_SHARING = "InCohortReclaimWhileBorrowing", "InCohortFairSharing"

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from math import inf
-from typing import NamedTuple
 
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import MAX_POWER, Quantity, parse_quantity
 
 UNLIMITED = 2**63 - 1

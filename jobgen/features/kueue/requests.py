@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from jobgen.features.kueue.objects import as_list, as_mapping, name_of
 from jobgen.features.kueue.quota import UNLIMITED, add, to_amount, to_multiples
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_quantity
 
 Amounts = dict[str, int]

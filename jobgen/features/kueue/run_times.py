@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.kueue.answers import Job
 from jobgen.features.kueue.captured import fill_pod_sets
@@ -16,6 +16,7 @@ from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.times import (
     DEADLINE_ANNOTATION,
     EXPECTED_ANNOTATION,

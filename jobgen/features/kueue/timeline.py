@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import Decision, Job, report_settled, settle, settle_checks
 from jobgen.features.kueue.workloads import Workload
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.times import DAY
 
 MOST_DAYS = 366

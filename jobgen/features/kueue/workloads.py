@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.kueue.objects import as_list, as_mapping
 from jobgen.features.kueue.quota import FlavorResource, Usage
@@ -19,6 +19,7 @@ from jobgen.features.kueue.requests import (
     read_amounts,
     sum_pod_requests,
 )
+from jobgen.model.named_tuple import NamedTuple
 
 _MOST_DOMAINS = 100_000
 """The greatest number of domains in a slice that the API allows."""

@@ -7,7 +7,7 @@ torchrun, which takes `PET_NNODES`. Source: accelerate 1.15, commands/launch.py 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.launch import torchrun
 from jobgen.features.launch.options import Options, check_unknown, make_syntax, read_config, read_options
@@ -15,6 +15,7 @@ from jobgen.features.launch.torchrun import JOINED, Torchrun
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World, count_visible
 from jobgen.model.data import Node
 from jobgen.model.finding import pluralize
+from jobgen.model.named_tuple import NamedTuple
 
 NAMES = frozenset(("accelerate", "accelerate-launch", "accelerate.commands.launch"))
 _SYNTAX = make_syntax("accelerate", stops=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.features.launch import hf_trainer, megatron, memory, python_calls, serving, trainers
 from jobgen.features.launch.judge import Judged, Stage, judge_manifest
@@ -15,6 +14,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.k8s.secrets import find_secrets, redact_words
 from jobgen.model.data import Node, TracedScalar, value_of
 from jobgen.model.finding import pluralize
+from jobgen.model.named_tuple import NamedTuple
 
 _UNKNOWN = "unknown"
 _FACTORS = 3  # of a batch size

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
-from typing import NamedTuple
 
 from jobgen.features.launch import accelerate, deepspeed, mpi, paddle, torchrun
 from jobgen.features.launch.hf_trainer import check_deepspeed, check_trainer
@@ -19,6 +18,7 @@ from jobgen.features.launch.values import Fault, Pods, Program, World
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.k8s.objects import Container, Manifest
 from jobgen.model.data import location_of
+from jobgen.model.named_tuple import NamedTuple
 
 _MODE = 0o644  # of files in volumes, by default
 LAUNCHERS = (torchrun, accelerate, deepspeed, mpi, paddle)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from jobgen.features.launch import hf_trainer, megatron, serving
 from jobgen.features.launch.options import Arguments, compared_values, get_value, read_arguments
 from jobgen.features.launch.values import Fault, Pods, Program, World, find_memory, find_model
 from jobgen.model.data import Node
+from jobgen.model.named_tuple import NamedTuple
 
 # Options with which less is on the GPU than the bound says, or that load something else.
 _LESS_SERVING = (

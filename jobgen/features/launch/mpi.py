@@ -6,7 +6,6 @@ Source: Open MPI 5.0 (run with the operator's hostfile), MPICH 5.0, horovod 0.28
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.features.launch.options import Options, make_syntax, read_options
 from jobgen.features.launch.read_job import start_words
@@ -16,6 +15,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.model.data import value_of
 from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 OPERATOR_FILE = "/etc/mpi/hostfile"
 _SLOTS = lazy_pattern(r"(\S+?)(?:\s+slots\s*=\s*(\d{1,6})|:(\d{1,6}))?(?:\s.*)?\Z")

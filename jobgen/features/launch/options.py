@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.launch.values import Fault, Pods, Program, Word
 from jobgen.model.data import Node
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.repo.shipped import read_data
 from jobgen.yamlio.read import read_shared

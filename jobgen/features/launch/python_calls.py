@@ -6,7 +6,7 @@ import ast
 import warnings
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.launch.options import Invariant, compared_values, find_faults
 from jobgen.features.launch.values import Fault, Pods, Program, World
@@ -14,6 +14,7 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.workloads import RAY_CLUSTERS
 from jobgen.model.data import value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_digits, to_milli
 
 

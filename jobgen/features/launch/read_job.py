@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.convert.operators.create import create_all
 from jobgen.features.convert.operators.created import (
@@ -24,6 +24,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.model.data import Node, TracedScalar, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 
 _PYTHON = lazy_pattern(r"(?:python|pypy)[\d.]*\Z")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.launch.options import (
     Arguments,
@@ -21,6 +21,7 @@ from jobgen.features.launch.python_calls import list_ray_nodes
 from jobgen.features.launch.values import Fault, Model, Pods, Program, Word, World, find_model
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.objects import Manifest
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.shipped import read_data
 
 _VLLM = ("vllm", "vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server", "vllm.entrypoints.cli.main")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from jobgen.features.launch.signs import CHECKED
 from jobgen.features.launch.values import Fault, count_gpus, count_listed
@@ -12,6 +11,7 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.objects import Container, Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import pluralize
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_digits, to_milli
 
 RULE = "launch-variables"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import NamedTuple
 
 from jobgen.features.launch.shell.values import Word
 from jobgen.k8s.devices import is_device, is_device_share
@@ -12,6 +11,7 @@ from jobgen.k8s.objects import Container
 from jobgen.model.data import Node
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.shipped import read_data
 
 __all__ = ["Fault", "Pods", "Program", "Word", "World"]

@@ -12,7 +12,7 @@ import subprocess
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from shutil import which
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 from jobgen.api.errors import ToolError, UsageError
@@ -20,6 +20,7 @@ from jobgen.k8s.nodes import as_list, as_mapping, get_path
 from jobgen.k8s.secrets import find_secrets, redact_tree
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_DEPTH
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.config import ProjectConfig
 from jobgen.repo.atomic import links_outside, make_folder, replace_files
 from jobgen.repo.captures import CAPTURE, INDEX

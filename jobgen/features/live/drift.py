@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.compare.impact import Impact, assess_change
 from jobgen.compare.snapshot import Snapshot, find_causes, snapshot_repository
@@ -18,6 +18,7 @@ from jobgen.k8s.resources import count_gpus
 from jobgen.k8s.secrets import find_secrets, redact_tree
 from jobgen.model.data import Location, untraced
 from jobgen.model.finding import Finding, pluralize
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted
 from jobgen.pipeline.environment_checker import read_exported
 from jobgen.rendering.config import ProjectConfig

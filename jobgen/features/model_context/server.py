@@ -8,13 +8,14 @@ import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import mcp_types as types
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 
 from jobgen import __version__
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.shipped import read_data
 
 # The tools: each is a command that only reads, with the same JSON as on the command line.

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cluster.quotas import measure_use
 from jobgen.check.cluster.state import ClusterState, build_state, list_kinds_to_read, name_object
@@ -27,6 +27,7 @@ from jobgen.k8s.resources import RequestedAmount, format_amount, list_amounts, s
 from jobgen.k8s.workloads import find_workload
 from jobgen.model.data import Location, Node, untraced, value_of
 from jobgen.model.finding import Finding, Problem, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.environment_checker import read_exported, report_missing_folder

@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import NamedTuple
 
 from jobgen.check.checker import Checker
 from jobgen.compare.changes import GroupTotal, sum_objects
@@ -19,6 +18,7 @@ from jobgen.k8s.resources import ResourceTotals, add_totals, list_counted_pods
 from jobgen.model.data import Node
 from jobgen.model.features import find_part
 from jobgen.model.finding import Finding, Identity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.object_summary import get_queue_name, sum_object
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.rendering.trace import Job

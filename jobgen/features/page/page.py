@@ -11,13 +11,13 @@ from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
 from urllib.parse import SplitResult, quote, urlsplit
 
 from jobgen import __version__
 from jobgen.api.errors import UsageError
 from jobgen.k8s.secrets import hide_credentials
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import git
 from jobgen.repo.changed_files import list_changed_files
 from jobgen.reports.escape import visible

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import reduce
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint_files import LintRequest
@@ -34,6 +33,7 @@ from jobgen.features.page.report import ERROR, Row, list_amounts, list_errors
 from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.finding import Finding, Identity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import git, layout
 from jobgen.repo.changed_files import find_uncommitted
 from jobgen.repo.commit import CommitPath

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache, partial
 from itertools import accumulate
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.api.errors import NotFoundError, UsageError, check_names
 from jobgen.api.lint import LintResult, lint_request, lint_twice
@@ -36,6 +35,7 @@ from jobgen.k8s.secrets import MASK, find_secrets, order_secrets
 from jobgen.model.builtin_rules import UNREADABLE_RULES
 from jobgen.model.data import Node, Plain, TracedKey, TracedList, TracedScalar, untraced, value_of
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.encoded_results import decode_findings, encode_findings
 from jobgen.rendering.config import read_traced_source
 from jobgen.rendering.environment import Rendered

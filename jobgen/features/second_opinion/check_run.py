@@ -11,13 +11,14 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import which
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import jobgen
 from jobgen.api.errors import ToolError
 from jobgen.model.data import Node
 from jobgen.model.finding import Finding, Identity, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.rendering.read_jobs import read_jobs

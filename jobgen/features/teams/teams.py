@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from typing import NamedTuple
 
 from jobgen.api.errors import UsageError, check_format, check_names
 from jobgen.api.project import ProjectPath, open_project, select_environments
@@ -15,6 +14,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import sum_gpus
 from jobgen.model.data import Plain, untraced
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.pipeline.policies import mutate_rendered

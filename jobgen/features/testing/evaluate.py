@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import unified_diff
 from fnmatch import fnmatchcase
 from operator import ge, le
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel import Bound, CompileError, Failed, available, compile_cel
 from jobgen.compare.impact import assess_change
@@ -16,6 +16,7 @@ from jobgen.k8s.nodes import find_nodes
 from jobgen.k8s.secrets import MASK, find_secrets, may_name_secret, redact, redact_tree
 from jobgen.model.data import API_VERSION, Location, Node, Plain, TracedKey, locatable, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Problem
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import InvalidPathError, Step, parse_dotted
 from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import did_you_mean

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from functools import cache
 from hashlib import blake2b
 from itertools import groupby
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names, check_shard
 from jobgen.api.lint import lint
@@ -25,6 +25,7 @@ from jobgen.features.testing.evaluate import (
 )
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.progress import notify
 from jobgen.model.shard import Shard
 from jobgen.pipeline.encoded_results import decode_finding, encode_finding

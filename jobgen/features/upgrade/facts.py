@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
 
 from jobgen.api.errors import UsageError
 from jobgen.k8s.kinds import NEWEST_RELEASE, OLDEST_RELEASE, format_release
 from jobgen.model.data import value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.repo.shipped import read_data
 from jobgen.schema.shipped_kinds import find_unknown_releases

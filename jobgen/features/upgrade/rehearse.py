@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.api.errors import UsageError
 from jobgen.api.fix import apply_fixes
@@ -26,6 +26,7 @@ from jobgen.features.upgrade.facts import Action, Requirement, find_broken, orde
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Location, location_of, value_of
 from jobgen.model.finding import Finding, Severity, TextEdit, pluralize
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.lint_checks import LintChecks
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig

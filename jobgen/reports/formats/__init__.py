@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from importlib import import_module
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from jobgen.model.features import list_modules
+from jobgen.model.named_tuple import NamedTuple
 
 AUTO = "auto"
 

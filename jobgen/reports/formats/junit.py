@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import groupby
-from typing import NamedTuple
 
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.reports import Report
 from jobgen.reports.entries import ReportEntry, entries, summarize, suppressed_entries
 from jobgen.reports.escape import dump_json, relative_path, visible

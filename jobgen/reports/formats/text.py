@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import NamedTuple
 from unicodedata import category, east_asian_width
 
 from jobgen.model.data import Location
 from jobgen.model.finding import Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.reports import Report
 from jobgen.reports.entries import ReportEntry, shown_entries
 from jobgen.reports.escape import visible

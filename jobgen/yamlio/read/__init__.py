@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Location, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_FINDINGS, TOO_MANY_FINDINGS
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.yamlio.read.fast import read_lines
 from jobgen.yamlio.read.scalars import quote, to_text
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedMapping, TracedScalar, value_of
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_DEPTH, MAX_FINDINGS, MAX_NODES, TOO_MANY_FINDINGS, allowed_alias_share
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.yamlio.read import events as libyaml
 from jobgen.yamlio.read.scalars import decode_base64, normalize_number, quote, resolve, resolve_as, to_json_key, to_text
 

@@ -6,12 +6,13 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.model.data import Location, TracedKey, TracedList, TracedMapping, TracedScalar
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_DEPTH
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.yamlio.read.scalars import normalize_number, quote
 
 _SPACE = lazy_pattern(r"[ \t\r\n]*")

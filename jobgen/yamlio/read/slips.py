@@ -13,8 +13,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise, zip_longest
-from typing import NamedTuple
 
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.yamlio.read import events as libyaml
 from jobgen.yamlio.read.scalars import quote
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.admission.names import LABEL_KEY, is_label_key
@@ -15,6 +15,7 @@ from jobgen.k8s.objects import Manifest, Pod
 from jobgen.k8s.resources import count_pods, format_amount
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import find_key
 

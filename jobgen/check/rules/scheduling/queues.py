@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 from jobgen.check.rules import ERROR, INFO, WARNING, Fact, FactViolation, Violation, rule
 from jobgen.check.team_limits import find_accelerated_pods, requires_queue
@@ -23,6 +22,7 @@ from jobgen.k8s.resources import count_gpus
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_move
 from jobgen.model.times import DEADLINE_ANNOTATION, EXPECTED_ANNOTATION, find_time_fault
 from jobgen.spec.kinds import parse_version

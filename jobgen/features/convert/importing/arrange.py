@@ -6,13 +6,14 @@ import copy
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from glob import escape
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.convert.importing.collect import ImportedSpec, rewrite_document
 from jobgen.features.convert.importing.pod_fields import Fields, with_types
 from jobgen.features.convert.importing.verify import create_patch, is_equivalent, render_spec
 from jobgen.model.data import API_VERSION, Plain
 from jobgen.model.finding import Problem
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.expand import Expander
 from jobgen.rendering.read_jobs import read_jobs

@@ -6,7 +6,7 @@ import copy
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.convert.importing.comments import (
     CommentBlock,
@@ -25,6 +25,7 @@ from jobgen.features.convert.importing.verify import (
 )
 from jobgen.model.data import Location, Node, Plain, TracedList, location_of, value_of
 from jobgen.model.finding import Finding, Identity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted
 from jobgen.model.suggest import find_closest
 from jobgen.rendering import config

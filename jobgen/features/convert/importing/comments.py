@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import takewhile
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from jobgen.model.data import Location, Node, Plain, TracedKey, TracedScalar, location_of, value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.build import build_object
 from jobgen.rendering.expand import Expander, JobDocument
 from jobgen.spec.kinds import Kind

@@ -7,7 +7,7 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product, starmap
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.convert.importing.pod_fields import (
     Fields,
@@ -26,6 +26,7 @@ from jobgen.features.convert.importing.verify import (
 )
 from jobgen.model.data import API_VERSION, Node, Plain, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.rendering.expand import Expander
 from jobgen.rendering.kinds.main_container import set_path

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.convert.importing.collect import ImportedSpec, import_manifest
 from jobgen.features.convert.importing.pod_fields import Fields
@@ -27,6 +27,7 @@ from jobgen.features.convert.migrate.repository import (
 from jobgen.features.convert.migrate.runtime import KIND, RUNTIME_VERSION, refer_to_runtime
 from jobgen.model.data import value_of
 from jobgen.model.finding import Problem, add_article, pluralize
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import list_alternatives
 from jobgen.rendering.build import is_spec
 from jobgen.rendering.config import ProjectConfig

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from jobgen.features.convert.importing.collect import find_bounds, rewrite_document
 from jobgen.features.convert.importing.comments import KeyPath
 from jobgen.features.convert.importing.pod_fields import Fields, shorten_resources
 from jobgen.model.data import Plain, TracedKey, TracedScalar, location_of, untraced
 from jobgen.model.finding import TextEdit
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.files import File
 from jobgen.repo.shipped import read_data
 from jobgen.spec.kinds import Kind

@@ -6,7 +6,7 @@ import copy
 import json
 import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.convert.importing.invert import sort_fields
 from jobgen.features.convert.importing.pod_fields import Fields, with_types
@@ -22,6 +22,7 @@ from jobgen.features.convert.migrate.draft import (
 from jobgen.features.convert.migrate.steps import STEPS, convert_mxnet_to_pytorch
 from jobgen.k8s.shell_script import split_text
 from jobgen.model.data import Plain, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import canonicalize_quantity
 from jobgen.rendering.network import CONNECTING
 from jobgen.spec.kinds import Kind

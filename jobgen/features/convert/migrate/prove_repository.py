@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.api.lint import lint, lint_request
 from jobgen.api.lint_files import LintRequest
@@ -29,6 +29,7 @@ from jobgen.features.convert.operators.create import create_pods
 from jobgen.features.convert.operators.created import CreatedPod, as_fields, find_container
 from jobgen.model.data import Plain, untraced
 from jobgen.model.finding import Finding, Problem, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering import config
 from jobgen.rendering.build import build_object, build_objects
 from jobgen.rendering.config import ProjectConfig

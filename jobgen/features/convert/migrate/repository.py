@@ -7,7 +7,7 @@ import json
 from collections.abc import Container, Iterator, Mapping, Sequence
 from itertools import chain, count
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.convert.importing.collect import ImportedSpec, import_manifest
 from jobgen.features.convert.importing.pod_fields import Fields
@@ -33,6 +33,7 @@ from jobgen.features.convert.migrate.runtime import (
 from jobgen.features.convert.migrate.steps import LayerMigration, LayerNote, PatchUse, migrate_overlay, set_platform
 from jobgen.model.data import API_VERSION, untraced
 from jobgen.model.finding import Finding
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.build import is_spec, split_list
 from jobgen.rendering.config import ProjectConfig, read_documents, read_traced
 from jobgen.rendering.environment import EnvironmentRunner, new_overlay_use

@@ -6,13 +6,14 @@ import copy
 import hashlib
 import json
 from collections.abc import Container, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.convert.importing.comments import KeyPath
 from jobgen.features.convert.importing.invert import to_spec_name
 from jobgen.features.convert.importing.pod_fields import Fields
 from jobgen.features.convert.migrate.draft import BuiltRuntime, MigrationNote
 from jobgen.model.data import Plain
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_digits
 from jobgen.spec.kinds import Kind, TemplateShape, VersionRange
 from jobgen.spec.replicas import get_at

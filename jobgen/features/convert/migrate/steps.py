@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.convert.importing.comments import KeyPath
 from jobgen.features.convert.importing.pod_fields import Fields
@@ -32,6 +32,7 @@ from jobgen.features.convert.migrate.roles import (
 )
 from jobgen.features.convert.migrate.runtime import VOLUME_FIELDS
 from jobgen.model.data import untraced, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.pod import SHM
 from jobgen.repo.shipped import read_data
 from jobgen.spec.kinds import FieldMapping, Kind

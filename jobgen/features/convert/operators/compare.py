@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.convert.operators.created import (
     CreatedPod,
@@ -25,6 +25,7 @@ from jobgen.features.convert.operators.created import (
 )
 from jobgen.k8s.command_line import find_option_values, parse_command
 from jobgen.k8s.devices import is_device
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import canonicalize_quantity, to_milli
 
 # What a process in a container sees: its variables, with fields and references resolved, and addresses of nodes.

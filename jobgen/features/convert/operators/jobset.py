@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.convert.operators.created import (
     RANDOM,
@@ -32,6 +32,7 @@ from jobgen.features.convert.operators.created import (
     read_texts,
 )
 from jobgen.k8s.workloads import count_job_pods
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 

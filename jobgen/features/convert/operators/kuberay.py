@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.convert.operators.created import (
     RANDOM,
@@ -36,6 +36,7 @@ from jobgen.features.convert.operators.created import (
 )
 from jobgen.features.convert.operators.jobset import list_job_pods
 from jobgen.k8s.workloads import POD_SETS, count_pod_set
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 from jobgen.spec.overlay import Cluster
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.convert.operators.created import (
     MAX_PODS,
@@ -40,6 +40,7 @@ from jobgen.features.convert.operators.training_operator import (
     map_restart_policy,
     read_job,
 )
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.convert.operators.created import (
     Created,
@@ -30,6 +30,7 @@ from jobgen.features.convert.operators.created import (
     read_texts,
     variable,
 )
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.overlay import Cluster
 
 UNDOCUMENTED = "<undocumented>"

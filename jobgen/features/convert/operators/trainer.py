@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.convert.operators.created import (
     MAX_PODS,
@@ -34,6 +34,7 @@ from jobgen.features.convert.operators.created import (
 )
 from jobgen.features.convert.operators.jobset import INDEX_KEY, create_job_set
 from jobgen.features.convert.operators.trainer_runtimes import STEP_LABEL, find_shipped_runtime, merge_strategically
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster

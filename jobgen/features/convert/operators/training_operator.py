@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.convert.operators.created import (
     MAX_PODS,
@@ -33,6 +33,7 @@ from jobgen.features.convert.operators.created import (
     read_texts,
     variable,
 )
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 

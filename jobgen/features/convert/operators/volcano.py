@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.convert.operators.created import (
     MAX_PODS,
@@ -31,6 +31,7 @@ from jobgen.features.convert.operators.created import (
     read_texts,
     variable,
 )
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.overlay import Cluster
 
 _SSH_FOLDER = "/root/.ssh"

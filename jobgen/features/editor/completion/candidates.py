@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.rules.gitops.fields import SERVER_FIELDS
 from jobgen.features.editor.completion.items import Item, ItemKind, Rank
@@ -32,6 +32,7 @@ from jobgen.k8s.kinds import list_releases
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.data import API_VERSION, value_of
 from jobgen.model.features import find_parts
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.rendering.config import complete_schemas
 from jobgen.repo.layout import PACKS

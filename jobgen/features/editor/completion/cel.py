@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import product
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.cel.admission_scope import list_typed_fields
 from jobgen.features.editor.completion.items import Item, ItemKind, Rank
@@ -21,6 +21,7 @@ from jobgen.features.editor.completion.schemas import (
 )
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.lazy_re import lazy_pattern, possessive_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.repo.shipped import find_shipped
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.editor.completion import cel, items, names
 from jobgen.features.editor.completion.candidates import Document, list_keys, list_scalars, read_document
@@ -15,6 +15,7 @@ from jobgen.features.editor.completion.schemas import describe_framework
 from jobgen.features.editor.cursor import Cursor, Part, find_cursor, get_path
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import TracedKey, TracedList, TracedMapping, untraced, value_of
+from jobgen.model.named_tuple import NamedTuple
 
 _INDENT = "  "
 _WORDS = ("true", "false", "null")

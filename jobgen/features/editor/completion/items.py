@@ -6,9 +6,9 @@ import re
 from collections.abc import Callable, Iterator
 from enum import Enum, IntEnum
 from functools import cache
-from typing import NamedTuple
 
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.repo import layout
 from jobgen.repo.shipped import find_shipped

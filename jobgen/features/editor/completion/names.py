@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from itertools import chain, islice
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.rule_docs import RuleDoc, all_docs, policy_docs
 from jobgen.features.editor.completion.items import MAX_ITEMS, Item, ItemKind, Rank
@@ -23,6 +23,7 @@ from jobgen.k8s.nodes import as_mapping
 from jobgen.model.builtin_rules import former_rule_names
 from jobgen.model.data import untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.rendering import config
 from jobgen.rendering.build import split_list

@@ -9,12 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.k8s.kinds import find_removal, format_release, parse_release
 from jobgen.k8s.nodes import as_text
 from jobgen.model.data import value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder

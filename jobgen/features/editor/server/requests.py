@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from lsprotocol import types
 
@@ -20,6 +20,7 @@ from jobgen.features.editor.symbols import MAX_FOUND, Symbol, find_symbols, list
 from jobgen.features.editor.values import simplify
 from jobgen.model.data import Location
 from jobgen.model.limits import MAX_HOVER_LENGTH, MAX_HOVER_LINES
+from jobgen.model.named_tuple import NamedTuple
 
 SHOW_REFERENCES = "jobgen.showReferences"
 """A command of the editor: it has the arguments URI, position and locations. VS Code needs its own types for them."""

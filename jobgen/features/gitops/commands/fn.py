@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
@@ -14,6 +14,7 @@ from jobgen.api.render import matcher, sort_objects
 from jobgen.cli.result import ExitCode, Result, error_result, read_stdin
 from jobgen.features.gitops import krm
 from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.pipeline.policies import load_policies

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 from jobgen.compare.changes import QueueChanges
 from jobgen.features.kueue.quota import show_amount, show_number
 from jobgen.model.finding import pluralize
+from jobgen.model.named_tuple import NamedTuple
 
 
 class AppliedChange(NamedTuple):

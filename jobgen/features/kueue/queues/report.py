@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import DECISIONS, Answer, Decision, Job, Total, decide
@@ -18,6 +18,7 @@ from jobgen.features.kueue.quota import show_amount
 from jobgen.k8s.nodes import as_mapping, get_path
 from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Finding, pluralize
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment_checker import find_duplicates, read_exported, report_missing_folder
 from jobgen.pipeline.policies import ClusterMutations
 from jobgen.rendering.config import ProjectConfig

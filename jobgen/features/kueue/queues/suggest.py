@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from math import gcd
-from typing import NamedTuple
 
 from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import NEVER, RUNS, WAITS, Answer, Decision, Job, decide
@@ -25,6 +24,7 @@ from jobgen.features.kueue.queues.report import explain
 from jobgen.features.kueue.quota import UNLIMITED, FlavorResource, add
 from jobgen.features.kueue.workloads import Workload
 from jobgen.k8s.devices import is_device
+from jobgen.model.named_tuple import NamedTuple
 
 _MOST_WORK = 60_000
 """The number of workloads that are decided about in all, again and again: some 15 seconds."""

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
 from jobgen.features.kueue.queues.comparison import AppliedChange
 from jobgen.features.kueue.queues.timeline_report import Timeline, TimelineRow, Use, Window
 from jobgen.features.kueue.queues.what_if import UnknownTargetError
 from jobgen.features.kueue.quota import show_amount
 from jobgen.model.data import Plain
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.times import show_length, show_moment
 
 EARLIER, LATER, MOVED, CHANGED, NEW, REMOVED = "earlier", "later", "in another cluster", "changed", "new", "removed"

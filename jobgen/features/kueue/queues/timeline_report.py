@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
-from typing import NamedTuple
 
 from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import NEVER, UNMANAGED, Answer, Decision, Job
@@ -16,6 +15,7 @@ from jobgen.features.kueue.run_times import JobTimes, PastRun, add_captured, fin
 from jobgen.features.kueue.timeline import MOST_DAYS, Course, Span, simulate
 from jobgen.model.data import Plain
 from jobgen.model.finding import Severity, pluralize
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.times import DAY, show_moment
 
 RUNNING, STARTS, WAITS, FINISHED = "running", "starts", "waits", "finished"

@@ -11,7 +11,7 @@ from copy import deepcopy
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.api.errors import UsageError
 from jobgen.check.schema.shipped import find_shipped_schema
@@ -35,6 +35,7 @@ from jobgen.kustomize.patches import MergeError, merge_patch
 from jobgen.model.data import untraced
 from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_quantity
 from jobgen.model.suggest import did_you_mean, list_alternatives
 from jobgen.rendering.build import split_list

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.kueue.match import is_blocking, is_tolerated, matches_expression
 from jobgen.features.kueue.objects import as_list, as_mapping
 from jobgen.features.kueue.requests import Amounts
 from jobgen.features.kueue.topology.tree import Domain, Node, Plan, TopologyTree, Values
+from jobgen.model.named_tuple import NamedTuple
 
 
 def explain_failure(

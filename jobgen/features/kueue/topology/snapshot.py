@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.kueue.objects import Flavor
 from jobgen.features.kueue.requests import Amounts
@@ -42,6 +42,7 @@ from jobgen.features.kueue.topology.tree import (
     select_nodes,
 )
 from jobgen.features.kueue.workloads import TopologyRequest
+from jobgen.model.named_tuple import NamedTuple
 
 AssumedUsage = dict[Values, Amounts]
 """What pods will use of leaves that are placed, but not admitted."""

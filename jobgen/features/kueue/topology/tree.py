@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from jobgen.features.kueue.objects import as_list, as_mapping
 from jobgen.features.kueue.requests import Amounts, charge_pod, read_amounts, sum_pod_requests
 from jobgen.features.kueue.workloads import TopologyRequest
+from jobgen.model.named_tuple import NamedTuple
 
 _PLACED = tuple(
     f"kueue.x-k8s.io/podset-{name}"

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 from jobgen.features.launch.shell import syntax
 from jobgen.features.launch.shell.syntax import Literal
 from jobgen.features.launch.shell.values import PERHAPS, STARTED, UNKNOWN, Exit, Field, Leave, Run, Value, is_known
 from jobgen.features.launch.shell.words import Variables, append_text
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 _FORMAT = lazy_pattern(r"%[sd%]|\\[nt\\]|[^%\\]+")
 _MAX_SEQUENCE = 1000
