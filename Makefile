@@ -64,8 +64,9 @@ bench: .venv/ready
 
 # Instructions of this checkout compared with the last release, or with `make guard BASE=<revision>`.
 BASE ?=
+LIMIT ?= 1.05
 guard: .venv/ready
-	$(BIN)/python benchmarks/guard.py $(if $(BASE),--base $(BASE))
+	$(BIN)/python benchmarks/guard.py --limit $(LIMIT) $(if $(BASE),--base $(BASE))
 
 # The generated pages, and all pages as a site in build/site.
 docs: .venv/ready

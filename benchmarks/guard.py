@@ -29,6 +29,7 @@ from repository import SEED, write_jobs, write_varied
 
 ROOT = Path(__file__).parent.parent
 LIMIT = 1.05
+PARTS = ("jobgen", "schemas", "policies", "defects", "tools")
 FILES = 40
 """Enough for every stage to run, and few enough for valgrind."""
 CASES = {
@@ -71,7 +72,7 @@ def find_release() -> str:
 
 def extract(revision: str, folder: Path) -> Path:
     """Write the package of a revision into a folder, with compiled modules, as an installed package has them."""
-    command = ["git", "archive", revision, "--", "jobgen", "schemas", "policies"]
+    command = ["git", "archive", revision, "--", *PARTS]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, check=False)
     if done.returncode:
         raise SystemExit(f"`{revision}` cannot be read: {done.stderr.decode().strip()}")
@@ -82,12 +83,14 @@ def extract(revision: str, folder: Path) -> Path:
 
 def copy_checkout(folder: Path) -> Path:
     """Copy the package of this checkout, with what is not committed, into a folder."""
-    for name in ("jobgen", "schemas", "policies"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in PARTS:
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__", "ready"))
     return compile_package(folder)
 
 
 def compile_package(folder: Path) -> Path:
+    """Compile the modules and build the ready tables, as a wheel has them."""
+    subprocess.run([sys.executable, "tools/build_ready.py"], cwd=folder, check=True)
     subprocess.run([sys.executable, "-m", "compileall", "-q", "jobgen"], cwd=folder, check=True)
     return folder
 
