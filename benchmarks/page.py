@@ -1,4 +1,4 @@
-"""Write the results of table.py into docs/performance.md, and draw docs/growth.svg.
+"""Write the results of table.py into benchmarks/README.md, and draw benchmarks/growth.svg.
 
     python benchmarks/page.py bench.json
 
@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from plot import Line, draw_plot
 
-DOCS = Path(__file__).parent.parent / "docs"
+HERE = Path(__file__).parent
 BEGIN, END = "<!-- measured:", "<!-- end -->"
 HEADINGS = ("measurement", "result", "compared with", "ratio", "target", "")
 BLUE, ORANGE = "#1d63d1", "#c2520a"
@@ -62,9 +62,9 @@ def find_points(rows: list[dict[str, Any]], series: tuple[str, ...], field: str)
 
 def main() -> None:
     record = json.loads(Path(sys.argv[1]).read_text("utf-8"))
-    page = DOCS / "performance.md"
+    page = HERE / "README.md"
     page.write_text(replace_results(page.read_text("utf-8"), record), "utf-8")
-    (DOCS / "growth.svg").write_text(draw_growth(record["rows"]), "utf-8")
+    (HERE / "growth.svg").write_text(draw_growth(record["rows"]), "utf-8")
 
 
 if __name__ == "__main__":

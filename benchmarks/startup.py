@@ -25,7 +25,7 @@ COMPLETION = {"_JOBGEN_COMPLETE": "bash_complete", "COMP_WORDS": "jobgen li", "C
 
 
 def measure() -> Iterator[Measurement]:
-    """Measure the rows that docs/performance.md has about the start of a process."""
+    """Measure the rows that benchmarks/README.md has about the start of a process."""
     with tempfile.TemporaryDirectory() as home:
         folder = Path(home)
         write_varied(folder / "varied", 10)

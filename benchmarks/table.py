@@ -1,4 +1,4 @@
-"""Measure everything that docs/performance.md promises, in one run; print a table and write it as JSON.
+"""Measure everything that benchmarks/README.md lists, in one run; print a table and write it as JSON.
 
     python benchmarks/table.py [--quick] [--json FILE]
 

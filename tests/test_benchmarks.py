@@ -1,4 +1,4 @@
-"""The benchmarks measure what docs/performance.md says: valid files, the requested faults, the same objects."""
+"""The benchmarks measure what benchmarks/README.md says: valid files, the requested faults, the same objects."""
 
 from __future__ import annotations
 
@@ -179,7 +179,7 @@ def test_new_results_replace_the_old_ones_and_leave_the_rest_of_the_page():
     ]
     records = [row.record for row in rows]
     machine = {"cpu": "abacus", "cores": 2, "system": "wood", "python": "3.11"}
-    text = (ROOT / "docs/performance.md").read_text()
+    text = (ROOT / "benchmarks/README.md").read_text()
     filled = page.replace_results(text, {"date": "2027-01-31", "machine": machine, "seconds": 1.0, "rows": records})
 
     assert "Measured on 2027-01-31: abacus, 2 cores" in filled
