@@ -105,6 +105,7 @@ TYPED = {
         "empty": {"type": "string", "nullable": True},
         "other": {"type": "object", "x-kubernetes-preserve-unknown-fields": True},
         "inner": {"type": "object", "properties": {"if": {"type": "boolean"}, "a-b": {"type": "number"}}},
+        "unnamed": {"type": "array", "items": {"type": "object", "properties": {"k!": {"type": "string"}}}},
     },
 }
 VALUE = {
@@ -120,6 +121,7 @@ VALUE = {
     "share": "50%",
     "empty": None,
     "inner": {"if": True, "a-b": 1},
+    "unnamed": [{"k!": "a"}, {"k!": "b"}, {"k!": "a"}],
 }
 
 
@@ -148,6 +150,7 @@ def with_rule(rule: dict) -> dict:
         "type(self.share) == string && self.share.endsWith('%')",
         "self.?inner.?if.orValue(false) && !self.?labels.z.hasValue()",
         "type(self.start) == google.protobuf.Timestamp",
+        "self.unnamed[0] != self.unnamed[1] && self.unnamed[0] == self.unnamed[2]",
         "self.text == 'a' // self.nothing",
     ],
 )

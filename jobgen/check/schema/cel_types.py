@@ -116,8 +116,8 @@ class _Field(NamedTuple):
 
 
 def _list_names(name: str) -> tuple[str, ...]:
-    escaped = escape_name(name)
-    return (*((escaped,) if escaped else ()), *((name,) if name in FIELD_NAMES_AS_WRITTEN else ()))
+    """The names of a field in values; one that no rule can name is kept as it is, because values are compared by it."""
+    return (escape_name(name) or name, *((name,) if name in FIELD_NAMES_AS_WRITTEN else ()))
 
 
 def generate_name(prefix: str) -> str:
