@@ -12,7 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from jobgen.check.cel import Bound, CompileError, Expression, Failed, available, compile_cel, mentions
+from jobgen.check.cel.admission_scope import find_selector_fault
 from jobgen.check.cel.cost import converts_in_loops
+from jobgen.check.cel.values import OFFLINE
 from jobgen.model.quantity import canonicalize_quantity
 
 TABLE = yaml.load((Path(__file__).parent / "cel.yaml").read_text("utf-8"), yaml.CSafeLoader)
@@ -49,6 +51,36 @@ def test_expressions_that_the_server_refuses_are_refused(text, reason):
     assert isinstance(fault, CompileError), fault
     assert reason in fault.message
     assert "\n" not in fault.message
+
+
+LONG = {"a sum": ("+", "'a'"), "comparisons": ("==", "object.a")}
+
+
+@pytest.mark.parametrize(("operator", "operand"), LONG.values(), ids=list(LONG))
+def test_an_expression_that_only_the_server_reads_is_not_refused(operator, operand):
+    """The engine reads 32 levels, the server 250."""
+
+    def write(count: int) -> str:
+        return f" {operator} ".join([operand] * (count + 1))
+
+    def compile_message(count: int) -> str:
+        compiled = compile_cel(write(count), NAMES, returns="any")
+        return compiled.message if isinstance(compiled, CompileError) else ""
+
+    assert compile_message(30) == ""
+    assert OFFLINE in compile_message(40)
+    assert OFFLINE in compile_message(249)
+    assert "than the API server reads" in compile_message(250)
+    together = compile_cel(f"[{write(200)}, {write(200)}].size() == 2 && ({write(200)}) == ''", NAMES, returns="any")
+    assert OFFLINE in together.message
+    assert find_selector_fault(f"device.driver != {write(40)}".replace("object.a", "device.driver")) is None
+
+
+@pytest.mark.parametrize("count", [250, 2000])
+def test_parentheses_that_the_server_does_not_read_are_refused(count):
+    fault = compile_cel("(-" * count + "1" + ")" * count, NAMES, returns="any")
+
+    assert "than the API server reads" in fault.message
 
 
 @pytest.mark.parametrize(("text", "reason"), TABLE["failures"].items(), ids=list(TABLE["failures"]))

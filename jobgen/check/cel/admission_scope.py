@@ -172,7 +172,7 @@ def find_selector_fault(text: str, *, has_allow_multiple: bool = True) -> Compil
     fields = _DEVICE_FIELDS if has_allow_multiple else _DEVICE_FIELDS[:-1]
     checked = check(text, Scope((("device", _DEVICE),), fields, extensions=("bindings",)))
     if isinstance(checked, CompileError):
-        return checked
+        return None if OFFLINE in checked.message else checked
     fault = checks.fault(checked, text)
     kind = checked.types.get(checked.root.id, "dyn")
     if fault is None and kind not in ("bool", "any"):

@@ -8,7 +8,14 @@ from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from jobgen.check.cel.values import THAN_ALLOWED, CompileError, Failed, drop_repeated_parentheses
+from jobgen.check.cel.values import (
+    OFFLINE,
+    THAN_ALLOWED,
+    CompileError,
+    Failed,
+    drop_repeated_parentheses,
+    is_too_deep,
+)
 from jobgen.model.lazy_re import lazy_pattern
 
 Native = Any
@@ -24,7 +31,7 @@ _CODE = lazy_pattern(r"^(?:[A-Z_]+: )+|\s*\[[A-Z_]+\]$|\s*\(in container ''\)")
 _QUOTED = lazy_pattern(r"'((?:_?[^\s']+_?)|\([^']*\))'")
 _HAS = "has() argument must be a field selection"
 TOO_MANY_STEPS = "its loops take more steps"
-TOO_DEEP = "the expression is nested more deeply than can be evaluated offline"
+TOO_DEEP = f"an expression that is nested more deeply than the CEL library reads {OFFLINE}"
 _WORDS = (
     (lazy_pattern(r"Key not found in map : (.*)"), r"no such key: `\1`"),
     (lazy_pattern(r"No matching overloads found : (.*)"), r"no such overload: `\1`"),
@@ -69,6 +76,8 @@ def parse(text: str, extensions: tuple[str, ...]) -> bytes | CompileError:
         shorter = drop_repeated_parentheses(text)
         if shorter != text:
             return parse(shorter, extensions)
+        if is_too_deep(text):
+            return CompileError("it is nested more deeply than the API server reads; split it")
     return fault
 
 

@@ -22,6 +22,11 @@ _MARK = b"\xff"
 _MAX_PARENTHESES = 200
 STRING = r"""'''.*?'''|\"\"\".*?\"\"\"|'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*\""""
 _STRING_OR_COMMENT = lazy_pattern(rf"[rRbB]{{0,2}}(?:{STRING})|//[^\n]*", re.DOTALL)
+_OPERATOR_OR_END = lazy_pattern(
+    r"(?P<relation>[=!<>]=|[<>]|\bin\b)|(?P<sum>[-+*/%])|(?P<open>[(\[{])|(?P<close>[)\]}])|(?P<end>&&|\|\||[,?:])"
+)
+_MOST_LEVELS = 249
+"""How many comparisons, or additions and multiplications, the API server reads in a row, and how many parentheses."""
 
 
 def tagged(tag: str, text: str) -> bytes:
@@ -84,6 +89,24 @@ def drop_repeated_parentheses(text: str) -> str:
         return text
     dropped = {place for start, end in pairs.items() if pairs.get(start - 1) == end + 1 for place in (start, end)}
     return "".join(" " if index in dropped else char for index, char in enumerate(text))
+
+
+def is_too_deep(text: str) -> bool:
+    """Return True if the API server does not read an expression: too many operators in a row, or parentheses."""
+    relations, sums = [0], [0]
+    for token in _OPERATOR_OR_END.finditer(blank_strings(text)):
+        kind = token.lastgroup
+        if kind == "open":
+            relations.append(0)
+            sums.append(0)
+        elif kind == "close":
+            relations, sums = relations[:-1] or [0], sums[:-1] or [0]
+        else:
+            relations[-1] = 0 if kind == "end" else relations[-1] + (kind == "relation")
+            sums[-1] = sums[-1] + 1 if kind == "sum" else 0
+        if max(relations[-1], sums[-1], len(relations) - 1) > _MOST_LEVELS:
+            return True
+    return False
 
 
 def line_and_column(text: str, offset: int) -> tuple[int, int]:
