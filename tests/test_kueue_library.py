@@ -153,6 +153,21 @@ def test_another_module_can_answer(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("tried", "differs"),
+    [
+        ({"a": "NoMatchingFlavor"}, []),
+        ({"a": "NoMatchingFlavor", "c": ""}, []),
+        ({"a": "", "b": "WaitingForQuota"}, [".flavorAttempts.a: '' instead of 'NoMatchingFlavor'"]),
+    ],
+)
+def test_reasons_compare_for_flavors_that_were_tried(tried, differs):
+    case = {"given": {}, "expect": {"flavorAttempts": {"a": "NoMatchingFlavor", "b": "WaitingForQuota"}}}
+    (verdict,) = kueue.run_cases({"reasons": [case]}, lambda table, given: {"flavorAttempts": tried})
+
+    assert list(verdict.differences) == differs
+
+
+@pytest.mark.parametrize(
     ("content", "message"),
     [
         ("[{}]", "is not a list of cases"),

@@ -10,11 +10,9 @@ from jobgen.features.kueue.assign_flavors import (
     Planner,
     QueueFacts,
     assign_flavors,
-    find_flavor_mismatch,
     search_counts,
 )
 from jobgen.features.kueue.assignment import (
-    NO_MATCHING_FLAVOR,
     Assignment,
     Attempt,
     Choice,
@@ -181,26 +179,12 @@ def _answer_flavors(given: Given) -> dict[str, Any]:
 
 def _answer_no_fit(given: Given) -> dict[str, Any]:
     assignment = _assign(given)
+    tried = [attempt for each in assignment.pod_sets for attempt in each.attempts]
     return {
         **_answer_assignment(given),
-        "flavorAttempts": _explain_flavors(given, assignment),
+        "flavorAttempts": {attempt.flavor: attempt.no_fit for attempt in tried},
         "noFitReason": assignment.no_fit,
     }
-
-
-def _explain_flavors(given: Given, assignment: Assignment) -> dict[str, str]:
-    """Why each flavor of the queue does not suit, also of those that were not tried."""
-    workload = _read_workload(given)
-    facts = _read_facts(given, workload)
-    tried = {attempt.flavor: attempt.no_fit for each in assignment.pod_sets for attempt in each.attempts}
-    is_covered = all(facts.queue.find_group(name) for each in assignment.pod_sets for name in each.requests)
-    found: dict[str, str] = {}
-    for group in facts.queue.groups:
-        for name in group.flavors:
-            is_allowed = is_covered and (facts.allowed is None or name in facts.allowed)
-            suits = is_allowed and not find_flavor_mismatch(name, group, workload.pod_sets, facts)
-            found[name] = tried.get(name, "" if suits else NO_MATCHING_FLAVOR)
-    return found
 
 
 def _answer_total_requests(given: Given) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 A file is a JSON list of cases, `{"name", "given", "expect"}`; the name of the file is that of the table. `given` has
 what the table is about, with Kubernetes objects as in YAML, and `expect` the answer. Quantities compare by value. Lists
-have no order unless they are called `order`. Of `flavorAttempts`, only the flavors that the case names compare.
+have no order unless they are called `order`. Of `flavorAttempts`, only those that case and answer name compare.
 """
 
 from __future__ import annotations
@@ -82,11 +82,13 @@ def run_cases(tables: Mapping[str, Sequence[Case]], answer: AnswerCase = answer_
 
 
 def _select(got: Mapping[str, Any], want: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Leave out what nothing that a case gives asks for: preemptions that were not skipped, flavors not named."""
-    named = want.get("flavorAttempts", {})
+    """Leave out what Kueue's own tests do not compare: preemptions not skipped, flavors not tried."""
     kept = {name: each for name, each in want.items() if name != "skippedPreemptions" or any(each.values())}
-    attempts = {name: each for name, each in got.get("flavorAttempts", {}).items() if name in named}
-    return {**got, **({"flavorAttempts": attempts} if named else {})}, kept
+    if "flavorAttempts" not in want:
+        return dict(got), kept
+    sides = got.get("flavorAttempts", {}), want["flavorAttempts"]
+    shared = [{name: each for name, each in side.items() if all(name in other for other in sides)} for side in sides]
+    return {**got, "flavorAttempts": shared[0]}, {**kept, "flavorAttempts": shared[1]}
 
 
 def _normalize(value: Any, key: str = "") -> Any:
