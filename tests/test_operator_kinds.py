@@ -901,6 +901,14 @@ TOPOLOGIES = [
     Row(
         "JobSet", topology({"unconstrained-topology": "yes"}), "bad-topology-request: `kueue.x-k8s.io/podset-unconstra"
     ),
+    Row("JobSet", topology({"unconstrained-topology": "true"})),
+    Row(
+        "JobSet", topology({"unconstrained-topology": "False"}), "bad-topology-request: `kueue.x-k8s.io/podset-unconstr"
+    ),
+    Row(
+        "JobSet",
+        topology({"unconstrained-topology": "false", "slice-required-topology": "a", "slice-size": "2"}),
+    ),
     Row("JobSet", topology({"slice-size": "1"}), "bad-topology-request: `kueue.x-k8s.io/podset-slice-size` requires"),
     Row(
         "JobSet",

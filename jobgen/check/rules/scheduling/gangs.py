@@ -247,18 +247,21 @@ _REQUIRED, _PREFERRED = _PREFIX + "required-topology", _PREFIX + "preferred-topo
 _UNCONSTRAINED = _PREFIX + "unconstrained-topology"
 _SLICE, _SLICE_SIZE = _PREFIX + "slice-required-topology", _PREFIX + "slice-size"
 _GROUP = _PREFIX + "group-name"
-_BOOLEANS = ("1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False")
+_TRUE = ("1", "t", "T", "TRUE", "true", "True")
+_FALSE = ("0", "f", "F", "FALSE", "false", "False")
+_SLICES = frozenset((_SLICE, _SLICE + "-constraints"))
 _GROUP_SIZE = 2
 
 
 @rule("manifest", ERROR)
 def bad_topology_request(manifest: Manifest) -> Iterator[Violation]:
-    """A topology request in a pod template that Kueue's webhook rejects, or that leaves pods gated.
+    """A topology request in a pod template that Kueue rejects or never admits, or that leaves pods gated.
 
     A pod template has at most one of `podset-required-topology`, `podset-preferred-topology` and
     `podset-unconstrained-topology`. Slices need both their topology and their size, and a group of pod sets has two
     members, one of them with a single pod. If the size of slices does not divide the number of pods, Kueue admits the
-    job, and the pods that fill no slice stay gated; this is a warning.
+    job, and the pods that fill no slice stay gated; this is a warning. So is `podset-unconstrained-topology: "false"`:
+    it asks for a topology without a level, so the job is never admitted.
 
     Change the annotations as the message says.
     """
@@ -295,8 +298,11 @@ def _check_topology(annotations: Mapping[str, Node]) -> Iterator[Violation]:
         value = as_text(annotations[key])
         if key in (_REQUIRED, _PREFERRED, _SLICE) and not is_label_key(value):
             yield Violation(annotations[key], f"`{value}` is not a label of nodes; {LABEL_KEY}")
-        elif key == _UNCONSTRAINED and value not in _BOOLEANS:
-            yield Violation(annotations[key], f'`{key}` is `{value}`, but must be `"true"` or `"false"`')
+        elif key == _UNCONSTRAINED and value not in (*_TRUE, *_FALSE):
+            yield Violation(annotations[key], f'`{key}` is `{value}`, but must be `"true"`; write that, or remove it')
+        elif key == _UNCONSTRAINED and value in _FALSE and found == [key] and not annotations.keys() & _SLICES:
+            message = f"`{key}` is `{value}`, which does not turn topology off: Kueue finds no topology level and never"
+            yield Violation(annotations[key], f"{message} admits the job; remove the annotation", severity=WARNING)
 
 
 def _check_slices(annotations: Mapping[str, Node], count: int) -> Iterator[Violation]:
