@@ -83,6 +83,7 @@ docs: .venv/ready
 # Needs the suites in ../shared, and is skipped without them.
 conformance: .venv/ready
 	$(BIN)/python docs/build_conformance.py
+	$(BIN)/python docs/build_incidents.py
 
 # Wheel, source distribution, and jobgen.pyz for this Python and system: the same bytes from the same commit.
 dist: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
