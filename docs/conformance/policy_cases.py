@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from conformance import Verdict
-from jobgen.check.cel import RUN_STEPS
+from jobgen.check.cel.steps import RUN_STEPS
 from jobgen.check.checker import Checker
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator, compile_policies
 from jobgen.model.finding import Problem, Severity

@@ -198,7 +198,9 @@ def lint_request(
 ) -> LintResult:
     """Check what a request names; the arguments and exceptions are those of `lint`."""
     check_shard_options(request, since=since, prune_baseline=prune_baseline)
-    store = store or open_store(request.directory)
+    if store is None:
+        store = open_store(request.directory)
+        request = request._replace(keeps_results=bool(store.is_kept or since or request.judge or request.shard))
     if since:
         from jobgen.api.since import findings_since, set_day
 

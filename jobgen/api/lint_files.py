@@ -64,6 +64,8 @@ class LintRequest(NamedTuple):
     """True if a file whose objects are not judged is an error."""
     is_compared: bool = False
     """True if another revision is linted too, to compare them."""
+    keeps_results: bool = True
+    """False if nobody asks for the results of single files again: without a cache and another revision."""
     leaves_objects: bool = False
     """True if the objects of jobs are left in the store, for a snapshot of the same files."""
     judge: str = ""

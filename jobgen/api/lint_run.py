@@ -284,6 +284,7 @@ def _start_runs(
         selected = select_environments(project, request.envs, is_lint=True) if request.envs else [""]
         checks = LintChecks(keeps_objects=keeps_objects)
         runs.append(start(project, selected, entries=survey.entries, checks=checks))
+        runs[-1].store = store if request.keeps_results else None
     return runs
 
 

@@ -23,13 +23,14 @@ from jobgen.api.lint_files import (
 from jobgen.kustomize.tree import FolderTree, find_tool
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize import OBJECT, SORTS
 from jobgen.recognize.kustomize_files import settle_generated
 from jobgen.recognize.survey import STATED, Correction, Survey, report_variables, survey_files
 from jobgen.recognize.tree import list_folders
 from jobgen.rendering.config import ProjectConfig
 from jobgen.repo.commit import CommitPath, Folder
-from jobgen.repo.files import KUSTOMIZATION_NAMES, OTHER_EXTENSION, FileEntry, starts_object
+from jobgen.repo.files import KUSTOMIZATION_NAMES, OTHER_EXTENSION, FileEntry, hold_contents, starts_object
 from jobgen.repo.git import find_path_from_top
 from jobgen.repo.named_paths import find_files
 from jobgen.repo.root import SETTINGS, find_root, find_settings, has_settings
@@ -50,23 +51,49 @@ def recognize_files(request: LintRequest, files: LintFiles) -> Survey:
     # The folders above the linted one, up to the top of Git, belong to the same repository.
     source = FolderTree(request.folder, len([name for name in above.split("/") if name]))
     is_whole = source.depth == 0 and ("." in request.paths or not request.paths)
-    normal = [entry if entry.finding else entry._replace(path=_normalize(request.folder, entry)) for entry in entries]
-    # If only some files are linted and a kustomization may use these, all files of the repository are known.
+    entries = _hold_walked(source, entries)
     around: list[str] = []
-    folders = {inner for entry in normal for inner in list_folders(entry.path)} if not is_whole else set()
-    if any(source.exists(posixpath.join(inner, name)) for inner in folders for name in KUSTOMIZATION_NAMES):
-        top = "/".join([".."] * source.depth) or "."
-        found = (entry for entry in find_files(folder, top) if entry.skipped in ("", OTHER_EXTENSION))
-        around = [_normalize(folder, entry) for entry in found]
-    # A file that a build uses has the name that the build gives it.
-    entries = normal if around else entries
+    if not is_whole:
+        normal = [entry if entry.finding else entry._replace(path=_normalize(folder, entry)) for entry in entries]
+        if _has_kustomization_above(source, normal):
+            # A kustomization may use these files, so all files of the repository are known.
+            top = "/".join([".."] * source.depth) or "."
+            found = (entry for entry in find_files(folder, top) if entry.skipped in ("", OTHER_EXTENSION))
+            around = [_normalize(folder, entry) for entry in found]
+            # A file that a build uses has the name that the build gives it.
+            entries = normal if around else entries
     survey = survey_files(source, entries, (*files.others, *around), corrections, prefix or "", tool, above)
     piped = [entry for entry in files.standalone or () if entry.path == STDIN]
     return survey._replace(entries=[*survey.entries, *piped])
 
 
+def _hold_walked(source: FolderTree, entries: Sequence[FileEntry]) -> list[FileEntry]:
+    """Read the files that a walk has found, so that nobody reads them again.
+
+    A walk looks where the files lead that are links; where its own folder leads to, it does not.
+    """
+    folders = {entry.full.rpartition(os.sep)[0] for entry in entries if entry.optional and entry.full}
+    inside = {folder for folder in sorted(folders) if not source.leads_outside(folder)}
+    is_held = [bool(entry.optional and entry.full.rpartition(os.sep)[0] in inside) for entry in entries]
+    held = iter(hold_contents(entry for entry, is_read in zip(entries, is_held, strict=True) if is_read))
+    return [next(held) if is_read else entry for entry, is_read in zip(entries, is_held, strict=True)]
+
+
+def _has_kustomization_above(source: FolderTree, entries: Sequence[FileEntry]) -> bool:
+    """Return True if a folder of some files, or one above it, has a kustomization."""
+    folders = {entry.path.rpartition("/")[0] for entry in entries}
+    every = {above for folder in folders for above in (folder, *list_folders(folder))}
+    return any(source.exists(posixpath.join(folder, name)) for folder in every for name in KUSTOMIZATION_NAMES)
+
+
+# A path with a name that is empty, `.` or `..`.
+_ODD_PATH = lazy_pattern(r"(?:\A|/)\.{0,2}(?:/|\Z)|\\")
+
+
 def _normalize(folder: Folder, entry: FileEntry) -> str:
     """Return the path of a file from the linted folder, however it was named."""
+    if not _ODD_PATH.search(entry.path):
+        return entry.path
     if isinstance(folder, CommitPath) or not entry.full:
         return posixpath.normpath(entry.path)
     return os.path.relpath(os.path.abspath(entry.full), os.path.abspath(folder)).replace(os.sep, "/")

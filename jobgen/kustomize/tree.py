@@ -82,10 +82,18 @@ class FolderTree:
     def _is_outside(self, full: str) -> bool:
         """Return True if symbolic links lead from a path on disk out of the repository."""
         assert not isinstance(self._top, CommitPath)
-        folder = os.path.dirname(full)
-        if folder not in self._leads_outside:
-            self._leads_outside[folder] = links_outside(folder, self._top)
-        return self._leads_outside[folder] or (is_link(full) and links_outside(full, self._top))
+        return self.leads_outside(os.path.dirname(full)) or (is_link(full) and links_outside(full, self._top))
+
+    def leads_outside(self, folder: str) -> bool:
+        """Return True if symbolic links lead from a folder on disk out of the repository."""
+        assert not isinstance(self._top, CommitPath)
+        known = self._leads_outside
+        if folder not in known:
+            above, name = os.path.split(folder)
+            # No link leads from a folder that leads nowhere else to one in it.
+            is_inside = above in known and not known[above] and name not in ("", ".", "..") and not is_link(folder)
+            known[folder] = not is_inside and links_outside(folder, self._top)
+        return known[folder]
 
 
 class CachedTree:

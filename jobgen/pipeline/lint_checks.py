@@ -9,7 +9,7 @@ from hashlib import blake2b
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from jobgen.check.cel import RUN_STEPS
+from jobgen.check.cel.steps import RUN_STEPS
 from jobgen.check.checker import NO_CHECKS, Checker
 from jobgen.check.rules import all_rules
 from jobgen.engine.store import Query, keep

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from jobgen.check.cel import RUN_STEPS
+from jobgen.check.cel.steps import RUN_STEPS
 from jobgen.check.cel.values import RUN_USED_UP
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_RUN_STEPS

@@ -193,8 +193,7 @@ def fill_files(
 
 
 def _find_flux(around: Surroundings) -> Sequence[FluxBuild]:
-    manifests = (path for path in around.paths if path.endswith((".yaml", ".yml")))
-    if not any(b"kustomize.toolkit.fluxcd.io" in around.tree.read(path).content for path in manifests):
+    if not around.tree.find_text(b"kustomize.toolkit.fluxcd.io", (".yaml", ".yml")):
         return ()
     # Imported late: most folders have none.
     from jobgen.recognize.flux import find_builds

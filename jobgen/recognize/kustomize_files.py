@@ -32,7 +32,8 @@ _DIRECTIVE = lazy_pattern(
     re.MULTILINE,
 )
 _COMMENTED = "commented out"
-_DIRECTIVES = ("$patch", "$retainKeys", "$setElementOrder/", "$deleteFromPrimitiveList/")
+DIRECTIVES = ("$patch", "$retainKeys", "$setElementOrder/", "$deleteFromPrimitiveList/")
+"""What the directives of patches begin with."""
 _PATH_FIELDS = frozenset(("path", "paths", "file", "files", "manifests", "resources"))
 # An object can be in a file with the name of a kustomization.
 _OTHER_KIND = lazy_pattern(rb"^apiVersion:[ \t]{0,8}[\"']?(?!kustomize\.config\.k8s\.io)[\w./]", re.MULTILINE)
@@ -94,7 +95,7 @@ def recognize_plugin_input(path: str, inputs: Mapping[str, str]) -> Taken | None
 
 def _has_directive(tree: Any) -> bool:
     """Return True if a mapping has a directive of a patch: in a text, it is the text of something else."""
-    if isinstance(tree, dict) and any(str(key).startswith(_DIRECTIVES) for key in tree):
+    if isinstance(tree, dict) and any(str(key).startswith(DIRECTIVES) for key in tree):
         return True
     below = tree.values() if isinstance(tree, dict) else tree if isinstance(tree, list) else ()
     return any(map(_has_directive, below))
@@ -103,7 +104,7 @@ def _has_directive(tree: Any) -> bool:
 def recognize_fragment(path: str, content: bytes, folders: frozenset[str]) -> Taken | None:
     """Return why a file that no kustomization mentions is a part of an object; `folders` have kustomizations."""
     # Most files have no directive, and need no pattern.
-    directive = _DIRECTIVE.search(content) if any(each.encode() in content for each in _DIRECTIVES) else None
+    directive = _DIRECTIVE.search(content) if any(each.encode() in content for each in DIRECTIVES) else None
     if directive and any(map(_has_directive, (each.data for each in read_shared(content, path).documents))):
         shown = directive[0].strip(b" \t-\"':").decode("ascii", "replace")
         return Taken(FRAGMENT, f"`{shown}` is a directive of a strategic merge patch")

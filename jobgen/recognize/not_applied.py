@@ -153,7 +153,7 @@ _GO_FILES = ("go.mod", "PROJECT", "main.go")
 _GO_BUILD = lazy_pattern(rb"\bgo (?:build|test|mod|install)\b|\bcontroller-gen\b|^FROM \S*golang", re.MULTILINE)
 # A Pod whose container Spark completes, with the names that its documentation and EMR demand.
 _SPARK_CONTAINER = lazy_pattern(rb"\bname:[ \t]*[\"']?spark-kubernetes-(?:driver|executor)s?\b")
-_POD = lazy_pattern(rb"^kind:[ \t]*[\"']?Pod\b", re.MULTILINE)
+_POD = lazy_pattern(rb"kind:(?<=^kind:)[ \t]*[\"']?Pod\b", re.MULTILINE)
 BUNDLE_SUFFIX = ".clusterserviceversion.yaml"
 _BUNDLE_METADATA = "metadata/annotations.yaml"
 
@@ -176,8 +176,13 @@ def recognize_asset(path: str, content: bytes, tree: FileTree) -> Taken | None:
     return None
 
 
+def is_pod(content: bytes) -> bool:
+    """Return True if a text has a Pod."""
+    return _POD.search(content) is not None
+
+
 def _is_pod_template(path: str, content: bytes, tree: FileTree) -> bool:
-    if not _POD.search(content):
+    if not is_pod(content):
         return False
     name = posixpath.basename(path).encode("utf-8", "surrogateescape")
     return bool(_SPARK_CONTAINER.search(content) or tree.find_script(path, b"podTemplateFile", name))
@@ -230,7 +235,7 @@ def recognize_template(path: str, content: bytes) -> Taken | None:
     if b"Template" in content and _OPENSHIFT.search(content) and _OBJECTS.search(content):
         return Taken(TEMPLATE, "it is a Template of OpenShift, which `oc process` fills in")
     # Job specs have expressions of their own.
-    if not _has_marker(content) or b"jobgen.dev/" in content:
+    if not has_marker(content) or b"jobgen.dev/" in content:
         return None
     for finding in read_shared(content, path).findings:
         cause = _find_cause(finding, content)
@@ -239,7 +244,7 @@ def recognize_template(path: str, content: bytes) -> Taken | None:
     return None
 
 
-def _has_marker(text: bytes) -> bool:
+def has_marker(text: bytes) -> bool:
     """Return True if a text may be part of a template. Most texts are searched for four words, and for no pattern."""
     if b"{{" in text or b"{%" in text:
         return True
@@ -255,7 +260,7 @@ def _find_cause(finding: Finding, content: bytes) -> str:
     line = finding.location.line - 1
     # The text that causes a YAML error is on its line, or on one beside it.
     for each in (*lines[line : line + 1], *lines[max(line - 1, 0) : line + 2]):
-        if _has_marker(each):
+        if has_marker(each):
             return each.strip().decode("utf-8", "replace")[:60]
     if finding.rule == "template-text":
         return finding.message
@@ -273,7 +278,7 @@ _ASSERTION_NAME = lazy_pattern(
     r"\A\d+-(?:assert|errors)\b|\A(?:chainsaw-)?assert(?:[-_.]|\Z)|\Aerrors?\.ya?ml\Z|[-_](?:assert|errors)\.ya?ml\Z"
 )
 # Part of every matcher: most files have none of them, and need no pattern.
-_SIGNS = (b"$glob:", b"$pattern:", b"$regex:", b"$var:", b"$ignore", b"$strict")
+MATCHER_SIGNS = (b"$glob:", b"$pattern:", b"$regex:", b"$var:", b"$ignore", b"$strict")
 # Values that stand for any text, as comparers of golden files write them.
 _MATCHER = lazy_pattern(
     rb"[:-][ \t]{1,8}[\"']?(?:\$(?:glob|pattern|regex|var):|\$(?:ignore|strict)[\"']?[ \t]{0,8}\r?$)"
@@ -296,7 +301,7 @@ def recognize_by_path(path: str) -> Taken | None:
 
 def recognize_by_content(content: bytes) -> Taken | None:
     """Return what matchers in a file say about it."""
-    match = _MATCHER.search(content) if any(sign in content for sign in _SIGNS) else None
+    match = _MATCHER.search(content) if any(sign in content for sign in MATCHER_SIGNS) else None
     if match is None:
         return None
     matcher = match[0].strip(b" \t:\"'-").decode("ascii")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from hashlib import blake2b
+from collections.abc import Iterable, Iterator, Sequence
 
 from jobgen.k8s.placeholders import find_placeholders
 from jobgen.kustomize import plan
@@ -17,8 +16,9 @@ from jobgen.recognize import INPUT, JUDGED, NOT_JUDGED, OBJECT, SETTINGS, Taken,
 from jobgen.recognize.filled_files import fill_files
 from jobgen.recognize.kustomize_files import KustomizeBuild
 from jobgen.recognize.objects import may_hold_objects
+from jobgen.recognize.plain_objects import is_plain_name, is_plain_text
 from jobgen.recognize.tree import FileTree, Surroundings
-from jobgen.repo.files import FileEntry, is_kustomization
+from jobgen.repo.files import KUSTOMIZATION_NAMES, FileEntry, is_kustomization
 from jobgen.repo.walk import ExcludePattern, is_excluded
 from jobgen.reports.placeholders import VALUE_RULES, find_capitals, find_placeholder
 
@@ -33,6 +33,21 @@ class Correction(NamedTuple):
     pattern: ExcludePattern
 
 
+class _Corrections(NamedTuple):
+    """The entries of `files`, whose patterns begin at the root of the repository."""
+
+    listed: Sequence[Correction]
+    prefix: str
+    """The path of the linted folder from there."""
+
+    def find(self, path: str) -> Taken | None:
+        """Return what the settings say that a file is; None if they say nothing."""
+        for setting, pattern in self.listed:
+            if is_excluded(posixpath.normpath(posixpath.join(self.prefix, path)), (pattern,)):
+                return Taken(SETTINGS[setting], f"{STATED}{setting}` in the settings has `{pattern.text}`")
+        return None
+
+
 class Survey(NamedTuple):
     """What the files of a folder are."""
 
@@ -40,8 +55,6 @@ class Survey(NamedTuple):
     """What is judged: files by themselves, the text of the files of builds, and the builds."""
     taken: dict[str, Taken]
     """What each file was taken for, except for those that are judged by themselves."""
-    digest: bytes
-    """Changes if a file becomes another sort of file."""
     tree: FileTree
 
 
@@ -62,16 +75,16 @@ def survey_files(
     """
     own = frozenset(entry.path for entry in entries)
     paths = list(dict.fromkeys((*(entry.path for entry in entries), *others)))
-    tree = FileTree(source, paths)
+    tree = FileTree(source, paths, entries)
     named = list(filter(is_kustomization, paths))
     planned = plan(source, named)
     folders = frozenset(map(posixpath.dirname, named))
-    plugin_inputs = kustomize_files.find_plugin_inputs(planned, source)
-    recognizer = _Recognizer(tree, planned, folders, plugin_inputs, corrections, prefix)
+    stated = _Corrections(corrections, prefix)
+    recognizer = _Recognizer(tree, planned, folders, stated)
     judged: list[FileEntry] = []
     taken: dict[str, Taken] = {}
     for entry in entries:
-        found = next(filter(None, recognizer.recognize(entry)), None)
+        found = recognizer.recognize(entry)
         if found is None or found.sort is OBJECT:
             judged.append(entry)
             continue
@@ -79,60 +92,74 @@ def survey_files(
         if found.sort.treatment not in (JUDGED, NOT_JUDGED) and found.sort is not INPUT:
             judged.append(entry._replace(is_source=True))
     closures = kustomize_files.find_closures(planned)
-    alone = (entry.path for entry in judged if not entry.is_source and entry.finding is None)
-    objects = frozenset(path for path in alone if recognizer.find_correction(path) is None)
+    alone = [entry.path for entry in judged if not entry.is_source and entry.finding is None]
+    objects = frozenset(path for path in alone if not stated.find(path)) if corrections else frozenset(alone)
     around = Surroundings(tree, paths, planned, closures, objects, above, tool)
     builds, filled, built_roots = fill_files(around, taken, own)
     judged = [entry._replace(is_source=True) if entry.path in filled else entry for entry in judged]
     judged += builds
     taken |= filled
     for root in planned.roots:
-        is_corrected = root in built_roots or recognizer.find_correction(root) is not None
+        is_corrected = root in built_roots or stated.find(root) is not None
         if not is_corrected and not own.isdisjoint(closures[root]):
             made = KustomizeBuild(source, root, closures[root], tool)
             made = made if root in own else made.limit_to(own)
             folder = posixpath.dirname(root) or "."
             judged.append(FileEntry(folder, content=made.read(), optional=True, build=made))
-    digest = blake2b(repr([(path, *found) for path, found in sorted(taken.items())]).encode("utf-8", "surrogatepass"))
-    return Survey(judged, taken, digest.digest(), tree)
+    return Survey(judged, taken, tree)
 
 
-class _Recognizer(NamedTuple):
-    tree: FileTree
-    plan: Plan
-    folders: frozenset[str]
-    """The folders that have kustomizations."""
-    plugin_inputs: Mapping[str, str]
-    corrections: Sequence[Correction]
-    prefix: str
+class _Recognizer:
+    """Recognizes files one by one, in the same folder."""
 
-    def recognize(self, entry: FileEntry) -> Iterator[Taken | None]:
-        """Yield what a file may be, the more certain first; nothing speaks against an object if all are None."""
+    def __init__(self, tree: FileTree, plan: Plan, folders: frozenset[str], corrections: _Corrections) -> None:
+        """Start with the files, and how kustomizations in some folders use them."""
+        self._tree = tree
+        self._plan = plan
+        self._folders = folders
+        self._corrections = corrections
+        self._plugin_inputs = kustomize_files.find_plugin_inputs(plan, tree.source)
+        self._plain_folders: dict[str, bool] = {}
+
+    def recognize(self, entry: FileEntry) -> Taken | None:
+        """Return what a file is; None if nothing speaks against an object."""
+        if entry.finding is not None or self._is_plainly_object(entry.path):
+            return None
+        return next(filter(None, self._list_guesses(entry)), None)
+
+    def _is_plainly_object(self, path: str) -> bool:
+        """Return True if nothing has to be guessed about a file."""
+        folder, _, name = path.rpartition("/")
+        if self._corrections.listed or self._plugin_inputs or path in self._plan.uses or name in KUSTOMIZATION_NAMES:
+            return False
+        if folder not in self._plain_folders:
+            # What is guessed about an empty file is guessed because of its folder.
+            empty = f"{folder}/object.yaml" if folder else "object.yaml"
+            guesses = (not_applied.recognize_by_path(empty), *self._list_late_guesses(empty, b""))
+            self._plain_folders[folder] = not any(guesses)
+        return self._plain_folders[folder] and is_plain_name(name) and is_plain_text(self._tree.read(path).content)
+
+    def _list_guesses(self, entry: FileEntry) -> Iterator[Taken | None]:
+        """Yield what a file may be, the more certain first."""
         path = entry.path
-        if entry.finding is not None:
-            return
-        yield self.find_correction(path)
-        yield kustomize_files.recognize_file(path, self.plan, self.tree)
-        yield kustomize_files.recognize_plugin_input(path, self.plugin_inputs)
+        yield self._corrections.find(path)
+        yield kustomize_files.recognize_file(path, self._plan, self._tree)
+        yield kustomize_files.recognize_plugin_input(path, self._plugin_inputs)
         yield not_applied.recognize_by_path(path)
-        content = self.tree.read(path).content
+        content = self._tree.read(path).content
         yield not_applied.recognize_list(path, content, is_found=entry.optional)
-        if entry.optional and not may_hold_objects(content):
-            # What it is instead is said when it has been read.
-            return
-        yield kustomize_files.recognize_fragment(path, content, self.folders)
+        # What is no object instead is said when it has been read.
+        if not entry.optional or may_hold_objects(content):
+            yield from self._list_late_guesses(path, content)
+
+    def _list_late_guesses(self, path: str, content: bytes) -> Iterator[Taken | None]:
+        """Yield what a file may be that may hold objects."""
+        yield kustomize_files.recognize_fragment(path, content, self._folders)
         yield not_applied.recognize_template(path, content)
         yield not_applied.recognize_by_content(content)
-        yield not_applied.recognize_bundle(path, self.tree)
-        yield not_applied.recognize_asset(path, content, self.tree)
+        yield not_applied.recognize_bundle(path, self._tree)
+        yield not_applied.recognize_asset(path, content, self._tree)
         yield not_applied.recognize_config(path, content)
-
-    def find_correction(self, path: str) -> Taken | None:
-        from_root = posixpath.normpath(posixpath.join(self.prefix, path))
-        for setting, pattern in self.corrections:
-            if is_excluded(from_root, (pattern,)):
-                return Taken(SETTINGS[setting], f"{STATED}{setting}` in the settings has `{pattern.text}`")
-        return None
 
 
 # Variables that a program fills in before a file is applied: what is wrong with their values is not known yet.

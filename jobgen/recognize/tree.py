@@ -10,7 +10,7 @@ from itertools import islice
 from jobgen.kustomize.tree import Plan, SourceTree, Tool
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.repo.files import File
+from jobgen.repo.files import File, FileEntry
 
 # Files that fill manifests in, and pages that say how.
 _SCRIPT = lazy_pattern(
@@ -33,23 +33,27 @@ def list_folders(path: str) -> Iterator[str]:
 class FileTree:
     """The files of the linted folder: those that are walked, and any other that is asked for by its path."""
 
-    def __init__(self, source: SourceTree, paths: Iterable[str]) -> None:
+    def __init__(self, source: SourceTree, paths: Iterable[str], held: Iterable[FileEntry] = ()) -> None:
+        """Start with the paths of the files that are walked; `held` are those that have been read."""
         self.source = source
         self._paths = tuple(paths)
-        self._known: dict[str, File] = {}
-        self.asked: set[str] = set()
-        """The paths of all files that were read or looked for, also of those that do not exist."""
+        self._known = {entry.path: File(entry.path, entry.content) for entry in held if entry.content is not None}
 
     def read(self, path: str) -> File:
         """Return a file by its path; it has a finding if it cannot be read."""
-        self.asked.add(path)
         if path not in self._known:
             self._known[path] = self.source.read(path)
         return self._known[path]
 
+    def find_text(self, text: bytes, suffixes: tuple[str, ...]) -> str:
+        """Return a walked file, with one of some endings, that has a text; empty without one."""
+        for path in self._paths:
+            if path.endswith(suffixes) and text in self.read(path).content:
+                return path
+        return ""
+
     def exists(self, path: str) -> bool:
         """Return True if there is a file or folder at a path."""
-        self.asked.add(path)
         return path in self._known or self.source.exists(path)
 
     @cached_property

@@ -41,7 +41,7 @@ from jobgen.rendering.run_state import (
 from jobgen.rendering.runtimes import RUNTIME_KINDS
 from jobgen.rendering.trace import Job
 from jobgen.repo import layout
-from jobgen.repo.files import KUSTOMIZATION_NAMES, FileEntry, read_file
+from jobgen.repo.files import KUSTOMIZATION_NAMES, FileEntry, hold_contents, read_file
 from jobgen.repo.lock import digest_data
 from jobgen.reports.suppress import HIDING_RULES, NO_SCHEMA_RULES
 
@@ -274,8 +274,6 @@ _RENDERED_SCOPE = f"jobs {keep_object.__name__}"
 
 _SHARE = 500
 """How many files are processed before their results are kept, if a newer edit may end the run."""
-_MAX_HELD_BYTES = 64 * 1024 * 1024
-"""How many bytes of files are held, so that processes need not read them again."""
 
 
 def complete_results(run: RunState, entries: Sequence[FileEntry]) -> list[FileParts]:
@@ -283,7 +281,7 @@ def complete_results(run: RunState, entries: Sequence[FileEntry]) -> list[FilePa
     if run.store is None:
         return map_files(run, run.runners, entries, partial(process_files, run, run.runners))
     query = run.checks.query if run.checks is not None else RENDERED
-    held = _hold_contents(entries)
+    held = hold_contents(entries)
     describe = run.checks.describe_membership if run.checks is not None else None
     inputs = run.inputs = ResultInputs(run.project, run.store, run.runners, held, run.entries, describe)
     environments: list[str | None] = [None, *(runner.name for runner in run.runners)]
@@ -318,19 +316,6 @@ def complete_results(run: RunState, entries: Sequence[FileEntry]) -> list[FilePa
         for entry, rows in pairs
     }
     return [run.answers[name_entry(entry)].parts for entry in entries]
-
-
-def _hold_contents(entries: Sequence[FileEntry]) -> list[FileEntry]:
-    """Return the entries with their contents, as far as these are not too large together."""
-    held: list[FileEntry] = []
-    size = 0
-    for entry in entries:
-        if entry.content is None and entry.finding is None and entry.build is None and size < _MAX_HELD_BYTES:
-            file = read_file(entry)
-            size += len(file.content)
-            entry = entry._replace(content=file.content) if file.finding is None else entry  # noqa: PLW2901
-        held.append(entry)
-    return held
 
 
 def _answer(

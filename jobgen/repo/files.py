@@ -117,6 +117,8 @@ LINKED = "link"
 LOCK_FILE = "lock file"
 EXCLUDED = "excluded"
 _HEAD_BYTES = 4096
+_MAX_HELD_BYTES = 64 * 1024 * 1024
+"""How many bytes of files are held."""
 # The first line of a document, in YAML or JSON, that is one of Kubernetes or of jobgen.
 _OBJECT_START = lazy_pattern(
     r"(?:\xef\xbb\xbf)?(?:[ \t]*(?:#[^\n]*|---[^\n]*)?\r?\n)*"
@@ -127,7 +129,7 @@ _OBJECT_START = lazy_pattern(
 
 def is_kustomization(path: str) -> bool:
     """Return True if a file has the name of a kustomization."""
-    return os.path.basename(path) in KUSTOMIZATION_NAMES
+    return path.endswith(KUSTOMIZATION_NAMES) and os.path.basename(path) in KUSTOMIZATION_NAMES
 
 
 def is_manifest_name(path: str) -> bool:
@@ -189,6 +191,19 @@ def read_file(entry: FileEntry) -> File:
     if found.reason != IRREGULAR:
         message = LINK_NOWHERE if describe(full) == "link missing" else f"cannot be read: {found.reason}"
     return File(path, finding=report_file(path, "unreadable-file", message).finding)
+
+
+def hold_contents(entries: Iterable[FileEntry]) -> list[FileEntry]:
+    """Return the entries with their contents, as far as these are not too large together, so that each is read once."""
+    held: list[FileEntry] = []
+    size = 0
+    for entry in entries:
+        if entry.content is None and entry.finding is None and entry.build is None and size < _MAX_HELD_BYTES:
+            file = read_file(entry)
+            size += len(file.content)
+            entry = entry._replace(content=file.content) if file.finding is None else entry  # noqa: PLW2901
+        held.append(entry)
+    return held
 
 
 def use_draft(entry: FileEntry, draft: bytes) -> FileEntry:

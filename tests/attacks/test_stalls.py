@@ -16,6 +16,7 @@ from limitedrun import run_limited
 from sampling import sample
 
 from jobgen.check import cel
+from jobgen.check.cel import steps
 from jobgen.cli.result import Result
 from jobgen.cli.run_lint import lint_paths
 from jobgen.engine import workers
@@ -181,7 +182,7 @@ def test_validations_of_an_object_have_a_budget_together(tmp_path: Path, last: s
 
 
 def test_rules_of_an_object_have_a_budget_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cel, "MAX_OBJECT_STEPS", MAX_OBJECT_STEPS // 5)
+    monkeypatch.setattr(steps, "MAX_OBJECT_STEPS", MAX_OBJECT_STEPS // 5)
     rules = [{"rule": f"self.all(a, self.exists(b, b + {number} > 0) || a > {number})"} for number in range(40)]
     schema = {"type": "array", "items": {"type": "integer"}, "x-kubernetes-validations": rules}
     result = lint(tmp_path, crd(schema, list(range(5000))), seconds=40)
@@ -215,10 +216,11 @@ def test_objects_of_a_run_have_a_budget_together(tmp_path: Path, monkeypatch: py
     costly = policy([f"{DIGITS}.all(a, {DIGITS}.all(b, '%s'.format([a]) != '{number}x'))" for number in range(9)])
     files = costly | {f"jobs/{number}.yaml": job(f"j{number}") for number in range(80)}
     write(tmp_path, files)
-    monkeypatch.setattr(cel, "FREE_STEPS", 3000)
+    monkeypatch.setattr(steps, "FREE_STEPS", 3000)
     texts = []
     for cores, limit in ((1, 30_000), (3, 30_000), (3, 30_000), (3, 10_000_000)):
         monkeypatch.setattr(cel, "MAX_RUN_STEPS", limit)
+        monkeypatch.setattr(steps, "MAX_RUN_STEPS", limit)
         monkeypatch.setattr(run_steps, "MAX_RUN_STEPS", limit)
         monkeypatch.setattr(workers, "_count_cores", lambda cores=cores: cores)
         result = lint_paths(tmp_path, (), (), format_="concise")
@@ -235,7 +237,7 @@ def test_loops_that_the_engine_evaluates_count(
     tmp_path: Path, is_variable: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing in Python counts their steps: 8,000 in each, of forty comparisons."""
-    monkeypatch.setattr(cel, "MAX_OBJECT_STEPS", MAX_OBJECT_STEPS // 20)
+    monkeypatch.setattr(steps, "MAX_OBJECT_STEPS", MAX_OBJECT_STEPS // 20)
     body = " && ".join(f"{name} < 100" for name in "abcd" * 10)
     texts = [LOOPS.partition("LAST")[0] + f"[0, 1, 2, 3, 4, 5, 6, {n}].all(d, {body}))))" for n in range(15)]
     files = policy([f"variables.v{number}" for number in range(15)] if is_variable else texts)

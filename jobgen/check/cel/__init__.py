@@ -7,16 +7,16 @@ from __future__ import annotations
 
 import marshal
 import sys
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jobgen.check.cel import engine
-from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, RUN_USED_UP, THAN_ALLOWED, USED_UP, CompileError, Failed
+from jobgen.check.cel.steps import RUN_STEPS, EvaluationBudget, Shares, Steps, estimate_steps, make_shares
+from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, THAN_ALLOWED, CompileError, Failed
 from jobgen.engine.store import keep
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import FREE_STEPS, MAX_CALL_COST, MAX_OBJECT_STEPS, MAX_RUN_STEPS
+from jobgen.model.limits import MAX_CALL_COST, MAX_RUN_STEPS
 from jobgen.repo import ready
 
 if TYPE_CHECKING:
@@ -43,110 +43,8 @@ _COUNTED_COST = MAX_CALL_COST // 10
 _INTERPRETED = b"interpreted:"
 
 
-# What a loop over data may take besides the steps that are counted, which only the limit of one object knows.
-_LOOP_STEPS, _OTHER_STEPS = 1000, 50
-# The most that counts of loops over data that are crossed: few are over long lists, and a policy may have 200 params.
-_CROSSED_STEPS = 8_000
-_KNOWN_NAMES = ("object", "params", "variables", "self")
-_LOOP = lazy_pattern(r"\.\s*(?:all|exists\w*|filter|map|sortBy|transform\w*)\s*\(")
 # What takes longer is not evaluated again to find its cause.
 _SLOW_STEPS = 5_000
-
-
-# The engine evaluates so many nodes of a tree in the time of a step in Python.
-_NODES_PER_STEP = 16
-# The steps of loops that the engine takes at most.
-_ENGINE_LOOPS = 10_000
-
-
-class Excess:
-    """The steps on one object that count for the run, and the policy or rule that took the most before them."""
-
-    __slots__ = ("costliest", "is_whole", "steps")
-
-    def __init__(self, costliest: str) -> None:
-        self.costliest = costliest
-        self.steps = 0
-        self.is_whole = True
-        """False if the run had no steps left for the rest of the object."""
-
-
-class RunSteps:
-    """The steps that count for the run of this process. Each process has the limit of the whole run.
-
-    So whether a run takes more does not depend on its processes: those that stop early have taken more already.
-    """
-
-    def __init__(self) -> None:
-        self.used = 0
-        self._excesses: list[Excess] = []
-
-    def reset(self) -> None:
-        """Start a run."""
-        self.used = 0
-        self._excesses.clear()
-
-    def begin_excess(self, costliest: str) -> Excess:
-        """Note that an object takes more than what is free."""
-        excess = Excess(costliest)
-        self._excesses.append(excess)
-        return excess
-
-    def take_excesses(self) -> list[Excess]:
-        """What was noted since the last call."""
-        taken, self._excesses = self._excesses, []
-        return taken
-
-
-RUN_STEPS = RunSteps()
-
-
-class EvaluationBudget:
-    """The steps that the expressions for one object may still take, and those that each has taken."""
-
-    __slots__ = ("_excess", "_weight", "free", "is_reported", "owners", "rest", "used")
-
-    def __init__(self, owners: dict[str, Callable[[], Iterable[str]]] | None = None, weight: int = 1) -> None:
-        self.owners = owners
-        """The names of policies, each with a function for its expressions; None for rules, which have no names."""
-        self._weight = weight
-        """How much a step counts for the run."""
-        self.reset()
-
-    def reset(self) -> None:
-        """Restore all steps, for the next object."""
-        self.rest = MAX_OBJECT_STEPS
-        self.free = FREE_STEPS // self._weight
-        self.used: Counter[str] = Counter()
-        """The steps that were counted, of each expression."""
-        self.is_reported = False
-        self._excess: Excess | None = None
-
-    def find_failure(self) -> str:
-        """Why nothing more is evaluated; empty if there are steps left."""
-        if self.rest < 0:
-            return USED_UP
-        if self._excess and RUN_STEPS.used > MAX_RUN_STEPS:
-            self._excess.is_whole = False
-            return RUN_USED_UP
-        return ""
-
-    def spend(self, text: str, steps: int, more: int) -> None:
-        """Note the steps of an expression, and more that it may have taken."""
-        self.rest -= steps + more
-        self.used[text] += steps
-        self.free -= steps
-        if self.free < 0:
-            self._excess = self._excess or RUN_STEPS.begin_excess(self.name_costliest())
-            self._excess.steps += steps * self._weight
-            RUN_STEPS.used += steps * self._weight
-
-    def name_costliest(self) -> str:
-        """The policy or rule whose expressions took the most steps."""
-        if self.owners is None:
-            return f"rule `{' '.join(max(self.used, key=self.used.__getitem__).split())}`"
-        used = {name: sum(self.used[text] for text in {*list_texts()}) for name, list_texts in self.owners.items()}
-        return f"policy `{max(used, key=used.__getitem__)}`"
 
 
 class Bound:
@@ -163,7 +61,7 @@ class Bound:
         self.is_slow = False
         """True if an expression had to be evaluated step by step, because it may cost too much."""
 
-    def spend(self, expressions: Sequence[Expression], evaluate: Callable[[], Any]) -> Any:
+    def spend(self, shares: Shares, evaluate: Callable[[], Any]) -> Any:
         """What an evaluation of some expressions returns; a failure if the budget is used up."""
         budget = self.budget
         if budget is None:
@@ -180,12 +78,7 @@ class Bound:
             is_ended, engine.WORK.last = engine.WORK.steps > engine.WORK.last, sys.maxsize
         counted = engine.WORK.steps - before
         self.is_slow |= counted > _SLOW_STEPS
-        # Nothing says which of several expressions took the steps in Python: those do that loop, and call functions.
-        weights = [each.weight for each in expressions] if len(expressions) > 1 else [1]
-        whole = sum(weights)
-        for each, weight in zip(expressions, weights, strict=True):
-            more = each.loop_steps if each.has_loops else _OTHER_STEPS
-            budget.spend(each.text, -(-counted * weight // whole) + each.least_steps, more)
+        budget.spend(shares, counted)
         return Failed(budget.find_failure()) if is_ended else result
 
     def measure(self) -> int:
@@ -211,39 +104,32 @@ class Bound:
 class Expression:
     """A compiled expression; call it with plain data."""
 
-    __slots__ = (
-        "_calls",
-        "_cheap",
-        "_has_loops",
-        "_least",
-        "_loop_steps",
-        "_program",
-        "_root",
-        "is_interpreted",
-        "serialized",
-        "text",
-        "type_name",
-    )
+    __slots__ = ("_program", "_root", "cheap_size", "is_interpreted", "serialized", "shares", "text", "type_name")
 
     def __init__(
-        self, text: str, program: engine.Native, serialized: bytes, cheap: int = -1, type_name: str = "dyn"
+        self,
+        text: str,
+        program: engine.Native,
+        serialized: bytes,
+        steps: Steps,
+        cheap_size: int,
+        type_name: str = "dyn",
     ) -> None:
         self.text = text
         self._program = program
         self.is_interpreted = program is None
         self.serialized = serialized
         self._root: Any = None
-        self._cheap = cheap
+        self.shares = make_shares(text, steps, calls_functions=engine.PREFIX.encode() in serialized)
+        self.cheap_size = cheap_size
+        """The size of data on which it cannot take too long; 0 if it takes too long on any data."""
         self.type_name = type_name
         """The type of its value, as far as the checker knows it."""
-        self._least = self._loop_steps = -1
-        self._calls = engine.PREFIX.encode() in serialized
-        self._has_loops: bool | None = None
 
     def __call__(self, bindings: Mapping[str, Any] | Bound) -> Any:
         """The value for these variables, or why there is none."""
         bound = bindings if isinstance(bindings, Bound) else Bound(bindings)
-        return bound.spend((self,), lambda: self._evaluate(bound))
+        return bound.spend(self.shares, lambda: self._evaluate(bound))
 
     def _evaluate(self, bound: Bound) -> Any:
         # On small data only the constants in it can take too long, which is known once.
@@ -277,46 +163,6 @@ class Expression:
         from jobgen.check.cel import cost
 
         return not cost.is_too_expensive(self._tree(), bound.values, bound.measure_parts())
-
-    @property
-    def cheap_size(self) -> int:
-        """The size of data on which it cannot take too long; 0 if it takes too long on any data."""
-        if self._cheap < 0:
-            self._cheap = _find_cheap_size(self.text, self.serialized)
-        return self._cheap
-
-    @property
-    def has_loops(self) -> bool:
-        """Return True if it may have loops."""
-        if self._has_loops is None:
-            self._has_loops = bool(_LOOP.search(self.text))
-        return self._has_loops
-
-    @property
-    def loop_steps(self) -> int:
-        """The steps that its loops may take besides: many, if the items of one are combined with those of another."""
-        if self._loop_steps < 0:
-            from jobgen.check.cel.cost import count_crossed_nodes
-
-            crossed = count_crossed_nodes(self._tree()) * _ENGINE_LOOPS // _NODES_PER_STEP
-            self._loop_steps = min(max(crossed, _LOOP_STEPS), _CROSSED_STEPS)
-        return self._loop_steps
-
-    @property
-    def weight(self) -> int:
-        """How many of the steps in Python it takes, compared with other expressions."""
-        return (1 + self.least_steps) * (100 if self._calls else 1)
-
-    @property
-    def least_steps(self) -> int:
-        """The steps that it takes on any data: those of loops over constants."""
-        if not self.has_loops or self.is_interpreted:
-            return 0
-        if self._least < 0:
-            from jobgen.check.cel.cost import estimate_unknown
-
-            self._least = int(estimate_unknown(self._tree(), _KNOWN_NAMES)) // _NODES_PER_STEP
-        return self._least
 
     def _tree(self) -> Any:
         if self._root is None:
@@ -367,11 +213,12 @@ def compile_cel(
         known = keep("cel", parts, check)
         if known is None:
             return errors[0]
-    size, kind, serialized = known.split(b":", 2)
-    if serialized.startswith(_INTERPRETED):
-        return Expression(text, None, serialized.removeprefix(_INTERPRETED), int(size), kind.decode())
+    least, more, size, kind, serialized = known.split(b":", 4)
+    is_interpreted = serialized.startswith(_INTERPRETED)
+    serialized = serialized.removeprefix(_INTERPRETED)
     try:
-        return Expression(text, engine.program(serialized, TABLE), serialized, int(size), kind.decode())
+        program = None if is_interpreted else engine.program(serialized, TABLE)
+        return Expression(text, program, serialized, Steps(int(least), int(more)), int(size), kind.decode())
     except RuntimeError:
         # The engine reads trees of a hundred levels at most, fewer than it checks.
         return CompileError(engine.TOO_DEEP)
@@ -396,7 +243,10 @@ def check_expression(
     absent: tuple[str, ...] = (),
     types: Scope | None = None,
 ) -> bytes | CompileError:
-    """An expression as it is stored, the size of data on which it cannot take long before its tree; or its error."""
+    """An expression as it is stored, or its error.
+
+    Before its tree stand its steps, the size of data on which it cannot take long, and its type.
+    """
     from jobgen.check.cel import checks, lists, rewrite, tree
     from jobgen.check.cel.cost import grows_too_much
     from jobgen.check.cel.type_checker import Scope, check, check_with_times
@@ -425,12 +275,14 @@ def check_expression(
     if types is not None and types.shapes:
         checked = lists.with_shapes(checked, dict(types.shapes))
     is_ordered = types is None and returns in ("string", "any")
-    serialized = tree.write(rewrite.rewrite(checked, absent, is_ordered=is_ordered))
+    rewritten = rewrite.rewrite(checked, absent, is_ordered=is_ordered)
+    serialized = tree.write(rewritten)
+    steps = estimate_steps(text, rewritten.root, is_interpreted=bool(mark))
     kind = checked.types.get(checked.root.id, "dyn").encode()
-    return b"%d:%b:%b%b" % (_find_cheap_size(text, serialized), kind, mark, serialized)
+    return b"%d:%d:%d:%b:%b%b" % (*steps, find_cheap_size(text, serialized), kind, mark, serialized)
 
 
-def _find_cheap_size(text: str, serialized: bytes) -> int:
+def find_cheap_size(text: str, serialized: bytes) -> int:
     """The size of data on which an expression cannot take too long; 0 if it takes too long on any data."""
     cheap = _CHEAP_SIZE if engine.PREFIX.encode() in serialized else _CHEAP_NATIVE
     if _CONVERTING.search(text):

@@ -6,9 +6,10 @@ import json
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
-from jobgen.check.cel import Expression, checks, engine, rewrite, tree
+from jobgen.check.cel import Expression, checks, engine, find_cheap_size, rewrite, tree
 from jobgen.check.cel.rewrite import TABLE
 from jobgen.check.cel.signatures import Type, type_named
+from jobgen.check.cel.steps import estimate_steps
 from jobgen.check.cel.type_checker import PATCH, Scope, check
 from jobgen.check.cel.values import OFFLINE, CompileError
 from jobgen.engine.store import keep
@@ -195,9 +196,12 @@ def compile_mutation(text: str, names: tuple[str, ...]) -> Expression | CompileE
         return checked
     checked = checks.find_optionals(checked)
     root = _Converter(checked).convert(checked.root)
-    serialized = tree.write(rewrite.rewrite(checked._replace(root=root), ()))
+    rewritten = rewrite.rewrite(checked._replace(root=root), ())
+    serialized = tree.write(rewritten)
     is_interpreted = checks.needs_interpreter(checked)
-    return Expression(text, None if is_interpreted else engine.program(serialized, TABLE), serialized)
+    program = None if is_interpreted else engine.program(serialized, TABLE)
+    steps = estimate_steps(text, rewritten.root, is_interpreted=is_interpreted)
+    return Expression(text, program, serialized, steps, find_cheap_size(text, serialized))
 
 
 def _is_map(node: tree.Node) -> bool:

@@ -115,6 +115,16 @@ def run(compiled: Native, bound: Native) -> Any:
     return Failed(_words(str(result))) if value.type() == _error_type() else _hashable(result)
 
 
+def run_verdicts(compiled: Native, bound: Native) -> list[list[bool]] | Failed:
+    """The value of a program that asks of each expression whether it may be true, and whether it may be false."""
+    WORK.steps += _RUN_STEPS
+    try:
+        result = compiled.eval(bound).plain_value()
+    except (RuntimeError, TypeError, ValueError, OverflowError, MemoryError) as error:
+        return Failed(_words(str(error)))
+    return result if type(result) is list else Failed(_words(str(result)))
+
+
 def _hashable(value: Any) -> Any:
     """Convert byte arrays, which the library returns, to bytes."""
     if isinstance(value, bytearray):

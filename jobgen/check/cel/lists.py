@@ -12,6 +12,7 @@ from jobgen.check.cel.tree import Call, Checked, Const, Fold, Ident, Node, Selec
 from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, strings
 
 _LONGEST = 100_000
+_MAX_INTEGER = 2**63 - 1
 
 
 def _alike(items: object) -> list[Any]:
@@ -31,7 +32,7 @@ def _total(items: object) -> Any:
     if type(found[0]) not in (int, float, timedelta):
         raise TypeError(NO_OVERLOAD)
     result = sum(found[1:], found[0])
-    if type(result) is int and abs(result) > (2**63 - 1):
+    if type(result) is int and not -_MAX_INTEGER <= result <= _MAX_INTEGER:
         raise ValueError("integer overflow")
     return result
 
@@ -50,9 +51,9 @@ _least, _most = _extreme(min), _extreme(max)
 
 
 def _given(result: Any) -> Any:
-    if isinstance(result, (datetime, timedelta)):
+    if type(result) in (datetime, timedelta):
         # The library passes timestamps and durations to Python but does not accept them back.
-        raise ValueError(f"a time or duration out of a list {OFFLINE}")  # noqa: TRY004
+        raise ValueError(f"a time or duration out of a list {OFFLINE}")
     return result
 
 

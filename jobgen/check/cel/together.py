@@ -6,11 +6,13 @@ are one, also of several policies.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
 from jobgen.check.cel import Bound, Expression, compile_cel, engine
+from jobgen.check.cel.steps import Shares, join_shares
 from jobgen.check.cel.tree import (
     Fold,
     Ident,
@@ -79,21 +81,21 @@ class Program(NamedTuple):
     expressions: tuple[Shared, ...]
     native: engine.Native
     cheap: int
-    parts: tuple[Expression, ...]
-    """The expressions and their variables."""
+    shares: Shares
+    """Those of the expressions and their variables."""
 
-    def evaluate(self, bound: Bound) -> Any:
+    def evaluate(self, bound: Bound, run: Callable[[engine.Native, engine.Native], Any] = engine.run) -> Any:
         """The value of the program; a failure says nothing about it."""
         if bound.measure() >= self.cheap:
             return Failed(engine.TOO_MANY_STEPS)
-        return bound.spend(self.parts, lambda: engine.run(self.native, bound.native))
+        return bound.spend(self.shares, lambda: run(self.native, bound.native))
 
 
 def evaluate_all(expressions: tuple[Shared, ...], bound: Bound) -> dict[Shared, bool]:
     """Which of some expressions are true and which are false; one that fails, or may take long, is left out."""
     found: dict[Shared, bool] = {}
     for program in _load_all(expressions):
-        results = program.evaluate(bound)
+        results = program.evaluate(bound, engine.run_verdicts)
         if not isinstance(results, Failed):
             for expression, (may_be_true, may_be_false) in zip(program.expressions, results, strict=True):
                 if may_be_true is not may_be_false:
@@ -140,9 +142,9 @@ def _load(expressions: tuple[Shared, ...], *, is_verdict: bool) -> Program | Non
         return None
     kept = tuple(expressions[int(place)] for place in places.split(b","))
     compiled = (compile_cel(each.text, NAMES, returns=each.returns) for each in (*kept, *list_variables(kept)))
-    parts = tuple(each for each in compiled if isinstance(each, Expression))
+    shares = join_shares([each.shares for each in compiled if isinstance(each, Expression)])
     try:
-        return Program(kept, engine.program(serialized, TABLE), int(cheap), parts)
+        return Program(kept, engine.program(serialized, TABLE), int(cheap), shares)
     except RuntimeError:
         # The engine reads trees of a hundred levels at most.
         return None

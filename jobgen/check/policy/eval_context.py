@@ -11,7 +11,7 @@ from jobgen.check.cel.together import PARAMS, Shared, evaluate_all
 from jobgen.check.cel.values import THAN_ALLOWED
 from jobgen.check.policy.expressions import PolicyExpression
 from jobgen.check.policy.match import NAME_LABEL, Request
-from jobgen.check.policy.parse import Binding, Policy, Validation
+from jobgen.check.policy.parse import Binding, Judgment, Policy, Validation
 from jobgen.check.schema.admitted import CREATION, UID, admit_metadata
 from jobgen.model.data import Node, Plain
 from jobgen.model.limits import MAX_PARAMS, MAX_VARIABLE_SIZE
@@ -33,7 +33,7 @@ class AdmissionSubject(NamedTuple):
 class SharedEvaluation:
     """The expressions of all policies that read one object, evaluated together when the first of them is asked for."""
 
-    __slots__ = ("_expressions", "_number", "_values", "_verdicts", "budget", "is_slow", "subject")
+    __slots__ = ("_expressions", "_last_params", "_values", "_verdicts", "budget", "is_slow", "subject")
 
     def __init__(self, subject: AdmissionSubject, budget: EvaluationBudget) -> None:
         self.subject = subject
@@ -41,23 +41,22 @@ class SharedEvaluation:
         self.is_slow = False
         self._expressions: dict[Shared, None] = {}
         self._values: dict[str, Plain] = {"object": subject.object, "oldObject": None}
-        self._number = -1
+        self._last_params = -1
         self._verdicts: dict[Shared, bool] | None = None
 
     def add(self, policy: Policy, values: Mapping[str, Plain]) -> int:
-        """Add the expressions of a policy, and what they read; return the number of its params."""
-        self._values |= {name: value for name, value in values.items() if name != "params"}
-        if "params" in values:
-            self._number += 1
-            self._values[f"{PARAMS}{self._number}"] = values["params"]
-        expressions = (*policy.conditions, *(each.expression for each in policy.validations))
-        for expression in expressions:
-            shared = expression.share(self._number)
-            if shared:
-                self._expressions[shared] = None
+        """Add the expressions of a policy, and what they read; return the number of its params, -1 without any."""
+        params = -1
+        for name, value in values.items():
+            if name == "params":
+                params = self._last_params = self._last_params + 1
+                self._values[f"{PARAMS}{params}"] = value
+            else:
+                self._values[name] = value
+        self._expressions.update(dict.fromkeys(policy.judge(params).joined))
         if self.budget.owners is not None:
             self.budget.owners[policy.name] = policy.list_texts
-        return self._number
+        return params
 
     @property
     def expressions(self) -> tuple[Shared, ...]:
@@ -67,11 +66,19 @@ class SharedEvaluation:
     def find_verdict(self, expression: PolicyExpression, params: int) -> bool | None:
         """Return True if an expression is true; None if only its own evaluation can say."""
         shared = expression.share(params)
+        verdicts = self._find_verdicts()
+        return verdicts.get(shared) if shared else None
+
+    def passes(self, judgment: Judgment) -> bool:
+        """Return True if the object passes a policy for sure."""
+        return None not in judgment.conditions and judgment.passes(self._find_verdicts())
+
+    def _find_verdicts(self) -> dict[Shared, bool]:
         if self._verdicts is None:
             bound = Bound(self._values, self.budget)
             self._verdicts = evaluate_all(self.expressions, bound)
             self.is_slow = bound.is_slow
-        return self._verdicts.get(shared) if shared else None
+        return self._verdicts
 
 
 class EvalContext:
@@ -110,6 +117,12 @@ class EvalContext:
         budget = None if self.shared else self.budget
         return EvalContext(self.policy, {**self.bindings, "object": obj}, budget=budget)
 
+    def passes(self) -> bool:
+        """Return True if the object passes the policy for sure, so that nothing else has to be evaluated."""
+        if self.shared is None or self.policy.annotations:
+            return False
+        return self.shared.passes(self.policy.judge(self.params))
+
     def evaluate(self, expression: PolicyExpression) -> Any | Failed:
         """The value of an expression, or why it failed."""
         verdict = self.shared.find_verdict(expression, self.params) if self.shared else None
@@ -147,9 +160,7 @@ class EvalContext:
         """Return True if all match conditions are true; one that is false outranks one that fails."""
         context = self
         # Conditions are checked before the namespace is known.
-        if "namespaceObject" in self.bindings and any(
-            "namespaceObject" in each.names for each in self.policy.conditions
-        ):
+        if self.policy.has_early_conditions:
             bindings = {**self.bindings, "namespaceObject": {}}
             context = EvalContext(self.policy, bindings, budget=self.budget)
         results = [context.evaluate(condition) for condition in self.policy.conditions]

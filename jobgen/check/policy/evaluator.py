@@ -271,7 +271,7 @@ class PolicyEvaluator:
 
 def has_locations(obj: Mapping[str, Node]) -> bool:
     """Return True if the values of an object have locations."""
-    return any(type(obj.get(field)) is TracedScalar for field in ("apiVersion", "kind"))
+    return type(obj.get("apiVersion")) is TracedScalar or type(obj.get("kind")) is TracedScalar
 
 
 def find_other_version(policy: Policy, group: str, version: str, resource: str) -> str:
@@ -311,7 +311,7 @@ def _find_denials(invocations: list[_Invocation], refused: _Denial | None) -> li
     """The validations that an object does not pass for some params, with the highest severity of the bindings."""
     found: dict[tuple[int, str], _Denial] = {(_PARAMS, ""): refused} if refused else {}
     for severity, param, context in invocations:
-        for number, validation, error in _find_failures(context):
+        for number, validation, error in () if context.passes() else _find_failures(context):
             key = (number, param)
             # Such an error denies the request, whatever the binding's actions are.
             severity = Severity.ERROR if number <= _ANNOTATIONS else severity  # noqa: PLW2901
@@ -319,6 +319,8 @@ def _find_denials(invocations: list[_Invocation], refused: _Denial | None) -> li
             is_ignored = error and error not in LIMITS and context.policy.ignores_errors
             if not is_ignored and (key not in found or _RANK[severity] < _RANK[found[key].severity]):
                 found[key] = _Denial(severity, context, validation, error)
+    if not found:
+        return []
     highest: dict[int, int] = {}
     for (number, _), denial in found.items():
         highest[number] = min(_RANK[denial.severity], highest.get(number, _RANK[denial.severity]))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
-from jobgen.check.cel.together import NAMES
+from jobgen.check.cel.together import NAMES, Shared
 from jobgen.check.policy.expressions import PolicyExpression, find_limit
 from jobgen.check.policy.match import MatchResources, Selector, parse_match, parse_selector
 from jobgen.check.validation import validate_object
@@ -28,25 +29,60 @@ class Validation(NamedTuple):
     message_expression: PolicyExpression | None
 
 
-class Policy(NamedTuple):
-    """A policy with its parsed expressions."""
+class Judgment(NamedTuple):
+    """The expressions of a policy that decide about an object, in the form in which those of all policies are joined.
 
-    name: str
-    match: MatchResources
-    conditions: tuple[PolicyExpression, ...]
-    variables: dict[str, PolicyExpression]
-    validations: tuple[Validation, ...]
-    ignores_errors: bool
-    param_kind: tuple[str, str] | None
-    annotations: tuple[PolicyExpression, ...] = ()
-    """Values for the audit log; the request fails with one that cannot be evaluated."""
-    reads_all: bool = False
-    """True if it has expressions beside these, which may read everything."""
+    An expression that must be evaluated by itself is None.
+    """
 
-    @property
+    joined: tuple[Shared, ...]
+    conditions: tuple[Shared | None, ...]
+    validations: tuple[Shared | None, ...]
+
+    def passes(self, verdicts: Mapping[Shared, bool]) -> bool:
+        """Return True if an object passes for sure: a condition is false, or everything is true."""
+        for condition in self.conditions:
+            if condition and condition in verdicts and not verdicts[condition]:
+                return True
+        for expression in (*self.conditions, *self.validations):
+            if not expression or expression not in verdicts or not verdicts[expression]:
+                return False
+        return True
+
+
+class Policy:
+    """A policy with its parsed expressions. What they read is found out when it is first needed."""
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        match: MatchResources,
+        conditions: tuple[PolicyExpression, ...],
+        variables: dict[str, PolicyExpression],
+        validations: tuple[Validation, ...],
+        ignores_errors: bool,
+        param_kind: tuple[str, str] | None,
+        annotations: tuple[PolicyExpression, ...] = (),
+        reads_all: bool = False,
+    ) -> None:
+        self.name = name
+        self.match = match
+        self.conditions = conditions
+        self.variables = variables
+        self.validations = validations
+        self.ignores_errors = ignores_errors
+        self.param_kind = param_kind
+        self.annotations = annotations
+        """Values for the audit log; the request fails with one that cannot be evaluated."""
+        self._reads_all = reads_all
+        """True if it has expressions beside these, which may read everything."""
+        self._judgments: dict[int, Judgment] = {}
+
+    @cached_property
     def reads(self) -> frozenset[str]:
         """What its expressions read."""
-        return frozenset(NAMES if self.reads_all else (name for each in self.expressions for name in each.names))
+        return frozenset(NAMES if self._reads_all else (name for each in self.expressions for name in each.names))
 
     @property
     def expressions(self) -> list[PolicyExpression]:
@@ -58,6 +94,23 @@ class Policy(NamedTuple):
     def list_texts(self) -> list[str]:
         """The texts of its expressions, as they are written and as they are evaluated."""
         return [text for each in self.expressions for text in each.list_texts()]
+
+    def judge(self, params: int) -> Judgment:
+        """The expressions that decide about an object, with the number of their params."""
+        found = self._judgments.get(params)
+        if found is None:
+            conditions = tuple(each.share(params) for each in self.conditions)
+            validations = tuple(each.expression.share(params) for each in self.validations)
+            joined = tuple(each for each in (*conditions, *validations) if each)
+            if self.has_early_conditions:
+                conditions = (None,) * len(conditions)
+            found = self._judgments[params] = Judgment(joined, conditions, validations)
+        return found
+
+    @cached_property
+    def has_early_conditions(self) -> bool:
+        """Return True if a condition reads the namespace, which is not known yet when conditions are evaluated."""
+        return any("namespaceObject" in each.names for each in self.conditions)
 
 
 class ParamRef(NamedTuple):

@@ -261,6 +261,17 @@ class _Field(NamedTuple):
 _KEPT = _Field(None, keeps_null=True, drops=())
 
 
+class _Fields(dict[str, _Field | None]):
+    """The fields of a mapping by name; all others have one conversion, or are dropped."""
+
+    def __init__(self, fields: Mapping[str, _Field], others: _Field | None) -> None:
+        super().__init__(fields)
+        self._others = others
+
+    def __missing__(self, name: str) -> _Field | None:
+        return self._others
+
+
 def compile_admission(
     schema: Mapping[str, Any] | None, api_version: str, kind: str, budget: Budget | None = None
 ) -> Admission:
@@ -319,15 +330,14 @@ def _decode_metadata(metadata: Any) -> Any:
 
 
 def _compile_mapping(
-    fields: Mapping[str, _Field],
-    others: _Field | None,
-    defaults: Sequence[tuple[str, Any, _Convert]],
-    complete: _Convert,
+    fields: _Fields,
+    defaults: Sequence[tuple[str, Any, _Convert | None]],
+    complete: _Convert | None,
     budget: Budget | None,
 ) -> _Convert:
-    """The conversion of a mapping with some fields; without a conversion, others are dropped."""
+    """The conversion of a mapping with some fields."""
     # Fields that stay as they are, unless they are null.
-    unchanged = frozenset(name for name, field in fields.items() if not field.convert and not field.drops)
+    unchanged = frozenset(name for name, field in fields.items() if field and not field.convert and not field.drops)
 
     def convert_mapping(value: Any) -> Any:
         if type(value) is not dict:
@@ -340,7 +350,7 @@ def _compile_mapping(
             if name in unchanged and child is not None:
                 made[name] = child
                 continue
-            field = fields.get(name, others)
+            field = fields[name]
             if field is not None:
                 convert, keeps_null, drops = field
                 converted = convert(child) if convert and child is not None else child
@@ -348,8 +358,8 @@ def _compile_mapping(
                     made[name] = converted
         for name, default, convert_default in defaults:
             if name not in made:
-                made[name] = convert_default(default)
-        return complete(made)
+                made[name] = convert_default(default) if convert_default else default
+        return complete(made) if complete else made
 
     return convert_mapping
 
@@ -434,11 +444,11 @@ class _Compiler:
         drops_unknown = extra is False and not schema.get("x-kubernetes-preserve-unknown-fields")
         if drops_unknown and schema.get("x-kubernetes-embedded-resource"):
             fields = dict.fromkeys(_HEAD, _KEPT) | fields
+        others = self._field(extra) if isinstance(extra, dict) else None if drops_unknown else _KEPT
         return _compile_mapping(
-            fields,
-            self._field(extra) if isinstance(extra, dict) else None if drops_unknown else _KEPT,
+            _Fields(fields, others),
             self._list_defaults(schema, type_name),
-            _COMPLETIONS.get(type_name, _keep) if self.is_decoded else _keep,
+            _COMPLETIONS.get(type_name) if self.is_decoded else None,
             self.budget,
         )
 
@@ -446,7 +456,7 @@ class _Compiler:
         keeps_null = bool(schema.get("nullable")) and not self.is_decoded
         return _Field(self.of(schema), keeps_null, drops=([],) if self.is_decoded else ())
 
-    def _list_defaults(self, schema: Mapping[str, Any], type_name: str) -> list[tuple[str, Any, _Convert]]:
+    def _list_defaults(self, schema: Mapping[str, Any], type_name: str) -> list[tuple[str, Any, _Convert | None]]:
         """The fields with a default; the default of a mapping gets those inside it."""
         properties = schema.get("properties", {})
         known = {name: child["default"] for name, child in properties.items() if "default" in child}
@@ -456,11 +466,11 @@ class _Compiler:
             release = parse_release(self.release) if self.release else None
             in_crds = IN_CRDS.get(type_name, {})
             known |= {name: value for name, (since, value) in in_crds.items() if release is None or release >= since}
-        found: list[tuple[str, Any, _Convert]] = []
+        found: list[tuple[str, Any, _Convert | None]] = []
         for name, default in known.items():
             convert = self.of(properties[name]) if name in properties else None
             is_deep = isinstance(default, (dict, list))
-            found.append((name, default, partial(_copy_and_convert, convert or _keep) if is_deep else _keep))
+            found.append((name, default, partial(_copy_and_convert, convert or _keep) if is_deep else None))
         return found
 
 
