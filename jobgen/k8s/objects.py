@@ -85,10 +85,16 @@ class Container:
         self.is_sidecar = init and value_of(data.get("restartPolicy")) == "Always"
         """True if it is an init container that runs beside the main container."""
         self.name = as_text(data.get("name"))
-        self.command_line: list[Node] = [*as_list(data.get("command")), *as_list(data.get("args"))]
+        self.command = as_list(data.get("command"))
+        self.command_line: list[Node] = [*self.command, *as_list(data.get("args"))]
         self.resources = as_mapping(data.get("resources"))
         self.limits = as_mapping(self.resources.get("limits"))
         self.requests = as_mapping(self.resources.get("requests"))
+
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The texts of its command line."""
+        return tuple(map(as_text, self.command_line))
 
     @cached_property
     def env(self) -> tuple[tuple[str, Mapping[str, Node]], ...]:
@@ -103,9 +109,8 @@ class Container:
     @cached_property
     def search_text(self) -> str:
         """Image, command line and variables as one text, one per line, for a cheap search before a closer look."""
-        lines = [as_text(self.data.get("image")), *map(as_text, self.command_line)]
-        lines += [f"{name}={as_text(entry.get('value'))}" for name, entry in self.env]
-        return "\n".join(lines)
+        variables = [f"{name}={as_text(entry.get('value'))}" for name, entry in self.env]
+        return "\n".join((as_text(self.data.get("image")), *self.words, *variables))
 
     @cached_property
     def volume_mounts(self) -> list[dict[str, Node]]:
@@ -332,6 +337,12 @@ class Manifest:
         self.run_policy = as_mapping(self.spec.get("runPolicy"))
         self.labels = as_mapping(self.metadata.get("labels"))
         self.annotations = as_mapping(self.metadata.get("annotations"))
+
+    @cached_property
+    def text(self) -> str | None:
+        """The object as one text, for a cheap search before a closer look; None if its values have locations."""
+        # To write locations takes longer than a closer look.
+        return repr(self.object) if isinstance(self.object.get("kind"), str) else None
 
     @cached_property
     def roles(self) -> list[Role]:

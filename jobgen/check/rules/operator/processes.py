@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.command_line import find_mpi_launches, parse_command
-from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Role
 from jobgen.k8s.operators import describe_rejection, is_operator_since
 from jobgen.model.data import Node, untraced, value_of
@@ -117,7 +117,7 @@ def launcher_command_on_workers(manifest: Manifest) -> Iterator[Violation]:
     """
     launcher, worker = manifest.find_role("launcher"), manifest.find_role("worker")
     main = worker.pod.main_container if worker else None
-    command = as_list(main.data.get("command")) if main else []
+    command = main.command if main else []
     if not main or not launcher or not worker or not command:
         return
     first = launcher.pod.main_container

@@ -90,7 +90,7 @@ def mixed_gpu_resources(container: Container) -> Iterator[Violation]:
     limits = container.limits
     if len(limits) < 2:
         return
-    found: list[Node] = [key for key in limits if "/" in key and is_device(str(key)) and to_milli(limits[key])]
+    found = [key for key in limits if "/" in key and is_device(str(key)) and to_milli(limits[key])]
     for number, key in enumerate(found[1:], 1):
         other = next((earlier for earlier in found[:number] if _are_exclusive(str(earlier), str(key))), None)
         if other is not None:
@@ -151,7 +151,7 @@ def exposed_devices(container: Container) -> Iterator[Violation]:
 
     Remove the variable.
     """
-    if not any(name in _READ for name, _ in container.env):
+    if _READ.isdisjoint(container.variables):
         return
     # mpi-operator hides the GPUs of a launcher, which `overwritten-env` reports.
     is_launcher = container.pod.role is not None and container.pod.role.name == "launcher"
