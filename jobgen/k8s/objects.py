@@ -6,7 +6,6 @@ A field that is missing or has the wrong type reads as empty: the schema check r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
@@ -24,6 +23,7 @@ from jobgen.k8s.devices import (
 )
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes, get_path, list_mappings
 from jobgen.k8s.workloads import list_template_paths
+from jobgen.model.cached_property import cached_property
 from jobgen.model.data import Node, value_of
 from jobgen.model.path import NamedItem
 from jobgen.model.quantity import to_milli
