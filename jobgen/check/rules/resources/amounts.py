@@ -8,11 +8,12 @@ from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod, Role
 from jobgen.model.data import Node, TracedScalar, value_of
 from jobgen.model.finding import FixStep
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.quantity import to_milli
 
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _GPU_LAUNCHERS = frozenset(("torchrun", "accelerate", "deepspeed", "horovodrun"))
+_TRAINING = (*_GPU_LAUNCHERS, "train", "torch.distributed.")
 
 
 @rule("job", INFO)
@@ -45,7 +46,7 @@ def _asks_for_nothing(role: Role) -> bool:
     # A launcher only waits for the others.
     if main is None or role.name == "launcher" or pod.partial or not role.count:
         return False
-    if main.resources or as_mapping(pod.spec.get("resources")):
+    if main.resources or as_mapping(pod.spec.get("resources")) or not has_any(main.search_text, _TRAINING):
         return False
     return any(_trains(argument.text) for argument in parse_command(main.command_line))
 
@@ -201,7 +202,7 @@ def _runs_torch(main: Container) -> bool:
     if manifest.kind is not None and manifest.kind.name in _KINDS:
         return True
     # KubeRay mounts shared memory in its pods.
-    command = " ".join(map(as_text, main.command_line))
+    command = " ".join(main.words)
     return manifest.group != "ray.io" and _SHM_USERS.search(f"{command} ") is not None
 
 

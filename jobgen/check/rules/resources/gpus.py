@@ -418,11 +418,13 @@ def single_process(role: Role) -> Iterator[Violation]:
     main = role.pod.main_container
     if main is None or main.gpus < 2 or not role.count or main.init:
         return
-    torchrun = (get_path(role.manifest.spec, *path) for path in (("torchrunConfig", "enabled"), ("elastic", "enabled")))
-    if any(value_of(node) is True for node in torchrun):
+    torchrun = [get_path(role.manifest.spec, field, "enabled") for field in ("torchrunConfig", "elastic")]
+    if True in map(value_of, torchrun):
         return
     # The image is no evidence: most images of PyTorch have names such as `torch-distributed`.
-    command = "\n".join(map(as_text, main.command_line))
+    command = "\n".join(main.words)
+    if ".py" not in command or "python" not in command:
+        return
     variables = "\n".join(f"{name}={as_text(entry.get('value'))}" for name, entry in main.env if name != "NCCL_DEBUG")
     found = None if _USES_SEVERAL.search(f"{command}\n{variables}") else _find_script(main.command_line, role)
     if found:

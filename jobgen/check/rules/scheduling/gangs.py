@@ -264,7 +264,7 @@ def bad_topology_request(manifest: Manifest) -> Iterator[Violation]:
 
     Change the annotations as the message says.
     """
-    if not any(_requests_topology(pod) for pod in manifest.pods) or not is_managed_by_kueue(manifest):
+    if not any(_requests_topology(pod) for pod in manifest.pods if pod.metadata) or not is_managed_by_kueue(manifest):
         return
     requests = [
         (as_mapping(pod.metadata.get("annotations")), count // _count_workloads(manifest))
