@@ -15,7 +15,7 @@ SYNC_WAVE = DOMAIN + "sync-wave"
 
 def split_annotation(manifest: Manifest, annotation: str) -> list[str]:
     """Return the items of an annotation; an empty list if it is missing."""
-    value = as_text(manifest.annotations.get(annotation))
+    value = as_text(manifest.annotations[annotation]) if annotation in manifest.annotations else ""
     return [item.strip() for item in value.split(",")] if value else []
 
 

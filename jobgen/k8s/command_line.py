@@ -11,7 +11,7 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container
 from jobgen.k8s.shell_script import MAX_TEXT
 from jobgen.model.data import Node, value_of
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
 
@@ -37,6 +37,8 @@ _VALUE_COUNTS = {
     **dict.fromkeys(_PROCESS_OPTIONS | _HOSTFILE_OPTIONS | _OVERRIDING_OPTIONS - {"oversubscribe"}, 1),
 }
 _LAUNCHERS = frozenset(("mpirun", "mpiexec", "mpirun.openmpi", "mpiexec.hydra", "horovodrun", "orterun", "prterun"))
+MPI_WORDS = ("mpirun", "mpiexec", "horovodrun", "orterun", "prterun")
+"""A command line with a call of mpirun has one of these."""
 
 
 class MpiLaunch(NamedTuple):
@@ -53,7 +55,7 @@ def parse_command(command_line: Iterable[Node]) -> list[Argument]:
         text = value_of(node)
         if not isinstance(text, str):
             continue
-        parts = _split_script(text) if any(space in text for space in " \n\t") else (text,)
+        parts = _split_script(text) if has_any(text, " \n\t") else (text,)
         arguments += [Argument(part, node) for part in parts]
     return arguments
 
@@ -190,7 +192,7 @@ def _find_mount(text: str, container: Container) -> Mapping[str, Node] | None:
     if not text.startswith("/") or _UNRESOLVED.search(text):
         return None
     path = normpath(text)
-    mounts = [mount for mount in as_list(container.data.get("volumeMounts")) if isinstance(mount, dict)]
+    mounts = container.volume_mounts
     parents = [mount for mount in mounts if f"{path}/".startswith(f"{normpath(as_text(mount.get('mountPath')))}/")]
     return max(parents, key=lambda mount: len(as_text(mount.get("mountPath"))), default=None)
 

@@ -110,10 +110,10 @@ def is_on(gate: str, release: Release) -> bool:
 
 
 @lru_cache(maxsize=64)
-def list_dropped(kind: str, release: Release = NEWEST_RELEASE) -> tuple[GatedField, ...]:
-    """The fields of a kind, or of pods, that exist in a release but are dropped there by default."""
+def list_dropped(kind: str, release: Release = NEWEST_RELEASE) -> tuple[tuple[str, GatedField], ...]:
+    """The fields of a kind, or of pods, that exist in a release but are dropped there by default, with their names."""
     return tuple(
-        each
+        (each.path.rpartition(".")[2], each)
         for each in GATED_FIELDS
         if each.kind == kind and release >= GATES[each.gate].exists and not is_on(each.gate, release)
     )

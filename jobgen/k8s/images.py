@@ -47,7 +47,7 @@ def parse_image_name(image: str) -> ImageName:
     rest, at, digest = image.partition("@")
     first, slash, path = rest.partition("/")
     # As in Docker: the first part is a registry if it can be a host name.
-    is_domain = bool(slash) and (any(char in first for char in ".:") or first == "localhost" or first != first.lower())
+    is_domain = bool(slash) and ("." in first or ":" in first or first == "localhost" or first != first.lower())
     domain, path = (first, path) if is_domain else ("", rest)
     repository, colon, tag = path.partition(":")
     return ImageName(domain, repository, tag, digest or at, bool(colon))

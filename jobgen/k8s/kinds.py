@@ -138,6 +138,8 @@ OLDEST_RELEASE: Release = (1, 30)
 
 def parse_release(text: str) -> Release:
     """Return the minor release of a version such as `1.33` or `v1.33.4-gke.100`; the newest if the text is empty."""
+    if not text:
+        return NEWEST_RELEASE
     major, _, rest = text.removeprefix("v").partition(".")
     minor = rest.partition(".")[0].partition("-")[0].partition("+")[0]
     numbers = parse_digits(major), parse_digits(minor)

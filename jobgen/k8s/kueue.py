@@ -27,7 +27,9 @@ def get_queue(manifest: Manifest) -> Node:
 
 def get_kueue_queue(manifest: Manifest) -> Node:
     """Return the value of Kueue's queue label, or None."""
-    found = manifest.labels.get(QUEUE_LABEL)
+    if QUEUE_LABEL not in manifest.labels:
+        return None
+    found = manifest.labels[QUEUE_LABEL]
     return found if as_text(found) else None
 
 

@@ -48,7 +48,7 @@ def is_node_agent(pod: Pod) -> bool:
     if any(map(is_node_folder, list_host_paths(pod))):
         return True
     # A container that can control its node runs a command, or a server, of the node.
-    for container in (*pod.containers, *pod.init_containers):
+    for container in pod.all_containers:
         ports = (as_mapping(port).get("containerPort") for port in as_list(container.data.get("ports")))
         serves = any(value_of(port) in (_NFS, _ISCSI) for port in ports)
         has_control = is_privileged(container) or list_capabilities(container)
@@ -65,8 +65,8 @@ def is_node_folder(path: str) -> bool:
 
 def list_host_paths(pod: Pod) -> list[str]:
     """Return the paths of the node that the pod has as volumes."""
-    paths = (as_text(get_path(volume, "hostPath", "path")) for volume in pod.volumes if "hostPath" in volume)
-    return [path for path in paths if path]
+    paths = [as_text(get_path(volume, "hostPath", "path")) for volume in pod.volumes if "hostPath" in volume]
+    return [path for path in paths if path] if paths else paths
 
 
 def is_privileged(container: Container) -> bool:

@@ -8,26 +8,40 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.path import NamedItem, Step
 
 
+# Every rule reads nodes, so these functions ask first what is cheap and common: a plain type, or nothing.
 def as_mapping(node: Node) -> Mapping[str, Node]:
     """Return the node if it is a mapping, else an empty mapping."""
-    return node if isinstance(node, dict) else {}
+    if type(node) is dict:
+        return node
+    return {} if node is None or not isinstance(node, dict) else node
 
 
 def as_list(node: Node) -> Sequence[Node]:
     """Return the node if it is a list, else an empty list."""
-    return node if isinstance(node, list) else []
+    if type(node) is list:
+        return node
+    return [] if node is None or not isinstance(node, list) else node
+
+
+def list_mappings(node: Node) -> list[dict[str, Node]]:
+    """Return the mappings among the items of a list."""
+    return [item for item in as_list(node) if type(item) is dict or isinstance(item, dict)] if node else []
 
 
 def as_text(node: Node) -> str:
     """Return the string of a scalar, or an empty string if it has another type."""
     if type(node) is str:
         return node
+    if node is None:
+        return ""
     value = value_of(node)
     return value if isinstance(value, str) else ""
 
 
 def as_integer(node: Node) -> int | None:
     """Return the integer of a scalar, or None if it has another type."""
+    if node is None:
+        return None
     value = value_of(node)
     return value if type(value) is int else None
 
@@ -35,9 +49,9 @@ def as_integer(node: Node) -> int | None:
 def get_path(node: Node, *steps: str) -> Node:
     """Return the node at a path of keys, or None."""
     for step in steps:
-        if not isinstance(node, dict):
+        if (type(node) is not dict and not isinstance(node, dict)) or step not in node:
             return None
-        node = node.get(step)
+        node = node[step]
     return node
 
 

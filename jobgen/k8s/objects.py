@@ -6,7 +6,6 @@ A field that is missing or has the wrong type reads as empty: the schema check r
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Literal
 
@@ -22,8 +21,9 @@ from jobgen.k8s.devices import (
     name_device,
     no_catalog,
 )
-from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes, get_path
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes, get_path, list_mappings
 from jobgen.k8s.workloads import list_template_paths
+from jobgen.model.cached_property import cached_property
 from jobgen.model.data import Node, value_of
 from jobgen.model.path import NamedItem
 from jobgen.model.quantity import to_milli
@@ -56,19 +56,19 @@ def find_definition(
     replica_type: str, replica_spec: Mapping[str, Node], obj: Mapping[str, Node], kind: Kind | None
 ) -> RoleDescription | None:
     """Return the entry of a role in its kind; None if the kind does not have such a role."""
+    if kind is None:
+        return None
     # A group of workers may have the name of a role with a place of its own.
-    roles = [
-        role for role in (kind.roles.values() if kind else ()) if not role.at or get_at(obj, role.at) is replica_spec
-    ]
-    found = next(
-        (role for role in roles if value_of(role.spelling) == replica_type and role.name != kinds.ANY_ROLE), None
-    )
-    if found is None and kind and kind.requirements.unknown_roles == "started":
+    roles = [role for role in kind.roles.values() if not role.at or get_at(obj, role.at) is replica_spec]
+    for role in roles:
+        if value_of(role.spelling) == replica_type and role.name != kinds.ANY_ROLE:
+            return role
+    if kind.requirements.unknown_roles == "started":
         # An operator that starts unknown roles also ignores the case of known ones.
-        found = next((role for role in roles if str(value_of(role.spelling)).lower() == replica_type.lower()), None)
-    return found or (
-        kind.any_role._replace(name=replica_type, spelling=replica_type) if kind and kind.any_role else None
-    )
+        for role in roles:
+            if str(value_of(role.spelling)).lower() == replica_type.lower():
+                return role
+    return kind.any_role._replace(name=replica_type, spelling=replica_type) if kind.any_role else None
 
 
 if TYPE_CHECKING:
@@ -85,33 +85,48 @@ class Container:
         self.is_sidecar = init and value_of(data.get("restartPolicy")) == "Always"
         """True if it is an init container that runs beside the main container."""
         self.name = as_text(data.get("name"))
-        self.command_line: list[Node] = [*as_list(data.get("command")), *as_list(data.get("args"))]
-        resources = as_mapping(data.get("resources"))
-        self.limits = as_mapping(resources.get("limits"))
-        self.requests = as_mapping(resources.get("requests"))
+        self.command = as_list(data.get("command"))
+        self.command_line: list[Node] = [*self.command, *as_list(data.get("args"))]
+        self.resources = as_mapping(data.get("resources"))
+        self.limits = as_mapping(self.resources.get("limits"))
+        self.requests = as_mapping(self.resources.get("requests"))
 
-    @property
-    def env(self) -> Iterator[tuple[str, Mapping[str, Node]]]:
+    @cached_property
+    def words(self) -> tuple[str, ...]:
+        """The texts of its command line."""
+        return tuple(map(as_text, self.command_line))
+
+    @cached_property
+    def env(self) -> tuple[tuple[str, Mapping[str, Node]], ...]:
         """The entries of `env`, each with the name of its variable."""
-        for entry in as_list(self.data.get("env")):
-            if isinstance(entry, dict):
-                yield as_text(entry.get("name")), entry
+        return tuple([(as_text(entry.get("name")), entry) for entry in list_mappings(self.data.get("env"))])
+
+    @cached_property
+    def variables(self) -> Mapping[str, Mapping[str, Node]]:
+        """The entries of `env` by the names of their variables; of two with the same name, the last one wins."""
+        return dict(self.env)
 
     @cached_property
     def search_text(self) -> str:
         """Image, command line and variables as one text, one per line, for a cheap search before a closer look."""
-        lines = [as_text(self.data.get("image")), *map(as_text, self.command_line)]
-        lines += [f"{name}={as_text(entry.get('value'))}" for name, entry in self.env]
-        return "\n".join(lines)
+        variables = [f"{name}={as_text(entry.get('value'))}" for name, entry in self.env]
+        return "\n".join((as_text(self.data.get("image")), *self.words, *variables))
+
+    @cached_property
+    def volume_mounts(self) -> list[dict[str, Node]]:
+        """The entries of `volumeMounts`."""
+        return list_mappings(self.data.get("volumeMounts"))
 
     @cached_property
     def own_devices(self) -> Mapping[str, Node]:
         """The accelerators that the container requests by resource: the limits, or the requests that have no limit."""
         wanted = {**self.requests, **self.limits} if self.requests != self.limits else self.limits
-        found = {name: value for name, value in wanted.items() if is_device(name) and to_milli(value)}
+        # Every device has a name with a domain.
+        named = [(name, value) for name, value in wanted.items() if "/" in name and to_milli(value)]
+        found = {name: value for name, value in named if is_device(name)}
         # Devices may also be requested by the resources of their classes.
-        for name, value in wanted.items():
-            if name.startswith(CLASS_RESOURCE) and to_milli(value):
+        for name, value in named:
+            if name.startswith(CLASS_RESOURCE):
                 resource = self.pod.manifest.read_catalog().find_resource(name.removeprefix(CLASS_RESOURCE))
                 if resource:
                     count = (to_milli(value) or 0) + (to_milli(found.get(resource)) or 0)
@@ -121,7 +136,7 @@ class Container:
     @cached_property
     def devices(self) -> Mapping[str, Node]:
         """The accelerators that the container can use, by resource: its own, and those of its claims."""
-        uses = self._list_claim_uses()
+        uses = self._list_claim_uses() if "claims" in self.resources else ()
         if not uses:
             return self.own_devices
         total = {name: (to_milli(value) or 0) // 1000 for name, value in self.own_devices.items()}
@@ -133,9 +148,15 @@ class Container:
         return dict(total)
 
     @cached_property
+    def own_gpus(self) -> int:
+        """The number of GPUs among its own devices."""
+        return self.pod.manifest.count_gpus(self.own_devices)
+
+    @cached_property
     def gpus(self) -> int:
         """The number of GPUs. Other accelerators, such as TPUs, count if they are the GPU resource of the cluster."""
-        return self.pod.manifest.count_gpus(self.devices)
+        is_own = self.devices is self.own_devices
+        return self.own_gpus if is_own else self.pod.manifest.count_gpus(self.devices)
 
     @property
     def device_node(self) -> Node:
@@ -144,9 +165,8 @@ class Container:
         counts = (value for name, value in wanted if is_device(str(name)) and to_milli(value))
         return next(chain(counts, (use.get("name") for use in self._list_claim_uses())), None)
 
-    def _list_claim_uses(self) -> list[Mapping[str, Node]]:
-        uses = as_mapping(self.data.get("resources")).get("claims")
-        return [use for use in as_list(uses) if isinstance(use, dict)] if uses else []
+    def _list_claim_uses(self) -> list[dict[str, Node]]:
+        return list_mappings(self.resources.get("claims"))
 
 
 PodPart = Literal["whole", "base", "patch"]
@@ -167,13 +187,17 @@ class Pod:
         """True if another object has the rest of the pod."""
         self.metadata = as_mapping(template.get("metadata"))
         self.spec = as_mapping(template.get("spec"))
-        containers, init = as_list(self.spec.get("containers")), as_list(self.spec.get("initContainers"))
-        self.containers = [Container(data, self, init=False) for data in containers if isinstance(data, dict)]
-        self.init_containers = [Container(data, self, init=True) for data in init if isinstance(data, dict)]
-        wanted = value_of(manifest.kind.container) if manifest.kind else ""
-        named = (container for container in self.containers if container.name == wanted)
-        self.main_container = next(named, next(iter(self.containers), None))
+        containers, init = list_mappings(self.spec.get("containers")), list_mappings(self.spec.get("initContainers"))
+        self.containers = [Container(data, self, init=False) for data in containers]
+        self.init_containers = [Container(data, self, init=True) for data in init]
+        self.all_containers = [*self.containers, *self.init_containers]
+        self.main_container = self.containers[0] if self.containers else None
         """The container that trains: the one with the name that the operator expects, or the first."""
+        wanted = value_of(manifest.kind.container) if manifest.kind else ""
+        for container in self.containers:
+            if container.name == wanted:
+                self.main_container = container
+                break
 
     @cached_property
     def claims(self) -> Mapping[str, PodClaim]:
@@ -184,39 +208,47 @@ class Pod:
     @cached_property
     def gpus(self) -> int:
         """The number of GPUs of one pod, without those of claims that it shares with other pods."""
-        count = self.manifest.count_gpus
-        beside = most = 0
+        beside = most = together = 0
         for container in self.init_containers:
-            most = max(most, beside + count(container.own_devices))
-            beside += count(container.own_devices) if container.is_sidecar else 0
-        most = max(most, beside + sum(count(container.own_devices) for container in self.containers))
-        own = (claim.definition for claim in self.claims.values() if not claim.is_shared)
-        return most + sum(count(claim.list_devices()) for claim in own if claim is not None)
+            most = max(most, beside + container.own_gpus)
+            beside += container.own_gpus if container.is_sidecar else 0
+        for container in self.containers:
+            together += container.own_gpus
+        most = max(most, beside + together)
+        for claim in self.claims.values() if "resourceClaims" in self.spec else ():
+            if claim.definition is not None and not claim.is_shared:
+                most += self.manifest.count_gpus(claim.definition.list_devices())
+        return most
 
-    @property
+    @cached_property
     def devices(self) -> Devices:
         """The accelerators that the containers of one pod can use, by resource."""
         total: dict[str, int] = {}
-        for container in (*self.containers, *(each for each in self.init_containers if each.is_sidecar)):
-            add_devices(total, {name: (to_milli(value) or 0) // 1000 for name, value in container.own_devices.items()})
-        for claim in self.claims.values():
+        for container in self.all_containers:
+            if container.own_devices and (container.is_sidecar or not container.init):
+                own = container.own_devices.items()
+                add_devices(total, {name: (to_milli(value) or 0) // 1000 for name, value in own})
+        for claim in self.claims.values() if "resourceClaims" in self.spec else ():
             add_devices(total, claim.definition.list_devices() if claim.definition else {})
         return total
 
-    @property
-    def volumes(self) -> Iterator[Mapping[str, Node]]:
+    @cached_property
+    def volumes(self) -> list[dict[str, Node]]:
         """The volumes of the pod."""
-        return (volume for volume in as_list(self.spec.get("volumes")) if isinstance(volume, dict))
+        return list_mappings(self.spec.get("volumes"))
 
-    @property
-    def mounted_volumes(self) -> set[str]:
+    @cached_property
+    def mounted_volumes(self) -> frozenset[str]:
         """The names of the volumes that its containers mount, or use as block devices."""
-        data = [container.data for container in (*self.containers, *self.init_containers)]
-        mounts = (as_list(each.get(field)) for each in data for field in ("volumeMounts", "volumeDevices"))
-        return {as_text(as_mapping(mount).get("name")) for several in mounts for mount in several}
+        names: list[Node] = []
+        for container in self.all_containers:
+            names += [mount.get("name") for mount in container.volume_mounts]
+            if "volumeDevices" in container.data:
+                names += [device.get("name") for device in list_mappings(container.data["volumeDevices"])]
+        return frozenset(map(as_text, names))
 
     @property
-    def undeclared_volumes(self) -> set[str]:
+    def undeclared_volumes(self) -> frozenset[str]:
         """The names of the volumes that its containers mount and that the template does not declare."""
         mounted = self.mounted_volumes
         return mounted - {as_text(volume.get("name")) for volume in self.volumes} if mounted else mounted
@@ -260,7 +292,7 @@ class Role:
         default = self.manifest.kind.restart_default if self.manifest.kind else ""
         return as_text(self.restart_policy_node) or own or default
 
-    @property
+    @cached_property
     def restart_policy_node(self) -> Node:
         """The declared restart policy, or None."""
         kind = self.manifest.kind
@@ -302,8 +334,15 @@ class Manifest:
         """The name; empty if the server generates one."""
         self.namespace = as_text(self.metadata.get("namespace"))
         self.spec = as_mapping(obj.get("spec"))
+        self.run_policy = as_mapping(self.spec.get("runPolicy"))
         self.labels = as_mapping(self.metadata.get("labels"))
         self.annotations = as_mapping(self.metadata.get("annotations"))
+
+    @cached_property
+    def text(self) -> str | None:
+        """The object as one text, for a cheap search before a closer look; None if its values have locations."""
+        # To write locations takes longer than a closer look.
+        return repr(self.object) if isinstance(self.object.get("kind"), str) else None
 
     @cached_property
     def roles(self) -> list[Role]:
@@ -336,19 +375,17 @@ class Manifest:
 
         return tuple(find_uses(self.object))
 
-    @property
-    def run_policy(self) -> Mapping[str, Node]:
-        """`spec.runPolicy`."""
-        return as_mapping(self.spec.get("runPolicy"))
-
-    @property
+    @cached_property
     def operator_version(self) -> str:
         """The declared version of the operator; empty if none is declared, which means the newest that has the kind."""
         return self.cluster.find_version(self.kind.operator) if self.kind else ""
 
     def find_role(self, name: str) -> Role | None:
         """Return the role with this name in jobgen, if the job has it."""
-        return next((role for role in self.roles if role.definition and role.definition.name == name), None)
+        for role in self.roles:
+            if role.definition and role.definition.name == name:
+                return role
+        return None
 
     @property
     def gpus(self) -> int:
@@ -375,16 +412,21 @@ class Manifest:
 
     def count_gpus(self, devices: Mapping[str, Node]) -> int:
         """Return the number of GPUs among devices."""
-        own = self.cluster.gpu_resource
-        counted = [value for name, value in devices.items() if name == own or name_device(name) == "GPU"]
-        return sum((to_milli(value) or 0) // 1000 for value in counted)
+        total = 0
+        for name, value in devices.items() if devices else ():
+            if name == self.cluster.gpu_resource or name_device(name) == "GPU":
+                total += (to_milli(value) or 0) // 1000
+        return total
 
     @property
     def has_devices(self) -> bool:
         """Return True if the job requests accelerators of any kind."""
         pods = [role.pod for role in self.roles if role.count]
-        containers = (each for pod in pods for each in (*pod.containers, *pod.init_containers))
-        return any(each.devices for each in containers) or any(any(pod.devices.values()) for pod in pods if pod.claims)
+        for pod in pods:
+            for container in pod.all_containers:
+                if container.devices:
+                    return True
+        return any(any(pod.devices.values()) for pod in pods if "resourceClaims" in pod.spec)
 
     @property
     def pod_count(self) -> int:

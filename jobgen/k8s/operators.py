@@ -15,8 +15,8 @@ _DOCUMENTED = ("batch.tensorstack.dev",)
 
 def is_operator_since(manifest: Manifest, since: str) -> bool:
     """Return True if the declared version of the operator is `since` or later; without one, the newest is assumed."""
-    declared = manifest.operator_version
-    return not (since and declared) or parse_version(declared) >= parse_version(since)
+    declared = manifest.operator_version if since else ""
+    return not declared or parse_version(declared) >= parse_version(since)
 
 
 def describe_rejection(manifest: Manifest) -> str:

@@ -7,11 +7,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Literal
 
-from jobgen.model.data import Node
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
 Style = Literal["angle", "braces", "dollar", "handlebars", "word"]
@@ -58,8 +57,7 @@ _PROGRAM_OUTPUT = frozenset("<none> <nil> <unset> <unknown> <empty> <default> <n
 
 def find_placeholders(text: str) -> Iterator[Placeholder]:
     """Yield the placeholders in a text, in their order."""
-    lowered = text.lower()
-    if not any(sign in lowered for sign in _SIGNS):
+    if not has_any(text.lower(), _SIGNS):
         return
     for match in _PLACEHOLDER.finditer(text):
         style = match.lastgroup
@@ -67,13 +65,9 @@ def find_placeholders(text: str) -> Iterator[Placeholder]:
             yield Placeholder(match[0], style)  # type: ignore[arg-type]  # the groups are the styles
 
 
-def may_be_unfilled(obj: Mapping[str, Node]) -> bool:
-    """Return True if an object may have placeholders that a person fills in; most objects need no closer look."""
-    if not isinstance(obj.get("kind"), str):
-        # To write the locations of traced values takes longer than to look at them.
-        return True
-    text = repr(obj).lower()
-    return any(sign in text for sign in _SIGNS_FOR_PEOPLE)
+def may_be_unfilled(text: str) -> bool:
+    """Return True if a text may have placeholders that a person fills in; most objects need no closer look."""
+    return has_any(text.lower(), _SIGNS_FOR_PEOPLE)
 
 
 def has_placeholder(text: str) -> bool:

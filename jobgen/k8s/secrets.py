@@ -10,7 +10,7 @@ from itertools import chain, repeat
 from typing import Any
 
 from jobgen.model.data import Node, Plain, Scalar, value_of
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.lazy_re import has_any, lazy_pattern
 
 # Formats with a prefix and a known length; a prefix alone is not enough.
 _TOKENS = lazy_pattern(
@@ -78,13 +78,12 @@ _MAX_WORD = 100
 
 def may_contain_secret(text: str) -> bool:
     """Return True if a text may contain a secret, as a cheap test before the others."""
-    lowered = text.lower()
-    return any(hint in lowered for hint in _HINTS)
+    return has_any(text.lower(), _HINTS)
 
 
 def may_hold_secret(text: str) -> bool:
     """Return True if a file may hold a secret of any sort, as a cheap test before the others."""
-    if _KEY_BEGIN in text or any(prefix in text for prefix in _PREFIXES) or ("://" in text and "@" in text):
+    if _KEY_BEGIN in text or has_any(text, _PREFIXES) or ("://" in text and "@" in text):
         return True
     if "uthorization" in text or "AUTHORIZATION" in text or "curl" in text:
         return True
@@ -141,7 +140,7 @@ def without_ciphertext(obj: Mapping[str, Node]) -> Mapping[str, Node]:
 
 def find_token(text: str) -> str:
     """Return the token with a known format in a text, or an empty string."""
-    if len(text) < 24 or not any(prefix in text for prefix in _PREFIXES):
+    if len(text) < 24 or not has_any(text, _PREFIXES):
         return ""
     found = _TOKENS.search(text) or _PRIVATE_KEY.search(text)
     # Few different characters mean an example.

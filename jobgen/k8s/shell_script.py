@@ -58,23 +58,25 @@ class Pipeline(NamedTuple):
 
 def find_script(container: Container) -> Script | None:
     """Return the script of the command, if that is `sh -c` or starts with it; None if KubeRay writes a new script."""
-    words = container.command_line
-    start = next((at for at, word in enumerate(words) if as_text(word) not in _INIT_PROGRAMS), len(words))
-    shell = as_text(words[start]).rpartition("/")[2] if start < len(words) else ""
+    words = container.words
+    own = [at for at, word in enumerate(words) if word not in _INIT_PROGRAMS]
+    shell = words[own[0]].rpartition("/")[2] if own else ""
     if shell not in _SHELLS or container.pod.manifest.group == "ray.io":
         return None
-    at, options, has_script = start + 1, list[str](), False
-    while at < len(words) and _OPTION.match(option := as_text(words[at])):
+    at, options, has_script = own[0] + 1, list[str](), False
+    while at < len(words) and _OPTION.match(option := words[at]):
         options.append(option)
         is_short = not option.startswith("--")
         has_script = has_script or (is_short and option[0] == "-" and "c" in option)
         at += 1
         if (is_short and "o" in option.lower()) or option in _OPTIONS_WITH_FILE:
-            options += map(as_text, words[at : at + 1])
+            options += words[at : at + 1]
             at += 1
-    if at < len(words) and as_text(words[at]) == "--":
+    if at < len(words) and words[at] == "--":
         at += 1
-    return Script(shell, tuple(options), words[at], words[at + 1 :]) if has_script and at < len(words) else None
+    if not has_script or at >= len(words):
+        return None
+    return Script(shell, tuple(options), container.command_line[at], container.command_line[at + 1 :])
 
 
 def split_text(text: str) -> list[str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, TracedScalar, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
@@ -83,7 +83,7 @@ def canonicalize_quantity(text: str) -> str | None:
 
 def to_milli(node: Node) -> int | None:
     """The thousandths in a quantity, to which Kubernetes rounds up before it compares; None if it is not one."""
-    found = value_of(node)
+    found = node.value if type(node) is TracedScalar else node
     return _parse_milli(found) if type(found) in (str, int, float) else None
 
 

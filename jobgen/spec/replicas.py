@@ -114,10 +114,11 @@ def list_items(
 
 def count_pods(item: Mapping[str, Any], layout: ReplicaLayout, omitted: int) -> int:
     """Return how many pods an item has at the same time; `omitted` if it does not say."""
-    first, *others = (_read_number(item, path) for path in layout.counts)
+    first, *others = [_read_number(item, path) for path in layout.counts]
     least = _read_number(item, layout.least) if layout.least else None
-    wanted = first if first is not None else least if least is not None else omitted
-    count = min((wanted, *(number for number in others if number is not None)))
+    count = first if first is not None else least if least is not None else omitted
+    for number in others:
+        count = count if number is None else min(count, number)
     most = _read_number(item, layout.most) if layout.most else None
     count = max(count, least) if least is not None else count
     count = min(count, most) if most is not None else count
@@ -127,7 +128,10 @@ def count_pods(item: Mapping[str, Any], layout: ReplicaLayout, omitted: int) -> 
 
 def find_count(item: Mapping[str, Any], layout: ReplicaLayout) -> Node:
     """Return the node of the number of pods, or None."""
-    return next((node for path in layout.counts if (node := get_at(item, path)) is not None), None)
+    for path in layout.counts:
+        if (node := get_at(item, path)) is not None:
+            return node  # type: ignore[no-any-return]
+    return None
 
 
 def find_template(item: Mapping[str, Any], layout: ReplicaLayout) -> Node:
@@ -150,7 +154,7 @@ def _read_number(item: Mapping[str, Any], path: tuple[Step, ...]) -> int | None:
 def get_at(tree: Any, path: tuple[Step, ...]) -> Any:
     """Return the node at a path of keys, or None."""
     for step in path:
-        if not isinstance(tree, dict):
+        if type(tree) is not dict and not isinstance(tree, dict):
             return None
         tree = tree.get(str(step))
     return tree

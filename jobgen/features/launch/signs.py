@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container, Manifest, Pod
+from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 
 CHECKED = lazy_pattern(r"(?m)^(?:NCCL_SOCKET|NCCL_IB|GLOO_SOCKET|CUDA_VISIBLE|DMLC_NUM|OMP_NUM)")
@@ -19,35 +20,42 @@ _SIGNS = lazy_pattern(
 _UNUSUAL = lazy_pattern(
     r"\$|PET_|CUDA_VISIBLE|parallel|deepspeed|output|trainer|pretrain|titan|config|model|run_|fsdp|batch_size"
 )
-# Fields of a job with, or around, the number of processes in a pod.
-_FIELDS = ("nprocPerNode", "elasticPolicy", "torchrunConfig", "trainer")
+# Fields of a job around the number of processes in a pod, and the field with that number.
+_FIELDS = frozenset(("elasticPolicy", "torchrunConfig", "trainer"))
+_PROCESSES = "nprocPerNode"
 
 
 @lru_cache(maxsize=2)
 def has_launch(manifest: Manifest) -> bool:
     """Return True if a job can have faults of a launch."""
-    has_field = any(field in manifest.spec for field in _FIELDS)
     if not manifest.pods:
         return False
-    return (
-        has_field
-        or manifest.kind_name == "MPIJob"
-        or manifest.group == "ray.io"
-        or any(not _is_usual(*each) for each in find_trainers(manifest))
-    )
+    if manifest.kind_name == "MPIJob" or manifest.group == "ray.io" or not _FIELDS.isdisjoint(manifest.spec):
+        return True
+    trainers = find_trainers(manifest)
+    if not trainers:
+        return _PROCESSES in manifest.spec
+    return not all(_is_usual(*each) for each in trainers)
 
 
 def _is_usual(pod: Pod, container: Container) -> bool:
-    """Return True if a container of a PyTorchJob starts `torchrun train.py`, and leaves all numbers to the operator."""
-    manifest, words = pod.manifest, container.command_line
-    if manifest.kind_name != "PyTorchJob" or not words or as_text(words[0]) != "torchrun":
+    """Return True if a container of a PyTorchJob starts `torchrun train.py` with a process for each of its GPUs.
+
+    The operator passes all other numbers on, and `nprocPerNode` if no option says otherwise.
+    """
+    manifest, words = pod.manifest, container.words
+    if manifest.kind_name != "PyTorchJob" or not words or words[0] != "torchrun":
         return False
-    if manifest.find_role("master") is None and manifest.pod_count > 1:
+    has_master = manifest.find_role("master") is not None
+    if not has_master and (manifest.pod_count > 1 or _PROCESSES in manifest.spec):
         return False
-    name, _, count = as_text(words[1]).partition("=") if len(words) > 1 else ("", "", "")
-    is_number = name in ("--nproc-per-node", "--nproc_per_node") and count in ("auto", str(container.gpus or "auto"))
+    numbers = ("auto", str(container.gpus or "auto"))
+    name, _, count = words[1].partition("=") if len(words) > 1 else ("", "", "")
+    is_number = name in ("--nproc-per-node", "--nproc_per_node") and count in numbers
+    if not is_number and _PROCESSES in manifest.spec and as_text(manifest.spec[_PROCESSES]) not in numbers:
+        return False
     script = words[2 if is_number else 1 :][:1]
-    return bool(script) and as_text(script[0]).endswith(".py") and not _UNUSUAL.search(container.search_text)
+    return bool(script) and script[0].endswith(".py") and not _UNUSUAL.search(container.search_text)
 
 
 def find_trainers(manifest: Manifest) -> list[tuple[Pod, Container]]:
@@ -59,17 +67,18 @@ def find_trainers(manifest: Manifest) -> list[tuple[Pod, Container]]:
     found: list[tuple[Pod, Container]] = []
     for pod in manifest.pods:
         containers = pod.containers if manifest.kind is None else [pod.main_container]
-        found += [
-            (pod, container)
-            for container in containers
-            if container is not None and (_SIGNS.search(container.search_text) or _runs_file(pod, container))
-        ]
+        files = [volume for volume in pod.volumes if "configMap" in volume or "projected" in volume]
+        for container in containers:
+            if container is not None and (_SIGNS.search(container.search_text) or _runs_file(files, container)):
+                found.append((pod, container))
     return found
 
 
-def _runs_file(pod: Pod, container: Container) -> bool:
-    """Return True if a container mounts a ConfigMap and names a file in it in its command."""
-    names = {as_text(each.get("name")) for each in pod.volumes if "configMap" in each or "projected" in each}
-    mounts = [as_mapping(each) for each in as_list(container.data.get("volumeMounts"))] if names else []
-    paths = [as_text(each.get("mountPath")) for each in mounts if as_text(each.get("name")) in names]
-    return any(path in as_text(word) for path in paths if path for word in container.command_line)
+def _runs_file(volumes: list[dict[str, Node]], container: Container) -> bool:
+    """Return True if a container mounts one of some volumes and names a file in it in its command."""
+    if not volumes:
+        return False
+    names = {as_text(volume.get("name")) for volume in volumes}
+    mounts = [mount for mount in container.volume_mounts if as_text(mount.get("name")) in names]
+    paths = [as_text(mount.get("mountPath")) for mount in mounts]
+    return any(path in word for path in paths if path for word in container.words)

@@ -16,6 +16,7 @@ _APPLIED = 256 * 1024
 _STORED = 1536 * 1024
 # Only long strings make an object large; an object with fewer characters in them is not measured.
 _MEASURED_FROM = 100_000
+_DATA = ("data", "binaryData", "stringData")
 
 
 @rule("manifest", WARNING)
@@ -27,7 +28,7 @@ def object_too_large(manifest: Manifest) -> Iterator[Violation]:
 
     Mount data and scripts from a volume, or put them into the image. Above 256 KiB, server-side apply also works.
     """
-    characters = sum(len(container.search_text) for pod in manifest.pods for container in pod.containers)
+    characters = sum([len(container.search_text) for pod in manifest.pods for container in pod.containers])
     if characters < _MEASURED_FROM and sum(len(as_text(value)) for value in _data_values(manifest)) < _MEASURED_FROM:
         return
     longest = max(_long_strings(manifest), key=lambda leaf: len(as_text(leaf)), default=None)
@@ -50,9 +51,12 @@ def _long_strings(manifest: Manifest) -> Iterator[Node]:
     yield from _data_values(manifest)
 
 
-def _data_values(manifest: Manifest) -> Iterator[Node]:
-    for field in ("data", "binaryData", "stringData"):
-        yield from as_mapping(manifest.object.get(field)).values()
+def _data_values(manifest: Manifest) -> list[Node]:
+    found: list[Node] = []
+    for field in _DATA:
+        if field in manifest.object:
+            found += as_mapping(manifest.object[field]).values()
+    return found
 
 
 _CLIENTS = {"argocd": "Argo CD", "flux": "Flux", "kubectl": "kubectl"}

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.nodes import as_list, as_text
+from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container, Manifest
 from jobgen.model.data import Node
 from jobgen.model.finding import FixStep
@@ -56,7 +56,7 @@ def unexpanded_variable(container: Container) -> Iterator[Violation]:
         return
     if container.pod.manifest.cluster.gitops != "flux":
         yield from _check_values(container)
-    if not as_list(container.data.get("command")):
+    if not container.command:
         # The entry point of the image may be a shell.
         return
     for word in container.command_line:

@@ -61,9 +61,9 @@ def untagged_image(container: Container) -> Iterator[Violation]:
     Pin a version or a digest.
     """
     image = as_text(container.data["image"])
-    if not image or is_unresolved(image):
+    if not image or "@" in image or ":" in image.rpartition("/")[2] or is_unresolved(image):
         return
-    if ":" not in image.rpartition("/")[2] and "@" not in image and not find_image_error(image):
+    if not find_image_error(image):
         yield Violation(
             container.data["image"], f"`{image}` has no tag, so `latest` is used; pin a version or a digest"
         )
@@ -236,14 +236,13 @@ def gpu_image_without_gpus(manifest: Manifest) -> Iterator[Violation]:
 
     Request GPUs in `resources.limits`, or use the smaller image for CPUs.
     """
-    if manifest.has_devices:
-        return
     for role in manifest.roles:
         main = role.pod.main_container
         image = as_text(main.data.get("image")) if main else ""
-        if main and not role.pod.partial:
-            found = find_gpu_word(image)
-            if found and not any(_may_see_devices(each.pod) for each in manifest.roles):
+        if main and not role.pod.partial and (found := find_gpu_word(image)):
+            if manifest.has_devices:
+                return
+            if not any(_may_see_devices(each.pod) for each in manifest.roles):
                 message = f"the image is built for GPUs (`{found}` in its name), but the job requests none"
                 exposes = _EXPOSING.match(image) and "NVIDIA_VISIBLE_DEVICES=" not in main.search_text
                 message += ", and it then sees all GPUs of its node, without a reservation" if exposes else ""

@@ -3,13 +3,13 @@
 from collections.abc import Iterator, Sequence
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
-from jobgen.k8s.command_line import find_mpi_launches, parse_command
-from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.command_line import MPI_WORDS, find_mpi_launches, parse_command
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Role
 from jobgen.k8s.operators import describe_rejection, is_operator_since
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import FixStep
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.suggest import suggest_entry
 
 
@@ -117,12 +117,13 @@ def launcher_command_on_workers(manifest: Manifest) -> Iterator[Violation]:
     """
     launcher, worker = manifest.find_role("launcher"), manifest.find_role("worker")
     main = worker.pod.main_container if worker else None
-    command = as_list(main.data.get("command")) if main else []
+    command = main.command if main else []
     if not main or not launcher or not worker or not command:
         return
     first = launcher.pod.main_container
     shared = first is not None and untraced(first.command_line) == untraced(main.command_line)
-    launches = any(find_mpi_launches(parse_command(main.command_line)))
+    has_word = has_any(main.search_text, MPI_WORDS)
+    launches = has_word and any(find_mpi_launches(parse_command(main.command_line)))
     if launches or (shared and not _waits(main.command_line)):
         name = as_text(command[0]).partition(" ")[0]
         message = f"the workers run `{name}` instead of waiting for the launcher; set `command` for the launcher only"
@@ -132,8 +133,7 @@ def launcher_command_on_workers(manifest: Manifest) -> Iterator[Violation]:
 
 def _waits(words: Sequence[Node]) -> bool:
     """Return True if a command line waits for the launcher."""
-    text = " ".join(map(as_text, words))
-    return any(word in text for word in ("sshd", "sleep", "tail -f"))
+    return has_any(" ".join(map(as_text, words)), ("sshd", "sleep", "tail -f"))
 
 
 _NAME = "JOB_COMPLETION_INDEX"

@@ -271,7 +271,7 @@ def _check_volcano_mpi(manifest: Manifest, tasks: list[Mapping[str, Node]]) -> I
     wanted = find_argument(plugins["mpi"], "worker")
     worker = next((role for role in manifest.roles if role.replica_type == wanted and role.count), None)
     main = worker.pod.main_container if worker else None
-    command = " ".join(map(as_text, main.command_line)) if main else ""
+    command = " ".join(main.words) if main else ""
     # Another command may be a script that ends, or not.
     if main is None or (command and "sshd" not in command):
         return
@@ -357,7 +357,7 @@ def _decides(pod: Pod) -> bool:
 
 def _is_endless(container: Container) -> bool:
     """Return True if the program of a container plainly runs until it is stopped."""
-    command = " ".join(map(as_text, container.command_line))
+    command = " ".join(container.words)
     if _ENDING_WORDS.search(command):
         return False
     if _ENDLESS_COMMAND.search(command):

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from jobgen.check.operators import KINDS, find_violations
 from jobgen.check.operators.checks import ADMITS_NOTHING, GATE_OFF, REJECTED, is_gate_on
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
-from jobgen.k8s.feature_gates import find_nodes, list_dropped
-from jobgen.k8s.kinds import BUILTIN_GROUPS, format_release, get_group, parse_release
+from jobgen.k8s.feature_gates import GatedField, find_nodes, list_dropped
+from jobgen.k8s.kinds import BUILTIN_GROUPS, Release, format_release, parse_release
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import choose_severity, describe_rejection, is_operator_since
@@ -84,18 +84,24 @@ def dropped_field(manifest: Manifest) -> Iterator[Violation]:
     Remove the field, or update the cluster. If the gate is on in your cluster, name it in `cluster.featureGates`.
     """
     release = parse_release(manifest.cluster.kubernetes)
-    is_own = get_group(as_text(manifest.object.get("apiVersion"))) in BUILTIN_GROUPS
-    places: list[tuple[Node, str]] = [(pod.spec, "") for pod in manifest.pods]
-    places += [(dict(manifest.object), as_text(manifest.object.get("kind")))] if is_own else []
-    for holder, kind in places:
-        for field in list_dropped(kind, release):
-            if is_gate_on(manifest, field.gate):
-                continue
-            for key, value in find_nodes(holder, field.path):
-                if value_of(value) not in (None, field.default):
-                    shown = f"`{field.gate}` is off by default in Kubernetes {format_release(release)}"
-                    advice = "remove it, or name the gate in `cluster.featureGates`"
-                    yield Violation(key, f"the API server drops `{key}`, because the feature gate {shown}; {advice}")
+    for holder, field in _list_gated(manifest, release):
+        if is_gate_on(manifest, field.gate):
+            continue
+        for key, value in find_nodes(holder, field.path):
+            if value_of(value) not in (None, field.default):
+                shown = f"`{field.gate}` is off by default in Kubernetes {format_release(release)}"
+                advice = "remove it, or name the gate in `cluster.featureGates`"
+                yield Violation(key, f"the API server drops `{key}`, because the feature gate {shown}; {advice}")
+
+
+def _list_gated(manifest: Manifest, release: Release) -> list[tuple[Node, GatedField]]:
+    """Return the fields that are dropped in a release and that the object may have, each with what may hold it."""
+    text = manifest.text if manifest.pods else ""
+    in_pods = [field for name, field in list_dropped("", release) if text is None or name in text]
+    found: list[tuple[Node, GatedField]] = [(pod.spec, field) for field in in_pods for pod in manifest.pods]
+    if manifest.group in BUILTIN_GROUPS:
+        found += [(dict(manifest.object), field) for _, field in list_dropped(manifest.kind_name, release)]
+    return found
 
 
 @rule("manifest", WARNING, kinds=KINDS)
@@ -150,9 +156,8 @@ def unknown_enum_value(manifest: Manifest) -> Iterator[Violation]:
         if not isinstance(holder, dict):
             continue
         for key in holder:
-            choice = choices.get(key)
-            if choice is not None and value_of(holder[key]) not in choice.values:
-                yield from _report(manifest, key, holder[key], choice)
+            if key in choices and value_of(holder[key]) not in choices[key].values:
+                yield from _report(manifest, key, holder[key], choices[key])
 
 
 def _report(manifest: Manifest, key: Node, node: Node, choice: Choice) -> Iterator[Violation]:
@@ -187,10 +192,10 @@ def number_out_of_bounds(manifest: Manifest) -> Iterator[Violation]:
         if not isinstance(holder, dict):
             continue
         for key in holder:
-            bound = bounds.get(key)
-            number = as_integer(holder[key]) if bound is not None else None
-            if bound is None or number is None:
+            number = as_integer(holder[key]) if key in bounds else None
+            if number is None:
                 continue
+            bound = bounds[key]
             if bound.minimum is not None and number < bound.minimum:
                 wanted = f"at least {bound.minimum}"
             elif bound.maximum is not None and number > bound.maximum:

@@ -4,15 +4,16 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
 from jobgen.k8s.command_line import parse_command
-from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod, Role
 from jobgen.model.data import Node, TracedScalar, value_of
 from jobgen.model.finding import FixStep
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.quantity import to_milli
 
 _QUEUE = "kueue.x-k8s.io/queue-name"
 _GPU_LAUNCHERS = frozenset(("torchrun", "accelerate", "deepspeed", "horovodrun"))
+_TRAINING = (*_GPU_LAUNCHERS, "train", "torch.distributed.")
 
 
 @rule("job", INFO)
@@ -45,7 +46,7 @@ def _asks_for_nothing(role: Role) -> bool:
     # A launcher only waits for the others.
     if main is None or role.name == "launcher" or pod.partial or not role.count:
         return False
-    if as_mapping(pod.spec.get("resources")) or as_mapping(main.data.get("resources")):
+    if main.resources or as_mapping(pod.spec.get("resources")) or not has_any(main.search_text, _TRAINING):
         return False
     return any(_trains(argument.text) for argument in parse_command(main.command_line))
 
@@ -99,26 +100,24 @@ def missing_memory(manifest: Manifest) -> Iterator[Violation]:
 
     Add a memory request.
     """
-    for name, container in _list_containers(manifest):
-        pod = container.pod
-        if pod.partial or not container.devices or as_mapping(pod.spec.get("resources")):
+    for role, container in _list_containers(manifest):
+        pod, named = container.pod, (*container.limits, *container.requests)
+        if "memory" in named or pod.partial or not container.devices or as_mapping(pod.spec.get("resources")):
             continue
-        named = [str(key) for key in (*container.limits, *container.requests)]
         # A name without a domain that resembles memory has a finding of its own.
-        if "memory" not in named and not any("mem" in key for key in named if "/" not in key):
+        if not any("mem" in key for key in named if "/" not in key):
+            name = role.title if role else f"`{container.name}`"
             wanted = "GPUs" if container.gpus else "accelerators"
             message = f"{name} has {wanted} but requests no memory, so it is evicted first"
             yield Violation(container.device_node, f"{message}; add a memory request")
             return
 
 
-def _list_containers(manifest: Manifest) -> Iterator[tuple[str, Container]]:
-    """Yield the containers that compute: that of each role, or all of a kind without roles, with a name for them."""
+def _list_containers(manifest: Manifest) -> list[tuple[Role | None, Container]]:
+    """Return the containers that compute: that of each role, or all of a kind without roles."""
     if manifest.kind is None:
-        yield from ((f"`{container.name}`", container) for pod in manifest.pods for container in pod.containers)
-    for role in manifest.roles:
-        if role.pod.main_container is not None:
-            yield role.title, role.pod.main_container
+        return [(None, container) for pod in manifest.pods for container in pod.containers]
+    return [(role, main) for role in manifest.roles if (main := role.pod.main_container)]
 
 
 _MEBIBYTE = 1024 * 1024 * 1000  # in thousandths
@@ -137,28 +136,21 @@ def memory_too_small(container: Container) -> Iterator[Violation]:
 
     Write `512Mi` or `64Gi`.
     """
-    for amounts, severity in ((container.limits, ERROR), (container.requests, WARNING)):
-        node = amounts.get("memory")
-        size = to_milli(node) if node is not None else None
+    limit, request = container.limits.get("memory"), container.requests.get("memory")
+    sizes = to_milli(limit), to_milli(request)
+    for node, size, severity in zip((limit, request), sizes, (ERROR, WARNING), strict=True):
         if size is not None and 0 < size < _MEBIBYTE:
             written = str(value_of(node))
             fix_steps = (FixStep("set", node, _suggest(written)),)
             yield Violation(node, _explain_memory(written), severity=severity, fix_steps=fix_steps, safe=False)
             return
-    yield from _check_gpus(container)
-
-
-def _check_gpus(container: Container) -> Iterator[Violation]:
-    """Check the memory of a container with several GPUs: the limit, or the request if there is no limit."""
-    limit = container.limits.get("memory")
-    node = container.requests.get("memory") if limit is None else limit
-    size = to_milli(node) if node is not None else None
-    if size is None or not 0 < size < _GIBIBYTE or container.gpus < 2:
-        return
-    effect = "so the scheduler reserves too little" if limit is None else "so the container is probably killed"
-    message = f"`{value_of(node)}` is too little memory for {container.gpus} GPUs, {effect}"
-    severity, devices = INFO if limit is None else WARNING, ((container.device_node, ""),)
-    yield Violation(node, f"{message}; write gibibytes, such as `64Gi`", devices, severity)
+    # The request counts if there is no limit.
+    node, size = (request, sizes[1]) if limit is None else (limit, sizes[0])
+    if size is not None and 0 < size < _GIBIBYTE and container.gpus > 1:
+        effect = "so the scheduler reserves too little" if limit is None else "so the container is probably killed"
+        message = f"`{value_of(node)}` is too little memory for {container.gpus} GPUs, {effect}"
+        severity, devices = INFO if limit is None else WARNING, ((container.device_node, ""),)
+        yield Violation(node, f"{message}; write gibibytes, such as `64Gi`", devices, severity)
 
 
 def _explain_memory(written: str) -> str:
@@ -210,7 +202,7 @@ def _runs_torch(main: Container) -> bool:
     if manifest.kind is not None and manifest.kind.name in _KINDS:
         return True
     # KubeRay mounts shared memory in its pods.
-    command = " ".join(map(as_text, main.command_line))
+    command = " ".join(main.words)
     return manifest.group != "ray.io" and _SHM_USERS.search(f"{command} ") is not None
 
 
@@ -221,10 +213,8 @@ def _is_of_spec(manifest: Manifest) -> bool:
 
 
 def _mounts_shm(container: Container) -> bool:
-    for mount in as_list(container.data.get("volumeMounts")):
-        if as_text(as_mapping(mount).get("mountPath")).rstrip("/") in ("/dev/shm", "/dev"):  # noqa: S108
-            return True
-    return False
+    paths = [as_text(mount.get("mountPath")).rstrip("/") for mount in container.volume_mounts]
+    return "/dev/shm" in paths or "/dev" in paths  # noqa: S108
 
 
 @rule("pod", WARNING, fields=("volumes",))
@@ -237,7 +227,7 @@ def shm_over_memory(pod: Pod) -> Iterator[Violation]:
     Raise the memory limit, or reduce the size of the volume.
     """
     for volume in pod.volumes:
-        if as_text(get_path(volume, "emptyDir", "medium")) != "Memory":
+        if "emptyDir" not in volume or as_text(get_path(volume, "emptyDir", "medium")) != "Memory":
             continue
         node = get_path(volume, "emptyDir", "sizeLimit")
         size = to_milli(node) if node is not None else None
@@ -254,7 +244,7 @@ def _explain_shm(container: Container, size: Node, limit: Node) -> str:
 
 
 def _mounts(container: Container, name: str) -> bool:
-    return any(as_text(as_mapping(mount).get("name")) == name for mount in as_list(container.data.get("volumeMounts")))
+    return any(as_text(mount.get("name")) == name for mount in container.volume_mounts)
 
 
 # More than machines for training have; the smallest of the usual numbers of millicores above it is 500.
@@ -273,7 +263,7 @@ def cpu_too_large(container: Container) -> Iterator[Violation]:
     reported: set[int] = set()
     for amounts in (container.limits, container.requests):
         node = amounts.get("cpu")
-        milli = to_milli(node) if node is not None else None
+        milli = to_milli(node)
         if milli is None or milli <= _MOST_CORES * 1000 or milli in reported:
             continue
         reported.add(milli)

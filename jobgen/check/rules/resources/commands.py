@@ -12,7 +12,7 @@ from jobgen.k8s.shell_script import Pipeline, Script, find_script, split_pipelin
 from jobgen.k8s.workloads import RAY_CLUSTERS
 from jobgen.model.data import Node
 from jobgen.model.finding import pluralize
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_inline_yaml
 
@@ -30,11 +30,10 @@ def command_in_one_string(container: Container) -> Iterator[Violation]:
 
     Write one item for each word, or start a shell: `[sh, -c, "torchrun train.py"]`.
     """
-    command = as_list(container.data.get("command"))
-    text = as_text(command[0]) if command else ""
+    text = as_text(container.command[0]) if container.command else ""
     if _COMMAND.match(text) is None or _is_joined(container):
         return
-    yield Violation(command[0], f"`{_shorten(text)}` is not the name of a program; {_explain(text)}")
+    yield Violation(container.command[0], f"`{_shorten(text)}` is not the name of a program; {_explain(text)}")
 
 
 def _is_joined(container: Container) -> bool:
@@ -203,14 +202,14 @@ def shell_syntax_without_shell(container: Container) -> Iterator[Violation]:
     Write the whole script as one item after `sh -c`, or use `workingDir` instead of `cd`.
     """
     words = container.command_line
-    first = as_text(as_list(container.data.get("command"))[0]) if as_list(container.data.get("command")) else ""
+    first = as_text(container.command[0]) if container.command else ""
     if first in _BUILTINS:
         advice = "use `workingDir`" if first == "cd" else "set variables in `env`" if first == "export" else ""
         also = f", or {advice}" if advice else ""
         yield Violation(words[0], f"`{first}` is shell syntax, not a program; start a shell with `sh -c`{also}")
         return
-    if not first:
-        # The entry point of the image may be a shell.
+    if not first or _OPERATORS.isdisjoint(container.words):
+        # Without a command, the entry point of the image may be a shell.
         return
     for index, word in enumerate(words):
         text = as_text(word)
@@ -318,7 +317,7 @@ def arguments_after_script(container: Container) -> Iterator[Violation]:
     if script is None or not script.rest or not _loses_arguments(script):
         return
     lost, program = script.rest[0], script.text.strip()
-    is_certain = bool(as_list(container.data.get("command"))) and _NEED_ARGUMENTS.fullmatch(program)
+    is_certain = bool(container.command) and _NEED_ARGUMENTS.fullmatch(program)
     message = f"`{script.shell} -c` runs `{_shorten(program)}` without `{_shorten(as_text(lost))}`"
     yield Violation(
         lost,
@@ -400,6 +399,7 @@ def _find_program(pipelines: tuple[Pipeline, ...]) -> str:
 _DURATION = lazy_pattern(r"(\d{1,9})([smhd]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DAY = 86400
+_WAITING = ("sleep", "tail")
 _ENDLESS_LOOPS = frozenset(("true", ":", "[ 1 ]", "[ true ]", "1"))
 _MPI = ("MPIJob",)
 # In jobs of these kinds every pod with GPUs computes by itself. Elsewhere, such as in jobs of MPI, another pod may
@@ -422,9 +422,9 @@ def idle_command(manifest: Manifest) -> Iterator[Violation]:
         return
     for role in roles:
         main = role.pod.main_container
-        gpus = _count_gpus(role)
-        found = _find_waiting(main) if main and gpus else None
-        if found:
+        found = _find_waiting(main) if main and has_any(main.search_text, _WAITING) else None
+        gpus = _count_gpus(role) if found else 0
+        if found and gpus:
             node, command, is_all = found
             what = f"only runs `{command}`" if is_all else f"ends with `{command}`"
             message = f"{role.title} {what}, so the job never ends and holds {pluralize(gpus, 'GPU')}"
@@ -443,7 +443,7 @@ def _find_waiting(container: Container) -> tuple[Node, str, bool] | None:
     """Return the item with the command that waits, the command, and whether there is nothing else."""
     script = find_script(container)
     if script is None:
-        words = tuple(map(as_text, container.command_line))
+        words = container.words
         return (container.command_line[0], " ".join(words), True) if _waits(words) else None
     pipelines = split_pipelines(script.text)
     commands = [split_words(each.commands[0]) if len(each.commands) == 1 else () for each in pipelines]

@@ -90,7 +90,7 @@ def mixed_gpu_resources(container: Container) -> Iterator[Violation]:
     limits = container.limits
     if len(limits) < 2:
         return
-    found: list[Node] = [key for key in limits if "/" in key and is_device(str(key)) and to_milli(limits[key])]
+    found = [key for key in limits if "/" in key and is_device(str(key)) and to_milli(limits[key])]
     for number, key in enumerate(found[1:], 1):
         other = next((earlier for earlier in found[:number] if _are_exclusive(str(earlier), str(key))), None)
         if other is not None:
@@ -151,7 +151,7 @@ def exposed_devices(container: Container) -> Iterator[Violation]:
 
     Remove the variable.
     """
-    if not any(name in _READ for name, _ in container.env):
+    if _READ.isdisjoint(container.variables):
         return
     # mpi-operator hides the GPUs of a launcher, which `overwritten-env` reports.
     is_launcher = container.pod.role is not None and container.pod.role.name == "launcher"
@@ -418,11 +418,13 @@ def single_process(role: Role) -> Iterator[Violation]:
     main = role.pod.main_container
     if main is None or main.gpus < 2 or not role.count or main.init:
         return
-    torchrun = (get_path(role.manifest.spec, *path) for path in (("torchrunConfig", "enabled"), ("elastic", "enabled")))
-    if any(value_of(node) is True for node in torchrun):
+    torchrun = [get_path(role.manifest.spec, field, "enabled") for field in ("torchrunConfig", "elastic")]
+    if True in map(value_of, torchrun):
         return
     # The image is no evidence: most images of PyTorch have names such as `torch-distributed`.
-    command = "\n".join(map(as_text, main.command_line))
+    command = "\n".join(main.words)
+    if ".py" not in command or "python" not in command:
+        return
     variables = "\n".join(f"{name}={as_text(entry.get('value'))}" for name, entry in main.env if name != "NCCL_DEBUG")
     found = None if _USES_SEVERAL.search(f"{command}\n{variables}") else _find_script(main.command_line, role)
     if found:

@@ -16,7 +16,6 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import find_key
 from jobgen.spec.kinds import parse_version
 
-_DELETED = ("emptyDir", "ephemeral")
 _NAME = lazy_pattern(r"(?:\A|[-_/.])(?:ckpts?|checkpoints?)(?=\Z|[-_/.])")
 
 
@@ -30,13 +29,13 @@ def lost_checkpoints(pod: Pod) -> Iterator[Violation]:
 
     Write checkpoints to a persistent volume or to object storage.
     """
-    if not any(container.devices for container in pod.containers) or pod.manifest.kind is None:
+    deleted = [volume for volume in pod.volumes if "emptyDir" in volume or "ephemeral" in volume]
+    if not deleted or pod.manifest.kind is None or not any(container.devices for container in pod.containers):
         return
     written = {name: text for each in pod.containers for name, text in _find_written(each)}
-    for volume in pod.volumes if written else ():
-        name = as_text(volume.get("name"))
-        field = next((field for field in _DELETED if field in volume), "")
-        if field and name in written and _count_mounts(pod, name) == 1:
+    for volume in deleted:
+        name, field = as_text(volume.get("name")), "emptyDir" if "emptyDir" in volume else "ephemeral"
+        if name in written and _count_mounts(pod, name) == 1:
             message = f"checkpoints in `{written[name]}` are in an `{field}`, which is deleted with the pod"
             advice = "write them to a persistent volume, so that a restarted job continues"
             yield Violation(find_key(volume, field), f"{message}; {advice}")
@@ -45,16 +44,15 @@ def lost_checkpoints(pod: Pod) -> Iterator[Violation]:
 def _find_written(container: Container) -> Iterator[tuple[str, str]]:
     """Yield the volumes that a container plainly writes checkpoints to, with the path."""
     yield from find_written_volumes(container)
-    for mount in map(as_mapping, as_list(container.data.get("volumeMounts"))):
+    for mount in container.volume_mounts:
         name, path = as_text(mount.get("name")), as_text(mount.get("mountPath"))
-        if _NAME.search(path.lower()) or _NAME.search(name.lower()):
+        if _NAME.search(f"{path}/{name}".lower()):
             yield name, path
 
 
 def _count_mounts(pod: Pod, volume: str) -> int:
     """Return how many containers mount a volume."""
-    several = (*pod.containers, *pod.init_containers)
-    mounts = (map(as_mapping, as_list(each.data.get("volumeMounts"))) for each in several)
+    mounts = (container.volume_mounts for container in pod.all_containers)
     return sum(any(as_text(mount.get("name")) == volume for mount in each) for each in mounts)
 
 
@@ -75,10 +73,16 @@ def lost_logs(manifest: Manifest) -> Iterator[Violation]:
 
     Use the policy, the limit or the TTL that the message names, or ship logs to another place.
     """
-    if not any(any(pod.devices.values()) for pod in manifest.pods):
-        return
+    found = list(_find_lost_logs(manifest))
+    if found and any(any(pod.devices.values()) for pod in manifest.pods):
+        yield from found
+
+
+def _find_lost_logs(manifest: Manifest) -> Iterator[Violation]:
+    """Yield what deletes the pods of a job, whatever devices they have."""
     if manifest.group == "kubeflow.org":
-        yield from _check_training_operator(manifest)
+        if manifest.operator_version:
+            yield from _check_training_operator(manifest, manifest.operator_version)
     elif manifest.group == "batch":
         yield from _check_job(as_mapping(get_path(manifest.object, *_BATCH[manifest.kind_name])))
         limit = manifest.spec.get("failedJobsHistoryLimit")
@@ -100,20 +104,17 @@ def _check_job(job: Mapping[str, Node]) -> Iterator[Violation]:
 
 
 def _check_ttl(manifest: Manifest) -> Iterator[Violation]:
-    # `ttl-reruns-job` and `endless-sync` report what else a TTL does.
-    if manifest.cluster.gitops or is_hook(manifest):
-        return
     path = find_ttl_path(manifest.group, manifest.kind_name, manifest.kind.operator if manifest.kind else "")
     ttl = get_path(manifest.object, *path) if path else None
-    if as_integer(ttl) == 0:
+    # `ttl-reruns-job` and `endless-sync` report what else a TTL does.
+    if as_integer(ttl) == 0 and not manifest.cluster.gitops and not is_hook(manifest):
         message = "`ttlSecondsAfterFinished: 0` deletes the job as soon as it has ended, with its pods and logs"
         yield Violation(ttl, f"{message}; leave time to read them, such as 86400")
 
 
-def _check_training_operator(manifest: Manifest) -> Iterator[Violation]:
-    version = manifest.operator_version
+def _check_training_operator(manifest: Manifest, version: str) -> Iterator[Violation]:
     cleaned = as_text(manifest.run_policy.get("cleanPodPolicy"))
-    if not version or parse_version(version) >= _FIXED or cleaned == "All":
+    if parse_version(version) >= _FIXED or cleaned == "All":
         return
     limit, deadline = (manifest.run_policy.get(name) for name in ("backoffLimit", "activeDeadlineSeconds"))
     restarts = any(role.restart_policy not in ("", "Never") for role in manifest.roles)
@@ -161,7 +162,7 @@ def git_repo_volume(pod: Pod) -> Iterator[Violation]:
     declared = pod.manifest.cluster.kubernetes
     release = parse_release(declared) if declared else None
     for volume in pod.volumes:
-        if isinstance(volume.get("gitRepo"), dict):
+        if "gitRepo" in volume and isinstance(volume["gitRepo"], dict):
             message = f"{_describe(release)}; clone the repository in an init container into an `emptyDir`"
             severity = ERROR if release is not None and release >= _GONE else None
             yield Violation(find_key(volume, "gitRepo"), message, severity=severity)

@@ -36,9 +36,10 @@ _RESERVED = {
 
 # Variables that a controller sets in each pod, but not if the pod has them: all pods then have one value.
 _NUMBERS = {
-    **dict.fromkeys(("Job", "JobSet"), ("JOB_COMPLETION_INDEX",)),
-    "LeaderWorkerSet": ("LWS_WORKER_INDEX", "LWS_LEADER_ADDRESS"),
+    **dict.fromkeys(("Job", "JobSet"), frozenset(("JOB_COMPLETION_INDEX",))),
+    "LeaderWorkerSet": frozenset(("LWS_WORKER_INDEX", "LWS_LEADER_ADDRESS")),
 }
+_NONE: frozenset[str] = frozenset()
 # The variable with the hostfile of each implementation of MPI.
 _HOSTFILES = {"Intel": "I_MPI_HYDRA_HOST_FILE", "MPICH": "HYDRA_HOST_FILE"}
 
@@ -53,16 +54,16 @@ def overwritten_env(container: Container) -> Iterator[Violation]:
 
     Remove the variable.
     """
-    if container.init:
-        return
     manifest = container.pod.manifest
-    for name, entry in container.env if manifest.kind_name in _NUMBERS else ():
-        if name in _NUMBERS[manifest.kind_name] and as_text(entry.get("value")) and "valueFrom" not in entry:
+    numbers, reserved = _NUMBERS.get(manifest.kind_name, _NONE), _RESERVED.get(manifest.kind_name, _NONE)
+    if container.init or (numbers | reserved).isdisjoint(container.variables):
+        return
+    for name, entry in container.env:
+        if name in numbers and as_text(entry.get("value")) and "valueFrom" not in entry:
             message = f"all pods get this `{name}`, because the controller sets it only if the pod does not have it"
             yield Violation(entry["name"], f"{message}; remove it")
-    names = _RESERVED.get(manifest.kind_name, frozenset())
     for name, entry in container.env:
-        if name in names and _is_set_by_operator(name, container, manifest):
+        if name in reserved and _is_set_by_operator(name, container, manifest):
             yield Violation(
                 entry["name"], f"the operator overwrites `{name}`, so the value here has no effect; remove it"
             )
@@ -102,6 +103,7 @@ _INTERFACES = frozenset(
 _ADDRESSES = frozenset(
     "MASTER_ADDR PET_MASTER_ADDR PET_RDZV_ENDPOINT RDZV_ENDPOINT COORDINATOR_ADDRESS JAX_COORDINATOR_ADDRESS".split()
 )
+_MEETING = _INTERFACES | _ADDRESSES
 _SHARED_OPTIONS = ("rdzv-id", "master-port")
 _OPTION = lazy_pattern(
     r"--(rdzv[-_]id|master[-_]port|rdzv[-_]endpoint|master[-_]addr|dist[-_]url|dist[-_]init[-_](?:method|addr)"
@@ -127,6 +129,8 @@ _MULTI_NODE = lazy_pattern(
     r"--nnodes[= ](?!1\b)|--node[-_]rank|--num[-_]machines|--nnodes\b.*\$|MASTER_ADDR=|LWS_LEADER_ADDRESS"
 )
 _KINDS = (*_TOGETHER, "Job", "JobSet", "LeaderWorkerSet")
+# Kinds whose pods have names that are known.
+_NAMED = (("batch", "Job"), ("jobset.x-k8s.io", "JobSet"))
 
 
 @rule("manifest", WARNING, kinds=_KINDS)
@@ -143,7 +147,7 @@ def unreachable_rendezvous(manifest: Manifest) -> Iterator[Violation]:
     Use the address of one pod, such as `$MASTER_ADDR`, the name of the job as id, and the same settings in all pods.
     """
     pods = [pod for pod in _list_pods(manifest) if pod[1]]
-    if sum(count for _, count in pods) < 2:
+    if sum([count for _, count in pods]) < 2:
         return
     mains = [(main, count) for pod, count in pods if (main := pod.main_container)]
     together = manifest.kind_name in _TOGETHER
@@ -159,7 +163,7 @@ def unreachable_rendezvous(manifest: Manifest) -> Iterator[Violation]:
         yield from _check_ssh(manifest)
     elif together:
         yield from _check_settings([main for main, _ in mains if main.gpus])
-    for main, _ in mains:
+    for main, _ in mains if (manifest.group, manifest.kind_name) in _NAMED else ():
         yield from _check_hosts(main)
 
 
@@ -173,7 +177,7 @@ def _list_pods(manifest: Manifest) -> list[tuple[Pod, int]]:
 
 
 def _check_env(main: Container, count: int) -> Iterator[tuple[Node, str]]:
-    for name, entry in main.env:
+    for name, entry in main.env if not _MEETING.isdisjoint(main.variables) else ():
         text = as_text(entry.get("value")).strip()
         if name in _INTERFACES and text and set(text.removeprefix("=").split(",")) == {"lo"}:
             message = f"`{name}: {text}` is the loopback interface, which does not reach the pods on other nodes"
@@ -191,7 +195,7 @@ def _is_replaced(main: Container, name: str) -> bool:
 def _check_options(main: Container, count: int) -> Iterator[tuple[Node, str]]:
     """Check options of launchers, in arguments and in scripts."""
     wording = main.search_text
-    if "--" not in wording or "--standalone" in wording:
+    if "--" not in wording or "--standalone" in wording or not _OPTION.search(wording):
         return
     for option, text, node in _find_options(main):
         shown = f"`--{option}={text}`"
@@ -228,7 +232,8 @@ def _check_settings(mains: Sequence[Container]) -> Iterator[Violation]:
     """Check that the processes of all roles have the same settings of NCCL."""
     if len(mains) < 2 or any("envFrom" in main.data for main in mains):
         return
-    for name in _COMMON:
+    shared = frozenset(_COMMON).intersection(*[main.variables for main in mains])
+    for name in _COMMON if shared else ():
         found = [entry for main in mains for key, entry in main.env if key == name and as_text(entry.get("value"))]
         if len(found) == len(mains) and len({as_text(entry.get("value")) for entry in found}) > 1:
             message = f"`{name}` differs between the roles of the job, and NCCL hangs if it is not the same in all pods"
@@ -260,9 +265,6 @@ def _check_ssh(manifest: Manifest) -> Iterator[Violation]:
 
 def _check_hosts(main: Container) -> Iterator[Violation]:
     """Check addresses that are plainly meant to be those of pods of the same Job or JobSet."""
-    manifest = main.pod.manifest
-    if (manifest.group, manifest.kind_name) not in (("batch", "Job"), ("jobset.x-k8s.io", "JobSet")):
-        return
     texts = [(as_text(entry.get("value")), entry.get("value")) for name, entry in main.env if name in _ADDRESSES]
     texts += [(text, node) for option, text, node in _find_options(main) if option[:4] != "rdzv" or "end" in option]
     texts += [(found[1], node) for node in main.command_line for found in _EXPORT.finditer(as_text(node))]

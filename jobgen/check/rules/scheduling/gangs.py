@@ -205,9 +205,11 @@ def min_available_too_low(manifest: Manifest) -> Iterator[Violation]:
 
     Remove `minAvailable`; the default is all pods.
     """
+    if "schedulingPolicy" not in manifest.run_policy or "elasticPolicy" in manifest.spec:
+        return
     least = get_path(manifest.run_policy, "schedulingPolicy", "minAvailable")
     number = as_integer(least)
-    if number is None or "elasticPolicy" in manifest.spec:
+    if number is None:
         return
     total = manifest.pod_count
     if 0 < number < total:
@@ -231,7 +233,7 @@ def mixed_schedulers(manifest: Manifest) -> Iterator[Violation]:
     first = None
     for role in manifest.roles:
         name = role.pod.spec.get("schedulerName")
-        if not as_text(name):
+        if name is None or not as_text(name):
             continue
         if first is None:
             first = name
@@ -265,7 +267,7 @@ def bad_topology_request(manifest: Manifest) -> Iterator[Violation]:
 
     Change the annotations as the message says.
     """
-    if not any(_requests_topology(pod) for pod in manifest.pods) or not is_managed_by_kueue(manifest):
+    if not any(_requests_topology(pod) for pod in manifest.pods if pod.metadata) or not is_managed_by_kueue(manifest):
         return
     requests = [
         (as_mapping(pod.metadata.get("annotations")), count // _count_workloads(manifest))

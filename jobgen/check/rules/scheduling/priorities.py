@@ -95,14 +95,9 @@ def uneven_priority(manifest: Manifest) -> Iterator[Violation]:
     Set the same priority class in every role, as `priorityClassName` of the pods.
     """
     group = get_path(manifest.run_policy, "schedulingPolicy", "priorityClass")
-    pods = [role.pod for role in manifest.roles if role.count]
-    # Kueue reads it as the priority of the job in its queue.
-    is_read = not pods or get_kueue_queue(manifest) is not None
-    if as_text(group) and not is_read and not any(as_text(pod.spec.get("priorityClassName")) for pod in pods):
+    if as_text(group) and _ignores_group(manifest):
         message = f"`{as_text(group)}` is the priority of the PodGroup only: the pods have the default priority and can"
         yield Violation(group, f"{message} be preempted; also set `priorityClassName: {as_text(group)}` in every role")
-        return
-    if not any("priorityClassName" in role.pod.spec for role in manifest.roles):
         return
     classes = [(role, role.pod.spec.get("priorityClassName")) for role in manifest.roles if not role.pod.partial]
     written = [name for _, name in classes if as_text(name)]
@@ -114,3 +109,11 @@ def uneven_priority(manifest: Manifest) -> Iterator[Violation]:
             yield Violation(
                 role.key, f"{message}; set it in every role", ((written[0], "the priority of the other role"),)
             )
+
+
+def _ignores_group(manifest: Manifest) -> bool:
+    """Return True if nothing reads the priority of the PodGroup, and no pod has one."""
+    pods = [role.pod for role in manifest.roles if role.count]
+    # Kueue reads it as the priority of the job in its queue.
+    is_read = not pods or get_kueue_queue(manifest) is not None
+    return not is_read and not any(as_text(pod.spec.get("priorityClassName")) for pod in pods)

@@ -134,7 +134,7 @@ def queue_label_on_pods(pod: Pod) -> Iterator[Violation]:
     if manifest.kind is None and not is_managed_by_kueue(manifest) and manifest.kind_name != "CronJob":
         # A pod or a Deployment is no job whose pods have to start together.
         return
-    labels = as_mapping(pod.metadata.get("labels"))
+    labels = as_mapping(pod.metadata.get("labels")) if pod.metadata else {}
     for key in labels if QUEUE_LABEL in labels else ():
         if key == QUEUE_LABEL:
             effect, remedy, is_redundant = _describe(pod)
@@ -220,18 +220,18 @@ def misread_annotation(manifest: Manifest) -> Iterator[Violation]:
 
     Write one of the values that the message names, exactly; or remove the key.
     """
-    for key in (EXPECTED_ANNOTATION, DEADLINE_ANNOTATION):
+    for key in (EXPECTED_ANNOTATION, DEADLINE_ANNOTATION) if manifest.annotations else ():
         time = value_of(manifest.annotations.get(key))
         fault = find_time_fault(key, time) if isinstance(time, str) else ""
         if fault:
             yield Violation(manifest.annotations[key], f"`{key}` is `{time}`, which {fault}")
-    metadata = (manifest.metadata, *(pod.metadata for pod in manifest.pods))
-    for each in metadata:
-        for key, node in as_mapping(each.get("annotations")).items():
-            if key in _ANNOTATIONS:
-                yield from _check(key, node, _ANNOTATIONS[key])
+    for metadata in (manifest.metadata, *[pod.metadata for pod in manifest.pods]):
         for field in ("annotations", "labels"):
-            for key, node in as_mapping(each.get(field)).items():
+            entries = as_mapping(metadata[field]) if field in metadata else {}
+            for key in entries:
+                node = entries[key]
+                if key in _ANNOTATIONS and field == "annotations":
+                    yield from _check(key, node, _ANNOTATIONS[key])
                 if key in _PRESENT and str(value_of(node)).lower() == "false":
                     yield Violation(node, f"`{key}` is `{value_of(node)}`, but {_PRESENT[key]}; remove it")
 

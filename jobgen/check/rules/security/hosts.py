@@ -128,7 +128,7 @@ def host_path(pod: Pod) -> Iterator[Violation]:
     the kernel and of drivers, such as those in `/sys`: request devices from a device plugin, and mount only the folder
     that the program reads, with `readOnly: true`.
     """
-    if not any(list_host_paths(pod)) or is_node_agent(pod):
+    if not list_host_paths(pod) or is_node_agent(pod):
         return
     for volume in pod.volumes:
         node = get_path(volume, "hostPath", "path") if "hostPath" in volume else None
@@ -163,7 +163,7 @@ def runtime_socket(pod: Pod) -> Iterator[Violation]:
 
     Remove the volume.
     """
-    for volume in pod.volumes if any(list_host_paths(pod)) and not is_node_agent(pod) else ():
+    for volume in pod.volumes if list_host_paths(pod) and not is_node_agent(pod) else ():
         node = get_path(volume, "hostPath", "path") if "hostPath" in volume else None
         if as_text(node).rpartition("/")[2] in _SOCKETS:
             yield Violation(node, f"`{as_text(node)}` gives the pod full control of its node; remove the volume")
@@ -200,10 +200,10 @@ def _list_means(pod: Pod) -> Iterator[tuple[str, Node]]:
     for field in _NAMESPACES:
         if value_of(pod.spec.get(field)) is True:
             yield field, pod.spec[field]
-    for container in (*pod.containers, *pod.init_containers):
+    for container in pod.all_containers:
         if is_privileged(container):
             yield "privileged", get_path(container.data, "securityContext", "privileged")
-    for container in (*pod.containers, *pod.init_containers):
+    for container in pod.all_containers:
         names = list_capabilities(container)
         for node in as_list(get_path(container.data, "securityContext", "capabilities", "add")):
             if value_of(node) in names:

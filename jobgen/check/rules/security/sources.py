@@ -7,7 +7,7 @@ from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container
 from jobgen.k8s.secrets import find_assignments, find_token, is_secret_value, looks_like_secret, may_contain_secret
 from jobgen.model.data import Node
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.lazy_re import has_any, lazy_pattern
 
 
 @rule("container", ERROR, fields=("env", "args", "command"))
@@ -20,13 +20,14 @@ def plain_secret(container: Container) -> Iterator[Violation]:
     Revoke the secret, put a new one into a Secret, and refer to it with `secretKeyRef`: as the value of the variable in
     a job, and below `valueFrom` in a manifest.
     """
+    if not may_contain_secret(container.search_text):
+        return
     for name, entry in container.env:
         value = as_text(entry.get("value"))
         if value:
             yield from _check_variable(name, value, entry["value"])
-    words = container.command_line
-    if words and may_contain_secret("\n".join(map(as_text, words))):
-        for word in words:
+    if may_contain_secret("\n".join(container.words)):
+        for word in container.command_line:
             yield from _check_argument(as_text(word), word)
 
 
@@ -57,6 +58,10 @@ _INSTALLED = lazy_pattern(
 )
 
 
+# Faster than the patterns.
+_SIGNS = ("install", " add ", "curl ", "wget ")
+
+
 @rule("container", INFO, fields=("command", "args"))
 def install_at_start(container: Container) -> Iterator[Violation]:
     """Software downloaded when the pod starts: `pip install`, `apt-get install`, or `curl … | sh`.
@@ -66,11 +71,9 @@ def install_at_start(container: Container) -> Iterator[Violation]:
 
     Install the software in the image.
     """
-    words = container.command_line
-    whole = " ".join(map(as_text, words))
-    if "install" not in whole and " add " not in whole and "curl " not in whole and "wget " not in whole:
-        return  # faster than the patterns
-    for word in words:
+    if not has_any(" ".join(container.words), _SIGNS):
+        return
+    for word in container.command_line:
         found = _PIPED.search(as_text(word)) or _INSTALLED.search(as_text(word))
         if found:
             is_script = "|" in found[0]

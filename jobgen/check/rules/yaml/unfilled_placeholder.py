@@ -31,7 +31,7 @@ def unfilled_placeholder(manifest: Manifest) -> Iterator[Violation]:
 
     Write the value in place of the placeholder. If a tool fills it in, exclude the file.
     """
-    if manifest.kind_name in _FREE_KINDS or not may_be_unfilled(manifest.object):
+    if manifest.kind_name in _FREE_KINDS or (manifest.text is not None and not may_be_unfilled(manifest.text)):
         return
     # An object may have any valid name, also one that means nothing.
     own_name = manifest.metadata.get("name")
