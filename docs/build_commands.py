@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from jobgen.cli.main import cli
+from jobgen.cli.group import cli
 
 PAGE = Path(__file__).parent / "commands.md"
 END = "<!-- end -->\n"

@@ -10,8 +10,7 @@ if sys.argv[:1] == ["-m"] and not sys.flags.safe_path:
     # argument is `-m` only while Python looks for the module to run. Even __future__ must not be imported before.
     del sys.path[0]
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False  # type checkers know this name; `import typing` takes as long as an empty Python
 if TYPE_CHECKING:
     from jobgen.api.diff import ChangedField, ChangedObject, DiffResult, diff
     from jobgen.api.errors import JobgenError, NotFoundError, OperationError, ToolError, UsageError

@@ -91,6 +91,11 @@ def enable(folder: Path | None, salt: str, work: Path | None = None) -> None:
     _secret = b""
 
 
+def enable_default(work: Path) -> None:
+    """Enable the cache of this user for a run in a folder."""
+    enable(find_default_folder(), installation_fingerprint(), work)
+
+
 def disable() -> None:
     """Disable the cache."""
     global _folder  # noqa: PLW0603

@@ -671,7 +671,7 @@ def list_leaves(node, path=()):
 
 
 def walks(root, project, expander_of):
-    for job in read_jobs(layout.find_jobs(root), project.frameworks, []):
+    for job in read_jobs(layout.find_jobs(root), project.kinds, []):
         for env in project.overlays or [""]:
             expander = expander_of(env)
             if expander.environment.matches(job_attributes(job.document, expander)):

@@ -15,7 +15,7 @@ from sampling import sample
 
 import jobgen
 from jobgen.cli.commands import SHIPPED
-from jobgen.cli.main import cli
+from jobgen.cli.group import cli
 from jobgen.model.features import all_features, find_parts, list_folders
 
 ROOT = Path(__file__).parent.parent
@@ -203,7 +203,7 @@ def test_a_public_name_of_a_missing_feature_names_it(without):
 @lacking_kueue
 def test_completion_leaves_out_commands_of_a_missing_feature(without):
     _, installation = without
-    program = "from jobgen.cli.main import cli; print(*cli.list_commands(None))"
+    program = "from jobgen.cli.group import cli; print(*cli.list_commands(None))"
     found = start(installation, "-c", program).stdout.split()
     assert "lint" in found
     assert not {"queue", "report", "lsp"} & {*found}

@@ -17,7 +17,7 @@ from jobgen.check.cel.together import NAMES
 from jobgen.rendering import config
 from jobgen.repo import layout, ready
 from jobgen.repo.files import File
-from jobgen.repo.shipped import BUILT_IN, read_ready
+from jobgen.repo.shipped import BUILT_IN, find_shipped, mark_built_in, read_ready, read_shipped_kinds
 from jobgen.yamlio.read import read
 
 ROOT = Path(__file__).parent.parent
@@ -77,6 +77,11 @@ def read_parts(kind):
     names = [name for name in dir(kind) if not name.startswith("_") and not callable(getattr(kind, name))]
     assert len(names) > 30
     return {name: getattr(kind, name) for name in names}
+
+
+def test_shipped_kinds_are_those_of_the_folder():
+    home = find_shipped("schemas").parent
+    assert read_shipped_kinds() == tuple(map(mark_built_in, layout.read_own_kinds(home)))
 
 
 def test_shipped_kinds_are_valid(tmp_path):

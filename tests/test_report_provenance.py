@@ -138,7 +138,7 @@ def test_tracing_costs_little_on_top_of_rendering(tmp_path):
     render(project)
     _, rendering = count_calls(lambda: render(project))
     snapshot = snapshot_repository(project.root, "", (), TODAY)
-    jobs = list(read_jobs(layout.find_jobs(project.root), project.config.frameworks, []))
+    jobs = list(read_jobs(layout.find_jobs(project.root), project.config.kinds, []))
     fleet = build_fleet(snapshot, jobs)
     build_pages(snapshot, fleet, jobs)
     pages, tracing = count_calls(lambda: build_pages(snapshot, fleet, jobs))

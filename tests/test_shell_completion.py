@@ -15,7 +15,7 @@ from shells import Shell, make_environment
 
 from jobgen.api.project import load
 from jobgen.cli.commands import SHIPPED
-from jobgen.cli.main import cli
+from jobgen.cli.group import cli
 from jobgen.repo.names import list_jobs, list_policies
 
 ROOT = Path(__file__).parent.parent

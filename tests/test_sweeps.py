@@ -154,7 +154,7 @@ def repository(tmp_path):
 def test_plain_and_traced_members_are_the_same(repository):
     project = config.load(repository)
     tracer = Tracer(project)
-    jobs = list(read_jobs(layout.find_jobs(repository), project.frameworks, []))
+    jobs = list(read_jobs(layout.find_jobs(repository), project.kinds, []))
 
     assert [job.document.name for job in jobs] == ["bert-0p1-1", "bert-0p1-2", "bert-0p01-1", "bert-0p01-2"]
     assert [untraced(tracer.trace(job, "").object) for job in jobs] == [made.object for made in Run(project, [""])]

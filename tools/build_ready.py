@@ -17,6 +17,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import click
+from click.testing import CliRunner
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 HOME = Path(__file__).parent.parent
@@ -33,16 +35,27 @@ from jobgen.check.cel.together import (  # noqa: E402
 )
 from jobgen.check.defects import list_shipped  # noqa: E402
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator  # noqa: E402
+from jobgen.cli.group import cli  # noqa: E402
+from jobgen.cli.plain_arguments import ADD, NO_CACHE, SET, TAKE  # noqa: E402
+from jobgen.cli.stored_help import WIDTH  # noqa: E402
 from jobgen.pipeline.policies import load_policies  # noqa: E402
 from jobgen.rendering import config  # noqa: E402
 from jobgen.repo import layout, ready  # noqa: E402
 from jobgen.yamlio.read import read  # noqa: E402
 
+PLAIN_COMMANDS = ("lint",)
+"""Commands whose functions are in modules without click."""
+
 
 def build() -> dict[str, str]:
     """Return the text of each file, by its name."""
-    tables = {ready.DOCUMENTS: dict(_list_documents()), ready.EXPRESSIONS: dict(_list_expressions())}
-    return {ready.name_file(name): _format(entries) for name, entries in tables.items()}
+    tables: dict[str, dict[str, Any]] = {
+        ready.DOCUMENTS: dict(_list_documents()),
+        ready.EXPRESSIONS: dict(_list_expressions()),
+        ready.ARGUMENTS: describe_arguments(),
+    }
+    texts = {ready.name_file(name): _format(entries) for name, entries in tables.items()}
+    return {**texts, ready.name_file(ready.HELP): _show("--version") + _show("--help")}
 
 
 def _format(entries: dict[str, Any]) -> str:
@@ -92,6 +105,50 @@ def _list_expressions() -> Iterator[tuple[str, str]]:
             yield ready.make_digest(describe_expression(text, names, returns)), b64encode(checked).decode()
 
 
+def describe_arguments() -> dict[str, Any]:
+    """The options of plain kinds, before a command and of the commands that can run without click."""
+    tables: dict[str, Any] = {"": _describe_command(cli, *PLAIN_COMMANDS)}
+    for name in PLAIN_COMMANDS:
+        _, command, _ = cli.resolve_command(click.Context(cli), [name])
+        assert command is not None
+        [argument] = (each for each in command.params if isinstance(each, click.Argument))
+        # Anything but a list of texts would have to be checked.
+        assert (argument.nargs, argument.type, argument.required) == (-1, click.STRING, False)
+        tables[name] = {
+            **_describe_command(command),
+            "argument": argument.name,
+            "module": f"jobgen.cli.run_{name}",
+        }
+    return tables
+
+
+def _describe_command(command: click.Command, *words: str) -> dict[str, Any]:
+    """What a command is called with, and how its options change it; `words` are what follows the options."""
+
+    def parse(*options: str) -> dict[str, Any]:
+        return command.make_context(command.name, [*options, *words]).params
+
+    found: dict[str, tuple[str, str, Any]] = {}
+    for option in command.params:
+        name = option.name or ""
+        # That of a command does the same as that of jobgen.
+        is_checked = option.callback is not None and name != NO_CACHE
+        if not isinstance(option, click.Option) or is_checked or option.prompt or option.envvar or option.nargs != 1:
+            continue
+        if option.is_flag:
+            given = {spelling: parse(spelling).get(name, True) for spelling in (*option.opts, *option.secondary_opts)}
+            found |= {spelling: (name, SET, value) for spelling, value in given.items()}
+        elif option.type is click.STRING or isinstance(option.type, click.Choice):
+            choices = list(option.type.choices) if isinstance(option.type, click.Choice) else None
+            found |= dict.fromkeys(option.opts, (name, ADD if option.multiple else TAKE, choices))
+    return {"options": found, "values": {NO_CACHE: False, **parse()}}
+
+
+def _show(option: str) -> str:
+    """What click prints for an option."""
+    return CliRunner().invoke(cli, [option], prog_name="jobgen", terminal_width=WIDTH).output
+
+
 def write(folder: Path) -> None:
     """Write the tables, and remove those of other code."""
     shutil.rmtree(folder, ignore_errors=True)
@@ -112,4 +169,4 @@ class ReadyHook(BuildHookInterface[Any]):
 
 
 if __name__ == "__main__":
-    write(ready.FOLDER)
+    write(Path(ready.FOLDER))

@@ -113,7 +113,7 @@ def explain(
         project = load(path, today=today)
     root = project.root if project else None
     if project:
-        jobs = read_jobs(layout.find_jobs(project.root), project.config.frameworks, [])
+        jobs = read_jobs(layout.find_jobs(project.root), project.config.kinds, [])
         is_rule = canonical_rule_name(name) in list_known_rules(root)
         if not is_rule or any(name in (job.document.name, job.document.sweep) for job in jobs):
             return _explain_job(project, name, field, environments)
@@ -211,7 +211,7 @@ def _explain_launch(
 
 def _explain_unknown(project: Project, found: FoundJob, environments: Sequence[str], name: str) -> str:
     """Return why a job is not rendered; empty if a file with errors may contain it."""
-    every = read_jobs(layout.find_jobs(project.root), project.config.frameworks, [])
+    every = read_jobs(layout.find_jobs(project.root), project.config.kinds, [])
     members = sorted(job.document.name for job in every if job.document.sweep == name)
     if members:
         listed = ", ".join(f"`{member}`" for member in members[:_MAX_LISTED]) + " …" * (len(members) > _MAX_LISTED)

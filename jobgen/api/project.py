@@ -36,7 +36,7 @@ class Project(NamedTuple):
 
     def job_names(self) -> list[str]:
         """Return the names of all jobs, in the order of their files."""
-        return [job.document.name for job in read_jobs(layout.find_jobs(self.root), self.config.frameworks, [])]
+        return [job.document.name for job in read_jobs(layout.find_jobs(self.root), self.config.kinds, [])]
 
 
 ProjectPath = Project | str | os.PathLike[str]

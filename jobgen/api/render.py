@@ -212,7 +212,7 @@ def _check_found(run: Run, jobs: Sequence[str], objects: Sequence[RenderedObject
         raise NotFoundError("there is no job under jobs/", run.findings)
     reasons: list[str] = []
     runners = [EnvironmentRunner(run.project, env) for env in run.environments]
-    for job in read_jobs(layout.find_jobs(run.project.root), run.project.frameworks, []) if jobs else ():
+    for job in read_jobs(layout.find_jobs(run.project.root), run.project.kinds, []) if jobs else ():
         # A selected job may be paused, done or expired.
         if run.wanted(job.document.name) or (job.document.sweep and run.wanted(job.document.sweep)):
             found = {runner.name: reason for runner in runners if (reason := runner.explain_inactive(job))}

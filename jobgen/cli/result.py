@@ -6,19 +6,18 @@ import errno
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from shutil import get_terminal_size
-from typing import TextIO
 
-from jobgen.api.errors import JobgenError, NotFoundError, OperationError, ToolError, UsageError
-from jobgen.model import progress
-from jobgen.model.limits import MAX_STDIN_BYTES
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.repo.atomic import make_folder, replace_files, sync_folders
-from jobgen.reports.entries import format_findings
-from jobgen.reports.escape import visible
+
+# Help is shown without the rest of jobgen, so the functions below import what they need.
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from pathlib import Path
+    from typing import TextIO
+
+    from jobgen.api.errors import JobgenError
 
 
 class ExitCode:
@@ -29,14 +28,6 @@ class ExitCode:
     USAGE = 2
     NOTHING_TO_DO = 3
     INTERNAL_ERROR = 4
-
-
-_ERROR_CODES: dict[type[JobgenError], int] = {
-    UsageError: ExitCode.USAGE,
-    NotFoundError: ExitCode.NOTHING_TO_DO,
-    OperationError: ExitCode.INTERNAL_ERROR,
-    ToolError: ExitCode.INTERNAL_ERROR,
-}
 
 
 class Result(NamedTuple):
@@ -51,12 +42,19 @@ class Result(NamedTuple):
 
 def error_result(code: int, message: str, err: str = "") -> Result:
     """Return the result of a command that ends early; the reason is its last line."""
+    from jobgen.reports.escape import visible
+
     return Result(code, err=f"{err}jobgen: {visible(message)}\n")
 
 
 def to_result(error: JobgenError) -> Result:
     """Return the result of a command that an error ended."""
-    return error_result(_ERROR_CODES[type(error)], str(error), format_findings(error.findings))
+    from jobgen.api.errors import NotFoundError, UsageError
+    from jobgen.reports.entries import format_findings
+
+    code = ExitCode.USAGE if isinstance(error, UsageError) else ExitCode.INTERNAL_ERROR
+    code = ExitCode.NOTHING_TO_DO if isinstance(error, NotFoundError) else code
+    return error_result(code, str(error), format_findings(error.findings))
 
 
 def write_new_files(files: Mapping[Path, str], home: Path, *, force: bool) -> Result | None:
@@ -70,6 +68,8 @@ def write_new_files(files: Mapping[Path, str], home: Path, *, force: bool) -> Re
 
 def write_files(files: Mapping[Path, str], home: Path) -> Result | None:
     """Write all files within a folder; return an error if one cannot be written, else None."""
+    from jobgen.repo.atomic import make_folder, replace_files, sync_folders
+
     folders: list[str] = []
     try:
         for path in files:
@@ -87,6 +87,8 @@ def write_files(files: Mapping[Path, str], home: Path) -> Result | None:
 
 # The terminal: its width, everything that is printed, and the progress of long runs.
 
+_COLUMNS = 80
+"""The width of an output that is not a terminal."""
 _DELAY = 2.0
 """Shorter runs show nothing."""
 _MIN_DONE = 0.02
@@ -98,7 +100,19 @@ def terminal_width() -> int | None:
     """Return the columns of the standard output; None if it is not a terminal."""
     if sys.stdout is None or not sys.stdout.isatty():
         return None
-    return get_terminal_size().columns
+    return find_columns()
+
+
+def find_columns() -> int:
+    """Return the width that the user wants, as `shutil.get_terminal_size` finds it for click."""
+    named = os.environ.get("COLUMNS", "")
+    with suppress(ValueError):
+        if int(named) > 0:
+            return int(named)
+    with suppress(ValueError, OSError):
+        if sys.__stdout__ is not None:
+            return os.get_terminal_size(sys.__stdout__.fileno()).columns or _COLUMNS
+    return _COLUMNS
 
 
 def has_color() -> bool:
@@ -145,6 +159,9 @@ def finish_printed(code: int) -> int:
 
 def read_stdin() -> bytes:
     """Read the standard input, or raise a UsageError if it is closed, cannot be read, or is too large."""
+    from jobgen.api.errors import UsageError
+    from jobgen.model.limits import MAX_STDIN_BYTES
+
     if sys.stdin is None:
         raise UsageError("standard input is closed; pipe or redirect something to it")
     try:
@@ -175,6 +192,8 @@ def can_show(arguments: list[str], environ: Mapping[str, str]) -> bool:
 @contextmanager
 def show_progress(terminal: int) -> Iterator[None]:
     """Show the progress of all runs on a terminal, and leave an empty line behind."""
+    from jobgen.model import progress
+
     line = ProgressLine(terminal)
     progress.observe(line.update)
     try:
@@ -212,7 +231,7 @@ class ProgressLine:
         elif done > total * _MIN_DONE:
             left = (now - self._phase) / done * (total - done)
             parts.append(f"about {left:.0f} s left" if left < 100 else f"about {left / 60:.0f} min left")
-        width = 80
+        width = _COLUMNS
         with suppress(OSError):
             width = os.get_terminal_size(self._terminal).columns or width
         self._write("\r" + ", ".join(parts)[: width - 1] + "\033[K")

@@ -1,9 +1,12 @@
-"""Lint, fix or write a baseline, and say what was found; `jobgen lint` without its options."""
+"""Lint, fix or write a baseline, and say what was found; `jobgen lint` without the description of its options."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from jobgen.api.baseline import relative_paths
 from jobgen.api.baseline import write_baseline as save_baseline
@@ -11,12 +14,42 @@ from jobgen.api.errors import JobgenError, check_shard
 from jobgen.api.lint import LintResult, check_request, check_shard_options, lint_request
 from jobgen.api.lint_answers import check_files
 from jobgen.api.lint_files import LintRequest, open_judge, resolve_files
-from jobgen.cli.result import ExitCode, Result, error_result, to_result
+from jobgen.cli.pages import link_rules
+from jobgen.cli.result import ExitCode, Result, error_result, has_color, read_stdin, terminal_width, to_result
 from jobgen.model.finding import Severity
 from jobgen.repo.root import BASELINE, find_root
 from jobgen.reports import Report, formats
 from jobgen.reports.entries import count_rules, describe_files, pluralize, summarize
 from jobgen.reports.escape import visible
+
+
+def run_command(
+    directory: Path, /, paths: tuple[str, ...], envs: tuple[str, ...], format_: str, *, watch: bool, **options: Any
+) -> Result:
+    """Run `jobgen lint` with the values of its parameters."""
+    width = terminal_width()
+    run = partial(
+        lint_paths,
+        directory,
+        paths,
+        envs,
+        format_=formats.resolve(format_, os.environ),
+        stdin=read_stdin() if "-" in paths and not watch else None,
+        width=width or 120,
+        color=has_color(),
+        link=link_rules(os.environ, is_terminal=width is not None),
+        environ=os.environ,
+        **{**options, "fix": options["fix"] or ""},
+    )
+    if not watch:
+        return run()
+    if options["fix"] or options["diff"] or options["write_baseline"] or "-" in paths:
+        message = "`--watch` only reports; remove `--fix`, `--fix-unsafe`, `--diff`, `--write-baseline` and `-`"
+        return error_result(ExitCode.USAGE, message)
+    # Imported late, as it is rarely needed.
+    from jobgen.cli.watch import watch as run_on_changes
+
+    return run_on_changes(run, directory)
 
 
 def lint_paths(

@@ -174,7 +174,7 @@ def find_job(
     `known` is what is wrong with the layers.
     """
     findings = list(known)
-    every = list(read_jobs(layout.find_jobs(project.root), project.frameworks, findings))
+    every = list(read_jobs(layout.find_jobs(project.root), project.kinds, findings))
     jobs = [job for job in every if job.document.name == name]
     if not jobs and (match := _RUN_NAME.match(name)):
         # The job of a run, by the name that its object has in the cluster.
@@ -206,7 +206,7 @@ def find_layer_errors(project: ProjectConfig, environments: Sequence[str], trace
 def explain_inactive(project: ProjectConfig, environments: Sequence[str], name: str) -> Iterator[str]:
     """Explain why a job is not rendered: it is paused, done or expired."""
     runners = [EnvironmentRunner(project, env) for env in environments]
-    jobs = read_jobs(layout.find_jobs(project.root), project.frameworks, [])
+    jobs = read_jobs(layout.find_jobs(project.root), project.kinds, [])
     found = [runner.explain_inactive(job) for job in jobs if job.document.name == name for runner in runners]
     yield from dict.fromkeys(f"`{name}` {reason}" for reason in found if reason)
 

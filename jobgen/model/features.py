@@ -8,12 +8,15 @@ the value `FEATURE`. All of them are imported when they are used.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import Any
 
 from jobgen.model.named_tuple import NamedTuple
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
 NO_FEATURE = "this jobgen installation does not have the feature `{}`"
 _PACKAGE = "jobgen.features"

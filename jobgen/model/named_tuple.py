@@ -7,8 +7,7 @@ is compiled when its class is first called.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Self
     from typing import NamedTuple as NamedTuple  # noqa: PLC0414 -- type checkers know this one

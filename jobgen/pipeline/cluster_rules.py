@@ -284,7 +284,7 @@ class _ClusterCheck:
         self._tracer = tracer = jobs.tracer
         self._rules = rules
         self._parts = parts
-        self._frameworks = tracer.project.frameworks
+        self._kinds = tracer.project.kinds
         self.findings: list[Finding] = []
         """What is wrong with the exported state."""
         self._is_cancellable = jobs.run.is_cancellable
@@ -407,7 +407,7 @@ class _ClusterCheck:
     def _read_jobs(self, members: Sequence[Member]) -> Iterator[Job]:
         """Read the jobs of some objects of one file again."""
         wanted = {(member.position, member.item) for member in members}
-        for job in read_jobs([self._entries[members[0].path]], self._frameworks, []):
+        for job in read_jobs([self._entries[members[0].path]], self._kinds, []):
             if (job.position, job.item) in wanted:
                 yield job
 

@@ -219,7 +219,7 @@ class EnvironmentChecker:
         runner, objects = self.runner, list[Mapping[str, Node]]()
         entries = layout.find_jobs(runner.project.root) if self._entries is None else self._entries
         named = (entry for entry in entries if may_concern_devices(read_file(entry).content))
-        for job in read_jobs(named, runner.project.frameworks, []):
+        for job in read_jobs(named, runner.project.kinds, []):
             patches = runner.patches_for(job) if concerns_devices(job.document.data) else None
             if patches is not None:
                 objects += [made.object for made in runner.build_objects(job, patches, new_overlay_use())]
@@ -268,7 +268,7 @@ class EnvironmentChecker:
                 content = read_file(entry).content
                 if name.encode() in content or (own and b"configs" in content and own in content):
                     named.append(entry)
-        for job in read_jobs(named, runner.project.frameworks, []):
+        for job in read_jobs(named, runner.project.kinds, []):
             data = job.document.data
             is_concerned = as_text(data.get("kind")) == "ConfigMap" or "configs" in as_mapping(data.get("spec"))
             patches = runner.patches_for(job) if is_concerned else None

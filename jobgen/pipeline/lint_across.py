@@ -83,7 +83,7 @@ def _find_conflicts(jobs: AllJobs, checkers: Mapping[str, EnvironmentChecker]) -
 
     @cache
     def read(path: str) -> dict[tuple[int, int], Job]:
-        return {(job.position, job.item): job for job in read_jobs([entries[path]], tracer.project.frameworks, [])}
+        return {(job.position, job.item): job for job in read_jobs([entries[path]], tracer.project.kinds, [])}
 
     @cache
     def trace(where: JobRef) -> tuple[Job, Mapping[str, Node] | None]:
@@ -191,7 +191,7 @@ def _match_images(project: ProjectConfig, runner: EnvironmentRunner, images: set
     environment, kinds = runner.expander.environment, runner.expander.kinds
     expander = Expander(environment._replace(images=()), kinds, runner.expander.day)
     used: list[Deletion] = []
-    for job in read_jobs(layout.find_jobs(project.root), project.frameworks, []):
+    for job in read_jobs(layout.find_jobs(project.root), project.kinds, []):
         patches, problems = runner.patches_for(job), list[Problem]()
         if patches is None:
             continue
@@ -374,7 +374,7 @@ def _find_conflicting_copies(
         return one == other or (bool(first and second) and first.isdisjoint(second))
 
     files = {each.location.file for several in copies for each in several}
-    read = read_jobs([entry for entry in entries if entry.path in files], tracer.project.frameworks, [])
+    read = read_jobs([entry for entry in entries if entry.path in files], tracer.project.kinds, [])
     jobs = {(job.file.path, job.position, job.item): job for job in read if not is_spec(job.document.data)}
     for several in copies:
         places = [(each.location.file, each.position, each.item) for each in several]

@@ -64,7 +64,6 @@ class ProjectConfig(NamedTuple):
     """The date given by the user; empty for the date of the commit."""
     as_written: bool = False
     """True if manifests are checked as they are, because they are not in jobs/."""
-    frameworks: Frameworks = ()
     teams: Teams = Teams()
     layers: str = ""
     """The digest of the files that it was loaded from, if it is known."""
@@ -84,6 +83,11 @@ class ProjectConfig(NamedTuple):
     def day(self) -> str:
         """The date that decides whether jobs have expired, never that of the clock; empty without a commit."""
         return self.today or read_date(self.root)
+
+    @property
+    def frameworks(self) -> Frameworks:
+        """The frameworks that the kinds declare."""
+        return collect_frameworks(self.kinds)
 
     @property
     def severities(self) -> Severities:
@@ -176,7 +180,7 @@ def load(root: Folder, *, traced: bool = False, today: str = "", mended: str = "
     # Reading the date starts Git.
     date = (today or read_date(root)) if next(list_expiring(settings), None) else ""
     project = ProjectConfig(root, loader.kinds, overlays, settings, tuple(loader.findings), runtimes, today)
-    return project._replace(frameworks=loader.frameworks, teams=teams, date=date)._replace(
+    return project._replace(teams=teams, date=date)._replace(
         mended=mended, has_gaps=loader.has_gaps, has_settings=read_settings is not None, judging=judging
     )
 
@@ -297,7 +301,7 @@ def read_traced_source(file: File) -> Source:
 
 
 @lru_cache(maxsize=16)
-def _parse_kinds(files: tuple[File, ...], *, traced: bool) -> tuple[tuple[Kind, ...], Frameworks, tuple[Finding, ...]]:
+def _parse_kinds(files: tuple[File, ...], *, traced: bool) -> tuple[tuple[Kind, ...], tuple[Finding, ...]]:
     findings: list[Finding] = []
     described: list[ValidFields] = []
     for file in files:
@@ -312,8 +316,7 @@ def _parse_kinds(files: tuple[File, ...], *, traced: bool) -> tuple[tuple[Kind, 
     # A description that replaces a shipped one may leave out the types of its fields.
     known = {(str(value_of(kind.api_version)), kind.name): kind for kind in parse_kinds(described)}
     # The repository's own kinds were read last and take precedence.
-    kinds = tuple(reversed(known.values()))
-    return kinds, collect_frameworks(kinds), tuple(findings)
+    return tuple(reversed(known.values())), tuple(findings)
 
 
 class _Loader:
@@ -324,8 +327,12 @@ class _Loader:
         self.traced = traced
         self.mended = mended
         self.has_gaps = False
-        self.kinds, self.frameworks, found = _parse_kinds(tuple(layout.read_kinds(root)), traced=traced)
+        self.kinds, found = _parse_kinds(tuple(layout.read_kinds(root)), traced=traced)
         self.findings = list(found)
+
+    @property
+    def frameworks(self) -> Frameworks:
+        return collect_frameworks(self.kinds)
 
     def _read(self, file: File, format_name: str, wrong: list[int] | None = None) -> list[ValidFields]:
         return read_valid_documents(

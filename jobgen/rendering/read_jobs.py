@@ -20,7 +20,8 @@ from jobgen.repo.files import LOCK_FILE, Built, File, FileEntry, is_kustomizatio
 from jobgen.repo.lock import LOCK
 from jobgen.reports.suppress import Suppression, may_suppress, parse_suppressions
 from jobgen.schema import ambiguous
-from jobgen.spec.frameworks import Frameworks
+from jobgen.spec.frameworks import Frameworks, collect_frameworks
+from jobgen.spec.kinds import Kind
 from jobgen.spec.sweeps import (
     expand_sweep,
     find_matrix_errors,
@@ -39,7 +40,7 @@ _OTHER_FOLDERS = {"Team": "a team belongs in teams/", "JobTests": "tests of jobs
 
 def read_jobs(
     paths: Iterable[FileEntry],
-    frameworks: Frameworks,
+    kinds: tuple[Kind, ...],
     findings: list[Finding],
     comments: list[Suppression] | None = None,
     skipped: list[tuple[str, str]] | None = None,
@@ -56,14 +57,14 @@ def read_jobs(
         else:
             for job in _read_documents(path, findings, comments, skipped):
                 if is_spec(job.document.data):
-                    yield from _read_spec(job, frameworks, findings, mended)
+                    yield from _read_spec(job, collect_frameworks(kinds), findings, mended)
                 else:
                     yield from _read_manifests(job, findings, mended)
             if mended is not None and not path.is_source:
-                mended += _read_repaired(read_file(path), frameworks, findings)
+                mended += _read_repaired(read_file(path), kinds, findings)
 
 
-def _read_repaired(file: File, frameworks: Frameworks, findings: list[Finding]) -> Iterator[MendedJob]:
+def _read_repaired(file: File, kinds: tuple[Kind, ...], findings: list[Finding]) -> Iterator[MendedJob]:
     """Return the jobs whose text has syntax errors, as it was probably meant."""
     slips = [found for found in findings if found.rule == "yaml-syntax" and found.location.file == file.path]
     lines = frozenset(found.location.line for found in slips)
@@ -73,10 +74,10 @@ def _read_repaired(file: File, frameworks: Frameworks, findings: list[Finding]) 
         job = Job(JobDocument(untraced(data), file.path), file, 0, WHOLE, document.location, mended=data)
         if not is_spec(data):
             each = None if any(manifest_errors(data)) else MendedJob(job, job)
-        elif errors := config.find_errors(data, "trainingjob", frameworks):
+        elif errors := config.find_errors(data, "trainingjob", collect_frameworks(kinds)):
             located = (locate(problem, file.path, document.location) for problem in errors)
             findings += (found for found in located if not follows_from(found, lines, parents))
-            each = mend_job(job, errors, _error_finder(frameworks))
+            each = mend_job(job, errors, _error_finder(collect_frameworks(kinds)))
         else:
             each = MendedJob(job, job)
         if each:

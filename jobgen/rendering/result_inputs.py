@@ -133,7 +133,7 @@ class ResultInputs:
             if known is not None:
                 outlines = known.value
             else:
-                outlines = tuple(map(_outline_job, read_jobs([self._entries[name]], self._project.frameworks, [])))
+                outlines = tuple(map(_outline_job, read_jobs([self._entries[name]], self._project.kinds, [])))
                 reads = [(*each, self.digest(*each)) for each in ((_FILE, name), (_COMMON, ""))]
                 self._store.add(_OUTLINES, name, reads, outlines)
             self._outlines[name] = outlines

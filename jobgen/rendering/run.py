@@ -70,13 +70,13 @@ def map_files(
 
 def process_files(run: RunState, runners: Sequence[EnvironmentRunner], share: Sequence[FileEntry]) -> list[FileParts]:
     """Process files one by one, without looking at the others."""
-    frameworks = run.project.frameworks
+    kinds = run.project.kinds
     own = [new_result() for _ in share]
     mended: list[list[MendedJob]] = [[] for _ in share]
     read = [
-        list(read_jobs([entry], frameworks, part.findings, part.comments, part.skipped, faulty))
+        list(read_jobs([entry], kinds, part.findings, part.comments, part.skipped, faulty))
         if run.checked
-        else list(read_jobs([entry], frameworks, part.findings, None, part.skipped))
+        else list(read_jobs([entry], kinds, part.findings, None, part.skipped))
         for entry, part, faulty in zip(share, own, mended, strict=True)
     ]
     for entry, jobs, part in zip(share, read, own, strict=True):
@@ -236,7 +236,7 @@ def _find_dead_deletions(jobs: AllJobs, *, of_layers: bool = True) -> list[Findi
     # Jobs in which a marker deletes something count too.
     relevant = {where.place for where in (*with_problems, *hits.values())}
     files = {path for path, *_ in relevant}
-    read = read_jobs([entry for entry in jobs.entries if entry.path in files], tracer.project.frameworks, [])
+    read = read_jobs([entry for entry in jobs.entries if entry.path in files], tracer.project.kinds, [])
     dead = tracer.find_dead_deletions([job for job in read if (job.file.path, job.position, job.item) in relevant])
     return [finding for finding in dead if of_layers or finding.location.file in files]
 

@@ -227,7 +227,7 @@ class AllJobs(NamedTuple):
         project, inputs = self.run.project, self.run.inputs
         if inputs is None or self.run.shard is not None:
             # A shard has the outlines of its own files alone.
-            return read_jobs(layout.find_jobs(project.root), project.frameworks, [])
+            return read_jobs(layout.find_jobs(project.root), project.kinds, [])
         return (job for entry in self.entries for job in inputs.list_outlines(name_entry(entry)))
 
 

@@ -23,7 +23,7 @@ from jobgen.repo.atomic import links_outside
 from jobgen.repo.commit import CommitPath, Folder, read_committed
 from jobgen.repo.files import MANIFEST_SUFFIXES, File, FileEntry, read_file
 from jobgen.repo.root import LAYER_FOLDERS, SETTINGS, SOURCE_FOLDERS, folder_exists, has_settings, holds_layers
-from jobgen.repo.shipped import PACKS_FOLDER, find_shipped, mark_built_in
+from jobgen.repo.shipped import PACKS_FOLDER, find_shipped, mark_built_in, read_shipped_kinds
 from jobgen.repo.walk import ExcludePattern, find_one, is_excluded, list_paths, walk_all, walk_files, walk_folder
 
 FOLDER = PACKS_FOLDER
@@ -213,14 +213,8 @@ def read_kinds(root: Folder) -> Iterator[File]:
         yield from (file for file in own if file.path not in known)
         own = [file for file in own if file.path in known]
     if home != root:
-        yield from _read_shipped_kinds(home)
+        yield from read_shipped_kinds()
     yield from own
-
-
-@cache
-def _read_shipped_kinds(home: Path) -> tuple[File, ...]:
-    """Read the shipped kind descriptions once: they do not change while jobgen runs."""
-    return tuple(map(mark_built_in, read_own_kinds(home)))
 
 
 def read_own_kinds(root: Folder) -> Iterator[File]:

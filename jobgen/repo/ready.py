@@ -1,25 +1,34 @@
-"""What shipped files mean, ready to use: the documents of kinds and policies, and compiled CEL expressions.
+"""What shipped files mean, ready to use: documents of kinds and policies, compiled CEL expressions, options and help.
 
-`tools/build_ready.py` makes both tables for a wheel; a checkout can do without, because what is not found is computed.
+`tools/build_ready.py` makes the tables for a wheel; a checkout can do without, because what is not found is computed.
 A table is found by a digest of the code that made it, an entry by a digest of what it was made from. So an entry that
 does not fit is never used.
 """
 
 from __future__ import annotations
 
-import json
 import os
-from base64 import b64decode
-from collections.abc import Iterable, Mapping
 from functools import cache
 from hashlib import blake2b
-from pathlib import Path
-from typing import Any
 
-_PACKAGE = Path(__file__).parent.parent
-FOLDER = _PACKAGE / "data" / "ready"
-DOCUMENTS, EXPRESSIONS = "documents", "expressions"
-_MAKERS = {DOCUMENTS: "yamlio/read", EXPRESSIONS: "check/cel"}
+from jobgen.model.features import list_folders, list_modules
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+    from typing import Any
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+FOLDER = os.path.join(_PACKAGE, "data", "ready")
+DOCUMENTS, EXPRESSIONS, ARGUMENTS, HELP = "documents", "expressions", "arguments", "help"
+TABLES = (DOCUMENTS, EXPRESSIONS, ARGUMENTS, HELP)
+_MAKERS = {
+    DOCUMENTS: ("yamlio/read",),
+    EXPRESSIONS: ("check/cel",),
+    ARGUMENTS: ("cli/group.py", "cli/options.py", "cli/commands/lint.py"),
+    HELP: ("__init__.py", "cli/group.py", "cli/commands/__init__.py"),
+}
+"""The code that makes each table: modules, or all modules of a folder."""
 
 
 def find_documents(content: bytes) -> list[dict[str, Any]] | None:
@@ -31,7 +40,24 @@ def find_documents(content: bytes) -> list[dict[str, Any]] | None:
 def find_expression(parts: Iterable[bytes]) -> bytes | None:
     """Return the compiled expression that was made from these parts; None if it is not ready."""
     found = _load(EXPRESSIONS).get(make_digest(parts))
-    return None if found is None else b64decode(found)
+    if found is None:
+        return None
+    from base64 import b64decode
+
+    return b64decode(found)
+
+
+def find_arguments() -> Mapping[str, Any]:
+    """Return the tables of commands with plain options, by their names; empty if they are not ready."""
+    return _load(ARGUMENTS)
+
+
+def read_help() -> str:
+    """Return the version and the help of jobgen; empty if they are not ready."""
+    try:
+        return _read(find_file(HELP)).decode()
+    except OSError:
+        return ""
 
 
 def make_digest(parts: Iterable[bytes]) -> str:
@@ -43,17 +69,44 @@ def make_digest(parts: Iterable[bytes]) -> str:
     return digest.hexdigest()
 
 
+def find_file(table: str) -> str:
+    """Return the path of the file with a table, if the code as it is now has made it."""
+    return os.path.join(FOLDER, name_file(table))
+
+
 def name_file(table: str) -> str:
     """Return the name of the file with a table that the code as it is now has made."""
-    folder = _PACKAGE / _MAKERS[table]
-    sources = (folder / name for name in sorted(os.listdir(folder)) if name.endswith(".py"))
-    return f"{table}-{make_digest(source.read_bytes() for source in sources)}.json"
+    names = _list_commands() if table == HELP else ()
+    digest = make_digest((*map(_read, _list_sources(table)), *(name.encode() for name in names)))
+    return f"{table}-{digest}.{'txt' if table == HELP else 'json'}"
+
+
+def _list_commands() -> Iterator[str]:
+    """The names of the modules that may be commands: help lists them, without importing them or their features."""
+    for package in ("cli.commands", *(f"features.{name}.commands" for name in list_folders())):
+        yield from (f"{package}.{name}" for name in list_modules(package))
+
+
+def _list_sources(table: str) -> Iterator[str]:
+    for maker in _MAKERS[table]:
+        path = os.path.join(_PACKAGE, maker)
+        if maker.endswith(".py"):
+            yield path
+        else:
+            yield from (os.path.join(path, name) for name in sorted(os.listdir(path)) if name.endswith(".py"))
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb") as stream:
+        return stream.read()
 
 
 @cache
 def _load(table: str) -> Mapping[str, Any]:
+    import json
+
     try:
-        loaded: dict[str, Any] = json.loads((FOLDER / name_file(table)).read_bytes())
+        loaded: dict[str, Any] = json.loads(_read(find_file(table)))
     except OSError:
         return {}
     return loaded

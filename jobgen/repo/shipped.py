@@ -18,6 +18,7 @@ BUILT_IN = "built-in:"
 """The beginning of the path of a file that comes with jobgen, where a repository does not have it."""
 
 
+@cache
 def find_shipped(name: str) -> Path:
     """A folder that is shipped with jobgen: inside the wheel, or next to the package in a checkout."""
     package = Path(__file__).parent.parent
@@ -57,6 +58,16 @@ def read_shipped_schema(name: str) -> bytes | None:
 def list_shipped_schemas(folder: str) -> list[str]:
     """List the files of a folder of the shipped schemas."""
     return sorted(entry.name for entry in os.scandir(find_shipped("schemas") / folder))
+
+
+@cache
+def read_shipped_kinds() -> tuple[File, ...]:
+    """Read the shipped kind descriptions once: they do not change while jobgen runs."""
+    home = find_shipped("schemas")
+    folders = [name for name in list_shipped_schemas("") if not name.endswith((".json", ".yaml"))]
+    names = [f"{folder}/{name}" for folder in folders for name in list_shipped_schemas(folder)]
+    kinds = (name for name in names if name.endswith(".yaml"))
+    return tuple(mark_built_in(File(f"schemas/{name}", (home / name).read_bytes())) for name in kinds)
 
 
 def read_types() -> bytes:

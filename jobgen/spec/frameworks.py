@@ -7,7 +7,8 @@ new framework is all that a new framework needs.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 from jobgen.model.data import untraced, value_of
@@ -45,8 +46,9 @@ Frameworks = tuple[FrameworkBlock, ...]
 """The frameworks of a catalog, by name."""
 
 
-def collect_frameworks(kinds: Sequence[Kind]) -> Frameworks:
-    """Collect the frameworks that kinds declare."""
+@lru_cache(maxsize=16)
+def collect_frameworks(kinds: tuple[Kind, ...]) -> Frameworks:
+    """Collect the frameworks that kinds declare; a run that reads no jobs does not need them."""
     roles: dict[str, dict[str, None]] = {}
     fields: dict[str, FrameworkField] = {}
     for kind in kinds:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +18,11 @@ from jobgen.cli.options import (
     today_option,
     watch_option,
 )
-from jobgen.cli.pages import link_rules
-from jobgen.cli.result import ExitCode, Result, error_result, has_color, read_stdin, terminal_width
-from jobgen.cli.run_lint import lint_paths
+from jobgen.cli.result import Result
+from jobgen.cli.run_lint import run_command
 from jobgen.model.finding import Severity
 from jobgen.repo.root import BASELINE
-from jobgen.reports.formats import AUTO, FORMATS, resolve
+from jobgen.reports.formats import AUTO, FORMATS
 
 
 @click.command("lint")
@@ -73,34 +70,10 @@ from jobgen.reports.formats import AUTO, FORMATS, resolve
 @today_option
 @watch_option
 @click.pass_obj
-def command(
-    directory: Path, /, paths: tuple[str, ...], envs: tuple[str, ...], format_: str, *, watch: bool, **options: Any
-) -> Result:
+def command(directory: Path, /, **options: Any) -> Result:
     """Check jobs, overlays, rendered objects and manifests for what the cluster would reject.
 
     PATH is a file or folder, in this repository or anywhere else; `-` reads standard input. The default is the whole
     repository.
     """
-    width = terminal_width()
-    run = partial(
-        lint_paths,
-        directory,
-        paths,
-        envs,
-        format_=resolve(format_, os.environ),
-        stdin=read_stdin() if "-" in paths and not watch else None,
-        width=width or 120,
-        color=has_color(),
-        link=link_rules(os.environ, is_terminal=width is not None),
-        environ=os.environ,
-        **{**options, "fix": options["fix"] or ""},
-    )
-    if not watch:
-        return run()
-    if options["fix"] or options["diff"] or options["write_baseline"] or "-" in paths:
-        message = "`--watch` only reports; remove `--fix`, `--fix-unsafe`, `--diff`, `--write-baseline` and `-`"
-        return error_result(ExitCode.USAGE, message)
-    # Imported late, as it is rarely needed.
-    from jobgen.cli.watch import watch as run_on_changes
-
-    return run_on_changes(run, directory)
+    return run_command(directory, **options)

@@ -56,7 +56,7 @@ def command(directory: Path, name: str, framework: str | None, gpus: int | None,
     if chosen not in served:
         listed = list_alternatives(f"`{each}`" for each in served) or "none that has an example"
         return error_result(ExitCode.USAGE, f"the clusters of this repository do not run `{chosen}`; use {listed}")
-    read = read_jobs(layout.find_jobs(project.root), project.config.frameworks, [])
+    read = read_jobs(layout.find_jobs(project.root), project.config.kinds, [])
     jobs = [job for job in read if is_spec(job.document.data)]
     known = {job.document.name: job.file.path for job in jobs}
     if known.get(path.stem, str(path)) != str(path):

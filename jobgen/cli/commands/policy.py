@@ -141,7 +141,7 @@ def _check_file(
     names = {policy.name for policy, _ in policies.policies}
     every = (*(policy for policy, _ in policies.policies), *(each.policy for each, _ in policies.mutating))
     kinds = {("v1", "Namespace"), *(policy.param_kind for policy in every)}
-    for job in read_jobs([entry], project.frameworks, findings):
+    for job in read_jobs([entry], project.kinds, findings):
         traced = tracer.trace(job, "")
         for found in (locate(problem, entry.path, job.location) for problem in traced.problems):
             # Rendering itself checks a spec with some policies.

@@ -75,7 +75,7 @@ def check_jobs(root: Path, project: ProjectConfig) -> Check:
     """The number of jobs, and errors that prevent reading one."""
     findings: list[Finding] = []
     entries = list(layout.find_jobs(root))
-    jobs = list(read_jobs(entries, project.frameworks, findings))
+    jobs = list(read_jobs(entries, project.kinds, findings))
     errors = [each for each in findings if each.severity is Severity.ERROR]
     facts = {"files": len(entries), "jobs": len(jobs)}
     if not jobs and not errors:

@@ -190,7 +190,7 @@ def _pack(entry: FileEntry, parts: FileParts, runners: Sequence[EnvironmentRunne
     names = {made.env for part in parts for made in part.made if made.identity.kind in _KINDS}
     wanted = [runner for runner in runners if runner.name in names]
     found: list[tuple[str, Identity, Any]] = []
-    for job in read_jobs([entry], project.frameworks, []) if wanted else ():
+    for job in read_jobs([entry], project.kinds, []) if wanted else ():
         for runner in wanted:
             patches = runner.patches_for(job)
             made = runner.render_job(job, patches, new_overlay_use()) if patches is not None else None

@@ -209,7 +209,7 @@ class _LastLint:
 
     def read_jobs(self, entry: FileEntry) -> list[Job]:
         """Read the jobs of a file."""
-        return list(read_jobs([entry], self.project.frameworks, []))
+        return list(read_jobs([entry], self.project.kinds, []))
 
 
 _NOTHING = new_result()

@@ -102,7 +102,7 @@ def render_entry(
     project: ProjectConfig, runners: Sequence[EnvironmentRunner], entry: FileEntry, document: int, is_one: bool
 ) -> str:
     """Render the jobs of one document of a file."""
-    jobs = [job for job in read_jobs([entry], project.frameworks, []) if job.position == document]
+    jobs = [job for job in read_jobs([entry], project.kinds, []) if job.position == document]
     if not jobs:
         return _comment("there is no job here, or it has errors; see its findings")
     objects: list[Rendered] = []
@@ -203,7 +203,7 @@ def list_lenses(workspace: Workspace, file: str, decisions: Decisions = NO_DECIS
 
 def _list_job_lenses(workspace: Workspace, ready: Ready, file: str, decisions: Decisions) -> Iterator[Lens]:
     findings: list[Finding] = []
-    jobs = list(read_jobs([workspace.find_entry(file)], ready.run.project.frameworks, findings))
+    jobs = list(read_jobs([workspace.find_entry(file)], ready.run.project.kinds, findings))
     errors = [finding.location.line for finding in findings if finding.severity is Severity.ERROR]
     text = workspace.read(file).content.decode("utf-8", "replace").split("\n") if errors else []
     starts = [1, *(number + 1 for number, line in enumerate(text, 1) if line.startswith("---"))]

@@ -45,7 +45,7 @@ def read_valid_jobs(ready: Ready, entry: FileEntry, document: int) -> list[Job]:
     first: list[Job] = []
     for _ in range(_MAX_ROUNDS):
         findings: list[Finding] = []
-        jobs = [job for job in read_jobs([entry], ready.run.project.frameworks, findings) if job.position == document]
+        jobs = [job for job in read_jobs([entry], ready.run.project.kinds, findings) if job.position == document]
         first = first or jobs
         if jobs:
             broken = list_broken(ready, jobs[0])

@@ -134,7 +134,7 @@ class Workspace:
     def read_jobs(self, ready: Ready, file: str) -> list[Job]:
         """Read the jobs of a file, by its path from the root; those that cannot be read are left out."""
         with self.reading():
-            return list(read_jobs([self.find_entry(file)], ready.run.project.frameworks, []))
+            return list(read_jobs([self.find_entry(file)], ready.run.project.kinds, []))
 
     def is_job(self, file: str) -> bool:
         """Return True if a file, by its path from the root, is linted by itself: a job or a manifest, not a layer."""

@@ -146,7 +146,7 @@ class ApplicationScope(NamedTuple):
         if self.folder == "jobs/" and not self.team and not self.jobs:
             return None
         entries = (entry for entry in layout.find_jobs(self.project.root) if self.includes(entry.path))
-        found = [job.document for job in read_jobs(entries, self.project.frameworks, [])]
+        found = [job.document for job in read_jobs(entries, self.project.kinds, [])]
         names = {name for each in found for name in (each.name, each.sweep) if name}
         for pattern in self.jobs:
             if not any(fnmatchcase(name, pattern) for name in names):

@@ -450,7 +450,7 @@ def _collect_data(
 ) -> tuple[FleetData, LintResult]:
     """Lint, render and decide: return what the page shows. The lint leaves the objects that it renders in the store."""
     render = partial(snapshot_repository, project.root, project.root.name, environments, project.today, store)
-    jobs = list(read_jobs(layout.find_jobs(project.root), project.config.frameworks, []))
+    jobs = list(read_jobs(layout.find_jobs(project.root), project.config.kinds, []))
     if not jobs and not (empty := render()).failed:
         raise NotFoundError("there is no job under jobs/", empty.findings)
     request = LintRequest(project.root, (), environments, today=project.today, leaves_objects=True)

@@ -403,7 +403,7 @@ def _locate_all(run: Run, found: Iterable[Disagreement]) -> Iterator[Finding]:
             files = layout.find_jobs(run.project.root) if run.entries is None else run.entries
             entries = {entry.path: entry for entry in files}
         entry = entries.get(each.made.location.file) if each.path else None
-        jobs = read_jobs([entry], run.project.frameworks, []) if entry else ()
+        jobs = read_jobs([entry], run.project.kinds, []) if entry else ()
         place = (each.made.position, each.made.item)
         job = next((job for job in jobs if (job.position, job.item) == place), None)
         yield _locate(tracer, job, each) if job else each.finding

@@ -252,7 +252,7 @@ def collect_jobs(project: ProjectConfig, tests: Sequence[JobTest], findings: lis
         texts = [b"matrix", b"\\", *(pattern.encode("utf-8", "surrogatepass") for pattern in patterns)]
         contents = ((entry, read_file(entry).content) for entry in entries)
         entries = (entry for entry, content in contents if any(text in content for text in texts))
-    return select_jobs(read_jobs(entries, project.frameworks, findings), patterns)
+    return select_jobs(read_jobs(entries, project.kinds, findings), patterns)
 
 
 def _is_pattern(text: str) -> bool:

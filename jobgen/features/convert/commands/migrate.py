@@ -257,9 +257,9 @@ def _jobs(
     """
     paths = [name for name in wanted if os.path.exists(directory / name)]
     patterns = [name for name in wanted if name not in paths]
-    found = [job for path in paths for job in read_jobs(find_manifests(directory, path), project.frameworks, findings)]
+    found = [job for path in paths for job in read_jobs(find_manifests(directory, path), project.kinds, findings)]
     errors: list[Finding] = []
-    for job in read_jobs(layout.find_jobs(project.root), project.frameworks, errors) if patterns else ():
+    for job in read_jobs(layout.find_jobs(project.root), project.kinds, errors) if patterns else ():
         if _is_named(job.document.sweep or job.document.name, patterns):
             found.append(job)
         elif _is_named(job.document.name, patterns):

@@ -182,7 +182,7 @@ def _make_overlays(
             # If there is any overlay, jobs of Kubeflow need one too; it also lists the existing jobs.
             names = [job.name for job in jobs]
             if platform == DEFAULT_PLATFORM and not project.overlays:
-                existing = read_jobs(layout.find_jobs(project.root), project.frameworks, [])
+                existing = read_jobs(layout.find_jobs(project.root), project.kinds, [])
                 names += (job.document.name for job in existing)
             overlays[platform] = build_overlay(platform, platform, names)
     return overlays

@@ -90,7 +90,7 @@ def take_job_fields(manifest: dict[str, Plain], kind: Kind, framework: str) -> t
     """The fields of the job spec that a custom resource has, and the manifest without them."""
     left = copy.deepcopy(manifest)
     spec: Fields = {}
-    frameworks = collect_frameworks([kind])
+    frameworks = collect_frameworks((kind,))
     for path, field in _list_fields(kind, framework):
         if field.at[0] == "item":
             _take_item_field(spec, left, kind, (path, field), frameworks)

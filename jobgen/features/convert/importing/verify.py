@@ -50,7 +50,7 @@ def render_objects(
     document: dict[str, Plain], renderer: Expander, *, alone: bool = True, patches: Sequence[Patch] = ()
 ) -> tuple[tuple[dict[str, Plain], ...], list[str]]:
     """The object that a spec renders to and its companions, and error messages."""
-    errors = config.find_errors(document, "trainingjob", collect_frameworks(renderer.kinds))
+    errors = config.find_errors(document, "trainingjob", collect_frameworks(tuple(renderer.kinds)))
     if errors:
         return (), [error.message for error in errors]
     problems: list[Problem] = []

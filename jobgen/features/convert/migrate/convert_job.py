@@ -183,7 +183,7 @@ def convert_with_runtimes(jobs: Sequence[Job], project: ProjectConfig) -> list[M
 def list_members(job: Job, project: ProjectConfig) -> list[Job]:
     """All members of the sweep that a job belongs to."""
     entry = FileEntry(job.file.path, content=job.file.content)
-    return [each for each in read_jobs([entry], project.frameworks, []) if each.position == job.position]
+    return [each for each in read_jobs([entry], project.kinds, []) if each.position == job.position]
 
 
 def is_selected(kind: Kind, target: str) -> bool:

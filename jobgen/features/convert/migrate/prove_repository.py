@@ -180,8 +180,7 @@ def _list_files(project: ProjectConfig, changed: Mapping[str, str]) -> Iterator[
 def _prove(old: ProjectConfig, new: ProjectConfig, migration: RepositoryMigration) -> RepositoryProof:
     found: list[Finding] = list(new.findings)
     jobs = {
-        (job.file.path, job.position, job.item): job
-        for job in read_jobs(layout.find_jobs(new.root), new.frameworks, found)
+        (job.file.path, job.position, job.item): job for job in read_jobs(layout.find_jobs(new.root), new.kinds, found)
     }
     errors = [
         f"{each.location.file}:{each.location.line}: {each.message}"

@@ -331,7 +331,7 @@ def _find_uses(
     for env, runner in runners.items():
         staying: set[str] = set()
         has_moved = False
-        for job in read_jobs(layout.find_jobs(project.root), project.frameworks, []):
+        for job in read_jobs(layout.find_jobs(project.root), project.kinds, []):
             patches = runner.patches_for(job)
             if patches is None:
                 continue
@@ -453,7 +453,7 @@ class RepositoryMigration(NamedTuple):
 def migrate_repository(project: ProjectConfig, source: Kind, target: Kind) -> RepositoryMigration:
     """Migrate all jobs of one kind in all environments of a repository."""
     findings: list[Finding] = []
-    jobs = list(read_jobs(layout.find_jobs(project.root), project.frameworks, findings))
+    jobs = list(read_jobs(layout.find_jobs(project.root), project.kinds, findings))
     runners = {env: EnvironmentRunner(project, env) for env in project.environments()}
     route = Route(source, target, next(iter(source.frameworks)), find_version(runners, target))
     # An item of a List has no document of its own that could be changed.

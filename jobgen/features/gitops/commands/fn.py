@@ -141,7 +141,7 @@ def _transform(work: FunctionInput) -> FunctionOutput:
     items: list[Any] = []
     for item, entry in _entries(work, {}):
         made, companions = item, list[Any]()
-        for job in read_jobs([entry] if entry else [], work.project.frameworks, findings):
+        for job in read_jobs([entry] if entry else [], work.project.kinds, findings):
             patches = runner.patches_for(job)
             if patches is not None:
                 rendered = runner.build_objects(job, patches, new_overlay_use())
@@ -175,7 +175,7 @@ def _validate(work: FunctionInput) -> FunctionOutput:
     comments: list[Suppression] = []
     files: dict[str, int] = {}
     for _, entry in _entries(work, files):
-        for job in read_jobs([entry] if entry else [], work.project.frameworks, findings, comments):
+        for job in read_jobs([entry] if entry else [], work.project.kinds, findings, comments):
             findings += _check_job(job, checker, tracer)
     applied = filter(None, map(work.project.apply_severity, findings))
     # A kustomization also contains kinds that jobgen does not check, such as Deployments.

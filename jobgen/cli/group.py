@@ -1,0 +1,103 @@
+"""The command line as click describes it: global options, and commands that are imported when they run."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import cast
+
+import click
+
+from jobgen import __version__, cache
+from jobgen.cli.commands import SHIPPED
+from jobgen.cli.complete import complete_folders
+from jobgen.cli.interrupt import find_exit_code
+from jobgen.cli.result import ExitCode, Result, error_result
+from jobgen.model.features import NO_FEATURE, find_missing_feature, list_command_modules
+from jobgen.model.suggest import did_you_mean
+
+_CHOICES = re.compile(r"\. Choose from:(.*)", re.DOTALL)
+_NO_COMMAND = re.compile(r"No such command '(.*?)'(?=\.)")
+
+
+class CommandFolder(click.Group):
+    """A group with a command for each module of `cli/commands/` and of the folders `commands` of features."""
+
+    @cached_property
+    def _modules(self) -> dict[str, str]:
+        return list_command_modules()
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- a method of click
+        """Return the names of all commands."""
+        return sorted(self._modules)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- see above
+        """Return a command as help and completion list it; only one that jobgen does not ship is imported for that."""
+        if cmd_name not in self._modules:
+            return None
+        summary = next((commands[cmd_name] for commands in SHIPPED.values() if cmd_name in commands), "")
+        return click.Command(cmd_name, help=summary) if summary else self._load(cmd_name)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Import the command that the arguments name."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, self._load(name) if name is not None and listed is not None else listed, rest
+
+    def _load(self, name: str) -> click.Command:
+        return cast(click.Command, import_module(self._modules[name]).command)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command. An interrupt ends it without the line that click prints."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise click.exceptions.Exit(find_exit_code(error)) from None
+
+
+@click.group(cls=CommandFolder, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "-C", "--directory", default=".", metavar="DIR", shell_complete=complete_folders, help="Run in this folder."
+)
+@click.option("--no-cache", is_flag=True, help="Ignore the cache.")
+@click.option("--traceback", is_flag=True, help="Show the traceback of an internal error.")
+@click.version_option(__version__, prog_name="jobgen")
+@click.pass_context
+def cli(context: click.Context, directory: str, no_cache: bool, traceback: bool) -> None:
+    """Write training jobs once; render them for each environment and operator."""
+    if not no_cache:
+        cache.enable_default(Path(directory))
+    # `main.run` looks for --traceback itself: an error may occur before arguments are parsed.
+    context.obj = Path(directory)
+
+
+def parse_and_run(arguments: list[str]) -> Result | int:
+    """Run a command; help and version are printed by click and return an exit code."""
+    try:
+        result: Result | int = cli.main(arguments, prog_name="jobgen", standalone_mode=False)
+    except click.UsageError as error:
+        # click writes each choice of a missing argument or option in a line of its own.
+        message = _name_command(error) or _CHOICES.sub(
+            lambda found: f"; choose one of {' '.join(found[1].split())}", error.format_message()
+        )
+        if message.startswith("Usage:"):
+            # Without arguments, it is the help.
+            return Result(ExitCode.USAGE, err=f"{message}\n")
+        return error_result(ExitCode.USAGE, f"{message[:1].lower()}{message[1:].rstrip('.')}")
+    except click.Abort as error:
+        return find_exit_code(error.__cause__)
+    return result
+
+
+def _name_command(error: click.UsageError) -> str:
+    """Return an error about an unknown command, with the one that was meant; empty if it is about something else."""
+    found = _NO_COMMAND.match(error.message)
+    if found is None or error.ctx is None or not isinstance(error.ctx.command, click.Group):
+        return ""
+    features = [name for name, commands in SHIPPED.items() if found[1] in commands and error.ctx.parent is None]
+    if features:
+        return f"{found[0]}: {NO_FEATURE.format(find_missing_feature(features[0]))}"
+    return f"{found[0]}{did_you_mean(found[1], error.ctx.command.list_commands(error.ctx))}"
