@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 
 from jobgen.check.rules import Fact, Rule, Violation
 from jobgen.k8s.objects import Container, Manifest, Pod, Role
@@ -13,6 +14,10 @@ from jobgen.model.named_tuple import NamedTuple
 
 INTERNAL_ERROR = "internal-error"
 """The rule of a problem that says that a check failed."""
+_Triggered = tuple[tuple[str, ...], Rule]
+"""A rule, and the fields or words of which an object must have one; without any, the rule is about all objects."""
+# The scopes of rules about whole objects.
+_WHOLE = ("manifest", "job")
 
 
 class _PartRules:
@@ -21,28 +26,28 @@ class _PartRules:
     def __init__(self, rules: Collection[Rule]) -> None:
         self._rules = rules
         self._named = frozenset(field for rule in rules for field in rule.fields)
-        self._selected: dict[tuple[str, ...], list[Rule]] = {}
+        self._selected: dict[tuple[str, ...], list[_Triggered]] = {}
 
     def __len__(self) -> int:
         return len(self._rules)
 
-    def select(self, fields: Iterable[str]) -> list[Rule]:
+    def select(self, fields: Iterable[str]) -> list[_Triggered]:
         """Return the rules about every part, then those about one of its fields, then those about any of several."""
         named = tuple(filter(self._named.__contains__, fields))
         found = self._selected.get(named)
         if found is None:
-            found = [rule for rule in self._rules if not rule.fields]
-            found += (rule for field in named for rule in self._rules if rule.fields == (field,))
-            found += (rule for rule in self._rules if len(rule.fields) > 1 and not set(rule.fields).isdisjoint(named))
-            self._selected[tuple(map(str, named))] = found
+            rules = [rule for rule in self._rules if not rule.fields]
+            rules += (rule for field in named for rule in self._rules if rule.fields == (field,))
+            rules += (rule for rule in self._rules if len(rule.fields) > 1 and not set(rule.fields).isdisjoint(named))
+            found = self._selected[tuple(map(str, named))] = [(rule.words, rule) for rule in rules]
         return found
 
 
 class _RuleTable(NamedTuple):
     """The rules that apply to objects of one kind, by their scope."""
 
-    manifest: list[Rule]
-    role: list[Rule]
+    manifest: list[_Triggered]
+    role: list[_Triggered]
     pod: _PartRules
     container: _PartRules
     fleet: list[Rule]
@@ -54,8 +59,10 @@ class RuleRunner:
     def __init__(self, rules: Iterable[Rule]) -> None:
         self._rules = tuple(rules)
         self._numbers = {rule.name: number for number, rule in enumerate(self._rules)}
-        self._named_kinds = frozenset(kind for rule in self._rules for kind in rule.kinds)
-        self._tables: dict[tuple[str, bool, bool], _RuleTable] = {}
+        self._named_kinds = frozenset([kind for rule in self._rules for kind in rule.kinds])
+        self._fields = frozenset([field for rule in self._rules if rule.scope in _WHOLE for field in rule.fields])
+        self._words = tuple(dict.fromkeys([word for rule in self._rules for word in rule.words]))
+        self._tables: dict[tuple[str, bool, bool, str], _RuleTable] = {}
 
     def select(self, names: frozenset[str] | None) -> RuleRunner:
         """The rules with these names; None means all."""
@@ -69,19 +76,29 @@ class RuleRunner:
         problems: list[Problem] = []
         if not self._rules:
             return problems
-        table = self._table(manifest)
-        _run_rules(table.manifest, manifest, manifest, problems)
+        table, signs = self._table(manifest), self._find_signs(manifest)
+        _run_rules(table.manifest, manifest, manifest, signs, problems)
         # Few rules are selected to run again, and most of them read neither roles nor pods.
         for role in manifest.roles if table.role else ():
             if len(problems) > MAX_FINDINGS:
                 # The checker reports no more than these; the others would only take time and memory.
                 break
-            _run_rules(table.role, role, manifest, problems)
+            _run_rules(table.role, role, manifest, signs, problems)
         for pod in manifest.pods if table.pod or table.container else ():
-            _run_rules(table.pod.select(pod.spec), pod, manifest, problems)
-            for container in (*pod.containers, *pod.init_containers):
-                _run_rules(table.container.select(container.data), container, manifest, problems)
+            _run_rules(table.pod.select(pod.spec), pod, manifest, signs, problems)
+            for container in pod.all_containers:
+                _run_rules(table.container.select(container.data), container, manifest, signs, problems)
         return problems
+
+    def _find_signs(self, manifest: Manifest) -> set[str]:
+        """Return the fields and words of an object that rules name."""
+        named = (*manifest.object, *manifest.metadata, *manifest.spec) if self._fields else ()
+        words = self._words
+        if words:
+            text = manifest.text if manifest.pods else ""
+            # Only rules that have reported something check an object with locations: it has what they name.
+            words = words if text is None else tuple([word for word in words if word in text])
+        return {*filter(self._fields.__contains__, named), *words}
 
     def collect_facts(self, manifest: Manifest, problems: list[Problem]) -> Iterator[tuple[str, Fact]]:
         """The facts that the fleet rules collect from an object, each with its rule's name."""
@@ -96,13 +113,15 @@ class RuleRunner:
     def _table(self, manifest: Manifest) -> _RuleTable:
         # Rules name a kind by its main name, not by an alias. Kinds that no rule names share a table.
         name = manifest.kind.name if manifest.kind else manifest.kind_name
-        key = (name if name in self._named_kinds else "", manifest.kind is not None, manifest.team is not None)
+        is_known, gitops = manifest.kind is not None, manifest.cluster.gitops
+        key = (name if name in self._named_kinds else "", is_known, manifest.team is not None, gitops)
         table = self._tables.get(key)
         if table is None:
             rules = [rule for rule in self._rules if not rule.kinds or name in rule.kinds]
+            rules = [rule for rule in rules if not rule.gitops or gitops in rule.gitops]
             # What a team may use is asked about the objects of teams only.
             rules = [rule for rule in rules if manifest.team is not None or rule.category != "team"]
-            table = self._tables[key] = _sort_by_scope(rules, is_known=manifest.kind is not None)
+            table = self._tables[key] = _sort_by_scope(rules, is_known=is_known)
         return table
 
 
@@ -110,9 +129,10 @@ def _sort_by_scope(rules: list[Rule], *, is_known: bool) -> _RuleTable:
     def in_scope(*scopes: str) -> list[Rule]:
         return [rule for rule in rules if rule.scope in scopes]
 
+    about_objects = in_scope(*_WHOLE) if is_known else in_scope("manifest")
     return _RuleTable(
-        manifest=in_scope("manifest", "job") if is_known else in_scope("manifest"),
-        role=in_scope("role"),
+        manifest=[(rule.fields or rule.words, rule) for rule in about_objects],
+        role=[(rule.words, rule) for rule in in_scope("role")],
         pod=_PartRules(in_scope("pod")),
         container=_PartRules(in_scope("container")),
         fleet=in_scope("fleet"),
@@ -120,10 +140,23 @@ def _sort_by_scope(rules: list[Rule], *, is_known: bool) -> _RuleTable:
 
 
 def _run_rules(
-    rules: Iterable[Rule], part: Manifest | Role | Pod | Container, manifest: Manifest, problems: list[Problem]
+    rules: Iterable[_Triggered],
+    part: Manifest | Role | Pod | Container,
+    manifest: Manifest,
+    signs: AbstractSet[str],
+    problems: list[Problem],
 ) -> None:
-    """Append what the rules find in one part of an object; an exception in a rule is a problem of its own."""
-    for rule in rules:
+    """Append what the rules find in one part of an object; an exception in a rule is a problem of its own.
+
+    A rule that has triggers runs if one of them is among the signs of the object.
+    """
+    for triggers, rule in rules:
+        for trigger in triggers:
+            if trigger in signs:
+                break
+        else:
+            if triggers:
+                continue
         try:
             for violation in rule.check(part):
                 problems.append(to_problem(rule, violation))

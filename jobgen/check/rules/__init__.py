@@ -79,6 +79,8 @@ class Rule(NamedTuple):
     collect: Callable[..., Iterable[Fact]] | None = None
     needs_project: bool = False
     """True if `check` also receives the project and the name of the environment."""
+    words: tuple[str, ...] = ()
+    gitops: tuple[str, ...] = ()
 
     @property
     def summary(self) -> str:
@@ -92,20 +94,30 @@ def rule(
     *,
     fields: tuple[str, ...] = (),
     kinds: tuple[str, ...] = (),
+    words: tuple[str, ...] = (),
+    gitops: tuple[str, ...] = (),
     collect: Callable[..., Iterable[Fact]] | None = None,
     needs_project: bool = False,
 ) -> Callable[[Callable[..., Iterable[Any]]], Rule]:
     """Make a rule from a generator function.
 
-    `fields`: check only containers or pods that have one of these fields. `kinds`: check only objects of these kinds.
+    Most rules concern few objects. They say which, so that the others are not checked:
+
+    `fields`: check only containers, pods or objects that have one of these fields. Those of a pod are in its `spec`,
+    those of an object at its top, in its `metadata` or in its `spec`.
+    `kinds`: check only objects of these kinds.
+    `words`: check only objects with pods, and with one of these words in a key or a value. A word has no quotes.
+    `gitops`: check only objects that one of these applies: `argocd`, `flux` or `kubectl`.
+
     `collect`: yields the facts that the rule keeps of each object; the rule then receives all facts of an environment
     and its cluster, and with `needs_project` the project and the name of the environment.
     """
 
     def make_rule(check: Callable[..., Iterable[Any]]) -> Rule:
+        assert not (fields and words and scope in ("manifest", "job")), "one of both triggers a rule about objects"
         category = check.__module__.split(".")[-2]
         name = check.__name__.replace("_", "-")
-        return Rule(name, category, severity, scope, check, fields, kinds, collect, needs_project)
+        return Rule(name, category, severity, scope, check, fields, kinds, collect, needs_project, words, gitops)
 
     return make_rule
 

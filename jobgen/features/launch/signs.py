@@ -9,8 +9,10 @@ from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 
-CHECKED = lazy_pattern(r"(?m)^(?:NCCL_SOCKET|NCCL_IB|GLOO_SOCKET|CUDA_VISIBLE|DMLC_NUM|OMP_NUM)")
-"""Variables that are checked."""
+CHECKED_WORDS = ("NCCL_SOCKET", "NCCL_IB", "GLOO_SOCKET", "CUDA_VISIBLE", "DMLC_NUM", "OMP_NUM")
+"""How the names of variables that are checked begin."""
+CHECKED = lazy_pattern(rf"(?m)^(?:{'|'.join(CHECKED_WORDS)})")
+"""A variable that is checked, in the text of a container."""
 # Names of launchers, of servers and of options that scripts are known by.
 _SIGNS = lazy_pattern(
     r"torchrun|torch\.distributed|accelerate|deepspeed|mpirun|mpiexec|orterun|prterun|horovodrun|paddle|fleetrun|"

@@ -13,7 +13,7 @@ from jobgen.model.finding import FixStep
 from jobgen.model.quantity import canonicalize_quantity
 
 
-@rule("manifest", WARNING)
+@rule("manifest", WARNING, fields=("finalizers",))
 def finalizer_in_git(manifest: Manifest) -> Iterator[Violation]:
     """An object in Git with a finalizer.
 
@@ -29,7 +29,7 @@ def finalizer_in_git(manifest: Manifest) -> Iterator[Violation]:
             )
 
 
-@rule("manifest", WARNING)
+@rule("manifest", WARNING, fields=("ownerReferences",))
 def owner_references_in_git(manifest: Manifest) -> Iterator[Violation]:
     """An object in Git with `ownerReferences`.
 
@@ -60,14 +60,13 @@ def server_managed_field(manifest: Manifest) -> Iterator[Violation]:
 
     Remove the field from the manifest.
     """
-    if not _is_empty(manifest.object.get("status")):
+    if "status" in manifest.object and not _is_empty(manifest.object["status"]):
         yield from (_report(key)._replace(severity=INFO) for key in manifest.object if key == "status")
-    for key, value in manifest.metadata.items():
-        if key in SERVER_FIELDS and value_of(value) is not None:
+    for key in manifest.metadata:
+        if key in SERVER_FIELDS and value_of(manifest.metadata[key]) is not None:
             yield _report(key)
-    annotations = manifest.metadata.get("annotations")
-    if isinstance(annotations, dict) and _LAST_APPLIED in annotations:
-        yield from (_report(key) for key in annotations if key == _LAST_APPLIED)
+    if _LAST_APPLIED in manifest.annotations:
+        yield from (_report(key) for key in manifest.annotations if key == _LAST_APPLIED)
 
 
 def _is_empty(node: Node) -> bool:
@@ -108,7 +107,7 @@ def runtime_patch_time(manifest: Manifest) -> Iterator[Violation]:
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 
 
-@rule("manifest", WARNING)
+@rule("manifest", WARNING, gitops=tuple(_ENGINES))
 def suspend_in_git(manifest: Manifest) -> Iterator[Violation]:
     """A queued job with `suspend` set in Git.
 
@@ -117,8 +116,8 @@ def suspend_in_git(manifest: Manifest) -> Iterator[Violation]:
 
     Remove `suspend`. Kueue suspends a queued job itself.
     """
-    engine = _ENGINES.get(manifest.cluster.gitops)
-    if engine is None or get_kueue_queue(manifest) is None or not can_be_queued(manifest):
+    engine = _ENGINES[manifest.cluster.gitops]
+    if get_kueue_queue(manifest) is None or not can_be_queued(manifest):
         return
     suspend = get_suspend(manifest)
     if value_of(suspend) is not None:
@@ -130,7 +129,7 @@ def suspend_in_git(manifest: Manifest) -> Iterator[Violation]:
 _APPLIERS = {"argocd": "Argo CD", "flux": "Flux", "kubectl": "`kubectl apply`"}
 
 
-@rule("manifest", ERROR)
+@rule("manifest", ERROR, fields=("generateName",), gitops=tuple(_APPLIERS))
 def generated_name(manifest: Manifest) -> Iterator[Violation]:
     """A `generateName` in a manifest that is applied.
 
@@ -139,8 +138,8 @@ def generated_name(manifest: Manifest) -> Iterator[Violation]:
 
     Write a `name`.
     """
-    applier = _APPLIERS.get(manifest.cluster.gitops)
-    if applier is None or "generateName" not in manifest.metadata or manifest.name:
+    applier = _APPLIERS[manifest.cluster.gitops]
+    if "generateName" not in manifest.metadata or manifest.name:
         return
     if applier != "Argo CD" or not is_hook(manifest):
         key = next(key for key in manifest.metadata if key == "generateName")
@@ -154,7 +153,7 @@ _FALLBACKS = {
 }
 
 
-@rule("job", INFO)
+@rule("job", INFO, gitops=tuple(_FALLBACKS))
 def missing_namespace(manifest: Manifest) -> Iterator[Violation]:
     """A job without a namespace, in a cluster that is deployed from Git.
 
@@ -162,8 +161,8 @@ def missing_namespace(manifest: Manifest) -> Iterator[Violation]:
 
     Set the namespace in the job, or once for all jobs in the overlay.
     """
-    fallback = _FALLBACKS.get(manifest.cluster.gitops)
-    if fallback is not None and not manifest.namespace and is_training_job(manifest):
+    fallback = _FALLBACKS[manifest.cluster.gitops]
+    if not manifest.namespace and is_training_job(manifest):
         name = manifest.metadata.get("name", manifest.metadata.get("generateName"))
         yield Violation(name, f"the job has no namespace, so {fallback}; set one")
 
@@ -171,7 +170,7 @@ def missing_namespace(manifest: Manifest) -> Iterator[Violation]:
 _INSTANCE = "app.kubernetes.io/instance"
 
 
-@rule("pod", INFO)
+@rule("pod", INFO, gitops=("argocd",))
 def instance_label_on_pods(pod: Pod) -> Iterator[Violation]:
     """The label `app.kubernetes.io/instance` on a pod template that Argo CD applies.
 
@@ -181,7 +180,7 @@ def instance_label_on_pods(pod: Pod) -> Iterator[Violation]:
     Remove the label from the pods, or let Argo CD track by annotation.
     """
     # Workloads such as Deployments often select their pods by this label.
-    if pod.manifest.cluster.gitops != "argocd" or pod.manifest.kind is None:
+    if pod.manifest.kind is None:
         return
     labels = pod.metadata.get("labels")
     for key in labels if isinstance(labels, dict) else ():
@@ -190,7 +189,7 @@ def instance_label_on_pods(pod: Pod) -> Iterator[Violation]:
             yield Violation(key, message, fix_steps=(FixStep("remove", key),), safe=False)
 
 
-@rule("pod", INFO, fields=("tolerations",))
+@rule("pod", INFO, fields=("tolerations",), gitops=("argocd",))
 def queued_tolerations(pod: Pod) -> Iterator[Violation]:
     """Tolerations of a queued job that Argo CD keeps in sync with Git.
 
@@ -200,7 +199,7 @@ def queued_tolerations(pod: Pod) -> Iterator[Violation]:
     Move the tolerations to the ResourceFlavor, or ignore the difference in Argo CD.
     """
     manifest = pod.manifest
-    if manifest.cluster.gitops != "argocd" or get_kueue_queue(manifest) is None:
+    if get_kueue_queue(manifest) is None:
         return
     if as_list(pod.spec["tolerations"]):
         key = next(key for key in pod.spec if key == "tolerations")
@@ -208,7 +207,7 @@ def queued_tolerations(pod: Pod) -> Iterator[Violation]:
         yield Violation(key, message)
 
 
-@rule("container", INFO, fields=("resources",))
+@rule("container", INFO, fields=("resources",), gitops=tuple(_ENGINES))
 def non_canonical_quantity(container: Container) -> Iterator[Violation]:
     """A quantity in non-canonical form, such as `1000m`, in a job that Argo CD or Flux applies.
 
@@ -219,8 +218,8 @@ def non_canonical_quantity(container: Container) -> Iterator[Violation]:
     Write the quantity in canonical form.
     """
     manifest = container.pod.manifest
-    engine = _ENGINES.get(manifest.cluster.gitops)
-    if engine is None or manifest.group in BUILTIN_GROUPS:
+    engine = _ENGINES[manifest.cluster.gitops]
+    if manifest.group in BUILTIN_GROUPS:
         return
     for amounts in (container.limits, container.requests):
         for name, node in amounts.items():

@@ -67,7 +67,7 @@ _MERGED = "replicatedJobs"
 _FilledIn = tuple[Mapping[str, Node], str, str | int]
 
 
-@rule("manifest", WARNING, kinds=("JobSet", "Job"))
+@rule("manifest", WARNING, kinds=("JobSet", "Job"), gitops=tuple(_CLIENTS))
 def reapply_refused(manifest: Manifest) -> Iterator[Violation]:
     """A JobSet or Volcano Job without the fields that a webhook fills in inside a list and never lets you change.
 
@@ -77,8 +77,8 @@ def reapply_refused(manifest: Manifest) -> Iterator[Violation]:
 
     Write the fields with the values that the webhook fills in. For a JobSet, `ServerSideApply=true` also helps.
     """
-    engine = _CLIENTS.get(manifest.cluster.gitops)
-    if engine is None or is_hook(manifest) or as_text(manifest.annotations.get(_CREATED_ONCE)) == "IfNotPresent":
+    engine = _CLIENTS[manifest.cluster.gitops]
+    if is_hook(manifest) or as_text(manifest.annotations.get(_CREATED_ONCE)) == "IfNotPresent":
         return
     field, find = _FINDERS.get((manifest.group, manifest.kind_name), ("", _find_in_job))
     if not field or (field == _MERGED and uses_server_side_apply(manifest)):
@@ -145,7 +145,7 @@ def ttl_in_runtime(manifest: Manifest) -> Iterator[Violation]:
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 
 
-@rule("manifest", ERROR)
+@rule("manifest", ERROR, gitops=tuple(_ENGINES))
 def ttl_reruns_job(manifest: Manifest) -> Iterator[Violation]:
     """A `ttlSecondsAfterFinished` on a job that Argo CD or Flux keeps in sync with Git.
 
@@ -154,8 +154,8 @@ def ttl_reruns_job(manifest: Manifest) -> Iterator[Violation]:
 
     Remove it. `cleanPodPolicy` cleans up the pods. The TTL of a RayJob deletes only its RayCluster, so it can stay.
     """
-    engine = _ENGINES.get(manifest.cluster.gitops)
-    if engine is None or is_hook(manifest):
+    engine = _ENGINES[manifest.cluster.gitops]
+    if is_hook(manifest):
         return
     path = find_ttl_path(manifest.group, manifest.kind_name, manifest.kind.operator if manifest.kind else "")
     ttl = get_path(manifest.object, *path) if path else None

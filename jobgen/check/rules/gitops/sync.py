@@ -39,7 +39,7 @@ _DEFAULTS = frozenset(
 )
 
 
-@rule("manifest", WARNING)
+@rule("manifest", WARNING, fields=("annotations",))
 def argocd_typo(manifest: Manifest) -> Iterator[Violation]:
     """A misspelled hook, delete policy or sync option of Argo CD.
 
@@ -61,7 +61,7 @@ def argocd_typo(manifest: Manifest) -> Iterator[Violation]:
                 yield Violation(node, message, fix_steps=fix_steps, safe=is_same_name(word, meant))
 
 
-@rule("manifest", WARNING)
+@rule("manifest", WARNING, fields=("annotations",))
 def bad_sync_wave(manifest: Manifest) -> Iterator[Violation]:
     """A sync wave of Argo CD that is not an integer.
 
@@ -69,8 +69,8 @@ def bad_sync_wave(manifest: Manifest) -> Iterator[Violation]:
 
     Write an integer as a string: `"-1"`.
     """
-    annotations = manifest.metadata.get("annotations")
-    if not isinstance(annotations, dict) or SYNC_WAVE not in annotations:
+    annotations = manifest.annotations
+    if SYNC_WAVE not in annotations:
         return
     wave = as_text(annotations[SYNC_WAVE])
     digits = wave[1:] if wave[:1] in ("-", "+") else wave
@@ -115,7 +115,7 @@ def wave_without_health(facts: list[Fact], cluster: Cluster) -> Iterator[FactVio
 _HOOKS_BEFORE_OBJECTS = ("PreSync", "Sync")
 
 
-@rule("manifest", WARNING)
+@rule("manifest", WARNING, fields=("annotations",))
 def hook_without_health(manifest: Manifest) -> Iterator[Violation]:
     """A training job as an Argo CD hook, although Argo CD cannot tell when the job ends.
 
@@ -124,8 +124,8 @@ def hook_without_health(manifest: Manifest) -> Iterator[Violation]:
 
     Install a health check, or do not use a hook.
     """
-    annotations = manifest.metadata.get("annotations")
-    if not isinstance(annotations, dict) or HOOK not in annotations or not lacks_health_check(manifest):
+    annotations = manifest.annotations
+    if HOOK not in annotations or not lacks_health_check(manifest):
         return
     kind = manifest.kind_name
     awaited = [word for word in split_annotation(manifest, HOOK) if word in _HOOKS_BEFORE_OBJECTS]
@@ -150,7 +150,7 @@ _FIELD = "ttlSecondsAfterFinished"
 _SHORT = 10
 
 
-@rule("manifest", WARNING)
+@rule("manifest", WARNING, fields=("annotations", "healthChecks", "dependsOn"))
 def endless_sync(manifest: Manifest) -> Iterator[Violation]:
     """A sync of Argo CD or Flux that waits forever: for a hook that never ends, or a check that never succeeds.
 
@@ -221,7 +221,7 @@ _IMMUTABLE = (
 )
 
 
-@rule("job", WARNING)
+@rule("job", WARNING, fields=("annotations",))
 def forced_sync(manifest: Manifest) -> Iterator[Violation]:
     """A training job that is deleted and recreated when Git is applied.
 
@@ -232,8 +232,8 @@ def forced_sync(manifest: Manifest) -> Iterator[Violation]:
 
     Remove the options, and give a changed job a new name.
     """
-    annotations = manifest.metadata.get("annotations")
-    if not isinstance(annotations, dict) or not is_training_job(manifest):
+    annotations = manifest.annotations
+    if not is_training_job(manifest):
         return
     if SYNC_OPTIONS in annotations:
         forced = [word for word in split_annotation(manifest, SYNC_OPTIONS) if word in ("Force=true", "Replace=true")]

@@ -17,7 +17,7 @@ _TEMPLATE = lazy_pattern(
 )
 
 
-@rule("container", WARNING, fields=("image", "command", "args", "env"))
+@rule("container", WARNING, fields=("image", "command", "args", "env"), words=("{{",))
 def template_text(container: Container) -> Iterator[Violation]:
     """A template expression, such as `{{ .Values.image }}`, that was not rendered.
 
@@ -25,8 +25,6 @@ def template_text(container: Container) -> Iterator[Violation]:
 
     Render the template first, or set in an overlay what differs.
     """
-    if "{{" not in container.search_text:
-        return
     values = (entry.get("value") for _, entry in container.env)
     for leaf in (container.data.get("image"), *container.command_line, *values):
         if "{{" in as_text(leaf) and (found := _TEMPLATE.search(as_text(leaf))):
@@ -41,7 +39,7 @@ _BARE_VARIABLE = lazy_pattern(r"(?<![\w$\\])\$(?:\{([A-Z_][A-Z0-9_]*)\}|([A-Z][A
 _SHELL = lazy_pattern(r"(?:^|[/\s])(?:ba|z|da|k|a|c)?sh\b|\beval\b|\benvsubst\b|\.sh\b|\bsource\b|\bexport\b")
 
 
-@rule("container", WARNING, fields=("command", "args", "env"))
+@rule("container", WARNING, fields=("command", "args", "env"), words=("$",))
 def unexpanded_variable(container: Container) -> Iterator[Violation]:
     """A `$NAME` or `${NAME}` in a command without a shell, or a `${NAME}` in the value of an environment variable.
 
@@ -89,7 +87,7 @@ _SUBSTITUTE = "kustomize.toolkit.fluxcd.io/substitute"
 _FLUX_VARIABLE = lazy_pattern(r"(?<!\$)\$\{([A-Za-z_]\w*)[^}]*\}")
 
 
-@rule("container", WARNING, fields=("command", "args"))
+@rule("container", WARNING, fields=("command", "args"), words=("$",), gitops=("flux",))
 def flux_substitution(container: Container) -> Iterator[Violation]:
     """A `${NAME}` in a command of a job that Flux applies.
 
@@ -99,7 +97,7 @@ def flux_substitution(container: Container) -> Iterator[Violation]:
     Set the annotation `kustomize.toolkit.fluxcd.io/substitute: disabled`, or write `$${NAME}`.
     """
     manifest = container.pod.manifest
-    if manifest.cluster.gitops != "flux" or "${" not in container.search_text or _is_substitution_disabled(manifest):
+    if "${" not in container.search_text or _is_substitution_disabled(manifest):
         return
     if "${" in as_text(container.data.get("image")):
         # The image relies on substitution, so the command may rely on it, too.

@@ -13,7 +13,7 @@ from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.suggest import suggest_entry
 
 
-@rule("job", WARNING, kinds=("PyTorchJob",))
+@rule("job", WARNING, kinds=("PyTorchJob",), fields=("elasticPolicy",))
 def deprecated_nproc_per_node(manifest: Manifest) -> Iterator[Violation]:
     """A PyTorchJob that sets the deprecated `elasticPolicy.nProcPerNode`.
 
@@ -36,7 +36,7 @@ def deprecated_nproc_per_node(manifest: Manifest) -> Iterator[Violation]:
         yield Violation(node, message, fix_steps=fix_steps if len(policy) > 1 else ())
 
 
-@rule("job", ERROR, kinds=("PyTorchJob",))
+@rule("job", ERROR, kinds=("PyTorchJob",), fields=("elasticPolicy",))
 def nproc_per_node_twice(manifest: Manifest) -> Iterator[Violation]:
     """A PyTorchJob that sets the number of processes per node twice.
 

@@ -264,7 +264,7 @@ def min_available_too_high(manifest: Manifest) -> Iterator[Violation]:
         yield Violation(least, message, counts, fix_steps=fix_steps, safe=False)
 
 
-@rule("job", ERROR, kinds=("PyTorchJob", "PaddleJob"))
+@rule("job", ERROR, kinds=("PyTorchJob", "PaddleJob"), fields=("elasticPolicy",))
 def elastic_bounds(manifest: Manifest) -> Iterator[Violation]:
     """Elastic bounds that contradict each other or the number of pods.
 
@@ -304,7 +304,7 @@ def _check_pods(
         yield Violation(policy[upper], message, counts, severity=WARNING)
 
 
-@rule("job", ERROR, kinds=("PyTorchJob",))
+@rule("job", ERROR, kinds=("PyTorchJob",), fields=("elasticPolicy",))
 def elastic_without_worker(manifest: Manifest) -> Iterator[Violation]:
     """A PyTorchJob with an `elasticPolicy` but without Workers.
 
@@ -313,11 +313,7 @@ def elastic_without_worker(manifest: Manifest) -> Iterator[Violation]:
 
     Add a Worker, or remove the `elasticPolicy`.
     """
-    if (
-        "elasticPolicy" not in manifest.spec
-        or manifest.find_role("worker")
-        or not isinstance(manifest.spec["elasticPolicy"], dict)
-    ):
+    if manifest.find_role("worker") or not isinstance(manifest.spec.get("elasticPolicy"), dict):
         return
     key = next(key for key in manifest.spec if key == "elasticPolicy")
     is_rejected = is_operator_since(manifest, "1.9.0")

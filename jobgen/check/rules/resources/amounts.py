@@ -64,7 +64,7 @@ def _may_have_defaults(manifest: Manifest) -> bool:
     return bool(namespaces) and (not manifest.namespace or bool({"", manifest.namespace} & namespaces))
 
 
-@rule("job", WARNING)
+@rule("job", WARNING, fields=("labels",))
 def missing_requests(manifest: Manifest) -> Iterator[Violation]:
     """A job in a Kueue queue with pods that request nothing.
 
@@ -73,7 +73,7 @@ def missing_requests(manifest: Manifest) -> Iterator[Violation]:
 
     Add `resources` with cpu and memory.
     """
-    if not manifest.labels or _QUEUE not in manifest.labels:
+    if _QUEUE not in manifest.labels:
         return
     roles = [role.title for role in manifest.roles if _requests_nothing(role)]
     if roles:
@@ -217,7 +217,7 @@ def _mounts_shm(container: Container) -> bool:
     return "/dev/shm" in paths or "/dev" in paths  # noqa: S108
 
 
-@rule("pod", WARNING, fields=("volumes",))
+@rule("pod", WARNING, fields=("volumes",), words=("emptyDir",))
 def shm_over_memory(pod: Pod) -> Iterator[Violation]:
     """A volume with `medium: Memory` whose `sizeLimit` exceeds the memory limit of a container that mounts it.
 

@@ -12,7 +12,7 @@ from jobgen.k8s.shell_script import Pipeline, Script, find_script, split_pipelin
 from jobgen.k8s.workloads import RAY_CLUSTERS
 from jobgen.model.data import Node
 from jobgen.model.finding import pluralize
-from jobgen.model.lazy_re import has_any, lazy_pattern
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_inline_yaml
 
@@ -354,7 +354,7 @@ _PROGRAM = lazy_pattern(
 _HARMLESS = frozenset(("", "echo", "printf", "date", "ls", "true", "wait", "sync", "fi", "done", "esac", "}", "exit"))
 
 
-@rule("container", WARNING, fields=("command", "args"))
+@rule("container", WARNING, fields=("command", "args"), words=("tee",))
 def lost_exit_code(container: Container) -> Iterator[Violation]:
     """A script whose training command is piped into `tee`, without `pipefail`.
 
@@ -399,7 +399,6 @@ def _find_program(pipelines: tuple[Pipeline, ...]) -> str:
 _DURATION = lazy_pattern(r"(\d{1,9})([smhd]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DAY = 86400
-_WAITING = ("sleep", "tail")
 _ENDLESS_LOOPS = frozenset(("true", ":", "[ 1 ]", "[ true ]", "1"))
 _MPI = ("MPIJob",)
 # In jobs of these kinds every pod with GPUs computes by itself. Elsewhere, such as in jobs of MPI, another pod may
@@ -408,7 +407,7 @@ _KINDS = """JAXJob Job JobSet PaddleJob PyTorchJob PyTorchTrainingJob TensorFlow
 XGBoostTrainingJob""".split()
 
 
-@rule("job", WARNING, kinds=(*_KINDS, *_MPI))
+@rule("job", WARNING, kinds=(*_KINDS, *_MPI), words=("sleep", "tail"))
 def idle_command(manifest: Manifest) -> Iterator[Violation]:
     """A command that only waits, such as `sleep infinity`, in a job that holds GPUs.
 
@@ -422,7 +421,7 @@ def idle_command(manifest: Manifest) -> Iterator[Violation]:
         return
     for role in roles:
         main = role.pod.main_container
-        found = _find_waiting(main) if main and has_any(main.search_text, _WAITING) else None
+        found = _find_waiting(main) if main else None
         gpus = _count_gpus(role) if found else 0
         if found and gpus:
             node, command, is_all = found

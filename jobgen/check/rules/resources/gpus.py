@@ -140,7 +140,7 @@ _NUMBERED = ("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICE
 _READ = frozenset((_VISIBLE, _CAPABILITIES, *_NUMBERED))
 
 
-@rule("container", WARNING, fields=("env",))
+@rule("container", WARNING, fields=("env",), words=("_VISIBLE_DEVICES", _CAPABILITIES))
 def exposed_devices(container: Container) -> Iterator[Violation]:
     """A variable with which a container uses other GPUs than the device plugin assigned to it, or none.
 
@@ -186,7 +186,7 @@ def _check_numbers(container: Container, name: str, node: Node) -> Iterator[Viol
 _MOST = 256
 
 
-@rule("manifest", WARNING)
+@rule("manifest", WARNING, words=("resourceClaims",))
 def shared_device_claim(manifest: Manifest) -> Iterator[Violation]:
     """A ResourceClaim that several pods of one object name.
 

@@ -19,7 +19,7 @@ from jobgen.spec.kinds import parse_version
 _NAME = lazy_pattern(r"(?:\A|[-_/.])(?:ckpts?|checkpoints?)(?=\Z|[-_/.])")
 
 
-@rule("pod", WARNING, fields=("volumes",))
+@rule("pod", WARNING, fields=("volumes",), words=("emptyDir", "ephemeral"))
 def lost_checkpoints(pod: Pod) -> Iterator[Violation]:
     """Checkpoints or results of a job in a volume that is deleted with its pod.
 
@@ -148,7 +148,7 @@ def unmounted_volume(pod: Pod) -> Iterator[Violation]:
 _OFF, _GONE = (1, 33), (1, 36)
 
 
-@rule("pod", WARNING, fields=("volumes",))
+@rule("pod", WARNING, fields=("volumes",), words=("gitRepo",))
 def git_repo_volume(pod: Pod) -> Iterator[Violation]:
     """A `gitRepo` volume, which Kubernetes no longer mounts.
 

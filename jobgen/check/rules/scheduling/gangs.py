@@ -255,7 +255,7 @@ _SLICES = frozenset((_SLICE, _SLICE + "-constraints"))
 _GROUP_SIZE = 2
 
 
-@rule("manifest", ERROR)
+@rule("manifest", ERROR, words=(_PREFIX,))
 def bad_topology_request(manifest: Manifest) -> Iterator[Violation]:
     """A topology request in a pod template that Kueue rejects or never admits, or that leaves pods gated.
 
@@ -360,7 +360,7 @@ def _check_groups(requests: list[tuple[Mapping[str, Node], int]]) -> Iterator[Vi
 _TOPOLOGY = frozenset(f"{DOMAIN}podset-{how}-topology" for how in ("required", "preferred", "unconstrained"))
 
 
-@rule("job", WARNING)
+@rule("job", WARNING, fields=("annotations",))
 def topology_on_job(manifest: Manifest) -> Iterator[Violation]:
     """A topology annotation of Kueue on the job instead of its pod templates.
 
@@ -369,9 +369,8 @@ def topology_on_job(manifest: Manifest) -> Iterator[Violation]:
 
     Move it to the `metadata.annotations` of the pod templates.
     """
-    annotations = manifest.metadata.get("annotations")
-    if not isinstance(annotations, dict) or not manifest.roles or manifest.roles[0].pod.partial:
+    if not manifest.roles or manifest.roles[0].pod.partial:
         return
-    for key in annotations:
+    for key in manifest.annotations:
         if key in _TOPOLOGY:
             yield Violation(key, f"Kueue reads `{key}` only from pod templates; move it there")

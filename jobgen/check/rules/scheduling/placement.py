@@ -68,7 +68,7 @@ _LIMIT = DOMAIN + "max-exec-time-seconds"
 _MOST = 2**31 - 1
 
 
-@rule("manifest", ERROR)
+@rule("manifest", ERROR, fields=("labels",))
 def bad_max_exec_time(manifest: Manifest) -> Iterator[Violation]:
     """A `kueue.x-k8s.io/max-exec-time-seconds` that is not a positive integer.
 
@@ -76,8 +76,8 @@ def bad_max_exec_time(manifest: Manifest) -> Iterator[Violation]:
 
     Write the seconds as a string: `"3600"`.
     """
-    labels = manifest.metadata.get("labels")
-    if not isinstance(labels, dict) or _LIMIT not in labels:
+    labels = manifest.labels
+    if _LIMIT not in labels:
         return
     limit = as_text(labels[_LIMIT])
     if not 0 < (parse_digits(limit) or 0) <= _MOST:

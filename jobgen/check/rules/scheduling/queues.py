@@ -77,7 +77,7 @@ _LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN = lazy_pattern(rf"{_LABEL}(?:\.{_LABEL})*\Z")
 
 
-@rule("manifest", ERROR)
+@rule("manifest", ERROR, fields=("labels",))
 def bad_queue_name(manifest: Manifest) -> Iterator[Violation]:
     """A queue name in the label `kueue.x-k8s.io/queue-name` that no queue can have.
 
@@ -100,7 +100,7 @@ _MISSPELLED = lazy_pattern(
 _OTHERS = frozenset(("kueue.x-k8s.io/local-queue-name", QUEUE_LABEL))
 
 
-@rule("manifest", WARNING)
+@rule("manifest", WARNING, fields=("labels",))
 def queue_label_typo(manifest: Manifest) -> Iterator[Violation]:
     """A label that resembles Kueue's `kueue.x-k8s.io/queue-name`.
 
@@ -108,8 +108,7 @@ def queue_label_typo(manifest: Manifest) -> Iterator[Violation]:
 
     Write `kueue.x-k8s.io/queue-name`.
     """
-    labels = manifest.metadata.get("labels")
-    for key in labels if isinstance(labels, dict) else ():
+    for key in manifest.labels:
         if (
             "queue" in key.lower()
             and key not in _OTHERS
@@ -120,7 +119,7 @@ def queue_label_typo(manifest: Manifest) -> Iterator[Violation]:
             yield Violation(key, message, fix_steps=(FixStep("rename", key, QUEUE_LABEL),))
 
 
-@rule("pod", WARNING)
+@rule("pod", WARNING, words=(QUEUE_LABEL,))
 def queue_label_on_pods(pod: Pod) -> Iterator[Violation]:
     """The label `kueue.x-k8s.io/queue-name` on a pod template.
 
@@ -161,7 +160,7 @@ def _describe(pod: Pod) -> tuple[str, str, bool]:
 _LABELS = frozenset(DOMAIN + name for name in ("queue-name", "priority-class", "max-exec-time-seconds"))
 
 
-@rule("manifest", WARNING)
+@rule("manifest", WARNING, fields=("annotations",))
 def kueue_label_as_annotation(manifest: Manifest) -> Iterator[Violation]:
     """An annotation that Kueue reads only as a label, such as `kueue.x-k8s.io/queue-name`.
 
@@ -255,7 +254,7 @@ _WITHOUT_KUEUE = {
 }
 
 
-@rule("manifest", WARNING)
+@rule("manifest", WARNING, fields=("labels",))
 def ineffective_queue_label(manifest: Manifest) -> Iterator[Violation]:
     """A Kueue label on a job that Kueue cannot manage, such as an MPIJob of `kubeflow.org/v1`.
 
@@ -296,7 +295,7 @@ def ineffective_queue_label(manifest: Manifest) -> Iterator[Violation]:
             yield Violation(queue, f"{message}; use {_SUSPENDS_SINCE} or later")
 
 
-@rule("job", WARNING)
+@rule("job", WARNING, fields=("labels",))
 def kueue_and_volcano_queues(manifest: Manifest) -> Iterator[Violation]:
     """A job that is queued by both Kueue and Volcano.
 
@@ -359,7 +358,7 @@ def queue_support_ending(facts: list[Fact], cluster: Cluster) -> Iterator[FactVi
 _ELASTIC = DOMAIN + "elastic-job"
 
 
-@rule("job", ERROR)
+@rule("job", ERROR, fields=("annotations",))
 def elastic_job_unsupported(manifest: Manifest) -> Iterator[Violation]:
     """Kueue's annotation for elastic jobs on a kind that Kueue does not resize.
 
@@ -367,8 +366,8 @@ def elastic_job_unsupported(manifest: Manifest) -> Iterator[Violation]:
 
     Remove the annotation.
     """
-    annotations = manifest.metadata.get("annotations")
-    if not isinstance(annotations, dict) or _ELASTIC not in annotations:
+    annotations = manifest.annotations
+    if _ELASTIC not in annotations:
         return
     group = as_text(manifest.object.get("apiVersion")).partition("/")[0]
     if group == "kubeflow.org" and as_text(annotations[_ELASTIC]) == "true":

@@ -116,7 +116,7 @@ _KERNEL = frozenset(("/dev", "/proc", "/sys"))
 _DRIVERS = ("/home/kubernetes/bin/nvidia", "/run/nvidia", "/usr/local/nvidia", "/usr/local/Ascend", "/var/run/nvidia")
 
 
-@rule("pod", WARNING, fields=("volumes",))
+@rule("pod", WARNING, fields=("volumes",), words=("hostPath",))
 def host_path(pod: Pod) -> Iterator[Violation]:
     """A `hostPath` volume: a directory of the node that the pod runs on.
 
@@ -154,7 +154,7 @@ def _describe(path: str) -> str:
 _SOCKETS = ("docker.sock", "containerd.sock", "crio.sock", "cri-dockerd.sock", "podman.sock")
 
 
-@rule("pod", WARNING, fields=("volumes",))
+@rule("pod", WARNING, fields=("volumes",), words=("hostPath",))
 def runtime_socket(pod: Pod) -> Iterator[Violation]:
     """The socket of the container runtime, mounted from the node.
 

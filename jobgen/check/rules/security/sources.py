@@ -7,7 +7,7 @@ from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container
 from jobgen.k8s.secrets import find_assignments, find_token, is_secret_value, looks_like_secret, may_contain_secret
 from jobgen.model.data import Node
-from jobgen.model.lazy_re import has_any, lazy_pattern
+from jobgen.model.lazy_re import lazy_pattern
 
 
 @rule("container", ERROR, fields=("env", "args", "command"))
@@ -58,11 +58,7 @@ _INSTALLED = lazy_pattern(
 )
 
 
-# Faster than the patterns.
-_SIGNS = ("install", " add ", "curl ", "wget ")
-
-
-@rule("container", INFO, fields=("command", "args"))
+@rule("container", INFO, fields=("command", "args"), words=("install", "add", "curl", "wget"))
 def install_at_start(container: Container) -> Iterator[Violation]:
     """Software downloaded when the pod starts: `pip install`, `apt-get install`, or `curl … | sh`.
 
@@ -71,8 +67,6 @@ def install_at_start(container: Container) -> Iterator[Violation]:
 
     Install the software in the image.
     """
-    if not has_any(" ".join(container.words), _SIGNS):
-        return
     for word in container.command_line:
         found = _PIPED.search(as_text(word)) or _INSTALLED.search(as_text(word))
         if found:

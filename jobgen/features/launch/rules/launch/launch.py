@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.features.launch.report import list_settings, list_violations
+from jobgen.features.launch.signs import CHECKED_WORDS
 from jobgen.k8s.objects import Manifest
 
 
@@ -35,7 +36,7 @@ def launcher_on_one_pod(manifest: Manifest) -> Iterator[Violation]:
     return list_violations(manifest, "launcher-on-one-pod")
 
 
-@rule("manifest", WARNING)
+@rule("manifest", WARNING, words=CHECKED_WORDS)
 def launch_variables(manifest: Manifest) -> Iterator[Violation]:
     """A variable of CUDA, NCCL, Gloo, OpenMP or MXNet that does not fit the devices, the network or the pods.
 
