@@ -93,11 +93,11 @@ class RuleRunner:
     def _find_signs(self, manifest: Manifest) -> set[str]:
         """Return the fields and words of an object that rules name."""
         named = (*manifest.object, *manifest.metadata, *manifest.spec) if self._fields else ()
-        words = self._words
-        if words:
-            text = manifest.text if manifest.pods else ""
-            # Only rules that have reported something check an object with locations: it has what they name.
-            words = words if text is None else tuple([word for word in words if word in text])
+        words: Collection[str] = self._words
+        # An object with locations has been reported by the rules that check it, so it has what they name.
+        if words and manifest.is_plain:
+            text = (manifest.text or "") if manifest.pods else ""
+            words = [word for word in words if word in text]
         return {*filter(self._fields.__contains__, named), *words}
 
     def collect_facts(self, manifest: Manifest, problems: list[Problem]) -> Iterator[tuple[str, Fact]]:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import pluralize
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 
@@ -167,12 +167,12 @@ class DeviceCatalog(NamedTuple):
         return self.classes.get(device_class, DEVICE_CLASSES.get(device_class))
 
 
-_TEXTS = (GROUP, CHANNEL_GROUP, ADMIN_LABEL, "LimitRange")
+_TEXTS = tuple(text.encode() for text in (GROUP, CHANNEL_GROUP, ADMIN_LABEL, "LimitRange"))
 
 
 def may_concern_devices(content: bytes) -> bool:
     """Return True if a file may have objects that belong in a catalog; an escape may stand for any character."""
-    return b"\\" in content or any(text.encode() in content for text in _TEXTS)
+    return b"\\" in content or has_any(content, _TEXTS)
 
 
 CatalogSource: TypeAlias = Callable[[], DeviceCatalog]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, TracedScalar, value_of
 from jobgen.model.path import NamedItem, Step
 
 
@@ -40,9 +40,7 @@ def as_text(node: Node) -> str:
 
 def as_integer(node: Node) -> int | None:
     """Return the integer of a scalar, or None if it has another type."""
-    if node is None:
-        return None
-    value = value_of(node)
+    value = node.value if type(node) is TracedScalar else node
     return value if type(value) is int else None
 
 

@@ -92,8 +92,9 @@ def follow_path(wrapped: Mapping[str, Any], path: str) -> Any:
 
 def is_app_wrapper(obj: Mapping[str, Node]) -> bool:
     """Return True if an object is an AppWrapper."""
-    group = as_text(obj.get("apiVersion")).partition("/")[0]
-    return as_text(obj.get("kind")) == "AppWrapper" and group == "workload.codeflare.dev"
+    if as_text(obj.get("kind")) != "AppWrapper":
+        return False
+    return as_text(obj.get("apiVersion")).partition("/")[0] == "workload.codeflare.dev"
 
 
 def list_wrapped_objects(obj: Mapping[str, Node]) -> Iterator[tuple[ObjectPath, Mapping[str, Node]]]:

@@ -85,6 +85,7 @@ class Container:
         self.is_sidecar = init and value_of(data.get("restartPolicy")) == "Always"
         """True if it is an init container that runs beside the main container."""
         self.name = as_text(data.get("name"))
+        self.image = as_text(data.get("image"))
         self.command = as_list(data.get("command"))
         self.command_line: list[Node] = [*self.command, *as_list(data.get("args"))]
         self.resources = as_mapping(data.get("resources"))
@@ -110,7 +111,7 @@ class Container:
     def search_text(self) -> str:
         """Image, command line and variables as one text, one per line, for a cheap search before a closer look."""
         variables = [f"{name}={as_text(entry.get('value'))}" for name, entry in self.env]
-        return "\n".join((as_text(self.data.get("image")), *self.words, *variables))
+        return "\n".join((self.image, *self.words, *variables))
 
     @cached_property
     def volume_mounts(self) -> list[dict[str, Node]]:
@@ -268,7 +269,9 @@ class Role:
         self.count = count_role_pods(replica_spec, self.definition, manifest.kind)
         layout = manifest.kind.replicas if manifest.kind else ReplicaLayout()
         part: PodPart = "base" if self.definition and self.definition.completed else "whole"
-        self.pod = Pod(as_mapping(find_template(replica_spec, layout)), manifest, self, part)
+        self.template = find_template(replica_spec, layout)
+        """The pod template as it is written, also if it is none."""
+        self.pod = Pod(as_mapping(self.template), manifest, self, part)
 
     @property
     def title(self) -> str:
@@ -325,6 +328,8 @@ class Manifest:
         """What the team that owns its file may use; None if no team does."""
         self.find_config = find_config
         """Reads the ConfigMaps of the repository."""
+        self.is_plain = type(obj.get("kind")) is str
+        """True if its values have no locations."""
         self.kind_name = as_text(obj.get("kind"))
         """The value of `kind`, also for kinds that jobgen does not know."""
         self.group = as_text(obj.get("apiVersion")).rpartition("/")[0]
@@ -342,7 +347,7 @@ class Manifest:
     def text(self) -> str | None:
         """The object as one text, for a cheap search before a closer look; None if its values have locations."""
         # To write locations takes longer than a closer look.
-        return repr(self.object) if isinstance(self.object.get("kind"), str) else None
+        return repr(self.object) if self.is_plain else None
 
     @cached_property
     def roles(self) -> list[Role]:

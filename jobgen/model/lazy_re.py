@@ -20,7 +20,7 @@ class _Pattern:
         return found
 
 
-def has_any(text: str, words: Iterable[str]) -> bool:
+def has_any(text: AnyStr, words: Iterable[AnyStr]) -> bool:
     """Return True if a text has one of some words, as a cheap test before a pattern."""
     for word in words:  # noqa: SIM110 -- faster than a generator, and it runs for every text
         if word in text:

@@ -148,7 +148,7 @@ class _Reader:
             words = [Word("bash", None), Word("-c", None), Word(as_text(entrypoint), entrypoint)]
         elif not as_items(self.data.get("command")) and words and not _is_program(words[0]):
             # They are arguments of the image's own entry point.
-            if not _SERVER_IMAGE.search(as_text(self.container.data.get("image"))):
+            if not _SERVER_IMAGE.search(self.container.image):
                 return ()
             words = [Word("python3", None), Word("-m", None), Word(_SERVER, None), *words]
         return tuple(filter(None, map(to_program, run_command(words, env, self.read_file, folder))))

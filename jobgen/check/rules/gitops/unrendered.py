@@ -49,7 +49,7 @@ def unexpanded_variable(container: Container) -> Iterator[Violation]:
 
     Write `$(NAME)`, or start a shell: `sh -c`.
     """
-    if "$" not in container.search_text or "${" in as_text(container.data.get("image")):
+    if "$" not in container.search_text or "${" in container.image:
         # A `${` in the image shows that another tool expands the manifest.
         return
     if container.pod.manifest.cluster.gitops != "flux":
@@ -99,7 +99,7 @@ def flux_substitution(container: Container) -> Iterator[Violation]:
     manifest = container.pod.manifest
     if "${" not in container.search_text or _is_substitution_disabled(manifest):
         return
-    if "${" in as_text(container.data.get("image")):
+    if "${" in container.image:
         # The image relies on substitution, so the command may rely on it, too.
         return
     for word in container.command_line:

@@ -31,7 +31,7 @@ def malformed_image(container: Container) -> Iterator[Violation]:
 
     Write `registry/repository:tag` or `registry/repository@digest`, with the repository in lower case.
     """
-    image = as_text(container.data["image"])
+    image = container.image
     why = find_image_error(image) if image else ""
     # `image-name-whitespace` reports surrounding whitespace.
     if not why or image != image.strip() or is_go_package(image):
@@ -60,7 +60,7 @@ def untagged_image(container: Container) -> Iterator[Violation]:
 
     Pin a version or a digest.
     """
-    image = as_text(container.data["image"])
+    image = container.image
     if not image or "@" in image or ":" in image.rpartition("/")[2] or is_unresolved(image):
         return
     if not find_image_error(image):
@@ -78,7 +78,7 @@ def mutable_image_tag(container: Container) -> Iterator[Violation]:
 
     Pin a version or a digest.
     """
-    image = as_text(container.data["image"])
+    image = container.image
     tag = image.rpartition("/")[2].partition(":")[2]
     if tag in MUTABLE_TAGS and "@" not in image and not is_unresolved(image):
         yield Violation(container.data["image"], f"`{tag}` is a mutable tag; pin a version or a digest")
@@ -94,7 +94,7 @@ def stale_image(container: Container) -> Iterator[Violation]:
     Pin a version or a digest, or set `imagePullPolicy: Always`.
     """
     policy = as_text(container.data["imagePullPolicy"])
-    image = as_text(container.data.get("image"))
+    image = container.image
     if policy != "IfNotPresent" or not image or is_unresolved(image):
         return
     if parse_image_name(image).is_mutable:
@@ -194,7 +194,7 @@ def unnecessary_image_pull(container: Container) -> Iterator[Violation]:
 
     Use `IfNotPresent`, or remove the policy.
     """
-    if as_text(container.data["imagePullPolicy"]) == "Always" and "@sha256:" in as_text(container.data.get("image")):
+    if as_text(container.data["imagePullPolicy"]) == "Always" and "@sha256:" in container.image:
         message = "pulling always is unnecessary for an image pinned by digest; use `IfNotPresent`"
         node = container.data["imagePullPolicy"]
         yield Violation(node, message, fix_steps=(FixStep("set", node, "IfNotPresent"),), safe=False)
@@ -212,7 +212,7 @@ def cpu_image_on_gpus(container: Container) -> Iterator[Violation]:
 
     Use an image built for the accelerator, or request none.
     """
-    image = as_text(container.data["image"])
+    image = container.image
     if "cpu" not in image or not container.devices:
         return
     features = parse_image_name(image).name_tokens
@@ -238,7 +238,7 @@ def gpu_image_without_gpus(manifest: Manifest) -> Iterator[Violation]:
     """
     for role in manifest.roles:
         main = role.pod.main_container
-        image = as_text(main.data.get("image")) if main else ""
+        image = main.image if main else ""
         if main and not role.pod.partial and (found := find_gpu_word(image)):
             if manifest.has_devices:
                 return

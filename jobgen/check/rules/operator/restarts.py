@@ -362,7 +362,7 @@ def _is_endless(container: Container) -> bool:
         return False
     if _ENDLESS_COMMAND.search(command):
         return True
-    image = parse_image_name(as_text(container.data.get("image"))).repository.lower()
+    image = parse_image_name(container.image).repository.lower()
     # Another command may do something else with the image.
     return "command" not in container.data and _ENDLESS_IMAGES.fullmatch(image) is not None
 

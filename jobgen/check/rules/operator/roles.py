@@ -9,7 +9,7 @@ from jobgen.k8s.operators import choose_severity, describe_rejection, is_operato
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep, Severity, pluralize
 from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_entry, suggest_rename, suggest_value
-from jobgen.spec.replicas import RoleDescription, find_count, find_template
+from jobgen.spec.replicas import RoleDescription, find_count
 
 
 @rule("job", ERROR)
@@ -137,7 +137,7 @@ def role_without_template(role: Role) -> Iterator[Violation]:
     kind = role.manifest.kind
     if role.pod.partial or kind is None or not kind.requirements.known:
         return
-    if isinstance(find_template(role.replica_spec, kind.replicas), dict):
+    if isinstance(role.template, dict):
         # An empty template is a pod without containers, which the API server rejects.
         return
     yield Violation(
@@ -156,9 +156,9 @@ def missing_main_container(pod: Pod) -> Iterator[Violation]:
     Rename the container that trains. Other containers can have any name.
     """
     kind = pod.manifest.kind
-    if kind is None or pod.role is None or not kind.requirements.container or not pod.containers:
+    main, wanted = pod.main_container, value_of(kind.container) if kind else ""
+    if kind is None or pod.role is None or not kind.requirements.container or main is None or main.name == wanted:
         return
-    wanted = value_of(kind.container)
     names = [container.data.get("name") for container in pod.containers]
     if wanted in map(value_of, names) or not all(map(value_of, names)):
         # The API server rejects a container without a name.
@@ -207,7 +207,7 @@ def invalid_replica_count(role: Role) -> Iterator[Violation]:
     """
     kind = role.manifest.kind
     assert kind is not None
-    one = kind.shape == "one"
+    one = kind.replicas.shape == "one"
     node = role.replica_spec.get(str(kind.replicas_at[-1])) if one else find_count(role.replica_spec, kind.replicas)
     written = as_integer(node)
     # A kind without templates has only the number of nodes.
