@@ -163,6 +163,9 @@ CASES = {
     "image digest": ("images: [{name: nginx, digest: 'sha256:123'}, {name: busybox, newName: b, newTag: '1'}]", {}),
     "image with a port": ("images: [{name: registry.example.com:5000/team/side, newTag: v1}]", {}),
     "image by pattern": ("images: [{name: '.*/team/(side|main)', newName: x}]", {}),
+    "image by a group": ("images: [{name: '(nginx|busybox)', newTag: x}]", {}),
+    "image by alternatives": ("images: [{name: 'busy|nginx', newTag: x}]", {}),
+    "image by a class": ("images: [{name: '[a-n]ginx', newTag: x}, {name: 'x?busybox', newTag: y}]", {}),
     "replicas": ("replicas: [{name: web, count: 3}, {name: db, count: 0}]", {}),
     "a patch": ("patches: [{path: p.yaml}]", {"p.yaml": f"{PATCH}spec: {{replicas: 5, paused: true}}\n"}),
     "an inline patch": (
