@@ -131,9 +131,15 @@ _OWN_REASONS = {
         " only Services that share labels with a workload of their file, or are alone with one, are reported."
     ),
     "kustomization-load-restricted": _RESTRICTED,
+    "tool-built-kustomization": (
+        "jobgen builds kustomizations itself. It starts `kustomize`, or else `kubectl`, if one of them is on PATH, only"
+        " for a plugin that is part of kustomize, or a pattern that jobgen cannot evaluate. What the program built was"
+        " checked, so nothing has to be fixed."
+    ),
     "unbuilt-kustomization": (
         "jobgen is offline and runs neither charts nor plugins, so it does not know the objects of these parts. It"
-        " built and checked the rest of the kustomization. To check a remote resource, copy it into the repository."
+        " built and checked the rest of the kustomization. To check a remote resource, copy it into the repository. For"
+        " a plugin that is part of kustomize, install `kustomize` or `kubectl`."
     ),
     "unjudged-file": (
         "In a repository that holds only finished objects, a file that jobgen does not check is a mistake, or it"

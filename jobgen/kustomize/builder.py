@@ -66,6 +66,22 @@ class Build(NamedTuple):
     needs_tool: frozenset[str] = frozenset()
     """The sentences of `unbuilt` about what kubectl or kustomize can build from the same files."""
 
+    @property
+    def is_refused(self) -> bool:
+        """Return True if it is known that kubectl and kustomize refuse to build it."""
+        return any(each.rule == "kustomization-load-restricted" for each in self.findings)
+
+    @property
+    def errors(self) -> list[Finding]:
+        """The mistakes of the user because of which it cannot be built."""
+        return [each for each in self.findings if each.severity is Severity.ERROR]
+
+    @property
+    def is_left_to_tool(self) -> bool:
+        """Return True if jobgen cannot build it, and kubectl or kustomize probably can, without a network."""
+        needs_only_files = self.needs_tool.issuperset(self.unbuilt)
+        return bool(self.unbuilt) and needs_only_files and not self.is_refused and not self.errors
+
 
 class _Accumulator:
     """The objects that are built so far, and the configurations and variables that belong to them."""
@@ -336,11 +352,11 @@ class _Builder:
             path = resolve_path(self.tree, kustomization.folder, text_of(item))
             is_file = path is not None and self.tree.exists(path) and not self.tree.is_folder(path)
             content = self.read(kustomization, field, item) if is_file else None
-        documents = read_documents(*content[::-1], "")[0] if content else ()
-        versions = {text_of(as_mapping(document).get("apiVersion")) for document in documents}
+        documents, findings = read_documents(*content[::-1], "") if content else ((), ())
         shown = text_of(item).partition("\n")[0][:_MAX_SHOWN]
         sentence = f"`{shown}` in `{field}` of `{kustomization.path}` is a plugin"
-        self.cannot_build(sentence, needs_tool=versions == {"builtin"})
+        is_built_in = bool(documents) and not findings and all(map(_is_built_in, documents))
+        self.cannot_build(sentence, needs_tool=is_built_in)
 
     def cannot_build(self, sentence: str, *, needs_tool: bool = False) -> None:
         self.unbuilt[sentence] = None
@@ -508,6 +524,19 @@ def _find_missing(data: Any) -> str:
     if text_of(data.get("kind")).endswith("List"):
         return ""
     return "" if text_of(as_mapping(data.get("metadata")).get("name")) else "metadata.name"
+
+
+def _is_built_in(plugin: Node) -> bool:
+    """Return True if a plugin is a part of kustomize that needs only files: it neither runs helm nor fetches a file."""
+    data = as_mapping(plugin)
+    kind, version = text_of(data.get("kind")), text_of(data.get("apiVersion"))
+    return version == "builtin" and kind != "HelmChartInflationGenerator" and not _has_address(plugin)
+
+
+def _has_address(node: Node) -> bool:
+    if isinstance(node, (dict, list)):
+        return any(map(_has_address, node.values() if isinstance(node, dict) else node))
+    return "://" in text_of(node)
 
 
 def _sort(resources: list[Resource], options: Any) -> list[Resource]:

@@ -162,7 +162,7 @@ class Tool(NamedTuple):
 
 
 def find_tool() -> Tool | None:
-    """Return kustomize, else kubectl, if one of them is on PATH."""
+    """Return kustomize, else kubectl, if one of them is on PATH; it is not started."""
     described, _, time = find_program("kustomize kubectl").rpartition(" ")
     name, _, path = described.partition(" ")
     return Tool(name, path, time) if path else None

@@ -180,6 +180,7 @@ _WARNINGS = {
 _INFOS = {
     "meta": {
         "governance-change": "A change of settings, teams, policies or schemas that checks as much as before.",
+        "tool-built-kustomization": "A kustomization that kustomize or kubectl built, because jobgen cannot build it.",
         "unjudged-variable": "Values that a program fills in before the file is applied, such as `${IMAGE}`.",
     }
 }
