@@ -307,11 +307,19 @@ SECRETS = {
 }
 
 
-@pytest.mark.parametrize("more", BUILDERS)
+@pytest.mark.parametrize(
+    ("more", "options"),
+    [
+        ("", ()),
+        pytest.param(PLUGIN, (), marks=needs_kubectl),
+        pytest.param("", ("--second-opinion",), marks=needs_kubectl),
+    ],
+    ids=["jobgen", "kubectl", "second opinion"],
+)
 @pytest.mark.parametrize("name", SECRETS)
-def test_no_secret_of_a_build_is_printed(tmp_path: Path, name: str, more: str) -> None:
+def test_no_secret_of_a_build_is_printed(tmp_path: Path, name: str, more: str, options: tuple[str, ...]) -> None:
     write_all(tmp_path, SECRETS[name] | {"kustomization.yaml": SECRETS[name]["kustomization.yaml"] + more})
-    done = run(tmp_path, ".", path=WITH_KUBECTL)
+    done = run(tmp_path, ".", *options, path=WITH_KUBECTL)
     encoded = base64.b64encode(SECRET.encode()).decode().rstrip("=")[:-1]
 
     assert done.returncode == 1

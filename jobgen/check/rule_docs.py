@@ -82,6 +82,10 @@ _DISAGREEMENT = (
     " correct it if it differs, or import it again with `jobgen schema import`. If the schema is right, or part of"
     " jobgen, report a bug in jobgen, with the object and the message."
 )
+_BUILT_DIFFERENTLY = (
+    "jobgen builds kustomizations as kustomize does, so this is a fault of jobgen, or the program has another version"
+    " than the one that jobgen follows. Report a bug in jobgen, with the kustomization and the version of the program."
+)
 _NOT_BUILT = (
     "kustomize cannot build the kustomization, and neither can kubectl, Argo CD or Flux, so nothing in it is applied."
     " Apply the fix in the message."
@@ -125,6 +129,7 @@ _OWN_REASONS = {
         " the file."
     ),
     "kubeconform-disagrees": _DISAGREEMENT,
+    "kustomize-disagrees": _BUILT_DIFFERENTLY,
     "service-selects-nothing": (
         "The Service has no endpoints: connections to it fail, and its metrics are never read. Use the labels of the"
         " pod template in `selector`. Objects of other files, and pods that custom resources create, are not known, so"
