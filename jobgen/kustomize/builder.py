@@ -21,7 +21,7 @@ from jobgen.kustomize.replacements import replace
 from jobgen.kustomize.resource import Id, Resource, read_documents, read_inline
 from jobgen.kustomize.select import PatternError
 from jobgen.kustomize.transformers import parse_references, parse_spec, replace_variables, update_references
-from jobgen.kustomize.tree import CachedTree, SourceTree, find_kustomizations, resolve_path
+from jobgen.kustomize.tree import SourceTree, find_kustomizations, resolve_path
 from jobgen.model.data import Location, Node, TracedScalar, location_of, untraced, value_of, with_value
 from jobgen.model.finding import Finding, Problem, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
@@ -111,7 +111,7 @@ def build_own(tree: SourceTree, root: str) -> Build:
 
 class _Builder:
     def __init__(self, tree: SourceTree, root: str) -> None:
-        self.tree: SourceTree = CachedTree(tree)
+        self.tree = tree
         self.root = root
         self.budget = Budget(_MAX_STEPS)
         self.findings: list[Finding] = []
@@ -205,16 +205,15 @@ class _Builder:
         if file is None:
             return
         path, content = file
-        source = read_traced(content, path)
-        documents, findings = read_documents(content, path, "manifest")
+        documents, findings, locations = read_documents(content, path, "manifest")
         if findings:
             self.has_gaps = True
             self.cannot_build(f"`{path}` cannot be read")
         found: list[Resource] = []
         # The items of a List are objects of their own.
         pending: list[tuple[Any, int, Location]] = [
-            (data, position, each.location)
-            for position, (data, each) in enumerate(zip(documents, source.documents, strict=False))
+            (data, position, location)
+            for position, (data, location) in enumerate(zip(documents, locations, strict=False))
         ]
         while pending:
             data, position, location = pending.pop(0)
@@ -352,7 +351,7 @@ class _Builder:
             path = resolve_path(self.tree, kustomization.folder, text_of(item))
             is_file = path is not None and self.tree.exists(path) and not self.tree.is_folder(path)
             content = self.read(kustomization, field, item) if is_file else None
-        documents, findings = read_documents(*content[::-1], "") if content else ((), ())
+        documents, findings, _ = read_documents(*content[::-1], "") if content else ((), (), ())
         shown = text_of(item).partition("\n")[0][:_MAX_SHOWN]
         sentence = f"`{shown}` in `{field}` of `{kustomization.path}` is a plugin"
         is_built_in = bool(documents) and not findings and all(map(_is_built_in, documents))
@@ -446,7 +445,7 @@ class _Builder:
             content = self.read(kustomization, field, path)
             if content is None:
                 return None
-            found, findings = read_documents(content[1], content[0], f"patch {content[0]}")
+            found, findings, _ = read_documents(content[1], content[0], f"patch {content[0]}")
             documents = list(found)
         for finding in findings[:1]:
             if is_inline:
@@ -468,7 +467,7 @@ class _Builder:
             listed = [item]
             if text_of(item.get("path")):
                 content = self.read(kustomization, "replacements", item["path"])
-                documents, findings = read_documents(content[1], content[0], layer) if content else ([], ())
+                documents, findings, _ = read_documents(content[1], content[0], layer) if content else ((), (), ())
                 if findings:
                     self.cannot_build(f"`{text_of(item['path'])}` cannot be read")
                 listed = [each for document in documents[:1] for each in check_replacements(document, self.findings)]
