@@ -8,6 +8,7 @@ from tempfile import TemporaryDirectory
 
 import pytest
 from editorfiles import JOB, NEW_FILES, OVERLAY, QUOTA, edit, make_repository
+from kustomize_samples import PLUGIN, install_stand_ins, read_calls
 from overlayfiles import Overlay, edit_overlay, make_patch
 from sampling import sample
 
@@ -212,6 +213,19 @@ def test_links_to_open_documents_have_their_content(tmp_path):
 
     links = {"link.yaml": b"c", "unsaved_link.yaml": b"c"}
     assert found == {"open.yaml": b"c", **links, "other.yaml": b"b", "same_inode.yaml": b"a"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the program of this test is a shell script")
+def test_the_workspace_is_linted_without_other_programs(tmp_path, monkeypatch):
+    """A lint starts kustomize for a plugin that is part of it; an editor opens folders that nobody has read yet."""
+    bin_ = install_stand_ins(tmp_path / "bin", "kustomize", "kubectl")
+    monkeypatch.setenv("PATH", f"{bin_}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    web = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n"
+    write(tmp_path / "repository", {"kustomization.yaml": f"resources: [web.yaml]\n{PLUGIN}", "web.yaml": web})
+    found = WorkspaceLinter(tmp_path / "repository").lint({}, lambda *_: None).findings
+
+    assert [each.rule for each in found["kustomization.yaml"].all] == ["unbuilt-kustomization"]
+    assert read_calls(bin_) == []
 
 
 def test_builds_use_kustomizations_that_are_not_saved(tmp_path, monkeypatch):

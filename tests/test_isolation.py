@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kustomize_samples import PLUGIN, install_stand_ins, read_calls, write_files
 
 from jobgen.cli.commands.init import Choices, init
 from jobgen.cli.commands.render import render
@@ -287,6 +288,77 @@ def test_lint_opens_no_connection_and_starts_no_program(repository: Path, watche
     assert watched == []
     assert not [result.err for result in results if "internal error" in result.err]
     assert not (repository / "ran").exists()
+
+
+# Python reads this module when it starts: it writes down the name of each program that jobgen starts.
+WATCH = """\
+import os, sys
+
+def watch(event, arguments):
+    if event in ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.startfile"):
+        with open({file!r}, "a") as stream:
+            words = arguments[1] if event == "subprocess.Popen" else arguments[:1]
+            stream.write(os.path.basename(str(words[0])) + "\\n")
+
+sys.addaudithook(watch)
+"""
+SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n"
+FETCHING = PLUGIN + "  path: http://127.0.0.1:9/patch.yaml\n"
+# The fields of a kustomization, the options of a lint, and the programs on PATH that it starts beside git.
+STARTS = {
+    "nothing but files": ("namePrefix: a-\n", [], []),
+    "a plugin of kustomize": (PLUGIN, [], ["kustomize"]),
+    "a plugin of others": (PLUGIN.replace("builtin", "example.com/v1"), [], []),
+    "a plugin that fetches a file": (FETCHING, [], []),
+    "a remote resource": (PLUGIN + "components: ['https://127.0.0.1:9/a?ref=v1']\n", [], []),
+    "a chart": (PLUGIN + "helmCharts: [{name: a, repo: 'https://127.0.0.1:9'}]\n", [], []),
+    "an error": (PLUGIN + "configurations: [missing.yaml]\n", [], []),
+    "a comparison with a commit": (PLUGIN, ["--since", "HEAD"], []),
+    "a second opinion": ("namePrefix: a-\n", ["--second-opinion"], ["kubeconform", "kustomize"]),
+    "a second opinion about a plugin": (PLUGIN, ["--second-opinion"], ["kubeconform", "kustomize"]),
+    "a second opinion about a remote resource": (
+        "components: ['https://127.0.0.1:9/a?ref=v1']\n",
+        ["--second-opinion"],
+        ["kubeconform"],
+    ),
+    "kubeconform alone": ("namePrefix: a-\n", ["--kubeconform"], ["kubeconform"]),
+}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="the programs of this test are shell scripts")
+@pytest.mark.parametrize("case", STARTS)
+def test_lint_starts_exactly_the_programs_that_are_listed(tmp_path: Path, case: str) -> None:
+    """Real programs: each that jobgen could start is on PATH and records its calls."""
+    fields, options, expected = STARTS[case]
+    root, watched = tmp_path / "repository", tmp_path / "watched"
+    names = ("kustomize", "kubectl", "helm", "kubeconform", "curl", "docker", "ssh")
+    bin_ = install_stand_ins(tmp_path / "bin", *names, built=SERVICE)
+    (bin_ / "kubeconform").write_text(f"#!/bin/sh\necho kubeconform >> {bin_}/calls\necho '{{\"resources\": []}}'\n")
+    (bin_ / "git").symlink_to(str(shutil.which("git")))
+    files = {"web.yaml": SERVICE, "kustomization.yaml": f"resources: [web.yaml]\n{fields}"}
+    write_files(tmp_path, {"hooks/sitecustomize.py": WATCH.format(file=str(watched))})
+    write_files(root, files)
+    for words in (["init", "-q"], ["add", "."], ["commit", "-qm", "a"]):
+        commit(root, *words)
+    # A program of the repository is not started, even if PATH names the current folder.
+    install_stand_ins(root, "kustomize", "kubectl")
+    path = os.pathsep.join((".", "", str(bin_), "/usr/bin", "/bin"))
+    code = os.pathsep.join((str(tmp_path / "hooks"), os.environ.get("PYTHONPATH", "")))
+    done = subprocess.run(
+        [sys.executable, "-m", "jobgen", "lint", "--no-cache", *options, "."],
+        cwd=root,
+        env={**os.environ, "PATH": path, "PYTHONPATH": code},
+        capture_output=True,
+        check=False,
+    )
+    started = watched.read_text().splitlines() if watched.exists() else []
+
+    assert done.returncode in (ExitCode.OK, ExitCode.ERRORS), done.stderr
+    assert sorted(call.split()[0] for call in read_calls(bin_)) == expected
+    assert read_calls(root) == []
+    # The Python package jsonschema runs in a process of its own.
+    others = [Path(sys.executable).name] if "--second-opinion" in options else []
+    assert sorted(name for name in started if name != "git") == sorted(expected + others)
 
 
 def test_audit_hook_records_programs_and_connections(watched: list[str]) -> None:

@@ -4,7 +4,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from kustomize_samples import KUBECTL, run_kubectl, write_files
+from kustomize_samples import KUBECTL, PLUGIN, run_kubectl, write_files
 from sampling import examples, sample
 
 from jobgen.kustomize import build
@@ -163,6 +163,9 @@ CASES = {
     "image digest": ("images: [{name: nginx, digest: 'sha256:123'}, {name: busybox, newName: b, newTag: '1'}]", {}),
     "image with a port": ("images: [{name: registry.example.com:5000/team/side, newTag: v1}]", {}),
     "image by pattern": ("images: [{name: '.*/team/(side|main)', newName: x}]", {}),
+    "image by a group": ("images: [{name: '(nginx|busybox)', newTag: x}]", {}),
+    "image by alternatives": ("images: [{name: 'busy|nginx', newTag: x}]", {}),
+    "image by a class": ("images: [{name: '[a-n]ginx', newTag: x}, {name: 'x?busybox', newTag: y}]", {}),
     "replicas": ("replicas: [{name: web, count: 3}, {name: db, count: 0}]", {}),
     "a patch": ("patches: [{path: p.yaml}]", {"p.yaml": f"{PATCH}spec: {{replicas: 5, paused: true}}\n"}),
     "an inline patch": (
@@ -417,12 +420,12 @@ def show(node):
 
 
 def test_the_values_of_a_tool_have_the_locations_of_the_own_build(tmp_path):
-    write_files(tmp_path, OVERLAY)
-    own = built_by_jobgen(tmp_path)
+    write_files(tmp_path, OVERLAY | {"kustomization.yaml": OVERLAY["kustomization.yaml"] + PLUGIN})
+    own = build(FolderTree(tmp_path), "kustomization.yaml")
 
     found = build(FolderTree(tmp_path), "kustomization.yaml", Tool("kubectl", KUBECTL))
 
-    assert found.by == "kubectl"
+    assert (own.by, found.by) == ("jobgen", "kubectl")
     assert [show(each.traced) for each in found.objects] == [show(each.traced) for each in own.objects]
 
 

@@ -5,13 +5,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from kustomize_samples import KUBECTL, write_files
+from kustomize_samples import KUBECTL, PLUGIN, install_stand_ins, read_calls, write_files
 
 from jobgen.kustomize import build
 from jobgen.kustomize.tree import FolderTree, Tool
 
 SERVICE = "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {ports: [{port: 80}]}\n"
 PATCH = "apiVersion: v1\nkind: Service\nmetadata: {name: webb}\nspec: {type: LoadBalancer}\n"
+POD = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: web, image: web}]}\n"
 
 # The files, and the findings: file, line, rule, and a part of the message.
 CASES = {
@@ -194,26 +195,71 @@ def test_kubectl_refuses_every_fault(name, tmp_path):
     assert subprocess.run([KUBECTL, "kustomize", tmp_path], capture_output=True, check=False).returncode
 
 
-@pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
-def test_a_failing_tool_adds_nothing_to_a_known_fault(tmp_path):
-    write_files(tmp_path, CASES["a missing file"][0])
+# The files, and True if a tool is started to build them.
+LEFT = {
+    "nothing that is left to a tool": ("namePrefix: a-\n", False),
+    "a plugin of kustomize": (PLUGIN, True),
+    "a plugin of kustomize in a file": ("transformers: [plugin.yaml]\n", True),
+    "a pattern that jobgen cannot evaluate": ("patches: [{path: p.yaml, target: {name: '(?i)web'}}]\n", True),
+    "an image with such a pattern": ("resources: [pod.yaml]\nimages: [{name: '(?i)web', newTag: a}]\n", True),
+    "a plugin of others": (PLUGIN.replace("builtin", "example.com/v1"), False),
+    "a plugin that runs helm": (PLUGIN.replace("AnnotationsTransformer", "HelmChartInflationGenerator"), False),
+    "a plugin that fetches a file": (PLUGIN + "  path: http://127.0.0.1:9/patch.yaml\n", False),
+    "a remote resource": (PLUGIN + "components: ['https://example.com/a?ref=v1']\n", False),
+    "a chart": (PLUGIN + "helmCharts: [{name: a}]\n", False),
+    "a file outside of the repository": (PLUGIN + "configurations: [../../a.yaml]\n", False),
+    "a file outside of the folder": (PLUGIN + "configurations: [../config.yaml]\n", False),
+    "a mistake of the user": (PLUGIN + "configurations: [missing.yaml]\n", False),
+}
+needs_shell = pytest.mark.skipif(os.name == "nt", reason="the tool of this test is a shell script")
 
-    assert findings_of(tmp_path, Tool("kubectl", KUBECTL)) == findings_of(tmp_path)
+
+@pytest.mark.parametrize("name", LEFT)
+@needs_shell
+def test_a_tool_is_started_only_for_what_jobgen_cannot_build(name, tmp_path):
+    fields, is_started = LEFT[name]
+    plugin = "apiVersion: builtin\nkind: PrefixTransformer\nmetadata: {name: x}\nprefix: a-\n"
+    listed = "" if fields.startswith("resources:") else "resources: [web.yaml]\n"
+    files = {"a/kustomization.yaml": f"{listed}{fields}", "a/web.yaml": SERVICE, "a/pod.yaml": POD}
+    write_files(tmp_path, files | {"a/plugin.yaml": plugin, "a/p.yaml": PATCH, "config.yaml": "images: []\n"})
+    bin_ = install_stand_ins(tmp_path / "bin", "kustomize", built=SERVICE)
+
+    found = build(FolderTree(tmp_path), "a/kustomization.yaml", Tool("kustomize", str(bin_ / "kustomize")))
+
+    assert read_calls(bin_) == ([f"kustomize build {tmp_path / 'a'}"] if is_started else [])
+    assert found.by == ("kustomize" if is_started else "jobgen")
+    notes = [each for each in found.findings if each.rule == "tool-built-kustomization"]
+    assert [each.severity for each in notes] == (["info"] if is_started else [])
+    assert all(each.message.endswith(", so kustomize built this kustomization") for each in notes)
 
 
-@pytest.mark.skipif(os.name == "nt", reason="the tool of this test is a shell script")
-def test_a_tool_that_fails_alone_is_a_finding(tmp_path):
-    write_files(tmp_path / "repository", {"kustomization.yaml": "resources: [web.yaml]\n", "web.yaml": SERVICE})
-    script = tmp_path / "kustomize"
-    script.write_text(
-        "#!/bin/sh\necho '# Warning: x' >&2\necho \"error: accumulating resources: web.yaml: no\" >&2\nexit 1\n"
+@needs_shell
+def test_a_tool_that_fails_is_a_finding(tmp_path):
+    write_files(
+        tmp_path / "repository", {"kustomization.yaml": f"resources: [web.yaml]\n{PLUGIN}", "web.yaml": SERVICE}
     )
-    script.chmod(0o755)
+    bin_ = install_stand_ins(tmp_path / "bin", "kustomize")
+    (bin_ / "fails").write_text("# Warning: x\nerror: accumulating resources: web.yaml: no\n")
 
-    found = findings_of(tmp_path / "repository", Tool("kustomize", str(script)))
+    found = findings_of(tmp_path / "repository", Tool("kustomize", str(bin_ / "kustomize")))
 
     message = "kustomize cannot build this kustomization: web.yaml: no; correct it"
     assert found == [("web.yaml", 1, "kustomize-build-fails", message)]
+
+
+@needs_shell
+def test_a_tool_that_dies_says_nothing_about_a_kustomization(tmp_path):
+    write_files(
+        tmp_path / "repository", {"kustomization.yaml": f"resources: [web.yaml]\n{PLUGIN}", "web.yaml": SERVICE}
+    )
+    bin_ = install_stand_ins(tmp_path / "bin", "kustomize")
+    (bin_ / "dies").touch()
+    tree = FolderTree(tmp_path / "repository")
+
+    found = build(tree, "kustomization.yaml", Tool("kustomize", str(bin_ / "kustomize")))
+
+    assert found == build(tree, "kustomization.yaml")
+    assert found.unbuilt
 
 
 def test_a_target_that_selects_nothing_is_a_warning(tmp_path):

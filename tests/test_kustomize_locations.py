@@ -1,11 +1,15 @@
 """Every value of a built object knows the file and the line where it is written; hostile trees end in time."""
 
+import inspect
 import json
+import sys
+from collections import Counter
 
 import pytest
 from kustomize_samples import write_files
 
 from jobgen.kustomize import build, plan
+from jobgen.kustomize.resource import Resource
 from jobgen.kustomize.select import PatternError, matches
 from jobgen.kustomize.tree import FolderTree, Use
 from jobgen.model.data import Location
@@ -295,3 +299,26 @@ def test_patterns_match_whole_names(pattern, text, expected):
 def test_patterns_that_cannot_be_used_are_refused(pattern):
     with pytest.raises(PatternError):
         matches("a", pattern)
+
+
+def test_a_base_of_many_kustomizations_is_read_once(tmp_path):
+    names = [f"c{number}.yaml" for number in range(200)]
+    files = {f"base/{name}": f"apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name[:-5]}}}\n" for name in names}
+    overlays = [f"o{number}/kustomization.yaml" for number in range(3)]
+    files |= {path: f"resources: [../base]\nnamespace: {path[:2]}\n" for path in overlays}
+    write_files(tmp_path, files | {"base/kustomization.yaml": f"resources: [{', '.join(names)}]\n"})
+    tree = FolderTree(tmp_path)
+    calls = Counter()
+
+    def count(frame, event, _):
+        calls[event, frame.f_code.co_name, frame.f_code.co_filename] += event == "call"
+
+    sys.setprofile(count)
+    try:
+        found = [build(tree, path).objects for path in overlays]
+    finally:
+        sys.setprofile(None)
+
+    assert [len(objects) for objects in found] == [200] * 3
+    assert calls["call", "_read_documents", inspect.getsourcefile(Resource)] == 200
+    assert calls["call", "_read", inspect.getsourcefile(FolderTree)] == 200 + 4

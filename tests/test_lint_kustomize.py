@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from jobgenprocess import run_jobgen
+from kustomize_samples import PLUGIN, install_stand_ins, read_calls
 
 BIN = Path(sys.executable).parent
 DEPLOYMENT = """\
@@ -53,38 +54,92 @@ def found_in(report: dict) -> list[tuple[str, int, str]]:
     return [(each["file"], each["line"], each["rule"]) for each in report["findings"]]
 
 
-TOOLS = ["/usr/bin:/bin", pytest.param(f"{BIN}:/usr/bin:/bin", id="kubectl")]
+needs_kubectl = pytest.mark.skipif(not (BIN / "kubectl").exists(), reason="kubectl is not installed beside Python")
+needs_shell = pytest.mark.skipif(os.name == "nt", reason="the tool of this test is a shell script")
+# What is added to a kustomization, so that jobgen or kubectl builds it.
+BUILDERS = [pytest.param("", id="jobgen"), pytest.param(PLUGIN, id="kubectl", marks=needs_kubectl)]
+WITH_KUBECTL = f"{BIN}:/usr/bin:/bin"
 
 
-@pytest.mark.parametrize("path", TOOLS)
-def test_a_finding_is_on_the_line_of_the_patch(tmp_path: Path, path: str) -> None:
+def note_builds(more: str, *roots: str) -> list[tuple[str, int, str]]:
+    """The notes about kustomizations that kubectl built."""
+    return [(f"{root}/kustomization.yaml", 1, "tool-built-kustomization") for root in roots if more]
+
+
+@pytest.mark.parametrize("more", BUILDERS)
+def test_a_finding_is_on_the_line_of_the_patch(tmp_path: Path, more: str) -> None:
     patch = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: -1\n"
-    prod = f"{PROD}patches:\n  - path: replicas.yaml\n"
+    prod = f"{PROD}patches:\n  - path: replicas.yaml\n{more}"
     write_all(tmp_path, BASE | {"overlays/prod/kustomization.yaml": prod, "overlays/prod/replicas.yaml": patch})
-    report = lint(tmp_path, path=path)
+    report = lint(tmp_path, path=WITH_KUBECTL)
 
-    assert found_in(report) == [("overlays/prod/replicas.yaml", 5, "out-of-range")]
-    assert report["findings"][0]["object"]["namespace"] == "prod"
+    notes = note_builds(more, "overlays/prod")
+    assert found_in(report) == [*notes, ("overlays/prod/replicas.yaml", 5, "out-of-range")]
+    assert report["findings"][-1]["object"]["namespace"] == "prod"
     assert report["summary"]["objects"] == 1
 
 
-@pytest.mark.parametrize("path", TOOLS)
-def test_a_finding_is_on_the_line_of_the_transformer(tmp_path: Path, path: str) -> None:
-    write_all(tmp_path, BASE | {"overlays/prod/kustomization.yaml": PROD.replace("prod\n", "Not_A_Name\n")})
+@pytest.mark.parametrize("more", BUILDERS)
+def test_a_finding_is_on_the_line_of_the_transformer(tmp_path: Path, more: str) -> None:
+    write_all(tmp_path, BASE | {"overlays/prod/kustomization.yaml": PROD.replace("prod\n", "Not_A_Name\n") + more})
 
-    assert found_in(lint(tmp_path, path=path)) == [("overlays/prod/kustomization.yaml", 3, "invalid-name")]
+    notes = note_builds(more, "overlays/prod")
+    found = found_in(lint(tmp_path, path=WITH_KUBECTL))
+    assert found == [*notes, ("overlays/prod/kustomization.yaml", 3, "invalid-name")]
 
 
-@pytest.mark.parametrize("path", TOOLS)
-def test_a_fault_of_a_base_is_reported_once(tmp_path: Path, path: str) -> None:
+@pytest.mark.parametrize("more", BUILDERS)
+def test_a_fault_of_a_base_is_reported_once(tmp_path: Path, more: str) -> None:
     faulty = {"base/web.yaml": DEPLOYMENT.replace("spec:\n  selector", "spec:\n  replicas: -1\n  selector")}
-    overlays = {f"overlays/{env}/kustomization.yaml": PROD.replace("prod", env) for env in ("dev", "prod")}
+    overlays = {f"overlays/{env}/kustomization.yaml": PROD.replace("prod", env) + more for env in ("dev", "prod")}
     write_all(tmp_path, BASE | faulty | overlays)
-    report = lint(tmp_path, path=path)
+    report = lint(tmp_path, path=WITH_KUBECTL)
 
-    assert found_in(report) == [("base/web.yaml", 6, "out-of-range")]
+    notes = note_builds(more, "overlays/dev", "overlays/prod")
+    assert found_in(report) == [("base/web.yaml", 6, "out-of-range"), *notes]
     assert report["findings"][0]["related"][-1]["message"] == "in the build of `overlays/dev`, `overlays/prod`"
     assert report["summary"]["objects"] == 2
+
+
+@needs_shell
+def test_the_report_says_what_another_program_built(tmp_path: Path) -> None:
+    bin_ = install_stand_ins(tmp_path / "bin", "kubectl", built=DEPLOYMENT)
+    folder = tmp_path / "repository"
+    write_all(
+        folder,
+        BASE | {"overlays/prod/kustomization.yaml": PROD + PLUGIN, "a/kustomization.yaml": "resources: [../base]\n"},
+    )
+    done = run(folder, ".", path=f"{bin_}:/usr/bin:/bin")
+
+    assert read_calls(bin_) == [f"kubectl kustomize {folder / 'overlays/prod'}"]
+    assert done.stdout.startswith(
+        "overlays/prod/kustomization.yaml:1:1: info: `apiVersion: builtin` in `transformers` of `overlays/prod/"
+        "kustomization.yaml` is a plugin, so kubectl built this kustomization [tool-built-kustomization]\n"
+    )
+    assert done.returncode == 0
+
+
+@needs_shell
+def test_what_another_program_built_is_built_again_if_the_program_changes(tmp_path: Path) -> None:
+    bin_ = install_stand_ins(tmp_path / "bin", "kubectl", built=DEPLOYMENT)
+    write_all(
+        tmp_path / "repository", {"kustomization.yaml": f"resources: [web.yaml]\n{PLUGIN}", "web.yaml": DEPLOYMENT}
+    )
+
+    def lint_cached() -> list[tuple[str, int, str]]:
+        env = {**os.environ, "PATH": f"{bin_}:/usr/bin:/bin", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        return found_in(
+            json.loads(run_jobgen(tmp_path / "repository", "lint", "--format", "json", ".", env=env).stdout)
+        )
+
+    note = ("kustomization.yaml", 1, "tool-built-kustomization")
+    assert lint_cached() == lint_cached() == [note]
+    assert len(read_calls(bin_)) == 1
+    (bin_ / "built.yaml").write_text(DEPLOYMENT.replace("spec:\n", "spec:\n  replicas: -1\n", 1))
+    os.utime(bin_ / "kubectl", (1, 1))
+    assert lint_cached() == [note, ("web.yaml", 6, "out-of-range")]
+    (bin_ / "kubectl").unlink()
+    assert lint_cached() == [("kustomization.yaml", 1, "unbuilt-kustomization")]
 
 
 def test_what_kustomize_completes_is_complete(tmp_path: Path) -> None:
@@ -252,11 +307,19 @@ SECRETS = {
 }
 
 
-@pytest.mark.parametrize("path", TOOLS)
+@pytest.mark.parametrize(
+    ("more", "options"),
+    [
+        ("", ()),
+        pytest.param(PLUGIN, (), marks=needs_kubectl),
+        pytest.param("", ("--second-opinion",), marks=needs_kubectl),
+    ],
+    ids=["jobgen", "kubectl", "second opinion"],
+)
 @pytest.mark.parametrize("name", SECRETS)
-def test_no_secret_of_a_build_is_printed(tmp_path: Path, name: str, path: str) -> None:
-    write_all(tmp_path, SECRETS[name])
-    done = run(tmp_path, ".", path=path)
+def test_no_secret_of_a_build_is_printed(tmp_path: Path, name: str, more: str, options: tuple[str, ...]) -> None:
+    write_all(tmp_path, SECRETS[name] | {"kustomization.yaml": SECRETS[name]["kustomization.yaml"] + more})
+    done = run(tmp_path, ".", *options, path=WITH_KUBECTL)
     encoded = base64.b64encode(SECRET.encode()).decode().rstrip("=")[:-1]
 
     assert done.returncode == 1

@@ -1,4 +1,4 @@
-"""`--second-opinion` and `--kubeconform`: the real kubeconform where it is on PATH, a stand-in elsewhere."""
+"""`--second-opinion` and `--kubeconform`: real programs where they are installed, stand-ins elsewhere."""
 
 import json
 import os
@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from findings import without_infos
 from jobgenprocess import run_jobgen_text
+from kustomize_samples import KUBECTL, install_stand_ins, read_calls, write_files
 from sharedfiles import shared_folder
 
 import jobgen
@@ -143,7 +144,7 @@ def write_schema(folder, schema):
 def second_opinion(folder, *paths, **options):
     done = lint_paths(folder, paths, (), format_="json", second_opinion=True, **options)
     findings = json.loads(done.out)["findings"] if done.out else []
-    return done, [entry for entry in findings if entry["rule"].partition("-")[0] in ("jsonschema", "kubeconform")]
+    return done, [entry for entry in findings if entry["rule"].endswith(("-disagrees", "-failed"))]
 
 
 def test_both_tools_agree_and_are_counted(binary, tmp_path):
@@ -469,3 +470,174 @@ def test_command_line_takes_the_option(tmp_path):
 
     assert done.returncode == 0
     assert "second opinion: jsonschema checked 1 object\n" in done.stderr
+
+
+DEPLOYMENT = """\
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+        - {name: web, image: "registry.example.com/web:1.2.3"}
+"""
+PATCHED = DEPLOYMENT.replace("replicas: 2", "replicas: 3")
+KUSTOMIZATION = {
+    "prod/kustomization.yaml": "resources: [../base]\npatches: [{path: p.yaml}]\n",
+    "prod/p.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  replicas: 3\n",
+    "base/kustomization.yaml": "resources: [web.yaml]\n",
+    "base/web.yaml": DEPLOYMENT,
+}
+needs_shell = pytest.mark.skipif(os.name == "nt", reason="the tool of this test is a shell script")
+
+
+@pytest.fixture
+def kustomize(monkeypatch, tmp_path_factory):
+    """The folder of a program that plays kustomize, alone on PATH with what a shell needs."""
+    bin_ = install_stand_ins(tmp_path_factory.mktemp("bin"), "kustomize", built=PATCHED)
+    monkeypatch.setenv("PATH", f"{bin_}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    return bin_
+
+
+@needs_shell
+def test_another_program_builds_each_kustomization_once_and_agrees(kustomize, tmp_path):
+    write_files(tmp_path, KUSTOMIZATION)
+    done, found = second_opinion(tmp_path, ".")
+
+    assert found == []
+    assert read_calls(kustomize) == [f"kustomize build {tmp_path / 'prod'}"]
+    assert "second opinion: kustomize built 1 kustomization with 1 object\n" in done.err
+    assert done.code == 0
+
+
+# What the program prints, and the finding: file, line, pointer and message.
+OTHER_BUILDS = {
+    "another value": (
+        PATCHED.replace("replicas: 3", "replicas: 2"),
+        (
+            "prod/p.yaml",
+            5,
+            "/spec/replicas",
+            "kustomize builds `Deployment web` with something else than jobgen at `/spec/replicas`",
+        ),
+    ),
+    "another type": (
+        PATCHED.replace("replicas: 3", 'replicas: "3"'),
+        (
+            "prod/p.yaml",
+            5,
+            "/spec/replicas",
+            "kustomize builds `Deployment web` with something else than jobgen at `/spec/replicas`",
+        ),
+    ),
+    "another field": (
+        PATCHED.replace("spec:\n  replicas", "spec:\n  paused: true\n  replicas"),
+        (
+            "base/web.yaml",
+            6,
+            "/spec/paused",
+            "kustomize builds `Deployment web` with something else than jobgen at `/spec/paused`",
+        ),
+    ),
+    "another item": (
+        PATCHED + '        - {name: side, image: "registry.example.com/web:1.2.3"}\n',
+        (
+            "base/web.yaml",
+            12,
+            "/spec/template/spec/containers/1",
+            "kustomize builds `Deployment web` with something else than jobgen at `/spec/template/spec/containers/1`",
+        ),
+    ),
+    "another object": (
+        f"{PATCHED}---\napiVersion: v1\nkind: Service\nmetadata: {{name: web}}\n",
+        ("prod/kustomization.yaml", 1, "", "kustomize builds `Service web`, but jobgen does not"),
+    ),
+    "no object": ("", ("base/web.yaml", 1, "", "jobgen builds `Deployment web`, but kustomize does not")),
+}
+
+
+@pytest.mark.parametrize("name", OTHER_BUILDS)
+@needs_shell
+def test_what_another_program_builds_differently_is_a_warning(kustomize, tmp_path, name):
+    built, expected = OTHER_BUILDS[name]
+    write_files(tmp_path, KUSTOMIZATION)
+    (kustomize / "built.yaml").write_text(built)
+    done, [finding] = second_opinion(tmp_path, ".")
+
+    assert (finding["rule"], finding["severity"]) == ("kustomize-disagrees", "warning")
+    assert (finding["file"], finding["line"], finding["pointer"] or "", finding["message"]) == expected
+    assert done.code == 0
+
+
+@needs_shell
+def test_a_build_that_another_program_refuses_or_accepts_is_a_warning(kustomize, tmp_path):
+    write_files(tmp_path, KUSTOMIZATION)
+    (kustomize / "fails").write_text("Error: accumulating resources: no\n")
+    _, [refused] = second_opinion(tmp_path, ".")
+    write_files(tmp_path, {"prod/kustomization.yaml": "resources: [../base]\npatches: [{path: q.yaml}]\n"})
+    _, agreed = second_opinion(tmp_path, ".")
+    (kustomize / "fails").unlink()
+    _, [accepted] = second_opinion(tmp_path, ".")
+    (kustomize / "dies").touch()
+    _, [died] = second_opinion(tmp_path, ".")
+
+    assert refused["message"] == "jobgen builds this kustomization, but kustomize does not: no"
+    assert agreed == []
+    assert accepted["message"].startswith("kustomize builds this kustomization, but jobgen does not: `q.yaml` does not")
+    assert (died["rule"], died["file"]) == ("kustomize-failed", "prod/kustomization.yaml")
+
+
+@needs_shell
+def test_no_other_program_builds_what_is_remote_or_compared_with_a_commit(kustomize, tmp_path):
+    write_files(tmp_path, KUSTOMIZATION)
+    who = ["-c", "user.name=a", "-c", "user.email=a@example.com"]
+    for words in (["init", "-q"], ["add", "-A"], [*who, "commit", "-qm", "x"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    compared, _ = second_opinion(tmp_path, ".", since="HEAD")
+    write_files(tmp_path, {"prod/kustomization.yaml": "resources: [../base, 'https://example.com/a.yaml']\n"})
+    remote, _ = second_opinion(tmp_path, ".")
+
+    assert read_calls(kustomize) == []
+    assert "second opinion: kustomize checked nothing: with `--since`, only jobgen builds" in compared.err
+    assert "second opinion: kustomize built 0 kustomizations with 0 objects\n" in remote.err
+
+
+def test_missing_kustomize_is_said_where_there_are_kustomizations(without_kubeconform, tmp_path):
+    (tmp_path / "good.yaml").write_text(JOB % ("good", ""))
+    without, _ = second_opinion(tmp_path, ".")
+    write_files(tmp_path, KUSTOMIZATION)
+    done, _ = second_opinion(tmp_path, ".")
+
+    assert "kustomize" not in without.err
+    assert "second opinion: kustomize checked nothing: neither kustomize nor kubectl is on PATH; run `pip" in done.err
+
+
+def test_objects_of_builds_that_both_reject_are_no_disagreement(without_kubeconform, tmp_path):
+    """Each build has the fault, which jobgen reports once, in the patch."""
+    patch = {"base/p.yaml": "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {replica: 1}\n"}
+    base = {
+        "base/kustomization.yaml": "resources: [web.yaml]\npatches: [{path: p.yaml}]\n",
+        "base/web.yaml": DEPLOYMENT,
+    }
+    overlays = {f"{env}/kustomization.yaml": f"resources: [../base]\nnamespace: {env}\n" for env in ("dev", "prod")}
+    write_files(tmp_path, base | patch | overlays)
+    done, found = second_opinion(tmp_path, ".")
+
+    assert found == []
+    assert [each["rule"] for each in json.loads(done.out)["findings"]] == ["unknown-field"]
+
+
+@pytest.mark.skipif(KUBECTL is None, reason="kubectl is not installed")
+def test_kubectl_builds_what_jobgen_builds(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", f"{Path(KUBECTL).parent}{os.pathsep}/usr/bin{os.pathsep}/bin")
+    generator = "configMapGenerator: [{name: settings, literals: [a=1]}]\ncommonLabels: {team: ml}\nnamePrefix: a-\n"
+    write_files(tmp_path, KUSTOMIZATION | {"dev/kustomization.yaml": f"resources: [../base]\n{generator}"})
+    done, found = second_opinion(tmp_path, ".")
+
+    assert found == []
+    assert "second opinion: kubectl built 2 kustomizations with 3 objects\n" in done.err

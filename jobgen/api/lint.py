@@ -158,7 +158,8 @@ def lint(
         kubeconform: Whether to run kubeconform too and report disagreements.
         today: The date by which jobs and suppressions expire, as `YYYY-MM-DD`; by default that of the commit.
         shard: Which share of the files to lint, such as `1/4`; `merge_reports` merges the reports of all.
-        second_opinion: Whether to run jsonschema too, and kubeconform if it is installed, and report disagreements.
+        second_opinion: Whether to run jsonschema too, and kubeconform and kustomize, or else kubectl, if they are
+            installed, and report disagreements.
         strict_files: Whether a file whose objects are not judged, such as a template, is an error.
 
     Raises:

@@ -68,6 +68,8 @@ class LintRequest(NamedTuple):
     """False if nobody asks for the results of single files again: without a cache and another revision."""
     leaves_objects: bool = False
     """True if the objects of jobs are left in the store, for a snapshot of the same files."""
+    starts_tools: bool = True
+    """False if no other program builds what jobgen cannot build, as in an editor."""
     judge: str = ""
     """The commit whose settings, teams, policies and schemas decide; empty for those of the folder."""
 

@@ -59,7 +59,7 @@ _CROSS_FILE_RULES = frozenset(
     selector-matches-nothing""".split()
 )
 _KUBECONFORM_RULES = frozenset(("kubeconform-disagrees", "kubeconform-failed"))
-_JSONSCHEMA_RULES = frozenset(("jsonschema-disagrees", "jsonschema-failed"))
+_SECOND_OPINION_RULES = frozenset("jsonschema-disagrees jsonschema-failed kustomize-disagrees kustomize-failed".split())
 # Rules that only `jobgen render` applies.
 _RENDER_RULES = frozenset(("file-name-too-long", "shared-file-name"))
 
@@ -79,6 +79,8 @@ def find_findings(
     survey = recognize_files(request, files) if files.standalone is not None else None
     runs = _start_runs(request, files, survey, store, cancel)
     objects, opinions = _check_objects(runs, request.other_tools)
+    if request.second_opinion and survey is not None:
+        opinions += _check_builds(runs[-1], survey, is_compared=request.is_compared)
     if request.shard is None and runs[0].entries is None:
         _check_behind_errors(runs[0], request, store, cancel)
     if survey is not None:
@@ -114,7 +116,7 @@ def find_findings(
         rules
         - (defects - frozenset(name for run in runs if run.checks for name in run.checks.list_defects()))
         - runs[0].project.severities.off
-        - (frozenset() if request.second_opinion else _JSONSCHEMA_RULES),
+        - (frozenset() if request.second_opinion else _SECOND_OPINION_RULES),
         files.root if isinstance(files.root, Path) else request.directory,
         comments,
         runs[0].project.mandatory,
@@ -198,6 +200,14 @@ def _check_objects(runs: Sequence[Run], tools: Sequence[str]) -> tuple[int, list
         return sum(1 for run in runs for _ in run), []
     counts, opinions = zip(*(find_part("lint.other_tools")(run, tools) for run in runs), strict=True)
     return sum(counts), [reduce(add, several) for several in zip(*opinions, strict=True)]
+
+
+def _check_builds(run: Run, survey: Survey, *, is_compared: bool) -> list[Opinion]:
+    """Add where another program builds other objects of kustomizations, and return how much it built."""
+    opinions: list[Opinion]
+    findings, opinions = find_part("lint.other_builds")(survey.entries, is_compared=is_compared)
+    run.findings += filter(None, map(run.project.apply_severity, findings))
+    return opinions
 
 
 def _read_text(files: LintFiles, request: LintRequest, file: str) -> str:
@@ -398,7 +408,7 @@ def _find_coverage(run: Run, request: LintRequest) -> Coverage:
     off = project.severities.ever_off(rule_categories(run.policies, list_defect_names(project.root)))
     left_out = CHANGE_RULES | _RENDER_RULES | project.mandatory | off | run.unchecked_rules
     left_out |= frozenset() if request.other_tools else _KUBECONFORM_RULES
-    left_out |= frozenset() if request.second_opinion else _JSONSCHEMA_RULES
+    left_out |= frozenset() if request.second_opinion else _SECOND_OPINION_RULES
     without_schema: tuple[frozenset[str], ...] = ()
     if run.without_schema:
         # Imported late: most files have a schema.

@@ -20,7 +20,7 @@ from jobgen.api.lint_files import (
     read_setting,
     split_paths,
 )
-from jobgen.kustomize.tree import FolderTree, find_tool
+from jobgen.kustomize.tree import FolderTree
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
@@ -44,7 +44,7 @@ def recognize_files(request: LintRequest, files: LintFiles) -> Survey:
     corrections = _read_corrections(files.root) if files.root is not None else ()
     entries = [entry for entry in files.standalone or () if entry.path != STDIN]
     # A commit is not on disk, and both sides of a comparison are built in the same way.
-    tool = None if isinstance(request.folder, CommitPath) or request.is_compared else find_tool()
+    has_tool = request.starts_tools and not isinstance(request.folder, CommitPath) and not request.is_compared
     prefix = path_below(request.folder.resolve(), files.root) if files.root is not None else None
     folder = request.folder
     above = folder.path if isinstance(folder, CommitPath) else find_path_from_top(folder)
@@ -62,7 +62,8 @@ def recognize_files(request: LintRequest, files: LintFiles) -> Survey:
             around = [_normalize(folder, entry) for entry in found]
             # A file that a build uses has the name that the build gives it.
             entries = normal if around else entries
-    survey = survey_files(source, entries, (*files.others, *around), corrections, prefix or "", tool, above)
+    others = (*files.others, *around)
+    survey = survey_files(source, entries, others, corrections, prefix or "", above, has_tool=has_tool)
     piped = [entry for entry in files.standalone or () if entry.path == STDIN]
     return survey._replace(entries=[*survey.entries, *piped])
 

@@ -82,6 +82,10 @@ _DISAGREEMENT = (
     " correct it if it differs, or import it again with `jobgen schema import`. If the schema is right, or part of"
     " jobgen, report a bug in jobgen, with the object and the message."
 )
+_BUILT_DIFFERENTLY = (
+    "jobgen builds kustomizations as kustomize does, so this is a fault of jobgen, or the program has another version"
+    " than the one that jobgen follows. Report a bug in jobgen, with the kustomization and the version of the program."
+)
 _NOT_BUILT = (
     "kustomize cannot build the kustomization, and neither can kubectl, Argo CD or Flux, so nothing in it is applied."
     " Apply the fix in the message."
@@ -125,15 +129,22 @@ _OWN_REASONS = {
         " the file."
     ),
     "kubeconform-disagrees": _DISAGREEMENT,
+    "kustomize-disagrees": _BUILT_DIFFERENTLY,
     "service-selects-nothing": (
         "The Service has no endpoints: connections to it fail, and its metrics are never read. Use the labels of the"
         " pod template in `selector`. Objects of other files, and pods that custom resources create, are not known, so"
         " only Services that share labels with a workload of their file, or are alone with one, are reported."
     ),
     "kustomization-load-restricted": _RESTRICTED,
+    "tool-built-kustomization": (
+        "jobgen builds kustomizations itself. It starts `kustomize`, or else `kubectl`, if one of them is on PATH, only"
+        " for a plugin that is part of kustomize, or a pattern that jobgen cannot evaluate. What the program built was"
+        " checked, so nothing has to be fixed."
+    ),
     "unbuilt-kustomization": (
         "jobgen is offline and runs neither charts nor plugins, so it does not know the objects of these parts. It"
-        " built and checked the rest of the kustomization. To check a remote resource, copy it into the repository."
+        " built and checked the rest of the kustomization. To check a remote resource, copy it into the repository. For"
+        " a plugin that is part of kustomize, install `kustomize` or `kubectl`."
     ),
     "unjudged-file": (
         "In a repository that holds only finished objects, a file that jobgen does not check is a mistake, or it"

@@ -213,13 +213,18 @@ def real_path(full: str) -> str:
 
 @probe
 def find_program(names: str) -> str:
-    """Return the first of some programs that is on PATH, with its path and its time; empty if there is none."""
+    """Return the first of some programs that is on PATH, with its path and its time; empty if there is none.
+
+    One in the current folder does not count, even if PATH or Windows names that: it may belong to the repository.
+    """
     # Like every probe, it is in a module that every look-up imports. Imported late: most lints need no program.
     from shutil import which
 
+    folders = filter(os.path.isabs, os.environ.get("PATH", os.defpath).split(os.pathsep))
+    path = os.pathsep.join(folders)
     for name in names.split():
-        found = which(name)
-        if found is not None:
+        found = which(name, path=path)
+        if found is not None and os.path.isabs(found):
             return f"{name} {found} {os.stat(found).st_mtime_ns}"
     return ""
 

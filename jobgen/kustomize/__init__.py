@@ -24,11 +24,11 @@ def plan(tree: SourceTree, kustomizations: Iterable[str]) -> Plan:
 
 
 def build(tree: SourceTree, root: str, tool: Tool | None = None) -> Build:
-    """Build the kustomization file at a path; with a tool, the values are those of the tool if it can build it."""
+    """Build the kustomization file at a path; the tool is started only for one that jobgen says it cannot build."""
     from jobgen.kustomize.builder import build_own
 
     own = build_own(tree, root)
-    if tool is None:
+    if tool is None or not own.is_left_to_tool:
         return own
     from jobgen.kustomize.tool import use_tool
 

@@ -21,7 +21,7 @@ from jobgen.kustomize.replacements import replace
 from jobgen.kustomize.resource import Id, Resource, read_documents, read_inline
 from jobgen.kustomize.select import PatternError
 from jobgen.kustomize.transformers import parse_references, parse_spec, replace_variables, update_references
-from jobgen.kustomize.tree import CachedTree, SourceTree, find_kustomizations, resolve_path
+from jobgen.kustomize.tree import SourceTree, find_kustomizations, resolve_path
 from jobgen.model.data import Location, Node, TracedScalar, location_of, untraced, value_of, with_value
 from jobgen.model.finding import Finding, Problem, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
@@ -66,6 +66,22 @@ class Build(NamedTuple):
     needs_tool: frozenset[str] = frozenset()
     """The sentences of `unbuilt` about what kubectl or kustomize can build from the same files."""
 
+    @property
+    def is_refused(self) -> bool:
+        """Return True if it is known that kubectl and kustomize refuse to build it."""
+        return any(each.rule == "kustomization-load-restricted" for each in self.findings)
+
+    @property
+    def errors(self) -> list[Finding]:
+        """The mistakes of the user because of which it cannot be built."""
+        return [each for each in self.findings if each.severity is Severity.ERROR]
+
+    @property
+    def is_left_to_tool(self) -> bool:
+        """Return True if jobgen cannot build it, and kubectl or kustomize probably can, without a network."""
+        needs_only_files = self.needs_tool.issuperset(self.unbuilt)
+        return bool(self.unbuilt) and needs_only_files and not self.is_refused and not self.errors
+
 
 class _Accumulator:
     """The objects that are built so far, and the configurations and variables that belong to them."""
@@ -95,7 +111,7 @@ def build_own(tree: SourceTree, root: str) -> Build:
 
 class _Builder:
     def __init__(self, tree: SourceTree, root: str) -> None:
-        self.tree: SourceTree = CachedTree(tree)
+        self.tree = tree
         self.root = root
         self.budget = Budget(_MAX_STEPS)
         self.findings: list[Finding] = []
@@ -189,16 +205,15 @@ class _Builder:
         if file is None:
             return
         path, content = file
-        source = read_traced(content, path)
-        documents, findings = read_documents(content, path, "manifest")
+        documents, findings, locations = read_documents(content, path, "manifest")
         if findings:
             self.has_gaps = True
             self.cannot_build(f"`{path}` cannot be read")
         found: list[Resource] = []
         # The items of a List are objects of their own.
         pending: list[tuple[Any, int, Location]] = [
-            (data, position, each.location)
-            for position, (data, each) in enumerate(zip(documents, source.documents, strict=False))
+            (data, position, location)
+            for position, (data, location) in enumerate(zip(documents, locations, strict=False))
         ]
         while pending:
             data, position, location = pending.pop(0)
@@ -336,11 +351,11 @@ class _Builder:
             path = resolve_path(self.tree, kustomization.folder, text_of(item))
             is_file = path is not None and self.tree.exists(path) and not self.tree.is_folder(path)
             content = self.read(kustomization, field, item) if is_file else None
-        documents = read_documents(*content[::-1], "")[0] if content else ()
-        versions = {text_of(as_mapping(document).get("apiVersion")) for document in documents}
+        documents, findings, _ = read_documents(*content[::-1], "") if content else ((), (), ())
         shown = text_of(item).partition("\n")[0][:_MAX_SHOWN]
         sentence = f"`{shown}` in `{field}` of `{kustomization.path}` is a plugin"
-        self.cannot_build(sentence, needs_tool=versions == {"builtin"})
+        is_built_in = bool(documents) and not findings and all(map(_is_built_in, documents))
+        self.cannot_build(sentence, needs_tool=is_built_in)
 
     def cannot_build(self, sentence: str, *, needs_tool: bool = False) -> None:
         self.unbuilt[sentence] = None
@@ -430,7 +445,7 @@ class _Builder:
             content = self.read(kustomization, field, path)
             if content is None:
                 return None
-            found, findings = read_documents(content[1], content[0], f"patch {content[0]}")
+            found, findings, _ = read_documents(content[1], content[0], f"patch {content[0]}")
             documents = list(found)
         for finding in findings[:1]:
             if is_inline:
@@ -452,7 +467,7 @@ class _Builder:
             listed = [item]
             if text_of(item.get("path")):
                 content = self.read(kustomization, "replacements", item["path"])
-                documents, findings = read_documents(content[1], content[0], layer) if content else ([], ())
+                documents, findings, _ = read_documents(content[1], content[0], layer) if content else ((), (), ())
                 if findings:
                     self.cannot_build(f"`{text_of(item['path'])}` cannot be read")
                 listed = [each for document in documents[:1] for each in check_replacements(document, self.findings)]
@@ -508,6 +523,19 @@ def _find_missing(data: Any) -> str:
     if text_of(data.get("kind")).endswith("List"):
         return ""
     return "" if text_of(as_mapping(data.get("metadata")).get("name")) else "metadata.name"
+
+
+def _is_built_in(plugin: Node) -> bool:
+    """Return True if a plugin is a part of kustomize that needs only files: it neither runs helm nor fetches a file."""
+    data = as_mapping(plugin)
+    kind, version = text_of(data.get("kind")), text_of(data.get("apiVersion"))
+    return version == "builtin" and kind != "HelmChartInflationGenerator" and not _has_address(plugin)
+
+
+def _has_address(node: Node) -> bool:
+    if isinstance(node, (dict, list)):
+        return any(map(_has_address, node.values() if isinstance(node, dict) else node))
+    return "://" in text_of(node)
 
 
 def _sort(resources: list[Resource], options: Any) -> list[Resource]:

@@ -6,6 +6,7 @@ A path has a `/` between its fields; lists have no step of their own. The tables
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -42,7 +43,8 @@ class Origin(NamedTuple):
         return TracedKey.at(name, self.location, self.layer)
 
 
-def split_path(path: str, separator: str = "/") -> list[str]:
+@lru_cache(maxsize=1024)
+def split_path(path: str, separator: str = "/") -> tuple[str, ...]:
     r"""Split a path into its steps; `\` before a separator makes it part of a name."""
     steps: list[str] = []
     for part in path.removeprefix(separator).split(separator):
@@ -50,7 +52,7 @@ def split_path(path: str, separator: str = "/") -> list[str]:
             steps[-1] = steps[-1][:-1] + separator + part
         else:
             steps.append(part)
-    return steps
+    return tuple(steps)
 
 
 def find_fields(node: Any, spec: FieldSpec, origin: Origin | None = None) -> Iterator[tuple[dict[str, Any], str]]:
@@ -58,7 +60,7 @@ def find_fields(node: Any, spec: FieldSpec, origin: Origin | None = None) -> Ite
     return _find(node, split_path(spec.path), origin if spec.create else None)
 
 
-def _find(node: Any, steps: list[str], origin: Origin | None) -> Iterator[tuple[dict[str, Any], str]]:
+def _find(node: Any, steps: tuple[str, ...], origin: Origin | None) -> Iterator[tuple[dict[str, Any], str]]:
     if isinstance(node, list):
         for item in node:
             yield from _find(item, steps, origin)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.kustomize.kustomization import Kustomization, load, text_of
-from jobgen.kustomize.tree import CachedTree, Plan, SourceTree, Use, find_kustomizations, reach, resolve_path
+from jobgen.kustomize.tree import Plan, SourceTree, Use, find_kustomizations, reach, resolve_path
 from jobgen.model.data import Node, location_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo.files import is_kustomization
@@ -27,7 +27,6 @@ _COMMENTED = lazy_pattern(r"\s*#+\s*(?:-\s+|-?\s*path:\s*)(?:path:\s*)?[\"']?([\
 
 def plan_kustomizations(tree: SourceTree, kustomizations: Iterable[str]) -> Plan:
     """Return how the given kustomization files, and those that they lead to, use files."""
-    tree = CachedTree(tree)
     known: dict[str, Kustomization] = {}
     uses: dict[str, list[Use]] = defaultdict(list)
     below: dict[str, list[str]] = {}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import Any
 
 from jobgen.k8s.nodes import as_mapping
 from jobgen.kustomize.field_specs import KNOWN_TYPES
-from jobgen.kustomize.kustomization import read_traced, text_of
+from jobgen.kustomize.kustomization import text_of
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedMapping, TracedScalar, value_of
 from jobgen.model.finding import Finding
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.yamlio.read import read
 from jobgen.yamlio.read.exact import compose
 
 _UNREADABLE = frozenset(("yaml-syntax", "template-text", "not-a-mapping", "unknown-anchor", "excessive-aliases"))
@@ -113,10 +113,47 @@ def is_of_cluster(api_version: str, kind: str) -> bool:
     return KNOWN_TYPES.get((api_version, kind), False)
 
 
-@lru_cache(maxsize=128)
-def read_documents(content: bytes, file: str, layer: str) -> tuple[tuple[Any, ...], tuple[Finding, ...]]:
-    """Return the documents of a file, which must not be changed, and the findings if some cannot be read."""
-    source = read_traced(content, file)
+class Documents(NamedTuple):
+    """The documents of a file, which must not be changed."""
+
+    data: tuple[Any, ...]
+    findings: tuple[Finding, ...]
+    """Empty if all of them can be read."""
+    locations: tuple[Location, ...]
+    """Where they begin; empty for a JSON patch."""
+
+
+class _LastDocuments:
+    """The documents of the last files: many kustomizations can share a base of many files."""
+
+    MAX_BYTES = 16 * 1024 * 1024
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[bytes, str, str], Documents] = {}
+        self._size = 0
+
+    def read(self, content: bytes, file: str, layer: str) -> Documents:
+        key = (content, file, layer)
+        found = self._kept.get(key)
+        if found is None:
+            if self._size + len(content) > self.MAX_BYTES:
+                self._kept.clear()
+                self._size = 0
+            self._size += len(content)
+            found = self._kept[key] = _read_documents(content, file, layer)
+        return found
+
+
+_LAST = _LastDocuments()
+
+
+def read_documents(content: bytes, file: str, layer: str) -> Documents:
+    """Return the documents of a file; each is read once, unless there are too many."""
+    return _LAST.read(content, file, layer)
+
+
+def _read_documents(content: bytes, file: str, layer: str) -> Documents:
+    source = read(content, file, traced=True)
     documents: list[Any] = [each.data for each in source.documents]
     findings: tuple[Finding, ...] = source.findings
     if not documents and all(each.rule == "not-a-mapping" for each in findings):
@@ -125,7 +162,8 @@ def read_documents(content: bytes, file: str, layer: str) -> tuple[tuple[Any, ..
         documents, findings = ([], tuple(found)) if value_of(data) is None else ([data], ())
     is_valid = not any(each.rule in _UNREADABLE for each in findings)
     rebuilt = tuple(_rebuild(each, lambda location: location, layer) for each in documents)
-    return rebuilt, () if is_valid and documents else findings
+    locations = tuple(each.location for each in source.documents)
+    return Documents(rebuilt, () if is_valid and documents else findings, locations)
 
 
 def read_inline(node: TracedScalar, lines: list[str], layer: str) -> tuple[list[Any], tuple[Finding, ...]]:
@@ -133,7 +171,7 @@ def read_inline(node: TracedScalar, lines: list[str], layer: str) -> tuple[list[
     start = node.location
     line = lines[start.line - 1] if 0 < start.line <= len(lines) else ""
     text = str(node.value)
-    documents, findings = read_documents(text.encode("utf-8", "surrogatepass"), start.file, layer)
+    documents, findings, _ = read_documents(text.encode("utf-8", "surrogatepass"), start.file, layer)
     is_block = line[start.column - 1 : start.column] == "|"
     # A literal block is moved down below its key, and to the right by its indentation.
     blank = next((at for at, each in enumerate(text.split("\n")) if each.strip()), 0)

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jobgen.engine.store import keep
 from jobgen.kustomize.builder import Build
 from jobgen.kustomize.kustomization import text_of
 from jobgen.kustomize.resource import identify
@@ -30,6 +29,7 @@ from jobgen.model.data import (
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_STDIN_BYTES
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.files import BuiltObject
 from jobgen.yamlio.read import read
 
@@ -44,32 +44,45 @@ _LOGGED = lazy_pattern(r'E\d{4} \S+ +\d+ \S+\] "command failed" err=("(?:[^"\\]|
 _NAMES = ("name", "mountPath", "containerPort", "port", "key", "topologyKey", "ip")
 
 
+class Answer(NamedTuple):
+    """What a tool said about a kustomization."""
+
+    objects: list[dict[str, Any]] | None = None
+    """None if it built nothing."""
+    reason: str = ""
+    """Why it refuses to build the kustomization; empty if it did not come to an end."""
+    location: Location = Location("")
+    """The file that the reason names."""
+
+
 def use_tool(tree: SourceTree, own: Build, tool: Tool) -> Build:
-    """Return the build of a tool with the locations of an own build; the own build where the tool cannot be used.
-
-    It is not used if a part of the build is not local, nor if the kustomization is already known to fail.
-    """
-    folder = tree.folder if isinstance(tree, FolderTree) and isinstance(tree.folder, Path) else None
-    fails = any(
-        each.severity is Severity.ERROR or each.rule == "kustomization-load-restricted" for each in own.findings
-    )
-    if folder is None or set(own.unbuilt) - own.needs_tool or fails:
+    """Return the build of a tool with the locations of an own build; the own build where the tool cannot be used."""
+    answer = ask_tool(tree, own, tool)
+    if answer is not None and answer.reason:
+        message = f"{tool.name} cannot build this kustomization: {answer.reason}; correct it"
+        failed = Finding("kustomize-build-fails", "gitops", Severity.ERROR, message, answer.location)
+        return own._replace(findings=(*own.findings, failed))
+    # A tool that did not come to an end says nothing about the kustomization.
+    if answer is None or answer.objects is None:
         return own
-    # A tool reads what is saved, and an editor has drafts.
-    if not all(_is_saved(folder / path, tree.read(path).content) for path in own.files):
-        return own
-    found: list[Build] = []
+    message = f"{own.unbuilt[0]}, so {tool.name} built this kustomization"
+    note = Finding("tool-built-kustomization", "meta", Severity.INFO, message, Location(own.root))
+    return Build(own.root, _transfer(answer.objects, own), (*own.findings, note), files=own.files, by=tool.name)
 
-    def compare() -> bytes | None:
-        """Note that the tool builds the same objects; the objects are never kept."""
-        found.append(_build(tree, own, tool, folder))
-        built, known = ([each.data for each in build.objects] for build in (found[0], own))
-        return b"same" if found[0].by == tool.name and built == known else None
 
-    contents = [part for path in sorted(own.files) for part in (path, tree.read(path).content)]
-    version = (tool.path, str(os.stat(tool.path).st_mtime_ns), own.root)
-    keep("kustomize", (*version, *contents), compare)
-    return found[0] if found else own._replace(unbuilt=(), by=tool.name, needs_tool=frozenset())
+def ask_tool(tree: SourceTree, own: Build, tool: Tool) -> Answer | None:
+    """Build a kustomization with a tool; None if its files are in a commit, or not saved yet."""
+    folder = tree.folder if isinstance(tree, FolderTree) else None
+    # A tool reads what is saved; the language server and `--fix` have drafts.
+    if not isinstance(folder, Path) or not all(_is_saved(folder / path, tree.read(path).content) for path in own.files):
+        return None
+    content, message = _run(tool, (folder / posixpath.dirname(own.root)).resolve())
+    if content is None:
+        return _read_refusal(tree, own, message.replace(f"{folder.resolve()}/", "")) if message else Answer()
+    source = read(content, own.root)
+    if any(each.severity is Severity.ERROR and each.rule == "yaml-syntax" for each in source.findings):
+        return Answer()
+    return Answer([document.data for document in source.documents])
 
 
 def _is_saved(path: Path, content: bytes) -> bool:
@@ -79,24 +92,28 @@ def _is_saved(path: Path, content: bytes) -> bool:
         return False
 
 
-def _build(tree: SourceTree, own: Build, tool: Tool, folder: Path) -> Build:
-    content, message = _run(tool, (folder / posixpath.dirname(own.root)).resolve())
-    if content is None:
-        # Without a message, the tool did not run: that says nothing about the kustomization.
-        failed = [_report(tree, own, tool, message, str(folder.resolve()))] if message else []
-        return own._replace(findings=(*own.findings, *failed))
-    source = read(content, own.root)
-    if any(each.severity is Severity.ERROR and each.rule == "yaml-syntax" for each in source.findings):
-        return own
-    objects = _transfer([document.data for document in source.documents], own)
-    return own._replace(objects=objects, unbuilt=(), by=tool.name, needs_tool=frozenset())
+def _read_refusal(tree: SourceTree, own: Build, message: str) -> Answer:
+    lines = [line for line in message.strip().splitlines() if line and line[0] != "#"]
+    reason = _NOISE.sub("", lines[-1] if lines else "it said nothing")[:300].replace("`", "'")
+    named = sorted((each for each in own.files if each in message and each != own.root), key=len)
+    return Answer(None, reason, Location(named[-1] if named and tree.exists(named[-1]) else own.root))
+
+
+# Neither settings of the user nor the network have a part in a build. jobgen starts no tool for what is remote; if it
+# takes an address for something else, Git refuses it, and a proxy that does not exist answers nothing.
+_ENVIRONMENT = {
+    "PATH": os.defpath,
+    "HOME": "/nonexistent",
+    "KUBERC": "off",
+    "GOMEMLIMIT": str(_MAX_MEMORY // 2),
+    "GIT_ALLOW_PROTOCOL": "none",
+    **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9"),
+}
 
 
 def _run(tool: Tool, folder: Path) -> tuple[bytes | None, str]:
     """Run a tool on a folder; return what it prints, or None and its message, which is empty if it did not end."""
     command = [tool.path, "build" if tool.name == "kustomize" else "kustomize", str(folder)]
-    # Neither settings of the user nor the network have a part in a build.
-    environment = {"PATH": os.defpath, "HOME": "/nonexistent", "KUBERC": "off", "GOMEMLIMIT": str(_MAX_MEMORY // 2)}
     try:
         done = subprocess.run(  # noqa: S603 -- a fixed command
             command,
@@ -104,7 +121,7 @@ def _run(tool: Tool, folder: Path) -> tuple[bytes | None, str]:
             capture_output=True,
             timeout=60,
             check=False,
-            env=environment,
+            env=_ENVIRONMENT,
             cwd=folder,
             preexec_fn=_limit_memory if os.name == "posix" else None,
         )
@@ -132,15 +149,6 @@ def _limit_memory() -> None:
 
     # Go reserves far more addresses than it uses, so the limit is that of data.
     limits.setrlimit(limits.RLIMIT_DATA, (_MAX_MEMORY, _MAX_MEMORY))
-
-
-def _report(tree: SourceTree, own: Build, tool: Tool, message: str, folder: str) -> Finding:
-    lines = [line for line in message.replace(f"{folder}/", "").strip().splitlines() if line and line[0] != "#"]
-    reason = _NOISE.sub("", lines[-1] if lines else "it said nothing")[:300].replace("`", "'")
-    named = sorted((each for each in own.files if each in message and each != own.root), key=len)
-    location = Location(named[-1] if named and tree.exists(named[-1]) else own.root)
-    shown = f"{tool.name} cannot build this kustomization: {reason}; correct it"
-    return Finding("kustomize-build-fails", "gitops", Severity.ERROR, shown, location)
 
 
 def _transfer(built: Sequence[dict[str, Any]], own: Build) -> tuple[BuiltObject, ...]:

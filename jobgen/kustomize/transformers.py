@@ -31,6 +31,8 @@ from jobgen.model.suggest import find_key
 Config = Mapping[str, Sequence[FieldSpec]]
 """Fields that configurations add to those that kustomize knows, by the name of the transformer."""
 _UNPREFIXED = (("CustomResourceDefinition", ""), ("APIService", "apiregistration.k8s.io"), ("Namespace", ""))
+# Most names of images are no patterns, apart from their dots, so any engine can search for them.
+_PLAIN_NAME = lazy_pattern(r"[\w./:@-]*+\Z", re.ASCII)
 _TAG = r"(:[a-zA-Z0-9_.{}\-]*)?(@sha256:[a-zA-Z0-9_.{}\-]*)?"
 
 
@@ -165,12 +167,19 @@ class _ImageChange:
         )
         written = next((item[name] for name in ("newTag", "digest", "tagSuffix", "newName") if name in item), item)
         self.origin = origin_of(kustomization, field, written)
+        self._plain = re.compile(self.name + _TAG) if _PLAIN_NAME.match(self.name) else None
+
+    def _matches(self, image: str) -> bool:
+        if self._plain is not None:
+            return self._plain.fullmatch(image) is not None
+        # A pattern that is not supported is named as it is written.
+        matches("", self.name)
+        # kustomize looks for `^name$` with its tag: of alternatives, only the first and the last are bound to an end.
+        return matches(image, f".*(?:^{self.name}{_TAG}$).*")
 
     def apply(self, parent: dict[str, Any], key: str) -> None:
         image = value_of(parent[key])
-        # Most names are literal: the first part of the image decides without a pattern.
-        may_match = isinstance(image, str) and ("." in self.name or image.startswith(self.name[:1]))
-        if not may_match or not matches(image, self.name + _TAG):
+        if not isinstance(image, str) or not self._matches(image):
             return
         name, tag, digest = split_image(image)
         if self.tag or self.digest:

@@ -34,7 +34,10 @@ class SourceTree(Protocol):
 
 
 class FolderTree:
-    """The files below a folder. Links that lead out of it are not followed."""
+    """The files below a folder, for the time of one lint: each path is asked about once.
+
+    Links that lead out of the folder are not followed.
+    """
 
     def __init__(self, folder: Folder, depth: int = 0) -> None:
         """Start with a folder; `depth` is the number of folders above it that belong to the same repository."""
@@ -42,29 +45,30 @@ class FolderTree:
         self.depth = depth
         self._leads_outside: dict[str, bool] = {}
         """The folders that were asked about, and whether links lead out of the repository there."""
+        # Many kustomizations can share a base.
+        self.read = cache(self._read)
+        self.exists = cache(self._exists)
+        self.is_folder = cache(self._is_folder)
 
     @cached_property
     def _top(self) -> Folder:
         folder = self.folder.resolve()
         return folder.parents[self.depth - 1] if self.depth else folder
 
-    def read(self, path: str) -> File:
-        """Return the content of a file, or the finding that explains why it is not read."""
+    def _read(self, path: str) -> File:
         if isinstance(self.folder, CommitPath):
             assert isinstance(self._top, CommitPath)
             return read_file(read_committed(self.folder / path, path, self._top))
         full = os.path.join(self.folder, path)
         return read_file(report_link_outside(path) if self._is_outside(full) else FileEntry(path, full))
 
-    def exists(self, path: str) -> bool:
-        """Return True if there is a file or folder that may be read."""
+    def _exists(self, path: str) -> bool:
         with suppress(OSError, ValueError):
             found = self._find(path)
             return found.exists() if isinstance(found, CommitPath) else bool(found)
         return False
 
-    def is_folder(self, path: str) -> bool:
-        """Return True if the path is a folder that may be read."""
+    def _is_folder(self, path: str) -> bool:
         with suppress(OSError, ValueError):
             found = self._find(path)
             return found.is_dir() if isinstance(found, CommitPath) else bool(found) and describe(found).endswith(FOLDER)
@@ -94,16 +98,6 @@ class FolderTree:
             is_inside = above in known and not known[above] and name not in ("", ".", "..") and not is_link(folder)
             known[folder] = not is_inside and links_outside(folder, self._top)
         return known[folder]
-
-
-class CachedTree:
-    """A tree that is asked once about each path, for the time of one build."""
-
-    def __init__(self, tree: SourceTree) -> None:
-        self.depth = tree.depth
-        self.read = cache(tree.read)
-        self.exists = cache(tree.exists)
-        self.is_folder = cache(tree.is_folder)
 
 
 def resolve_path(tree: SourceTree, folder: str, path: str) -> str | None:
@@ -162,7 +156,7 @@ class Tool(NamedTuple):
 
 
 def find_tool() -> Tool | None:
-    """Return kustomize, else kubectl, if one of them is on PATH."""
+    """Return kustomize, else kubectl, if one of them is on PATH; it is not started."""
     described, _, time = find_program("kustomize kubectl").rpartition(" ")
     name, _, path = described.partition(" ")
     return Tool(name, path, time) if path else None

@@ -151,6 +151,8 @@ _WARNINGS = {
         "jsonschema-failed": "An object that jsonschema could not check.",
         "kubeconform-disagrees": "An object that jobgen accepts and kubeconform rejects, or the other way round.",
         "kubeconform-failed": "An object that kubeconform could not check.",
+        "kustomize-disagrees": "A kustomization from which kustomize or kubectl builds other objects than jobgen.",
+        "kustomize-failed": "A kustomization that kustomize or kubectl could not build in time.",
         "malformed-suppression": "A malformed suppression comment, which has no effect.",
         "unbuilt-kustomization": "Parts of a kustomization that jobgen could not build, so it did not check them.",
         "missing-schema": "An object that was not checked, because its kind has no schema.",
@@ -180,6 +182,7 @@ _WARNINGS = {
 _INFOS = {
     "meta": {
         "governance-change": "A change of settings, teams, policies or schemas that checks as much as before.",
+        "tool-built-kustomization": "A kustomization that kustomize or kubectl built, because jobgen cannot build it.",
         "unjudged-variable": "Values that a program fills in before the file is applied, such as `${IMAGE}`.",
     }
 }

@@ -233,8 +233,7 @@ class _Finder:
             content = self.around.tree.read(path).content if path.endswith(_YAML) else b""
             if (group or kind).encode() not in content:
                 continue
-            documents, _ = read_documents(content, path, "manifest")
-            for position, data in enumerate(documents):
+            for position, data in enumerate(read_documents(content, path, "manifest").data):
                 if _is_kind(data, group, kind):
                     yield _FluxObject(path, position, location_of(data) or Location(path), data)
 

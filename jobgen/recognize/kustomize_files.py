@@ -138,22 +138,22 @@ class KustomizeBuild(Build):
 
     def __init__(self, source: SourceTree, file: str, files: frozenset[str], tool: Tool | None) -> None:
         super().__init__(file)
-        self._source = source
+        self.source = source
         self._tool = tool
         self._files = files
 
     def read(self) -> bytes:
-        """Return a digest of all that it reads: its files, and the tool that builds it."""
+        """Return a digest of all that it reads: its files, and the tool for what jobgen cannot build."""
         digest = blake2b(digest_size=16)
         digest.update(repr(self._tool).encode("utf-8", "surrogatepass"))
         for path in sorted(self._files):
-            digest.update(blake2b(self._source.read(path).content, digest_size=16).digest())
+            digest.update(blake2b(self.source.read(path).content, digest_size=16).digest())
         return digest.hexdigest().encode()
 
     def make(self) -> Built:
         """Build the objects, and report what could not be built: its objects were not judged."""
         try:
-            built = build(self._source, self.file, self._tool)
+            built = build(self.source, self.file, self._tool)
         except Exception as error:  # noqa: BLE001 -- a fault in one kustomization must not stop the rest
             message = (
                 f"the build failed with {type(error).__name__}, so nothing in it was checked; report this as a bug"
@@ -172,7 +172,7 @@ class KustomizeBuild(Build):
         """Return the files that the values of a finding may come from: where it is, and inputs of generators."""
         shown = {finding.location.file, *(related.location.file for related in finding.related)}
         inputs = {path for path in self._files if not path.endswith(MANIFEST_SUFFIXES)}
-        yield from map(self._source.read, sorted((shown & self._files) | inputs))
+        yield from map(self.source.read, sorted((shown & self._files) | inputs))
         yield self._secrets
 
     @cached_property

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from jobgen.k8s.placeholders import find_placeholders
 from jobgen.kustomize import plan
-from jobgen.kustomize.tree import Plan, SourceTree, Tool
+from jobgen.kustomize.tree import Plan, SourceTree, find_tool
 from jobgen.model.finding import Finding, Related, Severity, quoted_values
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -64,14 +64,15 @@ def survey_files(
     others: Iterable[str],
     corrections: Sequence[Correction] = (),
     prefix: str = "",
-    tool: Tool | None = None,
     above: str = "",
+    *,
+    has_tool: bool = False,
 ) -> Survey:
     """Decide what files are.
 
     `others` are the paths of files around them: scripts, for example, and kustomizations that may use them. `prefix` is
     the path of the folder from the root of the repository, where the patterns of corrections begin, and `above` that
-    from the top of the Git repository.
+    from the top of the Git repository. With `has_tool`, another program may build what jobgen cannot build.
     """
     own = frozenset(entry.path for entry in entries)
     paths = list(dict.fromkeys((*(entry.path for entry in entries), *others)))
@@ -92,6 +93,7 @@ def survey_files(
         if found.sort.treatment not in (JUDGED, NOT_JUDGED) and found.sort is not INPUT:
             judged.append(entry._replace(is_source=True))
     closures = kustomize_files.find_closures(planned)
+    tool = find_tool() if has_tool and planned.roots else None
     alone = [entry.path for entry in judged if not entry.is_source and entry.finding is None]
     objects = frozenset(path for path in alone if not stated.find(path)) if corrections else frozenset(alone)
     around = Surroundings(tree, paths, planned, closures, objects, above, tool)

@@ -99,3 +99,4 @@ class Surroundings(NamedTuple):
     above: str
     """The path of the linted folder from the top of the Git repository, where the paths of Flux begin."""
     tool: Tool | None
+    """What builds the kustomizations that jobgen cannot build."""

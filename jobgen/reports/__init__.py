@@ -90,15 +90,22 @@ class Opinion(NamedTuple):
     without_schema: int = 0
     missing: str = ""
     """Why it did not take part."""
+    builds: int | None = None
+    """How many kustomizations it built; None if it checks objects."""
 
     def __add__(self, other: Opinion) -> Opinion:  # type: ignore[override]
         return self._replace(
-            objects=self.objects + other.objects, without_schema=self.without_schema + other.without_schema
+            objects=self.objects + other.objects,
+            without_schema=self.without_schema + other.without_schema,
+            builds=None if self.builds is None else self.builds + (other.builds or 0),
         )
 
     def __str__(self) -> str:
         if self.missing:
             return f"second opinion: {self.tool} checked nothing: {self.missing}"
+        if self.builds is not None:
+            built = f"{pluralize(self.builds, 'kustomization')} with {pluralize(self.objects, 'object')}"
+            return f"second opinion: {self.tool} built {built}"
         rest = f"; {self.without_schema} had no schema" if self.without_schema else ""
         return f"second opinion: {self.tool} checked {pluralize(self.objects, 'object')}{rest}"
 

@@ -63,7 +63,9 @@ from jobgen.reports.formats import AUTO, FORMATS
 @shard_option
 @click.option("--kubeconform", is_flag=True, help="Also run kubeconform; report disagreements.")
 @click.option(
-    "--second-opinion", is_flag=True, help="Also run jsonschema, and kubeconform if installed; report disagreements."
+    "--second-opinion",
+    is_flag=True,
+    help="Also run jsonschema, and kubeconform and kustomize if installed; report disagreements.",
 )
 @no_cache_option
 @fsync_option

