@@ -8,9 +8,10 @@ does not fit is never used.
 from __future__ import annotations
 
 import os
+from binascii import a2b_base64
 from functools import cache
-from hashlib import blake2b
 
+from jobgen.model.digest import blake2b
 from jobgen.model.features import list_folders, list_modules
 
 TYPE_CHECKING = False
@@ -40,11 +41,7 @@ def find_documents(content: bytes) -> list[dict[str, Any]] | None:
 def find_expression(parts: Iterable[bytes]) -> bytes | None:
     """Return the compiled expression that was made from these parts; None if it is not ready."""
     found = _load(EXPRESSIONS).get(make_digest(parts))
-    if found is None:
-        return None
-    from base64 import b64decode
-
-    return b64decode(found)
+    return None if found is None else a2b_base64(found)
 
 
 def find_arguments() -> Mapping[str, Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -138,6 +137,8 @@ def _as_object(seen: dict[str, Node], value: Mapping[str, Node]) -> dict[str, No
 
 
 def _decode_bytes(value: Node) -> Any:
+    import base64
+
     found = value_of(value)
     try:
         return base64.b64decode(found, validate=True) if type(found) is str else found
