@@ -16,10 +16,10 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from hashlib import blake2b
-from hmac import compare_digest
 from importlib.machinery import PathFinder
 from pathlib import Path
+
+from jobgen.model.digest import blake2b, compare_digest
 
 _DIGEST = 16
 # Entries that were not used for so long, or exceed the size limit, are removed once a day.

@@ -49,19 +49,22 @@ PLAIN_COMMANDS = ("lint",)
 
 def build() -> dict[str, str]:
     """Return the text of each file, by its name."""
-    tables: dict[str, dict[str, Any]] = {
-        ready.DOCUMENTS: dict(_list_documents()),
+    tables = {
+        ready.DOCUMENTS: {key: _to_json(documents) for key, documents in _list_documents()},
         ready.EXPRESSIONS: dict(_list_expressions()),
-        ready.ARGUMENTS: describe_arguments(),
+        ready.ARGUMENTS: {name: _to_json(table) for name, table in describe_arguments().items()},
     }
     texts = {ready.name_file(name): _format(entries) for name, entries in tables.items()}
     return {**texts, ready.name_file(ready.HELP): _show("--version") + _show("--help")}
 
 
-def _format(entries: dict[str, Any]) -> str:
+def _format(entries: dict[str, str]) -> str:
     """One line for each entry, in the order of the keys, so that the same entries are the same bytes."""
-    lines = (f"{json.dumps(key)}: {json.dumps(entries[key], ensure_ascii=False)}" for key in sorted(entries))
-    return "{\n" + ",\n".join(lines) + "\n}\n"
+    return "".join(f"{key} {entries[key]}\n" for key in sorted(entries))
+
+
+def _to_json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
 
 
 def _list_documents() -> Iterator[tuple[str, list[Any]]]:

@@ -8,8 +8,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jobgen.api.baseline import relative_paths
-from jobgen.api.baseline import write_baseline as save_baseline
 from jobgen.api.errors import JobgenError, check_shard
 from jobgen.api.lint import LintResult, check_request, check_shard_options, lint_request
 from jobgen.api.lint_answers import check_files
@@ -95,6 +93,9 @@ def lint_paths(
             if diff:
                 return fixed
         if write_baseline:
+            from jobgen.api.baseline import relative_paths
+            from jobgen.api.baseline import write_baseline as save_baseline
+
             # Findings that others hide would be new as soon as the baseline suppresses these.
             result = lint_request(request)
             findings, path = (*result.findings, *result.merged), directory / (baseline or BASELINE)

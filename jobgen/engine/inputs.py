@@ -14,8 +14,8 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from hashlib import blake2b
 
+from jobgen.model.digest import blake2b
 from jobgen.model.limits import MAX_BYTES
 from jobgen.model.named_tuple import NamedTuple
 

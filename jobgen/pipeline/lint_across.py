@@ -8,7 +8,6 @@ from fnmatch import fnmatchcase
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from jobgen.check.idle_services import find_idle_services
 from jobgen.check.rules import Fact, FactViolation, Rule, all_rules
 from jobgen.k8s.kinds import BUILTIN_GROUPS
 from jobgen.k8s.nodes import as_mapping
@@ -28,7 +27,6 @@ from jobgen.rendering.locate import locate
 from jobgen.rendering.patch_objects import IMAGES, list_images, rewrite_images, split_image
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.run_state import AllJobs
-from jobgen.rendering.selectors import explain_no_match, suggest_pattern
 from jobgen.rendering.trace import Job, JobRef, Tracer, format_place
 from jobgen.repo import layout
 from jobgen.repo.files import FileEntry
@@ -251,6 +249,8 @@ def _find_idle_entries(jobs: AllJobs, made: Iterable[Rendered]) -> Iterator[Find
     kinds = {pair for kind in project.kinds for pair in (("kind", kind.name), ("platform", kind.platform))}
     if all(_matches(entry, rendered | kinds) for entry in entries):
         return
+    from jobgen.rendering.selectors import suggest_pattern
+
     every = [job for _, several in list_attributes() for job in several]
     known = {(attribute, str(getattr(job, attribute))) for job in every for attribute in SELECTOR_ATTRIBUTES.values()}
     for entry in _list_selector_entries(traced_project(), overlays):
@@ -301,6 +301,8 @@ def _find_idle_excludes(
         ]
         # A selector that matches nothing is reported itself.
         if included and all(map(selector.matches, included)):
+            from jobgen.rendering.selectors import explain_no_match
+
             reason = explain_no_match(parse_selector(block["exclude"]), included)
             advice = "" if reason.endswith("?") or "; write `" in reason else "; change or remove it"
             message = f"`exclude` excludes none of the jobs that match{reason}{advice}"
@@ -324,6 +326,8 @@ _MAX_SHOWN = 3
 
 def find_file_problems(jobs: Sequence[tuple[Job, Rendered]], tracer: Tracer, env: str) -> Iterator[tuple[int, Finding]]:
     """Report what is wrong with the objects of one file together; each finding with the number of its object."""
+    from jobgen.check.idle_services import find_idle_services
+
     objects = [made.object for _, made in jobs]
     for number, _ in find_idle_services(objects):
         job, made = jobs[number]

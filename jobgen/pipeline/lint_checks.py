@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from hashlib import blake2b
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from jobgen.engine.store import Query, keep
 from jobgen.k8s.kinds import BUILTIN_GROUPS, Release, parse_release
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, location_of, value_of
+from jobgen.model.digest import blake2b
 from jobgen.model.finding import (
     BROKEN_KIND,
     UNCHECKED,

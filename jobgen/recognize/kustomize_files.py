@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import cached_property
-from hashlib import blake2b
 from typing import Any
 
 from jobgen.kustomize import build
 from jobgen.kustomize.tree import Plan, SourceTree, Tool, reach
 from jobgen.model.data import Location
+from jobgen.model.digest import blake2b
 from jobgen.model.finding import Finding, Severity, quoted_values
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize import FRAGMENT, INPUT, KUSTOMIZATION, PATCH, RESOURCE, Taken

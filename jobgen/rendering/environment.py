@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import blake2b
 from typing import Any
 
 from jobgen.model.data import Location, Node
+from jobgen.model.digest import blake2b
 from jobgen.model.finding import Finding, Identity, Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.build import build_objects, identity_of, is_spec, job_attributes

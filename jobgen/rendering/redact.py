@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from hashlib import blake2b
 from typing import overload
 
 from jobgen.k8s.secrets import (
@@ -17,6 +16,7 @@ from jobgen.k8s.secrets import (
     redact_line,
     without_names,
 )
+from jobgen.model.digest import blake2b
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple

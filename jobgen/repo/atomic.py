@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -73,12 +71,14 @@ class _Draft(NamedTuple):
 
 
 def _create_draft(path: Path) -> _Draft:
+    from tempfile import mkstemp
+
     # A link stays a link: its target is replaced.
     target = os.path.realpath(path)
     if os.path.isdir(target):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
     try:
-        descriptor, draft = tempfile.mkstemp(dir=os.path.dirname(target), prefix=".jobgen-")
+        descriptor, draft = mkstemp(dir=os.path.dirname(target), prefix=".jobgen-")
     except OSError as error:
         raise OSError(error.errno, error.strerror, str(path)) from error
     return _Draft(path, target, draft, descriptor)
@@ -176,26 +176,32 @@ def _keep_attributes(target: str, draft: str) -> None:
 @contextmanager
 def open_scratch() -> Iterator[Path]:
     """Create a folder that only this user can read, and remove it at the end; remove those of killed runs first."""
+    from shutil import rmtree
+    from tempfile import mkdtemp
+
     _remove_abandoned()
-    folder = Path(tempfile.mkdtemp(prefix=f".{_PREFIX}"))
+    folder = Path(mkdtemp(prefix=f".{_PREFIX}"))
     handle = _lock(folder)
     try:
         # The name shows that the folder is locked, so no other run takes it for abandoned.
         folder = folder.rename(folder.with_name(folder.name.removeprefix(".")))
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        rmtree(folder, ignore_errors=True)
         if handle is not None:
             os.close(handle)
 
 
 def _remove_abandoned() -> None:
+    from shutil import rmtree
+    from tempfile import gettempdir
+
     with suppress(OSError):
-        for entry in list(os.scandir(tempfile.gettempdir())):
+        for entry in list(os.scandir(gettempdir())):
             if entry.name.startswith(_PREFIX) and _is_own_folder(entry):
                 handle = _lock(entry.path)
                 if handle is not None:
-                    shutil.rmtree(entry.path, ignore_errors=True)
+                    rmtree(entry.path, ignore_errors=True)
                     os.close(handle)
 
 

@@ -10,14 +10,15 @@ from typing import Any
 
 from jobgen.model.builtin_rules import BUILTIN_RULES, POD_RULES
 from jobgen.model.features import HOME, list_rule_modules
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import File
 from jobgen.repo.shipped import find_shipped
 from jobgen.yamlio.read import read
 
-_RULE = re.compile(rb"^@rule\([^@]*?\)\ndef (\w+)\(", re.MULTILINE)
-_DEFECT_NAME = re.compile(rb"^    - name: (\S+)$", re.MULTILINE)
+_RULE = lazy_pattern(rb"^@rule\([^@]*?\)\ndef (\w+)\(", re.MULTILINE)
+_DEFECT_NAME = lazy_pattern(rb"\n    - name: (\S+)(?=\n)")
 VALIDATING, MUTATING = "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy"
 
 

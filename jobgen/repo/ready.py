@@ -8,9 +8,10 @@ does not fit is never used.
 from __future__ import annotations
 
 import os
+from binascii import a2b_base64
 from functools import cache
-from hashlib import blake2b
 
+from jobgen.model.digest import blake2b
 from jobgen.model.features import list_folders, list_modules
 
 TYPE_CHECKING = False
@@ -33,23 +34,19 @@ _MAKERS = {
 
 def find_documents(content: bytes) -> list[dict[str, Any]] | None:
     """Return the documents of a shipped file by its content; None if they are not ready."""
-    found: list[dict[str, Any]] | None = _load(DOCUMENTS).get(make_digest([content]))
-    return found
+    line = _load(DOCUMENTS).get(make_digest([content]).encode())
+    return None if line is None else _parse(line)
 
 
 def find_expression(parts: Iterable[bytes]) -> bytes | None:
     """Return the compiled expression that was made from these parts; None if it is not ready."""
-    found = _load(EXPRESSIONS).get(make_digest(parts))
-    if found is None:
-        return None
-    from base64 import b64decode
-
-    return b64decode(found)
+    line = _load(EXPRESSIONS).get(make_digest(parts).encode())
+    return None if line is None else a2b_base64(line)
 
 
 def find_arguments() -> Mapping[str, Any]:
     """Return the tables of commands with plain options, by their names; empty if they are not ready."""
-    return _load(ARGUMENTS)
+    return {name.decode(): _parse(line) for name, line in _load(ARGUMENTS).items()}
 
 
 def read_help() -> str:
@@ -78,7 +75,7 @@ def name_file(table: str) -> str:
     """Return the name of the file with a table that the code as it is now has made."""
     names = _list_commands() if table == HELP else ()
     digest = make_digest((*map(_read, _list_sources(table)), *(name.encode() for name in names)))
-    return f"{table}-{digest}.{'txt' if table == HELP else 'json'}"
+    return f"{table}-{digest}.txt"
 
 
 def _list_commands() -> Iterator[str]:
@@ -102,11 +99,16 @@ def _read(path: str) -> bytes:
 
 
 @cache
-def _load(table: str) -> Mapping[str, Any]:
-    import json
-
+def _load(table: str) -> Mapping[bytes, bytes]:
+    """The lines of a table by their keys. They are parsed when they are asked for: most runs need few of them."""
     try:
-        loaded: dict[str, Any] = json.loads(_read(find_file(table)))
+        lines = _read(find_file(table)).splitlines()
     except OSError:
         return {}
-    return loaded
+    return dict(line.split(b" ", 1) for line in lines)
+
+
+def _parse(line: bytes) -> Any:
+    import json
+
+    return json.loads(line)

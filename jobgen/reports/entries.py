@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from hashlib import sha256
 from itertools import chain
 
 from jobgen.model.builtin_rules import original_rule_name
@@ -137,6 +136,9 @@ def fingerprints(several: Sequence[ReportEntry]) -> list[str]:
     It is made of the rule's first name, the object without what an environment changes of it, or else the file and the
     values at fault, and the pointer; entries that share these are numbered in order.
     """
+    # Imported late: a lint without findings needs no fingerprint.
+    from hashlib import sha256
+
     seen: Counter[str] = Counter()
     found = []
     for entry in several:

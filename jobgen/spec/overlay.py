@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
-from hashlib import blake2b
 from types import MappingProxyType
 from typing import Any
 
 from jobgen.model.data import Node, untraced, value_of, with_layer
+from jobgen.model.digest import blake2b
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_DEPTH
 from jobgen.model.named_tuple import NamedTuple

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import base64
 import binascii
-import re
 from collections.abc import Callable
 from datetime import date, datetime
 from typing import Any
 
 from jobgen.check.cel import networks
 from jobgen.check.cel.values import strings, tagged, untagged
+from jobgen.model.lazy_re import lazy_pattern
 
 TAG = "format"
 _LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _VALUE = "([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]"
 _SUBDOMAIN = rf"{_LABEL}(\.{_LABEL})*"
-_UUID = re.compile(r"[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}")
-_DATETIME = re.compile(
+_UUID = lazy_pattern(r"[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}")
+_DATETIME = lazy_pattern(
     r"([0-9]{4}-[0-9]{2}-[0-9]{2})[Tt]([0-9]{2}:[0-9]{2}:[0-9]{2})(\.[0-9]+)?([Zz]|[+-][0-9]{2}:?[0-9]{2})"
 )
 
@@ -37,7 +36,7 @@ def _validate(form: object, text: object) -> list[list[str]]:
 def _name(
     pattern: str, longest: int, words: str, examples: tuple[str, ...], *, prefix: bool = False
 ) -> Callable[[str], list[str]]:
-    compiled = re.compile(pattern)
+    compiled = lazy_pattern(pattern)
     error = _describe(words, pattern, examples)
 
     def faults(text: str) -> list[str]:
@@ -71,6 +70,8 @@ def _one_of(holds: Callable[[str], bool], words: str) -> Callable[[str], list[st
 
 
 def _is_base64(text: str) -> bool:
+    import base64
+
     try:
         base64.b64decode(text, validate=True)
     except (binascii.Error, ValueError):

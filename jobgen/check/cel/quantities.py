@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, strings, tag_of, tagged, untagged
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import MAX_POWER, parse_quantity
+
+if TYPE_CHECKING:
+    from fractions import Fraction
 
 _TAG = "quantity"
 _LARGEST = 2**63 - 1
@@ -57,7 +59,7 @@ def _compare_numbers(ours: Any, theirs: Any) -> int:
 
 def _amount(value: object) -> Amount:
     if type(value) is int:
-        return Amount(Fraction(value), 0)
+        return Amount(_divide(value), 0)
     return _read(bytes(value) if isinstance(value, (bytes, bytearray)) else b"")
 
 
@@ -82,7 +84,14 @@ def _quantity(text: str) -> bytes:
 
 
 def _ten(power: int) -> Fraction:
-    return Fraction(10**power) if power >= 0 else Fraction(1, 10**-power)
+    return _divide(10**power) if power >= 0 else _divide(1, 10**-power)
+
+
+def _divide(over: int, under: int = 1) -> Fraction:
+    # Imported late: most expressions compare no quantities.
+    from fractions import Fraction
+
+    return Fraction(over, under)
 
 
 def _tagged(amount: Amount) -> bytes:
@@ -93,7 +102,7 @@ def _tagged(amount: Amount) -> bytes:
 @lru_cache(maxsize=4096)
 def _read(value: bytes) -> Amount:
     over, under, scale = untagged(value, _TAG).split("/")
-    return Amount(Fraction(int(over), int(under)), int(scale) if scale else None)
+    return Amount(_divide(int(over), int(under)), int(scale) if scale else None)
 
 
 _VERSION_TAG = "semver"

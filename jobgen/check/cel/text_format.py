@@ -215,9 +215,9 @@ _TYPES: dict[type, str] = {bool: "bool", int: "int", float: "double", str: "stri
 
 
 # An escape, quoted text, a class, or a group: the tokens needed to find capturing groups.
-_PARTS = re.compile(r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\((?:\?P?<\w+>|(?!\?))", re.DOTALL)
+_PARTS = lazy_pattern(r"\\Q.*?(?:\\E|\Z)|\\.|\[\^?\]?(?:\[:\^?\w+:\]|\\.|[^\]\\])*\]|\((?:\?P?<\w+>|(?!\?))", re.DOTALL)
 
-_CATEGORY = re.compile(r"\\([pP])\{(\^?)([A-Za-z_ -]+)\}|\\.", re.DOTALL)
+_CATEGORY = lazy_pattern(r"\\([pP])\{(\^?)([A-Za-z_ -]+)\}|\\.", re.DOTALL)
 _CATEGORIES = dict(
     entry.split(":")
     for entry in """letter:L uppercaseletter:Lu lowercaseletter:Ll titlecaseletter:Lt modifierletter:Lm otherletter:Lo

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Any
 
 from jobgen.check.cel import Bound, Expression, compile_cel, engine
@@ -28,6 +27,7 @@ from jobgen.check.cel.tree import (
 )
 from jobgen.check.cel.values import Failed
 from jobgen.engine.store import keep
+from jobgen.model.digest import blake2b
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import ready

@@ -10,7 +10,6 @@ from jobgen.check.admission.metadata import validate_object_metadata
 from jobgen.check.admission.names import generate_name
 from jobgen.check.rules import ERROR, Violation
 from jobgen.check.validation import validate_object
-from jobgen.check.validation.jobs import find_schedule_error, is_time_zone
 from jobgen.k8s.kinds import parse_release
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
@@ -203,6 +202,9 @@ def check_job(
 
 def check_schedule(manifest: Manifest) -> Violations:
     """Yield what is wrong with `spec.schedule`; the schema requires it."""
+    # Imported late: few kinds have a schedule.
+    from jobgen.check.validation.jobs import find_schedule_error
+
     node = manifest.spec.get("schedule")
     if isinstance(value_of(node), str) and (error := find_schedule_error(as_text(node))):
         yield Violation(node, f"`schedule` is `{as_text(node)}`{error}")
@@ -210,6 +212,8 @@ def check_schedule(manifest: Manifest) -> Violations:
 
 def check_time_zone(manifest: Manifest) -> Violations:
     """Yield what is wrong with `spec.timeZone`."""
+    from jobgen.check.validation.jobs import is_time_zone
+
     node = manifest.spec.get("timeZone")
     found = value_of(node)
     if isinstance(found, str) and not is_time_zone(found):

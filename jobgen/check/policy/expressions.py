@@ -6,7 +6,7 @@ import marshal
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
 from jobgen.check.cel import Bound, CompileError, Expression, Failed, compile_cel
@@ -183,14 +183,25 @@ class PolicyExpression:
         ]
 
 
+@lru_cache(maxsize=1024)
+def _blank(text: str) -> str:
+    """The text with blanks in the place of strings and comments; it is looked at several times."""
+    return blank_strings(text)
+
+
 def find_names(text: str) -> frozenset[str]:
     """The names in an expression, other than in strings and comments."""
-    return frozenset(_NAME.findall(blank_strings(text)))
+    return frozenset(_NAME.findall(_blank(text)))
 
 
 def find_variables(text: str) -> tuple[str, ...]:
     """The names of the variables that an expression reads."""
-    return tuple(dict.fromkeys(match["name"] for match in _VARIABLE.finditer(blank_strings(text))))
+    return tuple(dict.fromkeys(match["name"] for match in _find_variables(text)))
+
+
+def _find_variables(text: str) -> list[re.Match[str]]:
+    """Where an expression reads variables."""
+    return list(_VARIABLE.finditer(_blank(text))) if "variables" in text else []
 
 
 def find_limit(text: str, variables: Mapping[str, PolicyExpression | None], returns: str) -> str:
@@ -215,7 +226,7 @@ def _compile(text: str, returns: str) -> Expression | CompileError:
 
 def _is_optional(text: str) -> bool:
     """Return True if the value of an expression is an optional."""
-    if not _MAY_BE_OPTIONAL.search(blank_strings(text)):
+    if not _MAY_BE_OPTIONAL.search(_blank(text)):
         return False
     compiled = compile_cel(text, NAMES, returns="any")
     return isinstance(compiled, CompileError) and AS_RESULT in compiled.message
@@ -229,8 +240,8 @@ def _to_mapping(text: str) -> str:
 
 def unwrap_optionals(text: str, variables: Mapping[str, PolicyExpression | None]) -> str:
     """The text with each variable that is an optional read from its mapping; nothing is inlined."""
-    blanked = blank_strings(text)
-    for match in reversed(list(_VARIABLE.finditer(blanked))):
+    blanked = _blank(text)
+    for match in reversed(_find_variables(text)):
         value = variables.get(match["name"])
         if value is not None and value.is_optional and not _is_tested(blanked, match):
             text = f"{text[: match.start()]}{_read_optional(match)}{text[match.end() :]}"
@@ -245,8 +256,8 @@ def _read_optional(match: re.Match[str]) -> str:
 
 def _use_loop_variables(text: str, names: Mapping[str, str]) -> str:
     """The text with variables of loops in the place of some `variables.x`; other ways to read variables are left."""
-    blanked = blank_strings(text)
-    for match in reversed(list(_VARIABLE.finditer(blanked))):
+    blanked = _blank(text)
+    for match in reversed(_find_variables(text) if names else ()):
         if match["name"] in names and not match["asks"] and not _is_tested(blanked, match):
             text = f"{text[: match.start()]}{_LOOP_VARIABLE}{match['name']}{text[match.end() :]}"
     return text
@@ -262,8 +273,8 @@ def _inline_variables(text: str, variables: Mapping[str, PolicyExpression | None
 
     An inlined value stays inside the engine, which saves converting it to Python and back.
     """
-    blanked = blank_strings(text)
-    found = list(_VARIABLE.finditer(blanked))
+    blanked = _blank(text)
+    found = _find_variables(text)
     count = Counter(match["name"] for match in found)
     left: dict[str, None] = {}
     for match in reversed(found):

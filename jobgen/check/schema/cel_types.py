@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from jobgen.check.cel.type_checker import Scope
 from jobgen.check.cel.values import blank_strings
 from jobgen.check.schema.formats import is_date, parse_duration
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import Budget
 from jobgen.model.named_tuple import NamedTuple
+
+if TYPE_CHECKING:
+    from jobgen.check.cel.type_checker import Scope
 
 Conversion = Callable[[Node], Any]
 
@@ -138,6 +139,8 @@ def _as_object(seen: dict[str, Node], value: Mapping[str, Node]) -> dict[str, No
 
 
 def _decode_bytes(value: Node) -> Any:
+    import base64
+
     found = value_of(value)
     try:
         return base64.b64decode(found, validate=True) if type(found) is str else found
@@ -227,6 +230,9 @@ def declare_types(
     schema: dict[str, Any], root: dict[str, Any], texts: Iterable[str], optional: tuple[str, ...] = ()
 ) -> Scope | None:
     """The types of `self` and `oldSelf` for rules of a schema node, as far as the texts can name fields."""
+    # Imported late: the rules of most kinds are not compiled.
+    from jobgen.check.cel.type_checker import Scope
+
     compiler = _TypeCompiler(root, _find_fields(texts))
     kind = compiler.type_of(schema, "object", is_root=schema is root or is_embedded(schema))
     if kind is None:

@@ -40,6 +40,7 @@ from jobgen.check.admission.names import (
 from jobgen.check.validation.workloads import find_unmatched, validate_match, validate_selector
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 
@@ -63,9 +64,9 @@ _FIELDS = (
 )
 _DESCRIPTORS = ("@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly")
 _UNITS = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9, "m": 60 * 10**9, "h": 3600 * 10**9}
-_DURATION = re.compile(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
+_DURATION = lazy_pattern(r"([0-9]*)(?:\.([0-9]*))?(ns|us|µs|μs|ms|s|m|h)")
 # What Go's strings.Fields splits at; Python's split takes four separators more.
-_SPACE = re.compile(r"[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
+_SPACE = lazy_pattern(r"[\t-\r \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+")
 _MAX_NUMBER = 2**63 - 1
 
 

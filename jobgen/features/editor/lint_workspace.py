@@ -15,7 +15,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,6 +25,7 @@ from jobgen.api.lint_run import find_findings, finish_file
 from jobgen.engine.inputs import edited
 from jobgen.engine.store import Store
 from jobgen.features.editor.index import Decisions, DecisionsAnswer, IndexBuilder, IndexChange, QueueDecider
+from jobgen.model.digest import blake2b
 from jobgen.model.finding import Finding
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize import OBJECT

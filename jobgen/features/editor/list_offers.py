@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
-from hashlib import blake2b
 from itertools import takewhile
 from typing import Any
 
@@ -27,6 +26,7 @@ from jobgen.features.editor.offers import (
 )
 from jobgen.features.editor.workspace import Ready, Workspace, load_ready
 from jobgen.model.data import Node, Plain, TracedKey, TracedScalar, untraced
+from jobgen.model.digest import blake2b
 from jobgen.model.finding import Finding, Fix, TextEdit, pluralize
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.build import is_spec

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
-from hashlib import blake2b
 from itertools import groupby
 from typing import Any
 
@@ -24,6 +23,7 @@ from jobgen.features.testing.evaluate import (
     summarize,
 )
 from jobgen.model.data import Location
+from jobgen.model.digest import blake2b
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.progress import notify
