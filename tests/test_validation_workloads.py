@@ -169,7 +169,7 @@ def test_older_releases_accept_more(obj, since):
 
 def test_kinds_of_other_groups_are_not_validated():
     assert find_kind({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"}) is None
-    assert not is_workload({"apiVersion": "batch.volcano.sh/v1alpha1", "kind": "Job"})
+    assert not is_workload("batch.volcano.sh", "Job")
     assert find_kind({"apiVersion": "policy.example.com/v1", "kind": "PodDisruptionBudget"}) is None
 
 

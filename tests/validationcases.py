@@ -43,5 +43,6 @@ def find_problems(obj, release=NEWEST_RELEASE):
     """What the API server refuses of an object beyond its schema: of its kind, and of the pods of a workload."""
     shipped = find_shipped_schema(str(value_of(obj["apiVersion"])), str(value_of(obj["kind"])), Cluster())
     obj = decode_nulls(obj, shipped.schema) if shipped else obj
-    pods = Manifest(obj, None, Cluster()).pods if is_workload(obj) else []
+    manifest = Manifest(obj, None, Cluster())
+    pods = manifest.pods if is_workload(manifest.group, manifest.kind_name) else []
     return [*validate_object(obj, release), *(each for pod in pods for each in validate_workload_pod(pod, release))]

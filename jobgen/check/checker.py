@@ -291,7 +291,8 @@ class Checker:
         )
         manifest = self._decode(manifest)
         own = run(_OBJECT, lambda: validate_object(manifest.object, self._release, self._read_catalog))
-        hidden = _ALSO_IN_SCHEMA if (problems or own) and not is_workload(obj) else frozenset()
+        is_checked_twice = bool(problems or own) and not is_workload(manifest.group, manifest.kind_name)
+        hidden = _ALSO_IN_SCHEMA if is_checked_twice else frozenset()
         if only is None or max(only) >= _PODS:
             pods: Sequence[Pod] = ()
             try:
@@ -512,10 +513,9 @@ def _validate_pod(pod: Pod, release: Release) -> list[Problem]:
     if pod.part == "patch" or (pod.manifest.group, pod.manifest.kind_name) == ("kueue.x-k8s.io", "Workload"):
         return []
     kind = pod.manifest.kind
-    if is_workload(pod.manifest.object):
+    if is_workload(pod.manifest.group, pod.manifest.kind_name):
         return validate_workload_pod(pod, release)
-    group = as_text(pod.manifest.object.get("apiVersion")).rpartition("/")[0]
-    paths = kind.added_volumes if kind else list_claim_paths(group, pod.manifest.kind_name)
+    paths = kind.added_volumes if kind else list_claim_paths(pod.manifest.group, pod.manifest.kind_name)
     volumes = [as_text(node) for path in paths for node in find_nodes(pod.manifest.object, path)]
     if pod.undeclared_volumes:
         # Imported late: few pods mount what they do not declare.

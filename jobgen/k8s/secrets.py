@@ -196,6 +196,7 @@ _MIN_MASKED = 4
 _MAX_CACHED = 200
 _MIN_TEXT = 8
 """Shorter texts hold no token, and no name with a value."""
+_WITHOUT_TEXT = frozenset((bool, int, float, type(None)))
 
 
 def find_secrets(tree: Node, searched: Node = None) -> frozenset[str]:
@@ -377,20 +378,20 @@ def _collect_secrets(tree: Node, searched: Node, found: set[str]) -> None:
 
 def _collect_in_scalar(value: Scalar, found: set[str]) -> None:
     if type(value) is str and len(value) >= _MIN_TEXT:
-        found.update(_find_in_short_text(value) if len(value) < _MAX_CACHED else _find_in_lines(value))
+        found |= _find_in_short_text(value) if len(value) < _MAX_CACHED else _find_in_lines(value)
 
 
 def _collect_in_list(items: Sequence[Node], known: Sequence[Node], found: set[str]) -> None:
     before: Node = None
     for child, other in zip(items, chain(known, repeat(None)), strict=False):
-        flag = _FLAG.match(before) if isinstance(before, str) and before.startswith("-") else None
+        flag = _FLAG.match(before) if isinstance(before, str) and before[:1] == "-" else None
         if flag and _is_secret_name(flag[1]):
             found.update(_as_secret(child))
         elif flag and flag[1] in ("u", "user") and _LOGIN.fullmatch(str(value_of(child))):
             found.add(str(value_of(child)))
         if other is None or child != other:
             _collect_secrets(child, other, found)
-        before = value_of(child)
+        before = child if type(child) is dict else value_of(child)
 
 
 def _collect_in_mapping(mapping: Mapping[str, Node], known: Mapping[str, Node], found: set[str]) -> None:
@@ -406,10 +407,11 @@ def _collect_in_mapping(mapping: Mapping[str, Node], known: Mapping[str, Node], 
         other = known.get(key) if known else None
         if other is not None and child == other:
             continue
-        if isinstance(child, (dict, list)):
+        if type(child) is str:
+            if len(child) >= _MIN_TEXT:
+                _collect_in_scalar(child, found)
+        elif type(child) not in _WITHOUT_TEXT:
             _collect_secrets(child, other, found)
-        else:
-            _collect_in_scalar(value_of(child), found)
 
 
 def _as_secret(node: Node) -> Iterator[str]:

@@ -16,7 +16,8 @@ _WITHOUT_DIGITS = lazy_pattern(r"[+-]?\.?(?:Ki|Mi|Gi|Ti|Pi|Ei|[numkMGTPE]|[eE][+
 _BINARY = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"]
 _DECIMAL = {-9: "n", -6: "u", -3: "m", 0: "", 3: "k", 6: "M", 9: "G", 12: "T", 15: "P", 18: "E"}
 _POWERS = {suffix: power for power, suffix in _DECIMAL.items()}
-_MAX_INT64 = 2**63 - 1
+MAX_INT64 = 2**63 - 1
+"""The largest integer of Go."""
 _NANO = -9
 # The digits that Go's fast path takes.
 _FAST_DIGITS = 18
@@ -69,9 +70,9 @@ def parse_quantity(text: str) -> Quantity | None:
         # Kubernetes keeps no smaller unit, and rounds up. Dividing by more than the number's length leaves only that.
         step = 10 ** min(_NANO - power, len(str(amount)) + 1)
         amount, power = -(-amount // step), _NANO
-    if is_binary and amount > _MAX_INT64 * 10**-power:
+    if is_binary and amount > MAX_INT64 * 10**-power:
         # Kubernetes caps binary quantities at 64 bits.
-        amount, power = _MAX_INT64, 0
+        amount, power = MAX_INT64, 0
     return Quantity(-amount if sign == "-" else amount, power, is_binary, suffix[-1:].isdigit(), scale)
 
 
@@ -118,7 +119,7 @@ def to_int64(node: Node, power: int = 0) -> int | None:
         return None
     rounded = -(-abs(milli) // int(10 ** (power + 3)))
     value = rounded if milli > 0 else -rounded
-    if abs(value) <= _MAX_INT64:
+    if abs(value) <= MAX_INT64:
         return value
     parsed = parse_quantity(str(value_of(node)).strip(SPACES))
     is_multiplied_at_once = parsed is None or parsed.scale is None or parsed.scale - power in _FACTORS

@@ -24,6 +24,9 @@ OTHER_RELEASES = "x-jobgen-other-releases"
 RANGE = ("since", "until")
 CHILDREN = ("items", "additionalProperties")
 """The keywords whose value is a schema."""
+_PARTS = frozenset(("properties", *CHILDREN))
+_OF_RELEASES = _PARTS.union(RANGE, ("releases",))
+"""The keywords by which a schema may differ between releases, itself or in its parts."""
 
 
 class RecurringSchemaError(Exception):
@@ -79,6 +82,8 @@ def _write_range(range_: tuple[str, str]) -> Schema:
 
 def select_release(node: Schema, release: str, product: str = "") -> Schema:
     """The schema of one release; an empty release is the newest. The product is named in hints about other releases."""
+    if _OF_RELEASES.isdisjoint(node):
+        return node
     selected = {word: value for word, value in node.items() if word not in (*RANGE, "releases", "properties")}
     selected = select_words(selected, node.get("releases", ()), release)
     for word in CHILDREN:
@@ -86,11 +91,10 @@ def select_release(node: Schema, release: str, product: str = "") -> Schema:
             selected[word] = select_release(selected[word], release, product)
     if "properties" in node:
         fields = node["properties"]
+        ranged = [name for name, child in fields.items() if "since" in child or "until" in child]
+        others = {name: describe_range(fields[name], product) for name in ranged if not contains(fields[name], release)}
         selected["properties"] = {
-            name: select_release(child, release, product) for name, child in fields.items() if contains(child, release)
-        }
-        others = {
-            name: describe_range(child, product) for name, child in fields.items() if not contains(child, release)
+            name: select_release(child, release, product) for name, child in fields.items() if name not in others
         }
         if others:
             selected[OTHER_RELEASES] = others
@@ -256,6 +260,8 @@ def as_crd(node: Schema) -> Schema:
     """A type as a part of a CRD: fields that it does not list are unknown."""
     if "$ref" in node:
         return {"$ref": "TemplateMetadata"} if node["$ref"] == METADATA else node
+    if _PARTS.isdisjoint(node):
+        return node
     kept = _convert_children(node, as_crd)
     is_open = kept.get("x-kubernetes-preserve-unknown-fields") or "additionalProperties" in kept
     return {**kept, "additionalProperties": False} if "properties" in kept and not is_open else kept

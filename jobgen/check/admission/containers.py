@@ -11,8 +11,8 @@ from jobgen.check.admission.fields import (
     each,
     fields,
     is_set,
-    iter_mappings,
     join_names,
+    list_mappings,
     list_set_keys,
     mapping,
     number,
@@ -66,7 +66,7 @@ def validate_port_reference(key: str, value: Node, owner: Fields, pod: Validatio
 def validate_ports(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the ports of one container."""
     names: set[str] = set()
-    for port in iter_mappings(value):
+    for port in list_mappings(value):
         node, name = port.get("containerPort"), as_text(port.get("name"))
         number = value_of(node)
         if number is None or number == 0:
@@ -89,8 +89,8 @@ def _validate_host_ports(containers: list[Node], pod: Validation) -> None:
     """Validate that no two of these containers use the same port of the host."""
     on_host = "hostNetwork" in pod.spec and pod.is_true("hostNetwork")
     used: set[tuple[str, str, int]] = set()
-    ports = (port for container in iter_mappings(containers) for port in iter_mappings(container.get("ports")))
-    for port in ports:
+    with_ports = [container["ports"] for container in list_mappings(containers) if "ports" in container]
+    for port in (port for ports in with_ports for port in list_mappings(ports)) if with_ports else ():
         host_port = value_of(port.get("hostPort"))
         # On the host's network `hostPort` defaults to `containerPort`.
         number = host_port or (on_host and value_of(port.get("containerPort")))
@@ -154,13 +154,13 @@ def validate_containers(key: str, value: Node, owner: Fields, pod: Validation) -
     if not isinstance(value, list):
         return
     names: set[str] = set()
-    for container in iter_mappings(value):
+    for container in list_mappings(value):
         _validate_name_and_image(container, names, key, pod)
         validate_fields(container, _CONTAINER, pod)
     _validate_host_ports(value, pod)
     if not ("hostNetwork" in pod.spec and pod.is_true("hostNetwork")):
         return
-    for port in (port for container in iter_mappings(value) for port in iter_mappings(container.get("ports"))):
+    for port in (port for container in list_mappings(value) for port in list_mappings(container.get("ports"))):
         container_port, host_port = value_of(port.get("containerPort")), value_of(port.get("hostPort"))
         if type(host_port) is int and host_port not in (0, container_port):
             ports = f"`hostPort` is `{host_port}`, but `containerPort` is `{container_port}`"
@@ -170,8 +170,8 @@ def validate_containers(key: str, value: Node, owner: Fields, pod: Validation) -
 
 def validate_init_containers(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the init containers of the pod; with `restartPolicy: Always` they are sidecars."""
-    names = {as_text(container.get("name")) for container in iter_mappings(pod.spec.get("containers"))} - {""}
-    for container in iter_mappings(value):
+    names = {as_text(container.get("name")) for container in list_mappings(pod.spec.get("containers"))} - {""}
+    for container in list_mappings(value):
         _validate_name_and_image(container, names, key, pod)
         is_sidecar = "restartPolicy" in container and value_of(container["restartPolicy"]) == "Always"
         validate_fields(container, _SIDECAR if is_sidecar else _INIT_CONTAINER, pod)
@@ -212,7 +212,7 @@ def _validate_name_and_image(container: Fields, names: set[str], parent: str, po
 
 def _validate_resize_policy(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     names: set[str] = set()
-    for policy in iter_mappings(value):
+    for policy in list_mappings(value):
         _validate_resize_fields(key, policy, owner, pod)
         name, restart_policy = as_text(policy.get("resourceName")), as_text(policy.get("restartPolicy"))
         if name and name in names:
@@ -226,7 +226,7 @@ def _validate_resize_policy(key: str, value: Node, owner: Fields, pod: Validatio
 
 def _validate_init_resize_policy(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     _validate_resize_policy(key, value, owner, pod)
-    for policy in iter_mappings(value):
+    for policy in list_mappings(value):
         if value_of(policy.get("restartPolicy")) == "RestartContainer" and value_of(pod.restart_policy) != "Never":
             message = "`RestartContainer` cannot be set for an init container that is not a sidecar"
             pod.report(_POLICY_RULE, f"{message}; delete the resize policy", policy["restartPolicy"])
@@ -253,7 +253,7 @@ def _validate_restart_rules(key: str, value: Node, owner: Fields, pod: Validatio
     pod.require_fields("a container with `restartPolicyRules`", owner, ("restartPolicy",), key)
     if len(value) > 20:
         pod.report(_POLICY_RULE, f"there are `{len(value)}` restart rules; the maximum is 20", key)
-    for rule in iter_mappings(value):
+    for rule in list_mappings(value):
         _check_restart_rule(rule, key, pod)
 
 

@@ -10,8 +10,8 @@ from jobgen.check.admission.fields import (
     dns_subdomain,
     each,
     is_set,
-    iter_mappings,
     join_names,
+    list_mappings,
     list_set_keys,
     mapping,
     text,
@@ -37,6 +37,7 @@ from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.quantity import canonicalize_quantity, to_milli
 from jobgen.model.suggest import did_you_mean
 
+_RELAXED_SINCE = (1, 32)
 _SOURCE_RULE = "invalid-env-source"
 _REF_RULE = "unsupported-field-ref"
 _ENV_FIELD_PATHS = tuple(
@@ -62,20 +63,27 @@ _validate_key_ref = mapping({"name": _validate_object_name, "key": _validate_con
 
 
 def _validate_env_name(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    validate = _validate_relaxed_name if pod.release >= (1, 32) else _validate_strict_name
+    validate = _validate_relaxed_name if pod.release >= _RELAXED_SINCE else _validate_strict_name
     validate(key, value, owner, pod)
 
 
 def validate_env(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the variables of one container."""
-    for item in iter_mappings(value):
-        name, source = as_text(item.get("name")), item.get("valueFrom")
-        if value_of(item.get("name")) in (None, ""):
+    is_valid = is_env_name if pod.release >= _RELAXED_SINCE else is_strict_env_name
+    for item in list_mappings(value):
+        name = value_of(item.get("name"))
+        if name is None or name == "":
             pod.report_missing("a variable", item, "name", key)
-        else:
+        elif type(name) is str and not is_valid(name):
             _validate_env_name("name", item["name"], item, pod)
-        if not isinstance(source, dict):
-            continue
+        if "valueFrom" in item:
+            _validate_source(item["valueFrom"], item, pod)
+
+
+def _validate_source(source: Node, item: Fields, pod: Validation) -> None:
+    """Validate where the value of a variable comes from."""
+    if isinstance(source, dict):
+        name = as_text(item.get("name"))
         validate_fields(source, _SOURCES, pod)
         given = list_set_keys(source, _SOURCES)
         if not given:

@@ -138,7 +138,7 @@ class Validation(NamedTuple):
     def iter_containers(self, *fields: str) -> Iterator[Fields]:
         """Yield the containers in these lists of the pod spec."""
         for field in fields:
-            yield from iter_mappings(self.spec.get(field))
+            yield from list_mappings(self.spec.get(field))
 
 
 Validator: TypeAlias = Callable[[str, Node, Fields, Validation], None]
@@ -154,9 +154,8 @@ Check: TypeAlias = Callable[[Fields, Node, Validation], None]
 def validate_fields(owner: Fields, table: Table, run: Validation) -> None:
     """Validate every field of the mapping that is in the table."""
     for key, value in owner.items():
-        validate = table.get(key)
-        if validate is not None:
-            validate(key, value, owner, run)
+        if key in table:
+            table[key](key, value, owner, run)
 
 
 def mapping(table: Table, *also: str | Check) -> Validator:
@@ -389,7 +388,12 @@ def is_set(value: Node) -> bool:
 
 def iter_mappings(value: Node) -> Iterator[Fields]:
     """Yield the mappings in a list."""
-    return (item for item in value if isinstance(item, dict)) if isinstance(value, list) else iter(())
+    return iter(list_mappings(value))
+
+
+def list_mappings(value: Node) -> list[Fields]:
+    """Return the mappings in a list."""
+    return [item for item in value if type(item) is dict or isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def iter_items(key: Node, value: Node) -> Iterator[tuple[Fields, Node]]:

@@ -119,7 +119,8 @@ def validate_object_metadata(metadata: Node, kind: MetadataFormat | None = None)
     if not kind.is_stored:
         validate_fields(metadata, _TIMES, run)
         return run.problems
-    name, prefix, namespace = (as_text(metadata.get(key)) for key in ("name", "generateName", "namespace"))
+    name, prefix = as_text(metadata.get("name")), as_text(metadata.get("generateName"))
+    namespace = as_text(metadata.get("namespace"))
     if name and not kind.name.is_valid(name):
         run.report("invalid-name", f"`{name}` is not a valid object name; {kind.name.hint}", metadata["name"])
     if prefix and not kind.name.accepts_prefix(prefix, named=bool(name)):
@@ -130,7 +131,7 @@ def validate_object_metadata(metadata: Node, kind: MetadataFormat | None = None)
         run.report("invalid-name", f"`{namespace}` is not a valid namespace; {DNS_LABEL}", metadata["namespace"])
     validate_fields(metadata, _OBJECT, run)
     # Go reads null as an empty string.
-    for found, node in iter_strings(metadata.get("finalizers")):
+    for found, node in iter_strings(metadata["finalizers"]) if "finalizers" in metadata else ():
         if not (_is_finalizer if kind.qualifies_finalizers else is_label_key)(found):
             run.report("invalid-finalizer", _NO_FINALIZER.format(found), node)
     generation = as_integer(metadata.get("generation"))

@@ -18,8 +18,8 @@ from jobgen.check.admission.fields import (
     fields,
     is_empty,
     is_set,
-    iter_mappings,
     iter_strings,
+    list_mappings,
     list_set_keys,
     mapping,
     number,
@@ -41,7 +41,7 @@ from jobgen.check.admission.names import (
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.finding import FixStep
-from jobgen.model.quantity import to_int64, to_milli
+from jobgen.model.quantity import MAX_INT64, to_int64, to_milli
 from jobgen.model.suggest import (
     describe_quantities,
     did_you_mean,
@@ -146,7 +146,7 @@ def _check_match_label_keys(term: Fields, place: Node, pod: Validation) -> None:
     pod_labels = as_mapping(pod.metadata.get("labels"))
     mismatched = {found for found, _ in iter_strings(term.get("mismatchLabelKeys"))}
     selected = [*as_mapping(selector.get("matchLabels"))]
-    selected += [as_text(item.get("key")) for item in iter_mappings(selector.get("matchExpressions"))]
+    selected += [as_text(item.get("key")) for item in list_mappings(selector.get("matchExpressions"))]
     matched = list(iter_strings(term["matchLabelKeys"]))
     # The API server adds a requirement for each key that the pod has as a label.
     selected += [found for found, _ in matched if found in pod_labels]
@@ -164,7 +164,7 @@ def _preferences(field: str, validate_term: Validator, *required: str) -> Valida
 def validate_topology_spread(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate topology spread constraints; no two may have the same key and action."""
     pairs: set[tuple[str, str]] = set()
-    for constraint in iter_mappings(value):
+    for constraint in list_mappings(value):
         _check_spread_constraint(constraint, key, pod)
         pair = (as_text(constraint.get("topologyKey")), as_text(constraint.get("whenUnsatisfiable")))
         if all(pair) and pair in pairs:
@@ -202,7 +202,7 @@ def _check_toleration(item: Fields, parent: Node, pod: Validation) -> None:
 def validate_scheduling_gates(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the gates that delay scheduling; the pod cannot have a node already."""
     names: set[str] = set()
-    for gate in iter_mappings(value):
+    for gate in list_mappings(value):
         _check_scheduling_gate(gate, key, pod)
         name = as_text(gate.get("name"))
         if name and name in names:
@@ -317,9 +317,9 @@ def validate_container_resources(key: str, value: Node, owner: Fields, pod: Vali
     _validate_requirements(value, pod)
     if not isinstance(value, dict) or "claims" not in value:
         return
-    known = {as_text(claim.get("name")) for claim in iter_mappings(pod.spec.get("resourceClaims"))} - {""}
+    known = {as_text(claim.get("name")) for claim in list_mappings(pod.spec.get("resourceClaims"))} - {""}
     used: set[tuple[str, str]] = set()
-    for claim in iter_mappings(value["claims"]):
+    for claim in list_mappings(value["claims"]):
         name, request = as_text(claim.get("name")), as_text(claim.get("request"))
         if not name:
             pod.report_missing("a claim", claim, "name", key)
@@ -390,7 +390,7 @@ def _validate_resource_list(resources: Fields, pod: Validation) -> bool:
             )
             message = f"containers cannot request the resource `{name}`{hint}"
             pod.report("unknown-resource", message, name, suggest_rename(name, known, resources))
-        elif resource_class is _EXTENDED and milli is not None and (to_int64(value, -3) or 0) % 1000:
+        elif resource_class is _EXTENDED and milli is not None and _is_fractional(value, milli):
             # A rendered object has `500m` where `0.5` was written, so the message shows no value.
             message = f"`{name}` must be a whole number; a container gets whole devices"
             pod.report("fractional-device", message, value, values=(name, str(value_of(value))))
@@ -407,10 +407,16 @@ def _validate_resource_list(resources: Fields, pod: Validation) -> bool:
     return has_hugepages
 
 
+def _is_fractional(value: Node, milli: int) -> bool:
+    """Return True if Go reads an amount as a fraction: what exceeds 64 bits wraps."""
+    amount = milli if -MAX_INT64 <= milli <= MAX_INT64 else to_int64(value, -3) or 0
+    return amount % 1000 != 0
+
+
 def _validate_request(name: str, request: Node, limit: Node, resources: Fields, pod: Validation) -> None:
     resource_class = _classify_resource(name)
     is_native = resource_class is _NATIVE
-    if resource_class is _UNKNOWN or not is_set(request):
+    if resource_class is _UNKNOWN or request == limit or not is_set(request):
         return
     if not is_set(limit):
         if not is_native:
@@ -507,7 +513,7 @@ def _iter_amounts(container: Fields, field: str) -> Iterator[tuple[str, int]]:
 def validate_resource_claims(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the claims for devices that the pod shares with its containers."""
     names: set[str] = set()
-    for claim in iter_mappings(value):
+    for claim in list_mappings(value):
         _check_resource_claim(claim, key, pod)
         name = as_text(claim.get("name"))
         if name and name in names:

@@ -11,8 +11,8 @@ from jobgen.check.admission.fields import (
     each,
     gated,
     is_set,
-    iter_mappings,
     iter_strings,
+    list_mappings,
     mapping,
     number,
     one_of,
@@ -70,7 +70,7 @@ def _check_profile(profile: Fields, key: Node, pod: Validation) -> None:
 
 def _validate_sysctls(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     names: set[str] = set()
-    for item in iter_mappings(value):
+    for item in list_mappings(value):
         name = as_text(item.get("name"))
         if not name:
             pod.report_missing("a sysctl", item, "name", key)

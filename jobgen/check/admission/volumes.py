@@ -17,9 +17,9 @@ from jobgen.check.admission.fields import (
     find_key,
     is_empty,
     is_set,
-    iter_mappings,
     iter_strings,
     join_names,
+    list_mappings,
     list_set_keys,
     mapping,
     number,
@@ -146,10 +146,10 @@ def validate_volume_devices(key: str, value: Node, owner: Fields, pod: Validatio
     """Validate the volumes that one container uses as block devices."""
     if not isinstance(value, list):
         return
-    mounts = list(iter_mappings(owner.get("volumeMounts")))
+    mounts = list_mappings(owner.get("volumeMounts"))
     names = {as_text(mount.get("name")) for mount in mounts} - {""}
     paths = {as_text(mount.get("mountPath")) for mount in mounts} - {""}
-    for device in iter_mappings(value):
+    for device in list_mappings(value):
         _validate_volume_reference("a device", device, key, pod)
         name = as_text(device.get("name"))
         volume = pod.volumes.get(name, {})
@@ -175,13 +175,13 @@ def _validate_unique(field: str, device: Fields, used: set[str], pod: Validation
 
 def index_volumes(value: Node) -> dict[str, Fields]:
     """Return the volumes of the pod by name."""
-    return {name: volume for volume in iter_mappings(value) if type(name := value_of(volume.get("name"))) is str}
+    return {name: volume for volume in list_mappings(value) if type(name := value_of(volume.get("name"))) is str}
 
 
 def validate_volumes(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the volumes of the pod."""
     names: set[str] = set()
-    for volume in iter_mappings(value):
+    for volume in list_mappings(value):
         name = value_of(volume.get("name"))
         if name is None or name == "":
             pod.report_missing("a volume", volume, "name", key)
@@ -235,13 +235,13 @@ def _check_downward_source(item: Fields, place: Node, pod: Validation) -> None:
 def _check_projections(value: Fields, place: Node, pod: Validation) -> None:
     """Check that each projection has one source and no two write the same file."""
     paths: set[str] = set()
-    for projection in iter_mappings(value.get("sources")):
+    for projection in list_mappings(value.get("sources")):
         given = list_set_keys(projection, _PROJECTIONS)
         if len(given) > 1:
             message = f"a projection has {len(given)} sources: {join_names(given, 'and')}; keep one of them"
             pod.report("conflicting-volume-source", message, given[-1])
         for source in (projection[name] for name in given):
-            for item in iter_mappings(get_path(source, "items")):
+            for item in list_mappings(get_path(source, "items")):
                 path = as_text(item.get("path"))
                 if path and path in paths:
                     message = f"two items of the volume write `{path}`; change one of them"

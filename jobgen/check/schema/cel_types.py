@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jobgen.check.cel.values import blank_strings
@@ -13,6 +14,7 @@ from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import Budget
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.schema.own_formats import LazyFields
 
 if TYPE_CHECKING:
     from jobgen.check.cel.type_checker import Scope
@@ -72,7 +74,10 @@ class _ConversionCompiler:
 
     def _mapping(self, schema: dict[str, Any]) -> Conversion:
         properties = schema.get("properties", {})
-        fields = {name: _Field(self.of(child), _list_names(name)) for name, child in properties.items()}
+        # Compiled when first used: rules read few of the fields of an object.
+        fields = LazyFields({name: partial(self._field, name, child) for name, child in properties.items()}, None)
+        # An error in an untrusted schema must be found before the first object.
+        fields.update({name: fields[name] for name in properties} if self.budget else {})
         extra = schema.get("additionalProperties")
         convert_other = self.of(extra) if isinstance(extra, dict) else untraced
         keeps_null = isinstance(extra, dict) and extra.get("nullable")
@@ -86,21 +91,24 @@ class _ConversionCompiler:
                 return untraced(value)
             if budget:
                 # Defaults may contain defaults, and grow with every level.
-                budget.spend(_MAPPING_STEPS + len(fields))
+                budget.spend(_MAPPING_STEPS + len(properties))
             seen: dict[str, Node] = {}
             for name, found in value.items():
                 # A null is the same as no field to rules.
-                if name in fields and value_of(found) is not None:
-                    fields[name].add(seen, found)
+                if name in properties and value_of(found) is not None:
+                    _add_field(fields[name], found, seen)
             for name, default, nullable in defaults:
                 if value_of(value.get(name)) is None and not (nullable and name in value):
-                    fields[name].add(seen, default)
+                    _add_field(fields[name], default, seen)
             for name, found in value.items():
-                if name not in fields and (keeps_null or value_of(found) is not None):
+                if name not in properties and (keeps_null or value_of(found) is not None):
                     seen[str(name)] = convert_other(found)
             return _as_object(seen, value) if is_object else seen
 
         return convert
+
+    def _field(self, name: str, schema: dict[str, Any]) -> _Field:
+        return _Field(self.of(schema), _list_names(name))
 
 
 class _Field(NamedTuple):
@@ -109,11 +117,13 @@ class _Field(NamedTuple):
     convert: Conversion
     names: tuple[str, ...]
 
-    def add(self, seen: dict[str, Node], value: Node) -> None:
-        """Add its value to what rules read of a mapping."""
-        converted = self.convert(value)
-        for name in self.names:
-            seen[name] = converted
+
+def _add_field(field: _Field | None, value: Node, seen: dict[str, Node]) -> None:
+    """Add the value of a known field to what rules read of a mapping."""
+    assert field is not None, "it is one of the properties"
+    converted = field.convert(value)
+    for name in field.names:
+        seen[name] = converted
 
 
 def _list_names(name: str) -> tuple[str, ...]:

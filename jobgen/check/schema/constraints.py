@@ -162,8 +162,8 @@ def _match_with_re2(pattern: str) -> Callable[[str], object]:
 
 def _text(is_valid: Callable[[str], object], expected: str, *, is_quantity: bool) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
-        found = value_of(value)
-        if not isinstance(found, str) or is_valid(found):
+        found = value if type(value) is str else value_of(value)
+        if type(found) is not str or is_valid(found):
             return
         head, node = f"`{name}` is {format_value(value)}, and must", reported_node(value, parent)
         if is_quantity:
@@ -184,7 +184,7 @@ def _enum(allowed: list[Any]) -> Check:
     texts = frozenset(word for word in allowed if type(word) is str)
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
-        found = untraced(value)
+        found = value if type(value) is str else untraced(value)
         if type(found) is str and found in texts:
             return
         if not any(_is_enum_value(found, each) for each in allowed):

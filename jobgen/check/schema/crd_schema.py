@@ -256,7 +256,7 @@ def _mapping(
     nullable: bool,
 ) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
-        if not isinstance(value, dict):
+        if type(value) is not dict and not isinstance(value, dict):
             if not (nullable and value_of(value) is None):
                 problems.append(_report_wrong_type(value, name, parent, "a mapping", check))
             return
@@ -269,10 +269,10 @@ def _mapping(
             ):
                 # The server drops a null before it validates, or keeps it where it is allowed.
                 field[1](child, key, key, problems)
+        if problems and len(value) == 1 and NAMED_ITEM in problems[-1].message:
+            return
         for key in required:
-            if len(value) == 1 and NAMED_ITEM in (problems[-1].message if problems else ""):
-                return
-            found = value.get(key)
+            found = value[key] if key in value else None  # noqa: SIM401 -- for each mapping of each object
             is_missing = found is None or (type(found) is TracedScalar and is_null(found))
             if is_missing and not (key in keeps_null and key in value):
                 message, at = f"`{name}` needs `{key}`", locatable(found, value, parent)
@@ -310,41 +310,41 @@ def _list(items: Field, unique: Mapping[str, Any] | None, *, nullable: bool, nul
     key = next(iter(unique)) if unique is not None and len(unique) == 1 else None
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
-        if not isinstance(value, list):
+        if type(value) is not list and not isinstance(value, list):
             if not (nullable and value_of(value) is None):
                 problems.append(_report_wrong_type(value, name, parent, "a list", check))
             return
         for index, item in enumerate(value):
-            if len(problems) > MAX_FINDINGS:
+            before = len(problems) if problems else 0
+            if before > MAX_FINDINGS:
                 return
-            if type(item) is not simple:
-                if item is None or (type(item) is TracedScalar and is_null(item)):
-                    if not nullable_items:
-                        inner = f"{name}[{index}]"
-                        problems.append(_report_wrong_type(item, inner, parent, "a value, not null", check))
-                else:
-                    _check_item(check_value, item, f"{name}[{index}]", parent, problems)
-        if unique is not None and len(value) > 1 and not (key and _have_different_names(value, key)):
+            is_null_item = item is None or (type(item) is TracedScalar and is_null(item))
+            if type(item) is simple or (nullable_items and is_null_item):
+                continue
+            inner = f"{name}[{index}]"
+            if is_null_item:
+                problems.append(_report_wrong_type(item, inner, parent, "a value, not null", check))
+                continue
+            check_value(item, inner, parent, problems)
+            if problems:
+                problems[before:] = [_place_in_item(problem, item, parent) for problem in problems[before:]]
+        if unique is not None and _may_have_duplicates(value, key):
             problems.extend(_find_duplicate_items(value, unique, name))
 
     return check
 
 
-def _have_different_names(items: Sequence[Node], key: str) -> bool:
-    """True if all items have a string as their key, without locations, and each another one, as most lists do."""
-    names = [item.get(key) if type(item) is dict else None for item in items]
-    return {*map(type, names)} == {str} and len(set(names)) == len(names)
+def _may_have_duplicates(items: Sequence[Node], key: str | None) -> bool:
+    """False if all items have a string as their key, without locations, and each another one, as most lists do."""
+    if len(items) < 2 or key is None:
+        return len(items) > 1
+    names = [item[key] if type(item) is dict and key in item else None for item in items]
+    return {*map(type, names)} != {str} or len(set(names)) < len(names)
 
 
-def _check_item(check_value: Check, item: Node, name: str, parent: Node, problems: list[Problem]) -> None:
-    """Check an item of a list, which has no key, but a location of its own."""
-    before = len(problems)
-    check_value(item, name, parent, problems)
-    if len(problems) > before:
-        problems[before:] = [
-            problem._replace(at=item) if problem.node is parent and problem.at in (None, parent) else problem
-            for problem in problems[before:]
-        ]
+def _place_in_item(problem: Problem, item: Node, parent: Node) -> Problem:
+    """A problem of an item of a list, which has no key, but a location of its own."""
+    return problem._replace(at=item) if problem.node is parent and problem.at in (None, parent) else problem
 
 
 def _scalar(kinds: list[str], form: str) -> Check:
@@ -356,7 +356,7 @@ def _scalar(kinds: list[str], form: str) -> Check:
     numbers = _RANGES.get(form)
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
-        sort = type_of(value)
+        sort = type(value) if type(value) is not TracedScalar else type_of(value)
         if sort not in types:
             problems.append(_report_wrong_type(value, name, parent, expected, check))
         elif numbers is not None and sort is int and value_of(value) not in numbers:

@@ -88,7 +88,10 @@ def validate_object(obj: Fields, release: Release, read_catalog: CatalogSource =
 
 def find_name_format(obj: Fields, release: Release = NEWEST_RELEASE) -> NameFormat:
     """Return the format of the names of an object's kind."""
-    kind = find_kind(obj)
+    return find_metadata_format(obj, release).name
+
+
+def _find_name_format(kind: Kind | None, release: Release) -> NameFormat:
     if kind is None:
         return SUBDOMAIN_NAME
     since, older = kind.older_name_format or (release, kind.name_format)
@@ -97,11 +100,15 @@ def find_name_format(obj: Fields, release: Release = NEWEST_RELEASE) -> NameForm
 
 def find_metadata_format(obj: Fields, release: Release = NEWEST_RELEASE) -> MetadataFormat:
     """Return what the metadata of an object's kind must fulfill."""
-    group, kind = as_text(obj.get("apiVersion")).rpartition("/")[0], as_text(obj.get("kind"))
+    return _find_metadata_format(as_text(obj.get("apiVersion")).rpartition("/")[0], as_text(obj.get("kind")), release)
+
+
+@lru_cache(maxsize=512)
+def _find_metadata_format(group: str, kind: str, release: Release) -> MetadataFormat:
     is_builtin = group in BUILTIN_GROUPS
     has_any_finalizer = group in _GROUPS_WITH_ANY_FINALIZER or f"{group}/{kind}" in _ANY_FINALIZER
     return MetadataFormat(
-        find_name_format(obj, release),
+        _find_name_format(_find_kind(group, kind), release),
         is_namespaced=kind not in CLUSTER_SCOPED and (group, kind) != ("scheduling.volcano.sh", "Queue"),
         qualifies_finalizers=is_builtin and not has_any_finalizer,
         keeps_generation=is_builtin and group not in _GROUPS_WITH_GENERATION and kind not in _WITH_GENERATION,

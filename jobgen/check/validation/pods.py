@@ -9,7 +9,6 @@ from jobgen.check.admission.fields import iter_mappings
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.k8s.objects import Pod
-from jobgen.model.data import Node
 from jobgen.model.finding import Problem
 
 _ENDING = ("Never", "OnFailure")
@@ -27,15 +26,15 @@ _RESTART_POLICIES: Mapping[tuple[str, str], tuple[str, ...]] = {
 }
 
 
-def is_workload(obj: Mapping[str, Node]) -> bool:
-    """Return True if an object is of one of Kubernetes' own kinds with pods."""
-    return _identify(obj) in _RESTART_POLICIES
+def is_workload(group: str, kind: str) -> bool:
+    """Return True if a kind is one of Kubernetes' own with pods."""
+    return (group, kind) in _RESTART_POLICIES
 
 
 def validate_workload_pod(pod: Pod, release: Release = NEWEST_RELEASE) -> list[Problem]:
     """Return the problems for which a release of Kubernetes rejects an object, or the pods of its template."""
     obj = pod.manifest.object
-    group, kind = _identify(obj)
+    group, kind = pod.manifest.group, pod.manifest.kind_name
     supported = _RESTART_POLICIES[group, kind]
     template = as_mapping(pod.template)
     if pod.template is obj:
@@ -66,7 +65,3 @@ def validate_workload_pod(pod: Pod, release: Release = NEWEST_RELEASE) -> list[P
     )
     # No pods are created from a PodTemplate, so nothing looks for its RuntimeClass.
     return [one for one in problems if kind != "PodTemplate" or one.node != "overhead"]
-
-
-def _identify(obj: Mapping[str, Node]) -> tuple[str, str]:
-    return as_text(obj.get("apiVersion")).rpartition("/")[0], as_text(obj.get("kind"))

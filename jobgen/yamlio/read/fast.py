@@ -140,6 +140,8 @@ _LINE = possessive_pattern(
 _BLOCK_HEADER = possessive_pattern(rf"({_START})([|>])([-+]?)\Z", re.VERBOSE)
 _FLOW_HEADER = possessive_pattern(rf"({_START})([\[{{][^\#]*)\Z", re.VERBOSE)
 _HEADER_ENDS = ("|", "|-", ">", ">-", "|+", ">+", "[", "{", ",")
+# The end of such a line. Most documents have none, and a search for breaks takes less time than a look at each line.
+_HEADER_BREAK = lazy_pattern(r"\n(?:(?<=[|>\[{,]\n)|(?<=[|>][-+]\n))")
 _FOLD = lazy_pattern(r"\n(\n*)")
 
 _Line = tuple[int, int, str, Any, str | None]
@@ -212,18 +214,17 @@ def read_lines(text: str) -> tuple[bool, Any]:
         return False, None
     content = text[: -len(_END)] if text.endswith(_END) else text[:-1]
     try:
-        data = _build(filter(None, _parse_lines(content.split("\n"))))
+        lines = content.split("\n")
+        data = _build(filter(None, _parse_lines(lines) if _HEADER_BREAK.search(text) else map(_parse_line, lines)))
     except UncertainError:
         return False, None
     # An end without a document is an error.
     return data is not None or not text.endswith(_END), data
 
 
-def _parse_lines(lines: list[str]) -> Iterable[_Line | None]:
+def _parse_lines(lines: list[str]) -> list[_Line | None]:
     """Parse lines; a value on several lines becomes that of the line above it."""
     headers = [at for at, line in enumerate(lines) if line.endswith(_HEADER_ENDS)]
-    if not headers:
-        return map(_parse_line, lines)
     parsed: list[_Line | None] = []
     done = 0
     for at in headers:
@@ -293,27 +294,26 @@ def _indent(line: str) -> str:
 
 
 def _build(lines: Iterable[_Line]) -> Any:
-    # The open collections with their levels; `waiting` is the key of the innermost one whose value may follow.
-    node: Any = {}
-    nodes: list[Any] = [node]
-    levels = [-1]
+    root: dict[str, Any] = {}
+    # The innermost open collection and its level, and those around it; `waiting` is its key whose value may follow.
+    node: Any = root
+    current = -1
+    around: list[tuple[int, Any]] = []
     waiting: str | None = ""
     for level, inner, key, value, opens in lines:
-        if level > levels[-1]:
-            if waiting is None or len(levels) > BLOCK_DEPTH:
+        if level > current:
+            # Levels increase, so that only those beyond the limit can be too deep.
+            if waiting is None or (level >= BLOCK_DEPTH and len(around) >= BLOCK_DEPTH):
                 raise UncertainError
             fresh: Any = {} if inner < 0 else []
             node[waiting] = fresh
-            node = fresh
-            nodes.append(node)
-            levels.append(level)
-        elif level < levels[-1]:
-            while level < levels[-1]:
-                levels.pop()
-                nodes.pop()
-            if level != levels[-1]:
+            around.append((current, node))
+            current, node = level, fresh
+        elif level < current:
+            while level < current:
+                current, node = around.pop()
+            if level != current:
                 raise UncertainError
-            node = nodes[-1]
         if inner >= 0:
             if not key:
                 node.append(value)
@@ -321,11 +321,10 @@ def _build(lines: Iterable[_Line]) -> Any:
                 continue
             mapping: dict[str, Any] = {}
             node.append(mapping)
-            node = mapping
-            nodes.append(node)
-            levels.append(inner)
+            around.append((current, node))
+            current, node = inner, mapping
         elif key in node:
             raise UncertainError
         node[key] = value
         waiting = opens
-    return nodes[0].get("")
+    return root.get("")
