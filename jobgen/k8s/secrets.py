@@ -368,10 +368,10 @@ def redact_tree(tree: Plain, secrets: frozenset[str]) -> Plain:
 
 
 def _collect_secrets(tree: Node, searched: Node, found: set[str]) -> None:
-    if isinstance(tree, dict):
-        _collect_in_mapping(tree, searched if isinstance(searched, dict) else {}, found)
-    elif isinstance(tree, list):
-        _collect_in_list(tree, searched if isinstance(searched, list) else (), found)
+    if type(tree) is dict or isinstance(tree, dict):
+        _collect_in_mapping(tree, searched if searched and isinstance(searched, dict) else {}, found)
+    elif type(tree) is list or isinstance(tree, list):
+        _collect_in_list(tree, searched if searched and isinstance(searched, list) else (), found)
     else:
         _collect_in_scalar(value_of(tree), found)
 

@@ -18,6 +18,7 @@ from jobgen.k8s.kinds import Release, parse_release
 from jobgen.model.data import Plain
 from jobgen.model.limits import Budget
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.schema.own_formats import LazyFields
 from jobgen.schema.types_of_release import DECODED, METADATA, Types
 
 _PORT: dict[str, Any] = {"protocol": "TCP"}
@@ -261,17 +262,6 @@ class _Field(NamedTuple):
 _KEPT = _Field(None, keeps_null=True, drops=())
 
 
-class _Fields(dict[str, _Field | None]):
-    """The fields of a mapping by name; all others have one conversion, or are dropped."""
-
-    def __init__(self, fields: Mapping[str, _Field], others: _Field | None) -> None:
-        super().__init__(fields)
-        self._others = others
-
-    def __missing__(self, name: str) -> _Field | None:
-        return self._others
-
-
 def compile_admission(
     schema: Mapping[str, Any] | None, api_version: str, kind: str, budget: Budget | None = None
 ) -> Admission:
@@ -330,14 +320,12 @@ def _decode_metadata(metadata: Any) -> Any:
 
 
 def _compile_mapping(
-    fields: _Fields,
+    fields: LazyFields[_Field],
     defaults: Sequence[tuple[str, Any, _Convert | None]],
     complete: _Convert | None,
     budget: Budget | None,
 ) -> _Convert:
     """The conversion of a mapping with some fields."""
-    # Fields that stay as they are, unless they are null.
-    unchanged = frozenset(name for name, field in fields.items() if field and not field.convert and not field.drops)
 
     def convert_mapping(value: Any) -> Any:
         if type(value) is not dict:
@@ -347,9 +335,6 @@ def _compile_mapping(
             budget.spend(_MAPPING_STEPS + len(value) + len(defaults))
         made: dict[str, Any] = {}
         for name, child in value.items():
-            if name in unchanged and child is not None:
-                made[name] = child
-                continue
             field = fields[name]
             if field is not None:
                 convert, keeps_null, drops = field
@@ -365,14 +350,14 @@ def _compile_mapping(
 
 
 class _Compiler:
-    """Compiles the conversions of one schema, each type once."""
+    """Compiles the conversions of one schema, each field and each type when it first has a value."""
 
     def __init__(self, root: Mapping[str, Any], budget: Budget | None) -> None:
         self.budget = budget
         self.types: Mapping[str, Any] = root.get("$defs", {})
         self.is_decoded = isinstance(self.types, Types) and not self.types.in_crd
         self.release = self.types.release if isinstance(self.types, Types) else ""
-        self.refs: dict[str, _Convert] = {}
+        self.refs: dict[str, _Convert | None] = {}
 
     def of_root(self, schema: Mapping[str, Any], type_name: str) -> _Convert:
         """The conversion of an object without its head."""
@@ -406,23 +391,12 @@ class _Compiler:
         if isinstance(self.types, Types) and self.types.is_scalar(name):
             return None
         if name not in self.refs:
-            self.refs[name] = self._compile_later(name)
+            # A type may refer to itself: until it is compiled, its conversion is looked up for each value.
+            self.refs[name] = lambda value: (self.refs[name] or _keep)(value)  # noqa: PLW0108
+            schema = self.types[name]
+            is_mapping = "properties" in schema
+            self.refs[name] = self._mapping(schema, name.removeprefix(DECODED)) if is_mapping else self.of(schema)
         return self.refs[name]
-
-    def _compile_later(self, name: str) -> _Convert:
-        """The conversion of a type, compiled for its first value: types refer to many others, or to themselves."""
-        compiled: _Convert | None = None
-
-        def convert_type(value: Any) -> Any:
-            nonlocal compiled
-            if compiled is None:
-                schema = self.types[name]
-                is_mapping = "properties" in schema
-                found = self._mapping(schema, name.removeprefix(DECODED)) if is_mapping else self.of(schema)
-                compiled = found or _keep
-            return compiled(value)
-
-        return convert_type
 
     def _list(self, items: Mapping[str, Any]) -> _Convert:
         convert = self.of(items)
@@ -438,23 +412,26 @@ class _Compiler:
 
     def _mapping(self, schema: Mapping[str, Any], type_name: str) -> _Convert:
         extra = schema.get("additionalProperties")
-        fields = {name: self._field(child) for name, child in schema.get("properties", {}).items()}
-        if self.is_decoded and type_name not in _WITH_POINTERS:
-            fields |= {name: field._replace(drops=([], 0)) for name, field in fields.items() if name in _ZERO_IS_UNSET}
+        unset = frozenset() if not self.is_decoded or type_name in _WITH_POINTERS else _ZERO_IS_UNSET
+        known: dict[str, Callable[[], _Field]] = {
+            name: partial(self._field, child, is_zero_unset=name in unset)
+            for name, child in schema.get("properties", {}).items()
+        }
         drops_unknown = extra is False and not schema.get("x-kubernetes-preserve-unknown-fields")
         if drops_unknown and schema.get("x-kubernetes-embedded-resource"):
-            fields = dict.fromkeys(_HEAD, _KEPT) | fields
+            known = dict.fromkeys(_HEAD, lambda: _KEPT) | known
         others = self._field(extra) if isinstance(extra, dict) else None if drops_unknown else _KEPT
         return _compile_mapping(
-            _Fields(fields, others),
+            LazyFields(known, others),
             self._list_defaults(schema, type_name),
             _COMPLETIONS.get(type_name) if self.is_decoded else None,
             self.budget,
         )
 
-    def _field(self, schema: Mapping[str, Any]) -> _Field:
+    def _field(self, schema: Mapping[str, Any], *, is_zero_unset: bool = False) -> _Field:
         keeps_null = bool(schema.get("nullable")) and not self.is_decoded
-        return _Field(self.of(schema), keeps_null, drops=([],) if self.is_decoded else ())
+        drops: tuple[Any, ...] = ([],) if self.is_decoded else ()
+        return _Field(self.of(schema), keeps_null, (*drops, 0) if is_zero_unset else drops)
 
     def _list_defaults(self, schema: Mapping[str, Any], type_name: str) -> list[tuple[str, Any, _Convert | None]]:
         """The fields with a default; the default of a mapping gets those inside it."""
@@ -468,8 +445,8 @@ class _Compiler:
             known |= {name: value for name, (since, value) in in_crds.items() if release is None or release >= since}
         found: list[tuple[str, Any, _Convert | None]] = []
         for name, default in known.items():
-            convert = self.of(properties[name]) if name in properties else None
             is_deep = isinstance(default, (dict, list))
+            convert = self.of(properties[name]) if is_deep and name in properties else None
             found.append((name, default, partial(_copy_and_convert, convert or _keep) if is_deep else None))
         return found
 
