@@ -25,7 +25,7 @@ class _PartRules:
 
     def __init__(self, rules: Collection[Rule]) -> None:
         self._rules = rules
-        self._named = frozenset(field for rule in rules for field in rule.fields)
+        self._named = frozenset([field for rule in rules for field in rule.fields])
         self._selected: dict[tuple[str, ...], list[_Triggered]] = {}
 
     def __len__(self) -> int:
@@ -37,8 +37,8 @@ class _PartRules:
         found = self._selected.get(named)
         if found is None:
             rules = [rule for rule in self._rules if not rule.fields]
-            rules += (rule for field in named for rule in self._rules if rule.fields == (field,))
-            rules += (rule for rule in self._rules if len(rule.fields) > 1 and not set(rule.fields).isdisjoint(named))
+            rules += [rule for field in named for rule in self._rules if rule.fields == (field,)]
+            rules += [rule for rule in self._rules if len(rule.fields) > 1 and not set(rule.fields).isdisjoint(named)]
             found = self._selected[tuple(map(str, named))] = [(rule.words, rule) for rule in rules]
         return found
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from jobgen.k8s.placeholders import has_placeholder
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
 _IPV6_DOMAIN = lazy_pattern(r"\[[a-fA-F0-9:]+\](?::[0-9]+)?")
@@ -99,12 +99,10 @@ def _is_domain(text: str) -> bool:
     host, colon, port = text.partition(":")
     if text.startswith("["):
         return _IPV6_DOMAIN.fullmatch(text) is not None
-    return all(map(_is_label, host.split("."))) and (not colon or (port.isascii() and port.isdigit()))
-
-
-def _is_label(text: str) -> bool:
-    """Return True if a text has letters and digits, and hyphens inside."""
-    return text.isascii() and text.replace("-", "").isalnum() and text[0] != "-" and text[-1] != "-"
+    # Its labels have letters and digits, and hyphens inside.
+    letters = host.replace(".", "").replace("-", "")
+    has_labels = letters.isascii() and letters.isalnum() and not has_any(f".{host}.", ("..", ".-", "-."))
+    return has_labels and (not colon or (port.isascii() and port.isdigit()))
 
 
 def _is_tag(text: str) -> bool:

@@ -25,6 +25,8 @@ _UNUSUAL = lazy_pattern(
 # Fields of a job around the number of processes in a pod, and the field with that number.
 _FIELDS = frozenset(("elasticPolicy", "torchrunConfig", "trainer"))
 _PROCESSES = "nprocPerNode"
+# Volumes with files that the repository may have.
+_FILES = frozenset(("configMap", "projected", "secret"))
 
 
 @lru_cache(maxsize=2)
@@ -32,12 +34,23 @@ def has_launch(manifest: Manifest) -> bool:
     """Return True if a job can have faults of a launch."""
     if not manifest.pods:
         return False
-    if manifest.kind_name == "MPIJob" or manifest.group == "ray.io" or not _FIELDS.isdisjoint(manifest.spec):
+    if manifest.group == "ray.io":
+        return not _is_plain_entrypoint(manifest)
+    if manifest.kind_name == "MPIJob" or not _FIELDS.isdisjoint(manifest.spec):
         return True
     trainers = find_trainers(manifest)
     if not trainers:
         return _PROCESSES in manifest.spec
     return not all(_is_usual(*each) for each in trainers)
+
+
+def _is_plain_entrypoint(manifest: Manifest) -> bool:
+    """Return True if Ray runs a script of which nothing is known: no name, no option, no file of the repository."""
+    entrypoint = as_text(manifest.spec.get("entrypoint"))
+    if not entrypoint or _SIGNS.search(entrypoint) or _UNUSUAL.search(entrypoint):
+        return False
+    mounted = [volume for pod in manifest.pods for volume in pod.volumes if not _FILES.isdisjoint(volume)]
+    return not mounted
 
 
 def _is_usual(pod: Pod, container: Container) -> bool:
