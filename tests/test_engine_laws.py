@@ -22,8 +22,8 @@ from sampling import sample
 import jobgen
 from jobgen import cache
 from jobgen.api.errors import JobgenError
-from jobgen.cli.commands.render import render
 from jobgen.cli.run_lint import lint_paths
+from jobgen.cli.run_render import render
 from jobgen.engine import workers
 from jobgen.features.editor.lint_workspace import WorkspaceLinter
 

@@ -23,10 +23,10 @@ import jobgen
 from jobgen import cache
 from jobgen.api.fix import FixedFile, write_fixes
 from jobgen.cli.commands.diff import diff_states
-from jobgen.cli.commands.render import render
 from jobgen.cli.main import run as run_command_line
 from jobgen.cli.result import ExitCode, Result
 from jobgen.cli.run_lint import lint_paths
+from jobgen.cli.run_render import render
 from jobgen.model.data import Location
 from jobgen.model.finding import TextEdit
 from jobgen.repo import git, layout

@@ -14,9 +14,9 @@ import pytest
 
 import jobgen
 from jobgen import cache
-from jobgen.cli.commands.render import render
 from jobgen.cli.commands.schema import build
 from jobgen.cli.main import run
+from jobgen.cli.run_render import render
 from jobgen.engine import workers as parallel
 from jobgen.repo import atomic
 

@@ -23,9 +23,9 @@ from hypothesis import strategies as st
 from limitedrun import MEMORY
 from shippedschemas import shipped_schema
 
-from jobgen.cli.commands.render import render
 from jobgen.cli.result import ExitCode, Result
 from jobgen.cli.run_lint import lint_paths
+from jobgen.cli.run_render import render
 
 ROOT = Path(__file__).parent.parent
 SECONDS = 10

@@ -14,8 +14,8 @@ from growth import grows_with_the_square
 
 from jobgen import cache
 from jobgen.check.checker import Checker
-from jobgen.cli.commands.render import render
 from jobgen.cli.run_lint import lint_paths
+from jobgen.cli.run_render import render
 from jobgen.model.finding import Severity
 from jobgen.rendering import config
 from jobgen.spec.overlay import Cluster

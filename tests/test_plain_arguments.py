@@ -33,6 +33,7 @@ def load_builder():
 
 BUILDER = load_builder()
 TABLES = BUILDER.describe_arguments()
+COMMANDS = [name for name in TABLES if name]
 
 
 def parse_with_click(arguments):
@@ -50,36 +51,37 @@ def parse_with_click(arguments):
 
 def list_words():
     """Spellings of all options, also those that only click can parse, and words that may be anything else."""
-    _, lint, _ = cli.resolve_command(click.Context(cli), ["lint"])
-    options = {spelling for each in (*cli.params, *lint.params) for spelling in (*each.opts, *each.secondary_opts)}
-    choices = {choice for each in lint.params if isinstance(each.type, click.Choice) for choice in each.type.choices}
+    commands = [cli.resolve_command(click.Context(cli), [name])[1] for name in COMMANDS]
+    parameters = [*cli.params, *(each for command in commands for each in command.params)]
+    options = {spelling for each in parameters for spelling in (*each.opts, *each.secondary_opts)}
+    choices = {choice for each in parameters if isinstance(each.type, click.Choice) for choice in each.type.choices}
     odd = {"", "-", "--", "-h", "--help", "-x", "--form", "--format=json", "-eprod", "-e=prod", "-Cjobs", "--fix=safe"}
-    return sorted({*options, *choices, *odd, "lint", "render", "a.yaml", "jobs", "ü", "a b", "1/2", "2027-01-31"})
+    return sorted({*options, *choices, *odd, *COMMANDS, "diff", "a.yaml", "jobs", "ü", "a b", "1/2", "2027-01-31"})
 
 
 WORDS = st.sampled_from(list_words())
 
 
-@given(st.lists(WORDS, max_size=3), st.lists(WORDS | st.text(max_size=3), max_size=6))
-def test_click_gives_what_the_table_gives(before, after):
-    arguments = [*before, "lint", *after]
+@given(st.sampled_from(COMMANDS), st.lists(WORDS, max_size=3), st.lists(WORDS | st.text(max_size=3), max_size=6))
+def test_click_gives_what_the_table_gives(command, before, after):
+    arguments = [*before, command, *after]
     plain = parse_plain(arguments, TABLES)
     if plain is not None:
         assert plain == parse_with_click(arguments)
 
 
-PLAIN_OPTIONS = {
-    spelling: [spelling] if action == "set" else [spelling, detail[-1] if detail else "a"]
-    for spelling, (_, action, detail) in TABLES["lint"]["options"].items()
-}
-
-
-@given(st.lists(st.sampled_from([*PLAIN_OPTIONS.values(), ["a.yaml"], ["-"]]), max_size=8))
-def test_plain_options_are_parsed_without_click(words):
-    arguments = ["-C", "jobs", "lint", *(word for option in words for word in option)]
-    plain = parse_plain(arguments, TABLES)
-    assert plain is not None
-    assert plain == parse_with_click(arguments)
+@given(st.data())
+@pytest.mark.parametrize("command", COMMANDS)
+def test_plain_options_are_parsed_without_click(command, data):
+    plain = [
+        [spelling] if action == "set" else [spelling, detail[-1] if detail else "a"]
+        for spelling, (_, action, detail) in TABLES[command]["options"].items()
+    ]
+    words = data.draw(st.lists(st.sampled_from([*plain, ["a.yaml"], ["-"]]), max_size=8))
+    arguments = ["-C", "jobs", command, *(word for option in words for word in option)]
+    parsed = parse_plain(arguments, TABLES)
+    assert parsed is not None
+    assert parsed == parse_with_click(arguments)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,8 @@ def test_plain_options_are_parsed_without_click(words):
         ["lint", "-ea"],
         ["-C"],
         ["--version"],
-        ["render"],
+        ["diff"],
+        ["render", "-o"],
         ["nothing"],
     ],
 )

@@ -19,8 +19,8 @@ from sampling import laws
 
 from jobgen import cache
 from jobgen.cli.commands.explain import explain_name
-from jobgen.cli.commands.render import render
 from jobgen.cli.run_lint import lint_paths
+from jobgen.cli.run_render import render
 from jobgen.model.data import untraced
 from jobgen.rendering import config
 from jobgen.rendering.build import build_object

@@ -12,8 +12,8 @@ import pytest
 
 from jobgen import cache
 from jobgen.api.tree_answers import TreeRequest, count_unchanged
-from jobgen.cli.commands.render import render
 from jobgen.cli.result import Result
+from jobgen.cli.run_render import render
 from jobgen.repo.lock import LOCK
 from jobgen.repo.root import open_store
 

@@ -43,8 +43,8 @@ from jobgen.rendering import config  # noqa: E402
 from jobgen.repo import layout, ready  # noqa: E402
 from jobgen.yamlio.read import read  # noqa: E402
 
-PLAIN_COMMANDS = ("lint",)
-"""Commands whose functions are in modules without click."""
+PLAIN_COMMANDS = ("lint", "render")
+"""Commands whose function `run_command` is in a module without click, such as `jobgen/cli/run_lint.py`."""
 
 
 def build() -> dict[str, str]:

@@ -26,7 +26,7 @@ TABLES = (DOCUMENTS, EXPRESSIONS, ARGUMENTS, HELP)
 _MAKERS = {
     DOCUMENTS: ("yamlio/read",),
     EXPRESSIONS: ("check/cel",),
-    ARGUMENTS: ("cli/group.py", "cli/options.py", "cli/commands/lint.py"),
+    ARGUMENTS: ("cli/group.py", "cli/options.py", "cli/commands/lint.py", "cli/commands/render.py"),
     HELP: ("__init__.py", "cli/group.py", "cli/commands/__init__.py"),
 }
 """The code that makes each table: modules, or all modules of a folder."""
