@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import click
 
@@ -50,12 +52,26 @@ class CommandFolder(click.Group):
     def _load(self, name: str) -> click.Command:
         return cast(click.Command, import_module(self._modules[name]).command)
 
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        """Parse global options, or print the help."""
+        with _ending_as_all_commands():
+            return super().make_context(*args, **kwargs)
+
     def invoke(self, ctx: click.Context) -> object:
-        """Run a command. An interrupt ends it without the line that click prints."""
-        try:
+        """Run a command, or print its help."""
+        with _ending_as_all_commands():
             return super().invoke(ctx)
-        except KeyboardInterrupt as error:
-            raise click.exceptions.Exit(find_exit_code(error)) from None
+
+
+@contextmanager
+def _ending_as_all_commands() -> Iterator[None]:
+    """End without the line that click prints for an interrupt, and without its exit code for a closed pipe."""
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        raise click.exceptions.Exit(find_exit_code(error)) from None
+    except BrokenPipeError:
+        raise click.exceptions.Exit(ExitCode.INTERNAL_ERROR) from None
 
 
 @click.group(cls=CommandFolder, context_settings={"help_option_names": ["-h", "--help"]})
