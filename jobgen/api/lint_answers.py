@@ -11,7 +11,7 @@ from jobgen.api.lint_files import LintContents, LintFiles, LintRequest, LintRun,
 from jobgen.engine.inputs import add_reads, real_path, record
 from jobgen.engine.store import Query, Row, Store
 from jobgen.model.data import Location
-from jobgen.pipeline.encoded_results import contains_secret, decode_finding, encode_finding
+from jobgen.pipeline.encoded_results import decode_finding, dump_plain, encode_finding, without_secret
 from jobgen.repo.root import SETTINGS
 from jobgen.reports.suppress import Coverage, SuppressedFinding, Suppression
 
@@ -48,7 +48,7 @@ def _encode(linted: LintRun) -> str | None:
     except TypeError:
         # The fix of a finding is more than plain data.
         return None
-    return None if contains_secret(plain) else json.dumps(plain, separators=(",", ":"))
+    return without_secret(dump_plain(plain))
 
 
 def _decode(text: str) -> LintRun:
