@@ -42,6 +42,7 @@ def _encode(linted: LintRun) -> str | None:
             "accepted": [[encode_finding(each.finding), each.reason] for each in linted.accepted],
             "contents": linted.contents
             and [linted.contents.digests, sorted(linted.contents.dated), sorted(linted.contents.devices)],
+            "lines": {file: list(lines.items()) for file, lines in linted.lines.items()},
             "runs": (),
             "opinions": (),
         }
@@ -71,6 +72,7 @@ def _decode(text: str) -> LintRun:
         "taken": {path: (sort, why) for path, (sort, why) in plain["taken"].items()},
         "accepted": [Accepted(decode_finding(each), reason) for each, reason in plain["accepted"]],
         "contents": LintContents(contents[0], *map(frozenset, contents[1:])) if contents else None,
+        "lines": {file: dict(lines) for file, lines in plain["lines"].items()},
     }
     return LintRun(**plain | found)
 

@@ -39,6 +39,7 @@ def encode_result(part: FileResult) -> str | None:
             part.skipped,
             part.dependent,
             part.jobs,
+            list(part.lines.items()),
         ]
         facts: Encoded = [
             [*job, [[rule, pack(fact.value), list(fact.path)] for rule, fact in rows]]

@@ -33,6 +33,8 @@ class FileResult(NamedTuple):
     """The name, position and item of each job of the file."""
     objects: list[Any]
     """The data of what is made, if a run leaves it beside what it keeps of each object."""
+    lines: dict[int, str]
+    """The lines of the file that findings point at, without secrets, by number: what is printed below a finding."""
 
 
 UNKEPT = "not kept"
@@ -53,7 +55,7 @@ def new_result() -> FileResult:
     """Return a result with nothing in it."""
     from jobgen.rendering.environment import new_overlay_use
 
-    return FileResult([], [], set(), new_overlay_use(), [], [], [], [], [], [], [])
+    return FileResult([], [], set(), new_overlay_use(), [], [], [], [], [], [], [], {})
 
 
 def are_same(one: FileParts, other: FileParts) -> bool:
@@ -87,4 +89,5 @@ def join_parts(parts: FileParts) -> FileResult:
         unchecked=[*(name for part in parts for name in part.unchecked), *left_out],
         dependent=[name for part in parts for name in part.dependent],
         objects=[],
+        lines={number: line for part in parts for number, line in part.lines.items()},
     )

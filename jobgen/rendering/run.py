@@ -478,6 +478,8 @@ def _note_result(run: RunState, entry: FileEntry, part: FileResult, *, is_own: b
         return
     run.files += (entry.finding is None and entry.build is None) - len(part.skipped)
     run.findings += part.findings if entry.build is None else ()
+    if part.lines:
+        run.lines[entry.path] = part.lines
     for finding in part.findings:
         if finding.location.file != entry.path:
             run.owners.setdefault(name_finding(finding), set()).add(entry.path)

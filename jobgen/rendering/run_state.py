@@ -149,6 +149,8 @@ class RunState:
         """The files that were found in a folder and are no input: what they are, and why."""
         self.not_rendered: list[LeftOut] = []
         """Jobs and environments with errors, once the run is done."""
+        self.lines: dict[str, Mapping[int, str]] = {}
+        """The lines of each file that findings point at, without secrets, by number."""
         self.seen: dict[tuple[str, ...], Rendered] = {}
         """The first of each object, by environment and identity, without its version; not of standalone files."""
         self.owners: dict[tuple[object, ...], set[str]] = {}
