@@ -87,7 +87,7 @@ LINT: Query[LintRun] = Query("lint", _encode, _decode)
 
 def ask_findings(request: LintRequest, store: Store) -> LintRun:
     """Return the lint of a request: that of the store if it holds."""
-    known = store.find(LINT, name_lint(request)) if _can_answer(request) else None
+    known = _find_answer(request, store) if _can_answer(request) else None
     if known is not None:
         # The answer of a report reads what the lint did.
         add_reads(known.reads)
@@ -103,12 +103,21 @@ def ask_findings(request: LintRequest, store: Store) -> LintRun:
         # A file changed while it was linted, so that no answer belongs to its content.
         store.forget_new()
     elif _can_answer(request) and recording.is_whole:
-        # Other tools build kustomizations only in a lint that is not compared; without any, both are the same.
-        same = (True, False) if not linted.taken else (request.is_compared,)
-        row = Row(recording.list_reads(), linted)
-        for is_compared in same:
-            store.add_row(LINT, name_lint(request._replace(is_compared=is_compared)), row)
+        key = name_lint(request if linted.taken else request._replace(is_compared=False))
+        store.add(LINT, key, recording.list_reads(), linted)
     return linted
+
+
+def _find_answer(request: LintRequest, store: Store) -> Row | None:
+    """Return a lint that holds.
+
+    Other tools build kustomizations only in a lint that is not compared; without any, it is the same if it is compared.
+    """
+    known = store.find(LINT, name_lint(request))
+    if known is None and request.is_compared:
+        known = store.find(LINT, name_lint(request._replace(is_compared=False)))
+        return known if known is not None and not known.value.taken else None
+    return known
 
 
 def check_files(request: LintRequest, files: LintFiles) -> None:

@@ -17,6 +17,7 @@ Encoded = list[Any]
 
 _ENCODER, _DECODER = json.JSONEncoder(separators=(",", ":")), json.JSONDecoder()
 _STRING = lazy_pattern(r'"[^"\\]*(?:\\.[^"\\]*)*"')
+_SEVERITIES = {each.value: each for each in Severity}
 _COLLECTIONS: dict[str, type] = {each.__name__: each for each in (list, frozenset)}
 
 
@@ -92,7 +93,7 @@ def decode_finding(plain: Encoded) -> Finding:
     return Finding(
         rule,
         category,
-        Severity(severity),
+        _SEVERITIES[severity],
         message,
         Location(*location),
         Identity(*who) if who else None,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jobgen.model.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
+    from jobgen.engine.store import Row
     from jobgen.model.finding import Finding
     from jobgen.rendering.environment import OverlayUse, Rendered
     from jobgen.reports.suppress import Suppression
@@ -45,10 +46,10 @@ FileParts = tuple[FileResult, ...]
 
 
 class Answer(NamedTuple):
-    """The results of a file, and what stands for each of them where others depend on it."""
+    """The results of a file, and the rows of the store that have them: what they read stands for them."""
 
     parts: FileParts
-    versions: tuple[str, ...]
+    rows: tuple[Row, ...]
 
 
 def new_result() -> FileResult:
