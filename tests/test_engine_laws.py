@@ -34,6 +34,10 @@ def _lint(*paths: str, **options: Any) -> Command:
     return lambda folder: lint_paths(folder, paths, (), format_="json", show_suppressed=True, **options)
 
 
+def _lint_text(*paths: str, **options: Any) -> Command:
+    return lambda folder: lint_paths(folder, paths, (), format_="text", **options)
+
+
 def _lint_environment(folder: Path) -> Any:
     return lint_paths(folder, (), ("prod",), format_="json")
 
@@ -81,7 +85,9 @@ def _render_tree(folder: Path) -> Any:
 
 COMMANDS: dict[str, Command] = {
     "lint": _lint(),
+    "lint, with lines": _lint_text(),
     "lint --since": _lint(since="HEAD"),
+    "lint --since, with lines": _lint_text(since="HEAD"),
     "lint --since HEAD~": _lint(since="HEAD~"),
     "lint PATHS": _lint("jobs/bert.yaml", "overlays/prod/overlay.yaml"),
     "lint FOLDER": _lint("jobs/sub"),
@@ -143,7 +149,7 @@ def _edit(edited: EditedFolder) -> list[str]:
 
 OTHER_COMMANDS: dict[str, Command] = {
     "lint": _lint(),
-    "lint .": _lint("."),
+    "lint ., with lines": _lint_text("."),
     "lint --strict-files": _lint(strict_files=True, explain_files=True),
     "lint FOLDER": _lint("base"),
     "lint two FOLDERS": _lint("prod", "base/web.yaml"),

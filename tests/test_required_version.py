@@ -70,3 +70,15 @@ def test_a_change_that_raises_the_version_is_compared(tmp_path, command):
     assert found.returncode == 0, found.stderr
     assert "requires" not in found.stdout + found.stderr
     assert "change-not-analyzed" not in found.stdout + found.stderr
+
+
+def test_a_diff_needs_the_version_that_both_sides_require(tmp_path):
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/bert.yaml").write_text(JOB)
+    (tmp_path / "jobgen.yaml").write_text("required-version: '>=999'\n")
+    Repository(tmp_path, tmp_path / "home").commit()
+    (tmp_path / "jobs/bert.yaml").write_text(JOB.replace("1.4.2", "1.4.3"))
+    found = run_jobgen_text(tmp_path, "diff", "HEAD")
+
+    assert found.returncode == 1
+    assert "requires `>=999`" in found.stderr

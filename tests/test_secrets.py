@@ -4,7 +4,9 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from hypothesis import given, strategies
 from limitedrun import run_limited
+from sampling import laws
 
 from jobgen import cache
 from jobgen.api.diff import diff
@@ -12,6 +14,7 @@ from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.run_lint import lint_paths
 from jobgen.features.page.report import report
 from jobgen.k8s.secrets import (
+    find_assignments,
     find_secrets_in_text,
     find_token,
     is_secret_value,
@@ -20,6 +23,7 @@ from jobgen.k8s.secrets import (
     may_hold_secret,
     redact_words,
 )
+from jobgen.pipeline.encoded_results import dump_plain, load_plain, without_secret
 from jobgen.reports.formats import FORMATS
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -338,6 +342,28 @@ def test_the_value_of_every_name_that_means_a_secret_is_found(name: str) -> None
 )
 def test_a_text_with_a_secret_may_hold_one(text: str) -> None:
     assert may_hold_secret(text)
+
+
+def states_secret(text: str) -> bool:
+    return bool(find_token(text)) or any(looks_like_secret(*pair) for pair in find_assignments(text))
+
+
+@laws(100)
+@given(
+    strategies.lists(
+        strategies.tuples(
+            strategies.sampled_from(["", "é", '"', "\\", "\n", "\\n", "--", "x", "\u2028", "a=b "]),
+            strategies.sampled_from(["", *TOKENS.values(), *(f"{name}=" for name in (*NAMES, *FOLDED_NAMES))]),
+            strategies.sampled_from(["", VALUE, "…", "'quoted'", '"', "\n"]),
+        ).map("".join)
+    )
+)
+def test_data_is_stored_unless_a_text_in_it_states_a_secret(texts: list[str]) -> None:
+    plain = [texts, {text: [text] for text in texts}]
+    stored = without_secret(dump_plain(plain))
+
+    assert (stored is None) == any(map(states_secret, texts))
+    assert stored is None or load_plain(stored) == plain
 
 
 @pytest.mark.parametrize(

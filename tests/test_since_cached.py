@@ -3,6 +3,7 @@
 import os
 import random
 import subprocess
+from itertools import combinations
 
 import pytest
 from sampling import sample
@@ -11,12 +12,16 @@ from jobgen import cache, diff
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint import lint_twice
 from jobgen.api.lint_answers import ask_findings
-from jobgen.api.lint_files import LintRequest
+from jobgen.api.lint_files import LintRequest, open_judge
 from jobgen.api.lint_run import find_findings
 from jobgen.api.since import findings_since
 from jobgen.cli.run_lint import lint_paths
 from jobgen.compare.snapshot import snapshot_repository
 from jobgen.engine.store import Store
+from jobgen.rendering import config
+from jobgen.rendering.run_state import digest_layers
+from jobgen.repo import git, layout
+from jobgen.repo.commit import open_commit
 from jobgen.repo.root import open_store
 
 JOB = """\
@@ -116,17 +121,26 @@ def without_cache(stored, work):
         cache.enable(stored, "test")
 
 
-def lint_since(folder):
+JUDGES = (".", "HEAD")
+"""Whose settings decide: those of the folder, or those of the commit, as in `jobgen lint --since HEAD`."""
+
+
+def lint_since(folder, judge):
     """Lint with a store, as `jobgen lint --since` does."""
-    request, store = LintRequest(folder, is_compared=True), open_store(folder)
-    found = findings_since(request, "HEAD", ask_findings(request, store), store).new
+    store = open_store(folder)
+    with open_judge(LintRequest(folder, is_compared=True), judge) as request:
+        found = findings_since(request, "HEAD", ask_findings(request, store), store).new
     store.save()
     return found._replace(contents=None, runs=(), opinions=())
 
 
-def lint_fresh(folder):
-    request = LintRequest(folder)
-    return findings_since(request, "HEAD", find_findings(request), Store()).new._replace(runs=(), opinions=())
+def lint_fresh(folder, judge):
+    with open_judge(LintRequest(folder), judge) as request:
+        return findings_since(request, "HEAD", find_findings(request), Store()).new._replace(runs=(), opinions=())
+
+
+def lint_judged(lint, folder):
+    return [lint(folder, judge) for judge in JUDGES]
 
 
 def lint_both(folder):
@@ -158,7 +172,8 @@ def change(folder, chance):
     """Change one thing at random."""
     edits = (
         *(edit_job, edit_job, edit_job, remove_job, rename_job, break_job, add_dated),
-        *(edit_overlay, edit_settings, edit_policy, edit_state, edit_claim, edit_queue, edit_comment),
+        *(edit_overlay, edit_overlay, remove_overlay, extend_overlay, edit_settings),
+        *(edit_policy, edit_state, edit_claim, edit_queue, edit_comment),
     )
     chance.choice(edits)(folder, chance)
 
@@ -207,9 +222,22 @@ def edit_overlay(folder, chance):
     write(folder, f"overlays/{env}/o.yaml", OVERLAY.format(env=env, state=state, budget=budget, defaults=defaults))
 
 
+def remove_overlay(folder, chance):
+    (folder / f"overlays/{chance.choice(['dev', 'prod', 'more'])}/o.yaml").unlink(missing_ok=True)
+
+
+def extend_overlay(folder, chance):
+    """Write an overlay that takes another one out of the environments."""
+    base = chance.choice(["dev", "prod"])
+    if (folder / f"overlays/{base}/o.yaml").exists():
+        text = f"apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {{extends: [{base}], namespace: ml}}\n"
+        write(folder, "overlays/more/o.yaml", text)
+
+
 def edit_settings(folder, chance):
-    severity = chance.choice(["error", "off", "info"])
-    write(folder, "jobgen.yaml", f"rules: {{mutable-image-tag: {severity}}}\n")
+    severity, named = chance.choice(["error", "off", "info"]), chance.choice(["", "dev", "prod", "dev, prod", "lost"])
+    environments = f"environments: [{named}]\n" if named else ""
+    write(folder, "jobgen.yaml", f"{environments}rules: {{mutable-image-tag: {severity}}}\n")
 
 
 def edit_policy(folder, chance):
@@ -247,11 +275,45 @@ def test_random_edits_give_the_result_of_a_fresh_run(seed, tmp_path, stored):
         if chance.random() < 0.3:
             commit(folder)
         change(folder, chance)
-        fresh = without_cache(stored, lambda: (lint_fresh(folder), compare(folder), lint_both(folder)))
+        fresh = without_cache(stored, lambda: (*lint_judged(lint_fresh, folder), compare(folder), lint_both(folder)))
 
         for _ in range(2):
-            assert (lint_since(folder), compare(folder), lint_both(folder)) == fresh
-            assert lint_both(folder) == fresh[2]
+            assert (*lint_judged(lint_since, folder), compare(folder), lint_both(folder)) == fresh
+            assert lint_both(folder) == fresh[-1]
+
+
+LAYERS = (edit_overlay, remove_overlay, extend_overlay, edit_settings, edit_policy, edit_state)
+
+
+@pytest.mark.parametrize("seed", sample(range(8), 8))
+def test_layers_with_one_digest_are_one_project_whoever_judges(seed, tmp_path):
+    chance, folder = random.Random(seed), tmp_path / "repository"
+    folder.mkdir()
+    start(folder, chance)
+    for _ in range(12):
+        before = {path: path.read_bytes() for path in folder.rglob("*.yaml")}
+        chance.choice(LAYERS)(folder, chance)
+        found, rules = [describe_layers(folder)], {each.rule for each in config.load(folder).findings}
+        with open_commit(folder, git.resolve_commit(folder, "HEAD")) as old:
+            found.append(describe_layers(old))
+            with layout.judged_by(folder, old):
+                found.append(describe_layers(folder))
+        for one, other in combinations(found, 2):
+            # That the settings name an environment that nobody has is an error unless others judge.
+            assert one[0] != other[0] or one[1] == other[1] or "unknown-overlay" in rules
+        if before == {path: path.read_bytes() for path in folder.rglob("*.yaml")}:
+            assert len({digest for digest, _ in found}) == 1, (
+                "layers that are equal to those that judge have their digest"
+            )
+        commit(folder)
+
+
+def describe_layers(folder):
+    """Return the digest of the layers of a folder, and what these mean to jobs."""
+    project = config.load(folder)
+    names = project.environments()
+    environments = [project.environment(name, []) for name in names]
+    return digest_layers(folder), repr((names, environments, project.settings, project.teams.all))
 
 
 @pytest.mark.parametrize("state", ["cluster/a", "&here cluster/a"])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from jobgen.api.errors import NotFoundError, UsageError, check_date, check_format, check_names, check_shard
@@ -13,9 +15,9 @@ from jobgen.api.lint_files import LintRequest, LintRun, open_judge, resolve_file
 from jobgen.engine.store import Store
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.rendering.redact import redact_lines
-from jobgen.repo.files import EXCLUDED, MANIFEST_SUFFIXES
-from jobgen.repo.named_paths import read_lines
+from jobgen.rendering.redact import redact_file
+from jobgen.repo.files import EXCLUDED
+from jobgen.repo.named_paths import read_first
 from jobgen.repo.root import find_root, find_settings, open_store
 from jobgen.reports import Report, RuleText, Suppressed, formats
 from jobgen.reports.shard_part import ShardPart
@@ -64,6 +66,8 @@ class LintResult(NamedTuple):
     """What the settings check less than jobgen does without them."""
     captures: tuple[str, ...] = ()
     """Of which day the captured state of each environment is."""
+    lines: Mapping[str, Mapping[int, str]] = MappingProxyType({})
+    """Lines that findings point at, without secrets, by file and number; others are read when they are shown."""
 
     @property
     def failed(self) -> bool:
@@ -83,12 +87,18 @@ class LintResult(NamedTuple):
     def to_report(self, format: str = "text", *, show_suppressed: bool = False) -> Report:  # noqa: A002 -- the option
         """Return the report to write in a format."""
 
+        @lru_cache(maxsize=1)
         def read(file: str) -> Sequence[str]:
-            lines = redact_lines(read_lines((self.root, self.directory), file))
-            if file.lower().endswith(MANIFEST_SUFFIXES):
-                return lines
-            # Any value of an env file may be a secret.
-            return [f"{line.partition('=')[0]}=…" if "=" in line else line for line in lines]
+            found = read_first((self.root, self.directory), file)
+            return redact_file(found) if found else ()
+
+        def find_line(file: str, number: int) -> str | None:
+            known = self.lines.get(file)
+            if known is not None and number in known:
+                return known[number]
+            # The lint kept no line of a layer, or of a file that another file builds from.
+            lines = read(file)
+            return lines[number - 1] if 0 < number <= len(lines) else None
 
         rules = dict.fromkeys(self.rules, RuleText("", Severity.ERROR, "", ""))
         if formats.describe(format).needs_rule_texts:
@@ -106,7 +116,7 @@ class LintResult(NamedTuple):
             self.objects,
             self.environments,
             rules,
-            read,
+            find_line,
             show_suppressed,
             skipped=self.skipped,
             taken=self.taken,
@@ -286,6 +296,7 @@ def _to_result(request: LintRequest, linted: LintRun, known: Sequence[Suppressed
         opinions=tuple(linted.opinions),
         weaker=tuple(linted.weaker),
         captures=tuple(linted.captures),
+        lines=linted.lines,
     )
 
 

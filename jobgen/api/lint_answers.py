@@ -11,7 +11,7 @@ from jobgen.api.lint_files import LintContents, LintFiles, LintRequest, LintRun,
 from jobgen.engine.inputs import add_reads, real_path, record
 from jobgen.engine.store import Query, Row, Store
 from jobgen.model.data import Location
-from jobgen.pipeline.encoded_results import contains_secret, decode_finding, encode_finding
+from jobgen.pipeline.encoded_results import decode_finding, dump_plain, encode_finding, without_secret
 from jobgen.repo.root import SETTINGS
 from jobgen.reports.suppress import Coverage, SuppressedFinding, Suppression
 
@@ -42,13 +42,14 @@ def _encode(linted: LintRun) -> str | None:
             "accepted": [[encode_finding(each.finding), each.reason] for each in linted.accepted],
             "contents": linted.contents
             and [linted.contents.digests, sorted(linted.contents.dated), sorted(linted.contents.devices)],
+            "lines": {file: list(lines.items()) for file, lines in linted.lines.items()},
             "runs": (),
             "opinions": (),
         }
     except TypeError:
         # The fix of a finding is more than plain data.
         return None
-    return None if contains_secret(plain) else json.dumps(plain, separators=(",", ":"))
+    return without_secret(dump_plain(plain))
 
 
 def _decode(text: str) -> LintRun:
@@ -71,6 +72,7 @@ def _decode(text: str) -> LintRun:
         "taken": {path: (sort, why) for path, (sort, why) in plain["taken"].items()},
         "accepted": [Accepted(decode_finding(each), reason) for each, reason in plain["accepted"]],
         "contents": LintContents(contents[0], *map(frozenset, contents[1:])) if contents else None,
+        "lines": {file: dict(lines) for file, lines in plain["lines"].items()},
     }
     return LintRun(**plain | found)
 
@@ -85,7 +87,7 @@ LINT: Query[LintRun] = Query("lint", _encode, _decode)
 
 def ask_findings(request: LintRequest, store: Store) -> LintRun:
     """Return the lint of a request: that of the store if it holds."""
-    known = store.find(LINT, name_lint(request)) if _can_answer(request) else None
+    known = _find_answer(request, store) if _can_answer(request) else None
     if known is not None:
         # The answer of a report reads what the lint did.
         add_reads(known.reads)
@@ -101,12 +103,21 @@ def ask_findings(request: LintRequest, store: Store) -> LintRun:
         # A file changed while it was linted, so that no answer belongs to its content.
         store.forget_new()
     elif _can_answer(request) and recording.is_whole:
-        # Other tools build kustomizations only in a lint that is not compared; without any, both are the same.
-        same = (True, False) if not linted.taken else (request.is_compared,)
-        row = Row(recording.list_reads(), linted)
-        for is_compared in same:
-            store.add_row(LINT, name_lint(request._replace(is_compared=is_compared)), row)
+        key = name_lint(request if linted.taken else request._replace(is_compared=False))
+        store.add(LINT, key, recording.list_reads(), linted)
     return linted
+
+
+def _find_answer(request: LintRequest, store: Store) -> Row | None:
+    """Return a lint that holds.
+
+    Other tools build kustomizations only in a lint that is not compared; without any, it is the same if it is compared.
+    """
+    known = store.find(LINT, name_lint(request))
+    if known is None and request.is_compared:
+        known = store.find(LINT, name_lint(request._replace(is_compared=False)))
+        return known if known is not None and not known.value.taken else None
+    return known
 
 
 def check_files(request: LintRequest, files: LintFiles) -> None:

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from jobgen.api.errors import UsageError
@@ -146,6 +147,8 @@ class LintRun(NamedTuple):
     """What the settings check less than jobgen does without them."""
     captures: Sequence[str] = ()
     """Of which day the captured state of each environment is."""
+    lines: Mapping[str, Mapping[int, str]] = MappingProxyType({})
+    """The lines of files that findings point at, without secrets, by path and number; not of all files."""
 
 
 def resolve_files(request: LintRequest) -> LintFiles:

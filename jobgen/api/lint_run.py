@@ -131,6 +131,7 @@ def find_findings(
         opinions=opinions,
         weaker=_list_weaker(runs[0].project),
         captures=list_captures(runs[0].project),
+        lines={file: lines for run in runs for file, lines in run.lines.items() if file != STDIN},
     )
 
 

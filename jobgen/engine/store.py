@@ -37,7 +37,8 @@ class Row:
     __slots__ = ("_decode", "_text", "_value", "reads")
 
     def __init__(self, reads: Sequence[Read], value: Any = None, text: str | None = None, decode: Any = None) -> None:
-        self.reads: tuple[Read, ...] = tuple((name, argument, digest) for name, argument, digest in reads)
+        # JSON has lists.
+        self.reads: tuple[Read, ...] = tuple(map(tuple, reads))  # type: ignore[arg-type]
         self._value = value
         self._text = text
         self._decode = decode

@@ -81,6 +81,14 @@ def may_contain_secret(text: str) -> bool:
     return has_any(text.lower(), _HINTS)
 
 
+def may_state_secret(text: str) -> bool:
+    """Return True if a text may contain a token, or assign a secret by `name=value`, as a cheap test before these."""
+    if any(prefix in text for prefix in _PREFIXES):
+        return True
+    lowered = text.lower() if "=" in text else ""
+    return any(f"{end}=" in lowered for end in _NAME_ENDS)
+
+
 def may_hold_secret(text: str) -> bool:
     """Return True if a file may hold a secret of any sort, as a cheap test before the others."""
     if _KEY_BEGIN in text or has_any(text, _PREFIXES) or ("://" in text and "@" in text):

@@ -178,7 +178,7 @@ class ClusterAnswers:
         return state.digest if name == "state" else f"{self.layers} {state.number}"
 
     def _find_version(self, entry: FileEntry) -> str:
-        return self._run.answers[name_entry(entry)].versions[self._number]
+        return self._run.answers[name_entry(entry)].rows[self._number].version
 
     def _make_key(self, name: str) -> str:
         return f"{self._run.scope} {self._env} {name}"

@@ -16,7 +16,7 @@ from jobgen.reports.suppress import Suppression
 def decode_result(text: str) -> FileResult:
     """Decode a result."""
     outline, _, encoded_facts = text.partition("\n")
-    made, findings, names, used, comments, unchecked, skipped, dependent, jobs = load_plain(outline)
+    made, findings, names, used, comments, unchecked, skipped, dependent, jobs, lines = load_plain(outline)
     patches, hits, misses, own_misses, days = used
     facts: list[tuple[str, Fact]] = []
     for *where, rows in load_plain(encoded_facts):
@@ -47,4 +47,5 @@ def decode_result(text: str) -> FileResult:
         dependent,
         [(name, position, item) for name, position, item in jobs],
         [],
+        dict(lines),
     )

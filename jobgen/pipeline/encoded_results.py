@@ -6,15 +6,18 @@ import json
 from itertools import groupby
 from typing import Any
 
-from jobgen.k8s.secrets import find_assignments, find_token, looks_like_secret
+from jobgen.k8s.secrets import find_assignments, find_token, looks_like_secret, may_state_secret
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Fix, Identity, Related, Severity, TextEdit
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.rendering.file_result import FileResult
 
 Encoded = list[Any]
 """A value as JSON data: the fields of named tuples in order."""
 
-_DECODER = json.JSONDecoder()
+_ENCODER, _DECODER = json.JSONEncoder(separators=(",", ":")), json.JSONDecoder()
+_STRING = lazy_pattern(r'"[^"\\]*(?:\\.[^"\\]*)*"')
+_SEVERITIES = {each.value: each for each in Severity}
 _COLLECTIONS: dict[str, type] = {each.__name__: each for each in (list, frozenset)}
 
 
@@ -37,6 +40,7 @@ def encode_result(part: FileResult) -> str | None:
             part.skipped,
             part.dependent,
             part.jobs,
+            list(part.lines.items()),
         ]
         facts: Encoded = [
             [*job, [[rule, pack(fact.value), list(fact.path)] for rule, fact in rows]]
@@ -44,7 +48,7 @@ def encode_result(part: FileResult) -> str | None:
         ]
     except TypeError:
         return None
-    return None if contains_secret((outline, facts)) else f"{_dump(outline)}\n{_dump(facts)}"
+    return without_secret(f"{dump_plain(outline)}\n{dump_plain(facts)}")
 
 
 def encode_findings(findings: list[Finding]) -> str | None:
@@ -53,7 +57,7 @@ def encode_findings(findings: list[Finding]) -> str | None:
         plain = list(map(encode_finding, findings))
     except TypeError:
         return None
-    return None if contains_secret(plain) else _dump(plain)
+    return without_secret(dump_plain(plain))
 
 
 def decode_findings(text: str) -> list[Finding]:
@@ -61,12 +65,13 @@ def decode_findings(text: str) -> list[Finding]:
     return list(map(decode_finding, load_plain(text)))
 
 
-def _dump(plain: Encoded) -> str:
-    return json.dumps(plain, separators=(",", ":"))
+def dump_plain(plain: Encoded | dict[str, Any]) -> str:
+    """Write JSON data without spaces."""
+    return _ENCODER.encode(plain)
 
 
 def load_plain(text: str) -> Encoded:
-    """Read what `_dump` wrote: without the spaces that `json.loads` looks for, which takes longer than a short text."""
+    """Read what `dump_plain` wrote. It has no spaces; to look for them takes longer than to read a short text."""
     plain: Encoded = _DECODER.raw_decode(text)[0]
     return plain
 
@@ -88,7 +93,7 @@ def decode_finding(plain: Encoded) -> Finding:
     return Finding(
         rule,
         category,
-        Severity(severity),
+        _SEVERITIES[severity],
         message,
         Location(*location),
         Identity(*who) if who else None,
@@ -131,19 +136,13 @@ def unpack(data: Any) -> Any:
     return _COLLECTIONS[name](map(unpack, items))
 
 
-def contains_secret(data: object) -> bool:
-    """Return True if a text in JSON data has the format of a secret; such data is not stored."""
-    texts: set[str] = set()
-    pending = [data]
-    while pending:
-        each = pending.pop()
-        if isinstance(each, str):
-            texts.add(each)
-        elif isinstance(each, dict):
-            pending += (*each, *each.values())
-        elif isinstance(each, (list, tuple)):
-            pending += each
-    return any(
-        find_token(text) or any(looks_like_secret(*pair) for pair in (find_assignments(text) if "=" in text else ()))
-        for text in texts
-    )
+def without_secret(text: str) -> str | None:
+    """Return JSON text that may be stored; None if a string in it has the format of a secret."""
+    if not may_state_secret(text):
+        return text
+    strings = {string for string in _STRING.findall(text) if may_state_secret(string)}
+    return None if any(_states_secret(_DECODER.decode(string)) for string in strings) else text
+
+
+def _states_secret(text: str) -> bool:
+    return bool(find_token(text)) or any(looks_like_secret(*pair) for pair in find_assignments(text))

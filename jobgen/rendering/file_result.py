@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from jobgen.model.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
+    from jobgen.engine.store import Row
     from jobgen.model.finding import Finding
     from jobgen.rendering.environment import OverlayUse, Rendered
     from jobgen.reports.suppress import Suppression
@@ -33,6 +34,8 @@ class FileResult(NamedTuple):
     """The name, position and item of each job of the file."""
     objects: list[Any]
     """The data of what is made, if a run leaves it beside what it keeps of each object."""
+    lines: dict[int, str]
+    """The lines of the file that findings point at, without secrets, by number: what is printed below a finding."""
 
 
 UNKEPT = "not kept"
@@ -43,17 +46,17 @@ FileParts = tuple[FileResult, ...]
 
 
 class Answer(NamedTuple):
-    """The results of a file, and what stands for each of them where others depend on it."""
+    """The results of a file, and the rows of the store that have them: what they read stands for them."""
 
     parts: FileParts
-    versions: tuple[str, ...]
+    rows: tuple[Row, ...]
 
 
 def new_result() -> FileResult:
     """Return a result with nothing in it."""
     from jobgen.rendering.environment import new_overlay_use
 
-    return FileResult([], [], set(), new_overlay_use(), [], [], [], [], [], [], [])
+    return FileResult([], [], set(), new_overlay_use(), [], [], [], [], [], [], [], {})
 
 
 def are_same(one: FileParts, other: FileParts) -> bool:
@@ -87,4 +90,5 @@ def join_parts(parts: FileParts) -> FileResult:
         unchecked=[*(name for part in parts for name in part.unchecked), *left_out],
         dependent=[name for part in parts for name in part.dependent],
         objects=[],
+        lines={number: line for part in parts for number, line in part.lines.items()},
     )

@@ -20,7 +20,7 @@ from jobgen.model.digest import blake2b
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.repo.files import File
+from jobgen.repo.files import MANIFEST_SUFFIXES, File
 from jobgen.yamlio.read import Source, read_shared
 
 _ESCAPE = lazy_pattern(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8}))")
@@ -53,6 +53,15 @@ def _hide_line(finding: Finding) -> Finding:
 def redact_lines(lines: Sequence[str]) -> Sequence[str]:
     """The lines of a file, without its secrets."""
     return _redact(lines, _search("\n".join(lines).encode("utf-8", "replace")))
+
+
+def redact_file(file: File) -> Sequence[str]:
+    """The lines of a file that can be shown: those of a manifest without its secrets, of others without any value."""
+    lines = redact_lines(file.content.decode("utf-8", "replace").split("\n"))
+    if file.path.lower().endswith(MANIFEST_SUFFIXES):
+        return lines
+    # Any value of an env file may be a secret.
+    return [f"{line.partition('=')[0]}=…" if "=" in line else line for line in lines]
 
 
 def redact_diff(lines: Iterable[str], *texts: str) -> Sequence[str]:

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from jobgen.model.finding import Finding
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.file_result import FileParts
-from jobgen.rendering.redact import find_file_secrets, redact_findings
+from jobgen.rendering.redact import find_file_secrets, redact_file, redact_findings
 from jobgen.repo import layout
 from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.repo.named_paths import read_first
 
+_MAX_KEPT = 500
+"""The length of a line up to which it is kept; a longer one is read again."""
+
 
 def redact_results(project: ProjectConfig, batch: Sequence[FileEntry], results: Sequence[FileParts]) -> None:
-    """Remove secrets from findings, before they are cached or sent to another process."""
+    """Remove secrets from findings, before they are cached or sent to another process; add the lines they point at."""
     faulty = [(entry, part) for entry, parts in zip(batch, results, strict=True) for part in parts if part.findings]
     layers = _read_layers(project) if faulty else []
     if any(found.location.file.startswith(f"{layout.POLICIES}/") for _, part in faulty for found in part.findings):
@@ -22,10 +25,21 @@ def redact_results(project: ProjectConfig, batch: Sequence[FileEntry], results: 
         layers += layout.read_own_policies(project.root)
     for entry, part in faulty:
         if entry.build is None:
-            part.findings[:] = redact_findings(part.findings, (read_file(entry), *layers))
+            file = read_file(entry)
+            part.findings[:] = redact_findings(part.findings, (file, *layers))
+            part.lines.update(_select_lines(file, part.findings))
         else:
             sources = entry.build.read_sources
             part.findings[:] = [one for each in part.findings for one in redact_findings([each], sources(each))]
+
+
+def _select_lines(file: File, findings: Iterable[Finding]) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a file that findings point at, without secrets; not those that are too long to keep."""
+    numbers = {finding.location.line for finding in findings if finding.location.file == file.path}
+    lines = redact_file(file) if numbers and file.finding is None else ()
+    for number in sorted(numbers):
+        if 0 < number <= len(lines) and len(line := lines[number - 1]) <= _MAX_KEPT:
+            yield number, line
 
 
 def redact_shared(project: ProjectConfig, findings: Iterable[Finding]) -> list[Finding]:

@@ -59,6 +59,8 @@ class ResultInputs:
         self._runners = {runner.name: runner for runner in runners}
         self._entries = {name_entry(entry): entry for entry in entries}
         self._known: dict[tuple[str, str], str] = {}
+        self._held: set[Read] = set()
+        """The reads that give the same now: most of them are those of many results."""
         self._outlines: dict[str, tuple[Job, ...]] = {}
         self._patches: dict[int, str] = {}
         self._look: dict[str, Callable[[str], str]] = {
@@ -76,7 +78,14 @@ class ResultInputs:
 
     def holds(self, read: Read) -> bool:
         """Return True if a read gives the same now."""
-        name, argument, digest = read
+        if read in self._held:
+            return True
+        is_same = self._is_same(*read)
+        if is_same:
+            self._held.add(read)
+        return is_same
+
+    def _is_same(self, name: str, argument: str, digest: str) -> bool:
         if name == _MEMBERSHIP and self._describe is None:
             # Whether an environment selects a job matters to what a lint says of it, not to its objects.
             return True
@@ -213,8 +222,10 @@ class ResultInputs:
         """Return the digest of files that define devices or kinds for the objects of others, and of exported state."""
         root = self._project.root
         sources = self._sources if self._sources is not None else layout.find_jobs(root)
-        contents = ((entry.path, read_file(entry).content) for entry in sources if entry.build is None)
-        found = [(path, digest_bytes(content)) for path, content in contents if concerns_others(content)]
+        # Those that this run processes have been read.
+        own = {entry.path: entry for entry in self._entries.values() if entry.build is None}
+        files = [read_file(own.get(entry.path, entry)) for entry in sources if entry.build is None]
+        found = [(file.path, digest_bytes(file.content)) for file in files if concerns_others(file.content)]
         folders = sorted({runner.expander.environment.cluster.state for runner in self._runners.values()} - {""})
         state = digest_files(file for folder in folders for file in layout.read_state(root, folder))
         return digest_value((found, state))

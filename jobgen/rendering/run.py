@@ -309,13 +309,10 @@ def complete_results(run: RunState, entries: Sequence[FileEntry]) -> list[FilePa
                     if left is not None:
                         key = make_key(_RENDERED_SCOPE, environments[number], held[index])
                         run.store.add_row(RENDERED, key, left)
-    complete = [[row for row in rows if row is not None] for rows in found]
-    pairs = zip(held, complete, strict=True)
-    run.answers = {
-        name_entry(entry): Answer(tuple(row.value for row in rows), tuple(row.version for row in rows))
-        for entry, rows in pairs
-    }
-    return [run.answers[name_entry(entry)].parts for entry in entries]
+    complete = [tuple([row for row in rows if row is not None]) for rows in found]
+    every = [Answer(tuple([row.value for row in rows]), rows) for rows in complete]
+    run.answers = dict(zip(map(name_entry, held), every, strict=True))
+    return [answer.parts for answer in every]
 
 
 def _answer(
@@ -413,7 +410,7 @@ def _find_across(run: RunState, jobs: AllJobs) -> list[Finding]:
     if run.store is None or run.checks is None or run.inputs is None or run.shard is not None:
         # A shard keeps the results of its own files alone.
         return find()
-    versions = [(name, answer.versions) for name, answer in run.answers.items()]
+    versions = [(name, [row.reads for row in answer.rows]) for name, answer in run.answers.items()]
     read = (versions, run.environments, run.project.layers, run.inputs.digest_shared(), jobs.is_standalone)
     return run.store.remember(run.checks.across, run.scope, digest_value(read), find)
 
@@ -463,6 +460,8 @@ def _note_result(run: RunState, entry: FileEntry, part: FileResult, *, is_own: b
         return
     run.files += (entry.finding is None and entry.build is None) - len(part.skipped)
     run.findings += part.findings if entry.build is None else ()
+    if part.lines:
+        run.lines[entry.path] = part.lines
     for finding in part.findings:
         if finding.location.file != entry.path:
             run.owners.setdefault(name_finding(finding), set()).add(entry.path)

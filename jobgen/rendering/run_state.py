@@ -19,7 +19,7 @@ from jobgen.rendering.redact_results import redact_shared
 from jobgen.rendering.result_inputs import ResultInputs, name_entry
 from jobgen.rendering.trace import Job, Tracer
 from jobgen.repo import layout
-from jobgen.repo.commit import Folder, read_date
+from jobgen.repo.commit import CommitPath, Folder, read_date
 from jobgen.repo.files import FileEntry
 from jobgen.reports.suppress import HIDING_RULES, Suppression
 
@@ -149,6 +149,8 @@ class RunState:
         """The files that were found in a folder and are no input: what they are, and why."""
         self.not_rendered: list[LeftOut] = []
         """Jobs and environments with errors, once the run is done."""
+        self.lines: dict[str, Mapping[int, str]] = {}
+        """The lines of each file that findings point at, without secrets, by number."""
         self.seen: dict[tuple[str, ...], Rendered] = {}
         """The first of each object, by environment and identity, without its version; not of standalone files."""
         self.owners: dict[tuple[object, ...], set[str]] = {}
@@ -264,18 +266,23 @@ def load_project(store: Store | None, root: Folder, today: str = "", mended: str
     def load() -> ProjectConfig:
         return config.load(root, today=today, mended=mended)._replace(layers=layers)
 
-    project = store.remember(_PROJECT, mended, layers, load)
+    project = store.remember(_PROJECT, _name_reader(root), layers, load)
     if project.root == root and project.today == today:
         return project
     date = (today or read_date(root)) if project.date else ""
     return project._replace(root=root, today=today, date=date)
 
 
+def _name_reader(root: Folder) -> str:
+    """Return how a folder is read: what is an error in its settings depends on it, though the layers are equal."""
+    return repr((isinstance(root, CommitPath), layout.find_judge(root) is not None))
+
+
 def make_tracer(store: Store | None, project: ProjectConfig) -> Tracer:
     """Return a tracer. Those of revisions with the same layers read these once."""
     if store is None or not project.layers:
         return Tracer(project)
-    same = store.remember(_TRACER, "", project.layers, lambda: Tracer(project))
+    same = store.remember(_TRACER, _name_reader(project.root), project.layers, lambda: Tracer(project))
     return same if same.project is project else Tracer(project, same)
 
 
@@ -285,7 +292,8 @@ def prepare_run(run: RunState) -> Prepared:
     if store is None or not project.layers or run.entries is not None:
         prepared = _prepare(run)
     else:
-        key = repr((str(project.root), project.today, project.date, project.as_written, run.environments, run.checked))
+        where = str(project.root), _name_reader(project.root)
+        key = repr((where, project.today, project.date, project.as_written, run.environments, run.checked))
         prepared = store.remember(_PREPARED, key, project.layers, lambda: _prepare(run))
     if prepared.checks is not None:
         prepared.checks.forget_shared()

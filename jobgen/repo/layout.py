@@ -136,6 +136,8 @@ class _Judge(NamedTuple):
 
 _judge: ContextVar[_Judge | None] = ContextVar("judge", default=None)
 _JUDGING_FOLDERS = frozenset(("defects", "policies", "schemas", "teams"))
+_BESIDE = "beside:"
+"""The beginning of the path of a file that is an input beside one with the same path."""
 
 
 @contextmanager
@@ -281,22 +283,26 @@ def _list_state_folders(content: bytes) -> list[str]:
 
 
 def read_inputs(root: Folder) -> Iterator[File]:
-    """Read the files of the repository, except jobs, that a lint depends on."""
-    folders: set[str] = set()
+    """Read the files of the repository, except jobs, that a lint depends on.
+
+    Where another revision judges, its overlays and the repository's own settings count as well, unless they are the
+    same: so equal layers are equal inputs, whoever judges.
+    """
+    overlays, judge = list(map(read_file, _walk_layers(root, "overlays"))), find_judge(root)
+    settings, beside = read_settings(root), list[File]()
+    if judge is not None:
+        # The locks, clusters and states of its overlays, and the environments and the version of the own settings.
+        beside += map(read_file, _walk_layers(judge, "overlays"))
+        beside = [] if beside == overlays else beside
+        beside += (file for file in [_read_settings_file(root)] if file and file != settings)
     for top in LAYER_FOLDERS:
-        for file in map(read_file, _walk_layers(root, top)):
-            folders.update(_list_state_folders(file.content) if top == "overlays" else ())
-            yield file
-    judge = find_judge(root)
-    # The locks, clusters and states of its overlays count.
-    for file in map(read_file, _walk_layers(judge, "overlays") if judge is not None else ()):
-        folders.update(_list_state_folders(file.content))
-        yield file
-    found = read_settings(root)
-    if found:
-        folders.update(_list_state_folders(found.content))
-        yield found
-    for folder in sorted(folders):
+        yield from overlays if top == "overlays" else map(read_file, _walk_layers(root, top))
+    if settings:
+        yield settings
+    # Their paths are those of other files.
+    yield from (file._replace(path=f"{_BESIDE}{file.path}") for file in beside)
+    stating = (*overlays, *beside, *([settings] if settings else ()))
+    for folder in sorted({folder for file in stating for folder in _list_state_folders(file.content)}):
         yield from read_state(root, folder)
 
 

@@ -94,12 +94,6 @@ def _skip_committed(top: CommitPath, below: str) -> str:
     return files.HELM_CHART if any((top / chart).exists() for chart in charts) else ""
 
 
-def read_lines(folders: Iterable[Path], path: str) -> list[str]:
-    """Read the lines of a file that has a finding; none if it cannot be read."""
-    found = read_first(folders, path)
-    return found.content.decode("utf-8", "replace").split("\n") if found else []
-
-
 def read_first(folders: Iterable[Folder], path: str) -> File | None:
     """Read the file at a path in the first folder where it can be read."""
     for folder in folders:

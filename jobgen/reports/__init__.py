@@ -50,8 +50,8 @@ class Report(NamedTuple):
     objects: int = 0
     environments: Sequence[str] = ()
     rules: Mapping[str, RuleText] = MappingProxyType({})
-    lines: Callable[[str], Sequence[str]] = lambda _: ()
-    """Returns the lines of a file, split at `\\n`; empty if the file cannot be read."""
+    find_line: Callable[[str, int], str | None] = lambda _, __: None
+    """Returns a line of a file by its number; None if there is no such line, or the file cannot be read."""
     show_suppressed: bool = False
     """True to show suppressed findings in formats that leave them out by default."""
     width: int = 80

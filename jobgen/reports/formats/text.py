@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 from unicodedata import category, east_asian_width
 
 from jobgen.model.data import Location
@@ -33,16 +32,14 @@ def render(report: Report) -> str:
     """Return all entries by file, as wide as the terminal, with an empty line around those of several lines."""
     parts: list[str] = []
     was_long = False
-    for file, group in groupby(shown_entries(report), key=lambda entry: entry.finding.location.file):
-        lines = report.lines(file)
-        for entry in group:
-            block = list(_write_entry(report, entry, lines))
-            parts.append("\n" * (bool(parts) and (was_long or len(block) > 1)) + "\n".join(block) + "\n")
-            was_long = len(block) > 1
+    for entry in shown_entries(report):
+        block = list(_write_entry(report, entry))
+        parts.append("\n" * (bool(parts) and (was_long or len(block) > 1)) + "\n".join(block) + "\n")
+        was_long = len(block) > 1
     return "".join(parts)
 
 
-def _write_entry(report: Report, entry: ReportEntry, lines: Sequence[str]) -> Iterator[str]:
+def _write_entry(report: Report, entry: ReportEntry) -> Iterator[str]:
     def paint(code: str, text: str) -> str:
         return f"\x1b[{code}m{text}\x1b[0m" if report.color else text
 
@@ -56,11 +53,11 @@ def _write_entry(report: Report, entry: ReportEntry, lines: Sequence[str]) -> It
         name = f"\x1b]8;;{address}\x1b\\{name}\x1b]8;;\x1b\\"
     place = paint(_BOLD, visible(str(location)))
     yield f"{place}: {paint(color, severity)}: {visible(entry.message)} {paint(_DIM, name)}"
-    readable = 0 < location.line <= len(lines) and not entry.by
-    number = str(location.line) if readable else " "
+    line = None if entry.by else report.find_line(location.file, location.line)
+    number = " " if line is None else str(location.line)
     margin = " " * len(number)
-    if readable:
-        part = make_snippet(lines[location.line - 1], location, report.width - len(number) - 3)
+    if line is not None:
+        part = make_snippet(line, location, report.width - len(number) - 3)
         yield f"{paint(_DIM, f'{number} |')} {part.line}".rstrip()
         yield f"{paint(_DIM, f'{margin} |')} {part.blank}{paint(color, part.carets)}"
     notes = [f"note: {visible(f'{other}: {message}')}" for other, message in finding.related]
@@ -82,18 +79,17 @@ def make_snippet(line: str, location: Location, width: int) -> Snippet:
     # Characters further away than the width are never shown, so that a line of a megabyte is as fast as any other.
     near = max(start - width, 0)
     far = min(len(line), start + width)
-    texts = [_measure(char) for char in line[near:far]]
-    widths = [columns for _, columns in texts]
+    texts, widths = _measure_text(line[near:far])
     fits = near == 0 and far == len(line) and sum(widths) <= width
     first, last = (0, len(texts)) if fits else _window(widths, start - near, end - near, width)
     before = _ELLIPSIS if near + first else ""
     after = _ELLIPSIS if near + last < len(line) else ""
     blank = " " * (len(before) + sum(widths[first : start - near]))
     carets = "^" * max(sum(widths[start - near : min(end - near, last)]), 1)
-    return Snippet(before + "".join(text for text, _ in texts[first:last]) + after, blank, carets)
+    return Snippet(before + "".join(texts[first:last]) + after, blank, carets)
 
 
-def _window(widths: list[int], start: int, end: int, width: int) -> tuple[int, int]:
+def _window(widths: Sequence[int], start: int, end: int, width: int) -> tuple[int, int]:
     """Return the range of characters to show: a third before the mark, or more if little comes after it."""
     width -= 2 * len(_ELLIPSIS)
     span = sum(widths[start:end])
@@ -106,6 +102,14 @@ def _window(widths: list[int], start: int, end: int, width: int) -> tuple[int, i
     while last < len(widths) and (width := width - widths[last]) >= 0:
         last += 1
     return first, last
+
+
+def _measure_text(text: str) -> tuple[Sequence[str], Sequence[int]]:
+    """Return each character of a text as it is shown, and how many columns of a terminal it takes."""
+    if text.isascii() and text.isprintable():
+        return text, [1] * len(text)
+    measured = list(map(_measure, text))
+    return [shown for shown, _ in measured], [columns for _, columns in measured]
 
 
 def _measure(char: str) -> tuple[str, int]:
