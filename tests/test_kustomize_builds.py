@@ -165,7 +165,7 @@ CASES = {
     "image by pattern": ("images: [{name: '.*/team/(side|main)', newName: x}]", {}),
     "image by a group": ("images: [{name: '(nginx|busybox)', newTag: x}]", {}),
     "image by alternatives": ("images: [{name: 'busy|nginx', newTag: x}]", {}),
-    "image by a class": ("images: [{name: '[a-n]ginx', newTag: x}, {name: 'x?busybox', newTag: y}]", {}),
+    "image by a class": ("images: [{name: '[a-n]ginx', newTag: x}, {name: 'x?busybox', newTag: z}]", {}),
     "replicas": ("replicas: [{name: web, count: 3}, {name: db, count: 0}]", {}),
     "a patch": ("patches: [{path: p.yaml}]", {"p.yaml": f"{PATCH}spec: {{replicas: 5, paused: true}}\n"}),
     "an inline patch": (
@@ -361,6 +361,13 @@ CASES = {
     "labels of a patch with a target": (
         "patches: [{path: p.yaml, target: {kind: Deployment}}]",
         {"p.yaml": f"{PATCH}  labels: {{tier: null, n: 1}}\n".replace("{name: web}\n", "\n  name: web\n")},
+    ),
+    "a text at the end of a file": (
+        "resources: [y.yaml, z.yaml]",
+        {
+            "y.yaml": "kind: X\napiVersion: a/v1\nmetadata: {name: y, namespace: a-b}\nspec:\n- |\n  a\n\n  b",
+            "z.yaml": "kind: X\napiVersion: a/v1\nmetadata: {name: z, namespace: a}\nspec: |\n  a\n# b",
+        },
     ),
     "words of YAML 1.1": (
         "resources: [y.yaml]",

@@ -84,7 +84,8 @@ _DISAGREEMENT = (
 )
 _BUILT_DIFFERENTLY = (
     "jobgen builds kustomizations as kustomize does, so this is a fault of jobgen, or the program has another version"
-    " than the one that jobgen follows. Report a bug in jobgen, with the kustomization and the version of the program."
+    " than the one that jobgen follows. kustomize also adds empty lines to a folded text (`>`) with indented lines;"
+    " jobgen does not. Otherwise, report a bug in jobgen, with the kustomization and the version of the program."
 )
 _NOT_BUILT = (
     "kustomize cannot build the kustomization, and neither can kubectl, Argo CD or Flux, so nothing in it is applied."

@@ -547,9 +547,10 @@ def _sort(resources: list[Resource], options: Any) -> list[Resource]:
     last = [text_of(each) for each in as_list(legacy.get("orderLast"))] if legacy else _LAST
     ranks = {kind: at - len(first) for at, kind in enumerate(first)} | {kind: 1 + at for at, kind in enumerate(last)}
 
-    def rank(resource: Resource) -> tuple[Any, ...]:
+    def rank(resource: Resource) -> tuple[int, str, str]:
         found = resource.id
         group = "_".join((found.group or "~G", found.version or "~V", found.kind or "~K"))
-        return ranks.get(found.kind, 0), group, resource.namespace or "~X", found.name
+        # The namespace and the name are one text: `a-b` is before `a`.
+        return ranks.get(found.kind, 0), group, f"{resource.namespace or '~X'}|{found.name}"
 
     return sorted(resources, key=rank)

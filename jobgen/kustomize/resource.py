@@ -9,13 +9,16 @@ from typing import Any
 from jobgen.k8s.nodes import as_mapping
 from jobgen.kustomize.field_specs import KNOWN_TYPES
 from jobgen.kustomize.kustomization import text_of
-from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedMapping, TracedScalar, value_of
+from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedMapping, TracedScalar, value_of, with_value
 from jobgen.model.finding import Finding
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.yamlio.read import read
 from jobgen.yamlio.read.exact import compose
 
 _UNREADABLE = frozenset(("yaml-syntax", "template-text", "not-a-mapping", "unknown-anchor", "excessive-aliases"))
+# The start of a block of text, after its tag and its anchor.
+_BLOCK = lazy_pattern(r"(?:[!&]\S*+[ \t]++)*+[|>]")
 NO_NAMESPACE = "_non_namespaceable_"
 """In place of the namespace, for objects of the cluster."""
 
@@ -162,8 +165,25 @@ def _read_documents(content: bytes, file: str, layer: str) -> Documents:
         documents, findings = ([], tuple(found)) if value_of(data) is None else ([data], ())
     is_valid = not any(each.rule in _UNREADABLE for each in findings)
     rebuilt = tuple(_rebuild(each, lambda location: location, layer) for each in documents)
+    if rebuilt and not content.endswith(b"\n"):
+        _end_text(rebuilt[-1], content)
     locations = tuple(each.location for each in source.documents)
     return Documents(rebuilt, () if is_valid and documents else findings, locations)
+
+
+def _end_text(document: Any, content: bytes) -> None:
+    """Remove the newline after a block of text that ends its file without one: kubectl adds it, kustomize does not."""
+    parent, key, node = document, None, document
+    while isinstance(node, (dict, list)) and node:
+        parent, key = node, next(reversed(node)) if isinstance(node, dict) else len(node) - 1
+        node = node[key]
+    if key is None or type(node) is not TracedScalar or not isinstance(node.value, str):
+        return
+    lines = content.decode("utf-8", "replace").split("\n")
+    start = lines[node.location.line - 1][node.location.column - 1 :] if node.location.line <= len(lines) else ""
+    last = lines[-1].strip()
+    if _BLOCK.match(start) and last and node.value.endswith(f"{last}\n"):
+        parent[key] = with_value(node, node.value[:-1])
 
 
 def read_inline(node: TracedScalar, lines: list[str], layer: str) -> tuple[list[Any], tuple[Finding, ...]]:
