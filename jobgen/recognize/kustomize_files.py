@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import json
 import posixpath
 import re
@@ -178,6 +177,8 @@ class KustomizeBuild(Build):
     @cached_property
     def _secrets(self) -> File:
         """The values of all Secrets that it builds: a replacement can copy one to any field."""
+        import base64
+
         secrets = [each.data for each in self().objects if each.data.get("kind") == "Secret"]
         values = [value for each in secrets for value in (each.get("data") or {}).values() if isinstance(value, str)]
         data, plain = dict(enumerate(values)), dict(enumerate(values))
