@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 from shutil import which
 from typing import Any
 from urllib.parse import quote
@@ -22,10 +21,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_DEPTH
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.config import ProjectConfig
-from jobgen.repo.atomic import links_outside, make_folder, replace_files
-from jobgen.repo.captures import CAPTURE, INDEX
 from jobgen.repo.shipped import read_data
-from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
 SECONDS = 20
@@ -214,7 +210,6 @@ def find_operators(deployment: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             yield operator, str(version[1])
 
 
-_PART = lazy_pattern(r"-\d{3}\Z")
 _MOST_BYTES = 4_000_000
 """The size of a file: half of what a lint reads."""
 RUNNING_FOLDER = ".running"
@@ -339,53 +334,6 @@ def _read_release(kubectl: Kubectl, unread: dict[str, str]) -> str:
         unread["version"] = str(error)
         return ""
     return ".".join(str(version.get(part, "")).rstrip("+") for part in ("major", "minor"))
-
-
-def _write_index(captured: Captured, files: Collection[str]) -> str:
-    """Write what is known of the capture itself: an object, so that a folder of manifests stays one."""
-    listed = "".join(f"{name}\n" for name in sorted(files))
-    data = {"day": captured.day, "kubernetes": captured.kubernetes, "files": listed}
-    data |= {f"operator.{name}": version for name, version in captured.operators.items()}
-    data |= {"unread": "".join(f"{name}\n" for name in sorted(captured.unread))} if captured.unread else {}
-    return to_yaml({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": INDEX}, "data": data})
-
-
-def write_capture(root: Path, folder: str, captured: Captured) -> tuple[str, ...]:
-    """Write the files of a capture, and remove those of the last one that are not among them.
-
-    Of what could not be read now, the files of the last capture stay; they are returned.
-    """
-    home = root / folder
-    if links_outside(home, root):
-        raise UsageError(f"`{folder}` leads out of the repository")
-    old = _list_old(home)
-    kept = tuple(sorted(name for name in old - captured.files.keys() if _name_resource(name) in captured.unread))
-    files = {**captured.files, CAPTURE: _write_index(captured, {*captured.files, *kept})}
-    for parent in {(home / name).parent for name in files}:
-        make_folder(parent, root)
-    # The list of files is written before others are removed, so that a killed run loses none.
-    replace_files({home / name: text.encode() for name, text in files.items()}, root)
-    for name in old - files.keys() - set(kept):
-        (home / name).unlink(missing_ok=True)
-    return kept
-
-
-def _name_resource(file: str) -> str:
-    """Return the resource whose objects a file has: `nodes` of `nodes-002.yaml`."""
-    return _PART.sub("", file.rpartition("/")[2].removesuffix(".yaml"))
-
-
-def _list_old(home: Path) -> set[str]:
-    """Return the files that the last capture wrote; nothing that it did not list is removed."""
-    try:
-        content = (home / CAPTURE).read_bytes()
-    except OSError:
-        return set()
-    documents = read(content, CAPTURE).documents
-    data: Any = documents[0].data.get("data") if documents and isinstance(documents[0].data, dict) else None
-    listed = str(data.get("files", "")).split("\n") if isinstance(data, dict) else []
-    inside = (name for name in listed if name and ".." not in name and not name.startswith("/"))
-    return {name for name in inside if name.endswith(".yaml") and (home / name).is_file()}
 
 
 def propose_cluster(captured: Captured) -> str:

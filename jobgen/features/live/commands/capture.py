@@ -20,9 +20,9 @@ from jobgen.features.live.capture import (
     describe_role,
     find_folder,
     propose_cluster,
-    write_capture,
 )
 from jobgen.features.live.drift import list_reasons
+from jobgen.features.live.write_capture import check_folder, write_capture
 from jobgen.model.finding import pluralize
 from jobgen.reports.escape import visible
 
@@ -45,8 +45,10 @@ def command(directory: Path, envs: tuple[str, ...], *, context: str, dry_run: bo
         return Result(ExitCode.OK, f"{commands}kubectl get --raw /version\n---\n{describe_role()}")
     project = load(directory)
     out, err, is_complete = "", "", True
-    for env in select_environments(project.config, envs):
-        folder = find_folder(project.config, env)
+    folders = {env: find_folder(project.config, env) for env in select_environments(project.config, envs)}
+    for folder in folders.values():
+        check_folder(project.root, folder)
+    for env, folder in folders.items():
         captured = capture(Kubectl(context), datetime.now(UTC).date().isoformat())
         err += "".join(visible(f"not read: {each}") + "\n" for each in list_reasons(captured.unread))
         if captured.unread and not captured.files:
