@@ -19,8 +19,8 @@ MODULES = {
     for path in (ROOT / "jobgen").rglob("*.py")
     if path != ROOT / "jobgen" / "__init__.py"
 }
-MOST_LINES = 30_000
-"""Lines of code that the render command reaches."""
+MOST_LINES = 30_200
+"""Lines of code that the render command reaches. The import of `NamedTuple` is a line of its own in most modules."""
 
 
 @functools.cache

@@ -18,7 +18,7 @@ from jobgen.yamlio.read.exact import compose
 
 _UNREADABLE = frozenset(("yaml-syntax", "template-text", "not-a-mapping", "unknown-anchor", "excessive-aliases"))
 # The start of a block of text, after its tag and its anchor.
-_BLOCK = lazy_pattern(r"(?:[!&]\S*+[ \t]++)*+[|>]")
+_BLOCK = lazy_pattern(r"(?:[!&]\S*+[ \t]++)*[|>]")
 NO_NAMESPACE = "_non_namespaceable_"
 """In place of the namespace, for objects of the cluster."""
 
