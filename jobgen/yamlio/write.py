@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from jobgen.model.data import EncryptedObject, Node, Plain, value_of
+from jobgen.model.data import EncryptedObject, Node, Plain, TracedScalar, value_of
 from jobgen.model.lazy_re import lazy_pattern
 
 # The usual order of the most important keys; all others follow by name.
@@ -107,7 +107,7 @@ def _list_mapping(
 ) -> None:
     lead = first
     items = list(tree.items())
-    for _, text, place in _order_keys(tree):
+    for _, text, place in _orders.get(tuple(tree)) or _order_keys(tree):
         key, value = items[place]
         label = lead + text
         lead = indent
@@ -119,12 +119,13 @@ def _list_mapping(
         start = len(lines)
         if text[0] == "?":
             label = f"{label}\n{indent}:"
-        is_nested = isinstance(value, (dict, list)) and value
-        shown = label if is_nested else f"{label} {_format_scalar(value_of(value), indent)}"
-        _describe_lines(shown, key, value, None, lines, describe)
-        if is_nested and isinstance(value, dict):
+        if type(value) is TracedScalar or not (isinstance(value, (dict, list)) and value):
+            _describe_lines(f"{label} {_format_leaf(value, indent)}", key, value, None, lines, describe)
+        elif isinstance(value, dict):
+            _describe_lines(label, key, value, None, lines, describe)
             _list_mapping(value, indent + "  ", indent + "  ", lines, describe, listed)
-        elif is_nested:
+        else:
+            _describe_lines(label, key, value, None, lines, describe)
             _list_sequence(value, indent, indent, lines, describe, listed, key)
         listed[name] = lines[start:]
 
@@ -148,17 +149,25 @@ def _list_sequence(
             name = (lead, id(above), id(item), id(items))
             known = listed.get(name)
             if known is None:
-                text, known = f"{lead}- {_format_scalar(value_of(item), indent)}", []
-                _describe_lines(text, above, item, items, known, describe)
-                listed[name] = known
+                known = listed[name] = []
+                _describe_lines(f"{lead}- {_format_leaf(item, indent)}", above, item, items, known, describe)
             lines += known
         lead = indent
+
+
+def _format_leaf(leaf: Node, indent: str) -> str:
+    value: Any = leaf.value if type(leaf) is TracedScalar else leaf
+    text = _texts.get(value) if type(value) is str else None
+    return text or _format_scalar(value, indent)
 
 
 def _describe_lines(
     text: str, key: Node, value: Node, items: Node, lines: list[Shown], describe: DescribeLine[Shown]
 ) -> None:
-    lines += [describe(line, key, value, items) for line in text.split("\n")]
+    if "\n" in text:
+        lines += [describe(line, key, value, items) for line in text.split("\n")]
+    else:
+        lines.append(describe(text, key, value, items))
 
 
 def sort_key(key: str) -> tuple[int, str]:

@@ -160,6 +160,8 @@ def list_manifest_lines(
 
     def describe(text: str, key: Node, value: Node, items: Node) -> Line:
         sources = _list_sources(key, value, items)
+        if not ordered:
+            return text, sources
         if len(sources) > 1 and not whole.isdisjoint(map(str.strip, str(value_of(value)).split("\n"))):
             # What a secret overrides is a secret, too.
             sources = (sources[0], *((*source[:3], MASK) for source in sources[1:]))
