@@ -34,6 +34,8 @@ LIST_KEYS: dict[str, tuple[str, ...]] = {
 _KEY_DEFAULTS = {"protocol": "TCP"}
 _DIRECTIVE = "$patch"
 _RETAIN = "$retainKeys"
+_SCALARS = frozenset((TracedScalar, str, int, float, bool))
+"""The types of most leaves."""
 _ORDER, _DELETE_VALUES = "$setElementOrder/", "$deleteFromPrimitiveList/"
 
 
@@ -64,13 +66,14 @@ def merge(base: Any, over: Any, deletions: list[Deletion]) -> Any:
     for key, value in over.items():
         if may_have_directives and _is_directive(key):
             continue
-        if isinstance(value, dict):
+        is_leaf = type(value) in _SCALARS
+        if not is_leaf and isinstance(value, dict):
             if _DIRECTIVE in value and is_deletion(value):
                 deletions.append(Deletion(value, key, key in merged))
                 merged.pop(key, None)
             else:
                 merged[key] = merge(merged.get(key), value, deletions)
-        elif isinstance(value, list):
+        elif not is_leaf and isinstance(value, list):
             if _is_list_deletion(value, key):
                 marker = next(item for item in value if is_deletion(item))
                 deletions.append(Deletion(marker, key, key in merged))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -135,10 +136,15 @@ class JobSelector(NamedTuple):
     def includes(self, job: JobAttributes) -> bool:
         """Return True if the selector matches the job, apart from what it excludes."""
         for attribute, patterns in self.patterns:
-            value = getattr(job, attribute)
-            if not any(fnmatchcase(value, pattern) for pattern in patterns):
+            if not _matches_any(getattr(job, attribute), patterns):
                 return False
-        return all(job.labels.get(key) == value for key, value in self.labels)
+        return not self.labels or all(job.labels.get(key) == value for key, value in self.labels)
+
+
+# A repository has as many patches as teams, or more, and each of them looks at every job.
+@lru_cache(maxsize=65_536)
+def _matches_any(value: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(value, pattern) for pattern in patterns)
 
 
 PatchName = tuple[str, str]

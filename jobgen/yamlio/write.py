@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from jobgen.model.data import EncryptedObject, Node, Plain, value_of
+from jobgen.model.data import EncryptedObject, Node, Plain, TracedScalar
 from jobgen.model.lazy_re import lazy_pattern
 
 # The usual order of the most important keys; all others follow by name.
@@ -83,7 +83,7 @@ DescribeLine = Callable[[str, Node, Node, Node], Shown]
 """Describes a line by its text, its nearest key, its value, and the list that the value is an item of, if it is one."""
 
 ListedLines = dict[tuple[object, ...], list[Shown]]
-"""The lines of values, by their text before the value and the `id` of their nodes."""
+"""The lines of mappings and lists, by their text before the value and the `id` of their nodes."""
 
 
 def list_lines(tree: Node, describe: DescribeLine[Shown], listed: ListedLines[Shown]) -> list[Shown]:
@@ -98,7 +98,7 @@ def list_lines(tree: Node, describe: DescribeLine[Shown], listed: ListedLines[Sh
     elif isinstance(tree, list) and tree:
         _list_sequence(tree, "", "", lines, describe, listed, None)
     else:
-        _describe_lines(_format_scalar(value_of(tree), ""), None, tree, None, lines, describe)
+        _list_leaf("", "", None, tree, None, lines, describe)
     return lines
 
 
@@ -107,26 +107,24 @@ def _list_mapping(
 ) -> None:
     lead = first
     items = list(tree.items())
-    for _, text, place in _order_keys(tree):
+    for _, text, place in _orders.get(tuple(tree)) or _order_keys(tree):
         key, value = items[place]
         label = lead + text
         lead = indent
-        name = (label, id(key), id(value))
-        known = listed.get(name)
-        if known is not None:
-            lines += known
-            continue
-        start = len(lines)
         if text[0] == "?":
             label = f"{label}\n{indent}:"
-        is_nested = isinstance(value, (dict, list)) and value
-        shown = label if is_nested else f"{label} {_format_scalar(value_of(value), indent)}"
-        _describe_lines(shown, key, value, None, lines, describe)
-        if is_nested and isinstance(value, dict):
-            _list_mapping(value, indent + "  ", indent + "  ", lines, describe, listed)
-        elif is_nested:
-            _list_sequence(value, indent, indent, lines, describe, listed, key)
-        listed[name] = lines[start:]
+        if type(value) is TracedScalar or not isinstance(value, (dict, list)) or not value:
+            _list_leaf(f"{label} ", indent, key, value, None, lines, describe)
+            continue
+        name = (label, id(key), id(value))
+        known = listed.get(name)
+        if known is None:
+            known = listed[name] = [describe(line, key, value, None) for line in label.split("\n")]
+            if isinstance(value, dict):
+                _list_mapping(value, indent + "  ", indent + "  ", known, describe, listed)
+            else:
+                _list_sequence(value, indent, indent, known, describe, listed, key)
+        lines += known
 
 
 def _list_sequence(
@@ -145,20 +143,26 @@ def _list_sequence(
         elif isinstance(item, list) and item:
             _list_sequence(item, lead + "- ", indent + "  ", lines, describe, listed, above)
         else:
-            name = (lead, id(above), id(item), id(items))
-            known = listed.get(name)
-            if known is None:
-                text, known = f"{lead}- {_format_scalar(value_of(item), indent)}", []
-                _describe_lines(text, above, item, items, known, describe)
-                listed[name] = known
-            lines += known
+            _list_leaf(f"{lead}- ", indent, above, item, items, lines, describe)
         lead = indent
 
 
-def _describe_lines(
-    text: str, key: Node, value: Node, items: Node, lines: list[Shown], describe: DescribeLine[Shown]
+def _list_leaf(
+    lead: str,
+    indent: str,
+    key: Node,
+    value: Node,
+    items: Node,
+    lines: list[Shown],
+    describe: DescribeLine[Shown],
 ) -> None:
-    lines += [describe(line, key, value, items) for line in text.split("\n")]
+    plain: Any = value.value if type(value) is TracedScalar else value
+    text = _texts.get(plain) if type(plain) is str else None
+    shown = lead + (text or _format_scalar(plain, indent))
+    if "\n" in shown:
+        lines += [describe(line, key, value, items) for line in shown.split("\n")]
+    else:
+        lines.append(describe(shown, key, value, items))
 
 
 def sort_key(key: str) -> tuple[int, str]:

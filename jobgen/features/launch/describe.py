@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 
 from jobgen.features.launch import hf_trainer, megatron, memory, python_calls, serving, trainers
 from jobgen.features.launch.judge import Judged, Stage, judge_manifest
@@ -46,7 +47,8 @@ class Described(NamedTuple):
 def describe_launches(manifest: Manifest) -> list[Described]:
     """Return what each role of a job launches."""
     found: dict[object, Described] = {}
-    secrets = find_secrets(manifest.object)
+    # Few objects launch something that has numbers.
+    read_secrets = cache(lambda: find_secrets(manifest.object))
     for judged in judge_manifest(manifest) if manifest.pods else ():
         role = judged.launch.container.pod.role
         names = (role.replica_type,) if role else ()
@@ -54,7 +56,7 @@ def describe_launches(manifest: Manifest) -> list[Described]:
             rows = tuple(_list_rows(judged, stage))
             # Other programs of a script, such as `pip`, have no numbers.
             if any(row.name not in ("pods", "GPUs per pod") for row in rows):
-                command = show_command(stage.program, secrets)
+                command = show_command(stage.program, read_secrets())
                 key = (command, tuple(row[:3] for row in rows))
                 known = found.get(key, Described((), command, rows))
                 found[key] = known._replace(roles=tuple(dict.fromkeys((*known.roles, *names))))

@@ -6,10 +6,12 @@ import json
 import re
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
+from operator import sub
 from pathlib import Path
 from urllib.parse import SplitResult, quote, urlsplit
 
@@ -61,7 +63,6 @@ def find_changes(lines: Sequence[Line], base: Sequence[Line] = ()) -> tuple[Chan
     """
     if not base:
         return (Change(0, 0, tuple(lines)),)
-    places: dict[Line, list[int]] = {}
     changes: list[Change] = []
     at, skipped, copied, added = 0, 0, 0, list[Line]()
     end = len(base)
@@ -69,13 +70,11 @@ def find_changes(lines: Sequence[Line], base: Sequence[Line] = ()) -> tuple[Chan
         if at < end and base[at] == line:
             found = at
         else:
-            if not places:
-                for place, each in enumerate(base):
-                    places.setdefault(each, []).append(place)
-            found = next((place for place in places.get(line, ()) if place >= at), end)
-            if found - at > _MAX_SKIPPED or found == end:
+            near = base[at : at + _MAX_SKIPPED + 1]
+            if line not in near:
                 added.append(line)
                 continue
+            found = at + near.index(line)
         if found > at or added:
             changes.append(Change(skipped, copied, tuple(added)))
             skipped, copied, added = found - at, 0, []
@@ -133,16 +132,18 @@ class _Writer:
         self._numbers = {text: number for number, text in enumerate(self.texts)}
         self._lines = {line: (level, self._numbers[text]) for line, (level, text) in self._parts.items()}
 
-    def _list_texts(self, table: Table) -> Iterator[str]:
+    def _list_texts(self, table: Table) -> list[str]:
         """List every text each time that it is used; note lines, files and origins on the way."""
+        texts: list[str] = []
         for place, column in enumerate(table.columns):
             if column.endswith(_TEXT):
-                yield from (str(row[place]) for row in table.rows)
+                texts += [str(row[place]) for row in table.rows]
             elif column.endswith(":files"):
-                self._note_files(str(row[place]) for row in table.rows)
+                self._note_files([str(row[place]) for row in table.rows])
         for changes in table.lines:
             for change in changes:
-                yield from self._list_line_texts(change.added)
+                texts += self._list_line_texts(change.added)
+        return texts
 
     def _list_line_texts(self, lines: Iterable[Line]) -> list[str]:
         parts, origins, texts = self._parts, self._origins, list[str]()
@@ -177,13 +178,13 @@ class _Writer:
         """Return a table by columns, each as the distances of its numbers, and its lines."""
         columns: dict[str, str] = {}
         for place, column in enumerate(table.columns):
-            values = (row[place] for row in table.rows)
+            values = [row[place] for row in table.rows]
             if column.endswith(_TEXT):
-                columns[column] = encode_distances(self._numbers[str(value)] for value in values)
+                columns[column] = encode_distances([self._numbers[str(value)] for value in values])
             elif column.endswith(":files"):
-                columns[column] = encode_distances(self._files[str(value)] for value in values)
+                columns[column] = encode_distances([self._files[str(value)] for value in values])
             else:
-                columns[column] = encode_distances(map(int, values))
+                columns[column] = encode_distances(list(map(int, values)))
         written: dict[str, object] = {"rows": len(table.rows), "columns": columns}
         if table.lines:
             written["lines"] = [encode_numbers(self._write_changes(changes)) for changes in table.lines]
@@ -221,35 +222,30 @@ class _Writer:
             at = line
 
 
+@lru_cache(maxsize=65_536)
 def _to_unsigned(number: int) -> int:
     """Return an integer with its sign in the lowest bit."""
     return number << 1 if number >= 0 else (-number << 1) | 1
 
 
-def encode_distances(numbers: Iterable[int]) -> str:
+def encode_distances(numbers: Sequence[int]) -> str:
     """Encode integers, each as the distance to the one before it."""
-    last, distances = 0, list[int]()
-    for number in numbers:
-        distances.append(_to_unsigned(number - last))
-        last = number
-    return encode_numbers(distances)
+    distances = map(sub, numbers, (0, *numbers[:-1]))
+    return encode_numbers(map(_to_unsigned, distances))
 
 
 def encode_numbers(numbers: Iterable[int]) -> str:
     """Encode integers that are not negative in base 64: five bits in each digit, 32 in all digits but the last."""
-    return "".join([_SHORT[number] if number < _LONG else _encode_number(number) for number in numbers])
+    return "".join(map(_encode_number, numbers))
 
 
+@lru_cache(maxsize=65_536)
 def _encode_number(number: int) -> str:
     digits = ""
     while number > 31:
         digits += _DIGITS[32 | number & 31]
         number >>= 5
     return digits + _DIGITS[number]
-
-
-_LONG = 2**15
-_SHORT = list(map(_encode_number, range(_LONG)))
 
 
 _TOKEN = lazy_pattern(r"\{\{(\w+)((?: [\w.-]+)*)\}\}")

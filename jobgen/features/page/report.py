@@ -15,6 +15,7 @@ from jobgen.api.lint_files import LintRequest
 from jobgen.api.project import Project, ProjectPath, open_project, select_environments
 from jobgen.check.rule_docs import RuleDoc, all_docs
 from jobgen.compare.snapshot import Snapshot, snapshot_repository
+from jobgen.engine.inputs import digest_bytes
 from jobgen.engine.store import Query, Store
 from jobgen.engine.workers import parallel_map
 from jobgen.features.page.capacity import NO_PRICES, Capacity, Prices, build_capacity, read_prices
@@ -31,6 +32,7 @@ from jobgen.features.page.page import (
     find_changes,
     make_title,
 )
+from jobgen.features.page.stored_pages import JobLines, complete_lines
 from jobgen.k8s.secrets import MASK, find_secrets, order_secrets
 from jobgen.model.builtin_rules import UNREADABLE_RULES
 from jobgen.model.data import Node, Plain, TracedKey, TracedList, TracedScalar, untraced, value_of
@@ -42,6 +44,7 @@ from jobgen.rendering.environment import Rendered
 from jobgen.rendering.provenance import list_assignments
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.redact import find_file_secrets, redact_source
+from jobgen.rendering.result_inputs import digest_value
 from jobgen.rendering.trace import Job, Tracer
 from jobgen.repo import layout
 from jobgen.repo.code_owners import CODE_OWNERS_FILES, find_code_owners, parse_code_owners
@@ -89,8 +92,8 @@ class _Page(NamedTuple):
     """True if the job is the first one of its file."""
 
 
-def build_pages(snapshot: Snapshot, fleet: Fleet, jobs: Sequence[Job]) -> JobPages:
-    """Build the pages of jobs, in several processes if there are many."""
+def build_pages(snapshot: Snapshot, fleet: Fleet, jobs: Sequence[Job], store: Store | None = None) -> JobPages:
+    """Build the pages of jobs. The lines of jobs that have not changed are taken from the store."""
     cells: dict[int, list[tuple[int, FleetCell]]] = {}
     for number, cell in enumerate(fleet.cells):
         if cell.objects:
@@ -101,11 +104,11 @@ def build_pages(snapshot: Snapshot, fleet: Fleet, jobs: Sequence[Job]) -> JobPag
     ]
     counts = accumulate(len(page.cells) for page in pages)
     chosen = [page for page, count in zip(pages, counts, strict=True) if count <= MAX_MANIFESTS]
-    # No secret of any overlay may be shown.
-    overlays = layout.read_overlays(snapshot.project.root)
-    secrets = frozenset[str]().union(*(find_file_secrets(file.content) for _, file in overlays))
-    snapshot.tracer.traced_project()
-    found = parallel_map(chosen, lambda share: [_list_changes(snapshot.tracer, page, secrets) for page in share])
+    found = complete_lines(
+        store or Store(),
+        [_identify_page(page, snapshot.project.layers) for page in chosen],
+        lambda numbers: _list_all_changes(snapshot, [chosen[number] for number in numbers]),
+    )
     specs: dict[str, tuple[Change, ...]] = {}
     manifests: list[Manifest] = []
     lines = 0
@@ -127,9 +130,26 @@ def _count_added(changes: Sequence[Change]) -> int:
     return sum(len(change.added) for change in changes)
 
 
-def _list_changes(
-    tracer: Tracer, page: _Page, secrets: frozenset[str]
-) -> tuple[tuple[Change, ...], list[tuple[Change, ...]]]:
+def _identify_page(page: _Page, layers: str) -> tuple[str, str]:
+    """Return a name of a page, and a digest of what its lines depend on: its file, its objects and all layers."""
+    job, objects = (
+        page.job,
+        [(made.env, made.companion, made.object) for _, cell in page.cells for made in cell.objects],
+    )
+    read = (layers, page.has_file, digest_bytes(job.file.content), objects)
+    return f"{job.file.path} {job.position} {job.item}", digest_value(read)
+
+
+def _list_all_changes(snapshot: Snapshot, pages: Sequence[_Page]) -> list[JobLines]:
+    """Return the lines of jobs, in several processes if there are many."""
+    # No secret of any overlay may be shown.
+    overlays = layout.read_overlays(snapshot.project.root)
+    secrets = frozenset[str]().union(*(find_file_secrets(file.content) for _, file in overlays))
+    snapshot.tracer.traced_project()
+    return parallel_map(pages, lambda share: [_list_changes(snapshot.tracer, page, secrets) for page in share])
+
+
+def _list_changes(tracer: Tracer, page: _Page, secrets: frozenset[str]) -> JobLines:
     """Return the file of a job, and its manifests: the first one in full, the others as changes to it."""
     lines, own = _redact_file(page.job.file)
     spec = find_changes([(line, ()) for line in lines]) if page.has_file else ()
@@ -160,10 +180,10 @@ def list_manifest_lines(
 
     def describe(text: str, key: Node, value: Node, items: Node) -> Line:
         sources = _list_sources(key, value, items)
-        if len(sources) > 1 and not whole.isdisjoint(map(str.strip, str(value_of(value)).split("\n"))):
+        if ordered and len(sources) > 1 and not whole.isdisjoint(map(str.strip, str(value_of(value)).split("\n"))):
             # What a secret overrides is a secret, too.
             sources = (sources[0], *((*source[:3], MASK) for source in sources[1:]))
-        return _describe_line(text, sources, ordered)
+        return _hide_secrets(text, sources, ordered) if ordered else (text, sources)
 
     for objects, traced in zip(cells, traces, strict=True):
         lines: list[Line] = []
@@ -174,7 +194,7 @@ def list_manifest_lines(
     return manifests
 
 
-def _describe_line(text: str, sources: tuple[LineSource, ...], secrets: Sequence[str]) -> Line:
+def _hide_secrets(text: str, sources: tuple[LineSource, ...], secrets: Sequence[str]) -> Line:
     for secret in secrets:
         if secret in text or any(secret in value for *_, value in sources):
             text = text.replace(secret, MASK)
@@ -464,7 +484,7 @@ def _collect_data(
     snapshot = render()
     fleet = build_fleet(snapshot, jobs, _read_code_owners(project.root, prefix))
     capacity = build_capacity(snapshot, fleet, prices)
-    pages = build_pages(snapshot, fleet, jobs)
+    pages = build_pages(snapshot, fleet, jobs, store)
     # The findings of a policy that cannot be read are not in the page.
     hiding = [each for each in linted.findings if each.rule in UNREADABLE_RULES]
     hiding = [each for each in hiding if each.location.file.startswith("policies/")]
