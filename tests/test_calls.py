@@ -184,9 +184,11 @@ def list_growth(calls: Calls, stored: dict[str, int]) -> Iterator[str]:
 
 
 def store(numbers: dict[str, Any], counted: dict[str, Calls]) -> None:
-    """Write the numbers. One that is larger than the least loses its reason, so that somebody writes one."""
+    """Write the numbers that differ. One that is larger than the least loses its reason: somebody has to write one."""
     for name, calls in counted.items():
         total = round(calls.total)
+        if name in numbers["measures"] and not list(compare(name, calls, numbers["measures"][name])):
+            continue
         before = numbers["measures"].get(name, {"calls": total, "least": total, "reason": ""})
         functions = {key: round(own) for key, own in sorted(calls.by_function.items()) if own >= SHARE * total}
         numbers["measures"][name] = {

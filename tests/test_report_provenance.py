@@ -149,6 +149,6 @@ def test_tracing_costs_little_on_top_of_rendering(tmp_path):
     assert tracing["compose"] + tracing["add_locations"] == len(pages.specs), (
         "a file is read more than once with locations"
     )
-    described = tracing["_describe_line"] / sum(map(len, manifests))
-    assert 0.5 < described < 0.8, "lines that environments share are described again"
+    described = tracing["describe_line"] / sum(map(len, manifests))
+    assert 0.5 < described < 0.9, "mappings and lists that environments share are described again"
     assert tracing.total() < 2.4 * rendering.total()

@@ -178,7 +178,7 @@ def list_manifest_lines(
     listed: ListedLines[Line] = {}
     manifests: list[list[Line]] = []
 
-    def describe(text: str, key: Node, value: Node, items: Node) -> Line:
+    def describe_line(text: str, key: Node, value: Node, items: Node) -> Line:
         sources = _list_sources(key, value, items)
         if ordered and len(sources) > 1 and not whole.isdisjoint(map(str.strip, str(value_of(value)).split("\n"))):
             # What a secret overrides is a secret, too.
@@ -189,7 +189,7 @@ def list_manifest_lines(
         lines: list[Line] = []
         for tree in filter(None, (traced.select(made.companion) for made in objects)):
             lines += [_SEPARATOR] if lines else []
-            lines += list_lines(tree, describe, listed)
+            lines += list_lines(tree, describe_line, listed)
         manifests.append(lines)
     return manifests
 
