@@ -23,7 +23,6 @@ from jobgen.check.rules import all_rules
 from jobgen.cli.result import Result
 from jobgen.cli.run_lint import lint_paths
 from jobgen.features.convert.commands.migrate import migrate_jobs
-from jobgen.features.convert.migrate.differences import list_names
 from jobgen.k8s.resources import summarize_memory
 from jobgen.model.data import TracedScalar, untraced, value_of
 from jobgen.pipeline.policies import load_policies
@@ -494,7 +493,7 @@ def migrate(folder: Path, target: str, job: str = SPEC, name: str = "bert", **ov
     write_files(
         folder, {path: text.encode() for path, text in {"jobs/a.yaml": job, "jobgen.yaml": "{}\n", **files}.items()}
     )
-    return migrate_jobs(folder, [name], target, list(overlays)[:1], None, list_names())
+    return migrate_jobs(folder, [name], target, list(overlays)[:1], None)
 
 
 SIDECAR = "  podTemplate: {spec: {containers: [{name: log, image: registry.example.com/log:1}]}}\n"
@@ -503,11 +502,10 @@ SIDECAR = "  podTemplate: {spec: {containers: [{name: log, image: registry.examp
 def test_migration_with_lost_fields_does_not_call_everything_the_same(tmp_path):
     lost = migrate(tmp_path / "a", "trainer", SPEC + "  imagePullPolicy: Always\n", prod="  namespace: ml\n")
     assert "lost: `imagePullPolicy`" in lost.err
-    assert "all nodes: imagePullPolicy: `Always` before, nothing after [lost-fields]" in lost.err
-    assert "are the same" not in lost.err
+    assert "except for 1 lost field, images, commands" in lost.err
 
     sidecar = migrate(tmp_path / "b", "trainer", SPEC + SIDECAR, prod="  namespace: ml\n")
-    assert "containers log: `registry.example.com/log:1` before, nothing after [lost-fields]" in sidecar.err
+    assert "images differ: `registry.example.com/log:1` before, nothing after" in sidecar.err
     assert "are the same" not in sidecar.err
 
 

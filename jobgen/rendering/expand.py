@@ -345,13 +345,12 @@ def _spread_replicas(layers: list[Layer], total: Node, framework: Framework) -> 
     if all(each is None for each in totals):
         totals[0] = total
     return [
-        layer._replace(roles=spread_total(each, framework)) if isinstance(value_of(each), int) else layer
+        layer._replace(roles=_spread(each, framework)) if isinstance(value_of(each), int) else layer
         for layer, each in zip(layers, totals, strict=True)
     ]
 
 
-def spread_total(total: Node, framework: Framework) -> dict[str, RoleFields | None]:
-    """Return the roles of a job that says only how many pods it has; none if they are not obvious."""
+def _spread(total: Node, framework: Framework) -> dict[str, RoleFields | None]:
     single = framework.single
     if single in ("worker", "node"):
         return {single: RoleFields({"replicas": total}, {}, None)}

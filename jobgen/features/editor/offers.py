@@ -296,11 +296,9 @@ def list_migrations(request: ActionRequest) -> Iterator[Offer]:
         made = _migrate(request.workspace, project, job, len(jobs), kind)
         if made is None:
             continue
-        files, lost, names = made
+        files, lost = made
         # Values are left out of what the user has to confirm, because they may be secrets.
         note = f"lost: {', '.join(lost)}" if lost else "no field is lost; review the changes"
-        if names:
-            note += f"; the job would not do the same: {', '.join(names)}"
         if loses_comments(job.file.content, files[job.file.path]):
             note += "; the comments of the manifest are lost"
         make = partial(return_change, Change(files, visible(note)))
@@ -332,35 +330,29 @@ def _list_targets(project: ProjectConfig, job: Job) -> Iterator[Kind]:
 
 def _migrate(
     workspace: Workspace, project: ProjectConfig, job: Job, size: int, kind: Kind
-) -> tuple[Mapping[str, bytes], Sequence[str], Sequence[str]] | None:
-    """Return the files of a migrated job, the fields that are lost, and the names of what it does differently.
-
-    None if it cannot be migrated.
-    """
+) -> tuple[Mapping[str, bytes], Sequence[str]] | None:
+    """Return the files of a migrated job, and the fields that are lost; None if it cannot be migrated."""
     from jobgen.features.convert.migrate.convert_job import (
         convert_job,
         convert_with_runtimes,
         list_members,
         needs_runtime,
     )
-    from jobgen.features.convert.migrate.differences import FIELDS, list_names
 
     with workspace.reading():
         # The platform alone may have several kinds for a framework; the name alone may be that of several platforms.
         others = [each for each in project.kinds if each.name == kind.name and each is not kind]
         target = kind.platform if others else kind.name
         if needs_runtime(job, size, project, target, ()):
-            jobs = list_members(job, project) if job.document.sweep else [job]
-            outputs = convert_with_runtimes(jobs, project, list_names())
+            outputs = convert_with_runtimes(list_members(job, project) if job.document.sweep else [job], project)
         else:
-            outputs = [convert_job(job, size, project, target, (), list_names())]
-    if not outputs or not outputs[0].text or any(output.verdict.is_refused for output in outputs):
+            outputs = [convert_job(job, size, project, target)]
+    if not outputs or not outputs[0].text:
         return None
     files = _write_outputs(workspace, job, outputs)
     if files is None or try_change(workspace, {job.file.path: files[job.file.path]}).has_new_errors:
         return None
-    names = sorted({name for output in outputs for name in output.verdict.needed} - {FIELDS})
-    return files, list(dict.fromkeys(field for output in outputs for field in output.lost)), names
+    return files, list(dict.fromkeys(field for output in outputs for field in output.lost))
 
 
 def _write_outputs(workspace: Workspace, job: Job, outputs: list[MigrationOutput]) -> Mapping[str, bytes] | None:

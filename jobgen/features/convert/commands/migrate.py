@@ -24,9 +24,9 @@ from jobgen.features.convert.migrate.convert_job import (
     is_selected,
     needs_runtime,
 )
-from jobgen.features.convert.migrate.differences import Verdict, judge, list_names
-from jobgen.features.convert.migrate.prove_repository import RepositoryProof, complete_migration
+from jobgen.features.convert.migrate.prove_repository import RepositoryProof, complete_migration, format_difference
 from jobgen.features.convert.migrate.repository import RepositoryMigration, list_notes, migrate_repository
+from jobgen.features.convert.operators.compare import is_equal_for_training
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean, list_alternatives
 from jobgen.rendering import config
@@ -42,9 +42,7 @@ from jobgen.reports.escape import visible
 from jobgen.spec.kinds import Kind
 
 
-def migrate_all(
-    root: Path, target: str, output: str | None, accepted: Sequence[str] = (), *, write: bool, force: bool
-) -> Result:
+def migrate_all(root: Path, target: str, output: str | None, *, write: bool, force: bool) -> Result:
     """Migrate all PyTorchJobs of a repository to TrainJobs."""
     project = config.load(root)
     kinds = {kind.name: kind for kind in project.kinds}
@@ -59,11 +57,9 @@ def migrate_all(
     if not migration.files:
         return error_result(ExitCode.NOTHING_TO_DO, f"the repository has no {SOURCE} to migrate", _refused(migration))
     migration, proof = complete_migration(project, migration)
-    verdict = _judge(migration, proof, accepted)
     report = "".join(f"{visible(line)}\n" for line in _list_lines(migration, proof, kinds[TARGET]))
-    if proof.errors or verdict.is_refused:
-        why = f"not migrated: {visible(verdict.advice)}\n" if verdict.is_refused else ""
-        return Result(ExitCode.ERRORS, err=f"{report}{why}nothing was written\n")
+    if proof.errors:
+        return Result(ExitCode.ERRORS, err=f"{report}nothing was written\n")
     code = ExitCode.ERRORS if _refused(migration) or proof.findings else ExitCode.OK
     if output is None and not write:
         return Result(code, "".join(_list_diffs(root, migration)), report)
@@ -73,14 +69,6 @@ def migrate_all(
     if error:
         return error._replace(err=report + error.err)
     return Result(code, err=f"{report}{pluralize(len(files), 'file')} written\n")
-
-
-def _judge(migration: RepositoryMigration, proof: RepositoryProof, accepted: Sequence[str]) -> Verdict:
-    """Compare what all migrated jobs do differently, in all environments, with what users accept."""
-    differences = [difference for each in proof.pods for difference in each.differences]
-    results = [each.result for each in migration.documents if not isinstance(each.result, str)]
-    notes = [note for result in results for note in result.notes]
-    return judge(differences, [*notes, *(found.note for _, found in migration.notes)], accepted)
 
 
 def _refused(migration: RepositoryMigration) -> str:
@@ -111,9 +99,10 @@ def _list_lines(migration: RepositoryMigration, proof: RepositoryProof, target: 
         yield from (f"{source.where}: not migrated: {problem}" for problem in document.result.problems)
         for each in proof.pods:
             if each.source is source:
-                counts["different" if each.differences else "equal"] += 1
+                changed = [difference for difference in each.differences if difference.training]
+                counts["equal" if is_equal_for_training(each.differences) else "different"] += 1
                 env = f"`{each.env}`: " if each.env else ""
-                yield from (f"{source.where}: {env}{difference}" for difference in each.differences)
+                yield from (f"{source.where}: {env}{format_difference(difference)}" for difference in changed)
     for job in migration.pinned:
         counts["changed"] += 1
         where = f"{job.file.path}:{job.start().line}"
@@ -143,19 +132,6 @@ def _complete_targets(context: click.Context, _: click.Parameter, __: str) -> li
     return sorted({kind.name for kind in jobs} | {kind.platform for kind in jobs})
 
 
-def _complete_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in list_names() if name.startswith(incomplete)]
-
-
-def _check_names(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
-    known = list_names()
-    unknown = next((name for name in names if name not in known), None)
-    if unknown is not None:
-        hint = did_you_mean(unknown, known) or f"; use {list_alternatives(f'`{name}`' for name in known)}"
-        raise click.UsageError(f"`{unknown}` is not a difference that `--accept` knows{hint}")
-    return names
-
-
 @click.command("migrate")
 @click.argument("jobs", nargs=-1, metavar="[JOB|FILE]...", shell_complete=complete_jobs_and_files)
 @click.option(
@@ -172,15 +148,6 @@ def _check_names(_: click.Context, __: click.Parameter, names: tuple[str, ...]) 
     default=None,
     help="Write runtimes for what a TrainJob does not have; default: for each PyTorchJob, unless you give ENV.",
 )
-@click.option(
-    "--accept",
-    "accepted",
-    multiple=True,
-    metavar="NAME",
-    callback=_check_names,
-    shell_complete=_complete_names,
-    help="Accept that the migrated jobs differ in this way; can be repeated. The report names what differs.",
-)
 @click.option("--write", is_flag=True, help="With --all: change the files instead of printing the difference.")
 @click.option("--dry-run", is_flag=True, help="With --all: print the difference and write nothing (the default).")
 @env_option
@@ -196,27 +163,25 @@ def command(
     force: bool,
     all_jobs: bool,
     runtimes: bool | None,
-    accepted: tuple[str, ...],
     write: bool,
     dry_run: bool,
 ) -> Result:
     """Convert jobs to another kind or platform, and report what cannot be converted.
 
     JOB is the name of a job in this repository, or a pattern. FILE contains specs or manifests. ENV is the environment
-    in which the jobs run today. If a migrated job would not do the same as before, nothing is printed or written,
-    unless you accept each NAME of what differs.
+    in which the jobs run today.
     """
     if not all_jobs:
         if write or dry_run or not jobs:
             message = "name the jobs to migrate" if not jobs else "`--write` and `--dry-run` need `--all`"
             raise click.UsageError(message)
-        return migrate_jobs(directory, jobs, target, envs, output, accepted, force=force, runtimes=runtimes)
+        return migrate_jobs(directory, jobs, target, envs, output, force=force, runtimes=runtimes)
     if jobs or envs or (dry_run and (write or output)) or (write and output):
         raise click.UsageError("`--all` takes no jobs and no environments, and one of --write, --dry-run and -o")
     root = find_root(directory.resolve())
     if root is None:
         return error_result(ExitCode.NOTHING_TO_DO, "there is no repository here: no jobgen.yaml, jobs/ or overlays/")
-    return migrate_all(root, target, output, accepted, write=write, force=force)
+    return migrate_all(root, target, output, write=write, force=force)
 
 
 def migrate_jobs(
@@ -225,7 +190,6 @@ def migrate_jobs(
     target: str,
     envs: Sequence[str],
     output: str | None,
-    accepted: Sequence[str] = (),
     *,
     force: bool = False,
     runtimes: bool | None = None,
@@ -248,16 +212,14 @@ def migrate_jobs(
     with_runtimes = [job for (job, _), is_apart in zip(jobs, apart, strict=True) if is_apart]
     if with_runtimes and not is_selected(kinds[TARGET], target):
         raise click.UsageError(f"`--runtimes` migrates to `{kinds[TARGET].platform}`")
-    outputs = convert_with_runtimes(with_runtimes, project, accepted) if with_runtimes else []
+    outputs = convert_with_runtimes(with_runtimes, project) if with_runtimes else []
     outputs += [
-        convert_job(job, size, project, target, envs, accepted)
+        convert_job(job, size, project, target, envs)
         for (job, size), is_apart in zip(jobs, apart, strict=True)
         if not is_apart
     ]
     done = [each for each in outputs if each.text]
     report = errors + "".join(each.report for each in outputs)
-    if any(each.verdict.is_refused for each in outputs):
-        return Result(ExitCode.ERRORS, err=f"{report}nothing was {'written' if output else 'printed'}\n")
     is_right = len(done) == len(outputs) and not findings and not any(each.errors for each in outputs)
     code = ExitCode.OK if is_right else ExitCode.ERRORS
     if output is None:

@@ -2,28 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.features.convert.importing.collect import ImportedSpec, import_manifest
 from jobgen.features.convert.importing.pod_fields import Fields
-from jobgen.features.convert.importing.verify import renderer_for
-from jobgen.features.convert.migrate.differences import NamedDifference, Verdict, judge
 from jobgen.features.convert.migrate.draft import (
     NO_SURROUNDINGS,
     Surroundings,
     find_line,
     list_lost_fields,
-    replace_documents,
     rewrite_job,
 )
 from jobgen.features.convert.migrate.migrate_job import MigratedJob, migrate_job, migrate_sweep, target_framework
-from jobgen.features.convert.migrate.prove_environments import compare_in_environments
-from jobgen.features.convert.migrate.prove_repository import lint_objects
+from jobgen.features.convert.migrate.prove_repository import compare_created_pods, format_difference, lint_objects
 from jobgen.features.convert.migrate.repository import (
     MigratedDocument,
     Route,
     collect_sources,
+    find_version,
     list_notes,
     migrate_documents,
 )
@@ -32,7 +29,7 @@ from jobgen.model.data import value_of
 from jobgen.model.finding import Problem, add_article, pluralize
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import list_alternatives
-from jobgen.rendering.build import build_objects, is_spec
+from jobgen.rendering.build import is_spec
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner
 from jobgen.rendering.expand import Expander, JobSpec
@@ -41,13 +38,11 @@ from jobgen.rendering.trace import Job
 from jobgen.repo.files import FileEntry
 from jobgen.reports.escape import visible
 from jobgen.spec.kinds import Kind
-from jobgen.spec.overlay import DEFAULT_PLATFORM, Environment
+from jobgen.spec.overlay import DEFAULT_PLATFORM, Cluster, Environment
 from jobgen.spec.sweeps import expand_member
 from jobgen.yamlio.commented import format_document
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
-
-NO_VERDICT = Verdict()
 
 
 class MigrationOutput(NamedTuple):
@@ -60,16 +55,10 @@ class MigrationOutput(NamedTuple):
     """The fields that the other kind does not have."""
     errors: tuple[str, ...] = ()
     """The errors of the new job that the old one did not have."""
-    verdict: Verdict = NO_VERDICT
 
 
 def migrate_with_runtimes(
-    jobs: Sequence[Job],
-    project: ProjectConfig,
-    source: Kind,
-    target: Kind,
-    preferred: Mapping[tuple[str, int], str],
-    accepted: Sequence[str],
+    jobs: Sequence[Job], project: ProjectConfig, source: Kind, target: Kind, preferred: Mapping[tuple[str, int], str]
 ) -> Iterator[MigrationOutput]:
     """Migrate jobs without overlays; yield the jobs, then the runtimes that they share.
 
@@ -77,8 +66,8 @@ def migrate_with_runtimes(
     cluster uses instead unless the job names one.
     """
     runners = {"": EnvironmentRunner(project, "")}
-    env, version = _find_version(project, target)
-    route = Route(source, target, next(iter(source.frameworks)), version)
+    declared = {env: EnvironmentRunner(project, env) for env in project.environments()}
+    route = Route(source, target, next(iter(source.frameworks)), find_version(declared, target))
     current = [_update_version(job, source) for job in jobs]
     sources, staying = collect_sources(current, project, runners, source)
     for job in staying:
@@ -87,8 +76,7 @@ def migrate_with_runtimes(
     documents = migrate_documents(sources, project, runners, route, by_namespace=True, preferred=preferred)
     for each in documents:
         job = each.source.jobs[0]
-        is_served = (job.file.path, job.position) in preferred
-        yield _format_job(each, route, project, env, accepted, is_served=is_served)
+        yield _format_job(each, route, project, is_served=(job.file.path, job.position) in preferred)
     runtimes = {each.runtime: each for each in documents if not isinstance(each.result, str)}
     for name, document in runtimes.items():
         yield MigrationOutput(f"runtimes/{name}", format_document(_build_manifest(document)), "")
@@ -113,13 +101,7 @@ def _build_manifest(document: MigratedDocument) -> Fields:
 
 
 def _format_job(
-    document: MigratedDocument,
-    route: Route,
-    project: ProjectConfig,
-    env: str,
-    accepted: Sequence[str],
-    *,
-    is_served: bool,
+    document: MigratedDocument, route: Route, project: ProjectConfig, *, is_served: bool
 ) -> MigrationOutput:
     source, result = document.source, document.result
     if isinstance(result, str):
@@ -133,51 +115,30 @@ def _format_job(
     errors: list[str] = []
     if result.rendered is not None:
         after = [refer_to_runtime(result.rendered), _build_manifest(document)]
-        errors = lint_objects(project.root, source.base[:1], after, env)
+        errors = lint_objects(project.root, source.base[:1], after)
+    lines += (f"{source.where}: {line}" for line in (*errors, *_compare(document, route, has_errors=bool(errors))))
+    report = "".join(f"{visible(line)}\n" for line in lines)
+    lost = list_lost_fields(note for _, note in list_notes(document))
     if is_spec(source.document):
         text = rewrite_job(source.jobs[0].file, source.jobs[0].position, result.document)
-        found = _compare_document(document, text, route, project)
     else:
         assert result.rendered is not None, "a manifest is rendered"
-        text, found = to_yaml(refer_to_runtime(result.rendered)), ()
-    verdict = judge((*result.differences, *found), result.notes, accepted)
-    lines += (f"{source.where}: {line}" for line in (*errors, *map(str, verdict.differences)))
-    if not verdict.differences and not errors:
-        lines.append(f"{source.where}: the pods are equal for training")
-    if verdict.is_refused:
-        lines.append(f"{source.where}: not migrated: {verdict.advice}")
-    report = "".join(f"{visible(line)}\n" for line in lines)
-    lost = list_lost_fields(result.notes)
-    return MigrationOutput(source.name, text, report, lost, tuple(errors), verdict)
+        text = to_yaml(refer_to_runtime(result.rendered))
+    return MigrationOutput(source.name, text, report, lost, tuple(errors))
 
 
-def _compare_document(
-    document: MigratedDocument, text: str, route: Route, project: ProjectConfig
-) -> Sequence[NamedDifference]:
-    """Compare a migrated job with the old one in the environments that have both platforms."""
-    job, result = document.source.jobs[0], document.result
-    if isinstance(result, str) or not _is_in_repository(job, project):
-        return ()
-    runtime = f"runtimes/{document.runtime}.yaml"
-    files = {
-        job.file.path: replace_documents(job.file, {job.position: text}),
-        runtime: format_document(_build_manifest(document)),
-    }
-    frameworks = route.framework, route.framework
-    kinds = route.source, route.target
-    found = compare_in_environments(project, document.source.jobs, kinds, frameworks, files, result.notes)
-    return _leave_known(found, result.differences)
-
-
-def _leave_known(found: Iterable[NamedDifference], known: Iterable[NamedDifference]) -> list[NamedDifference]:
-    """Return the differences that only environments show."""
-    texts = {each.text for each in known}
-    return [each for each in found if each.text.partition("`: ")[2] not in texts and each.text not in texts]
-
-
-def _is_in_repository(job: Job, project: ProjectConfig) -> bool:
-    """Return True if environments of the repository contain a job: it is in its folder of jobs."""
-    return job.file.path.startswith("jobs/") and (project.root / job.file.path).exists()
+def _compare(document: MigratedDocument, route: Route, *, has_errors: bool) -> Iterator[str]:
+    """What differs between the pods of both objects."""
+    result = document.result
+    if isinstance(result, str) or result.rendered is None:
+        return
+    cluster = Cluster(operators={route.target.operator: route.version} if route.version else {})
+    after = refer_to_runtime(result.rendered), cluster
+    differences = compare_created_pods((document.source.base[0], Cluster()), after, [_build_manifest(document)])
+    changed = [each for each in differences if each.training]
+    yield from map(format_difference, changed)
+    if not changed and not has_errors:
+        yield "the pods are equal for training"
 
 
 SOURCE, TARGET = "PyTorchJob", "TrainJob"
@@ -206,9 +167,7 @@ def needs_runtime(job: Job, size: int, project: ProjectConfig, target: str, envs
     return not isinstance(kind, str) and kind.name == TARGET
 
 
-def convert_with_runtimes(
-    jobs: Sequence[Job], project: ProjectConfig, accepted: Sequence[str] = ()
-) -> list[MigrationOutput]:
+def convert_with_runtimes(jobs: Sequence[Job], project: ProjectConfig) -> list[MigrationOutput]:
     """Convert PyTorchJobs to TrainJobs with the runtimes that they need; the texts of jobs, then those of runtimes."""
     kinds = {kind.name: kind for kind in project.kinds}
     members = [member for job in jobs for member in (list_members(job, project) if job.document.sweep else (job,))]
@@ -218,7 +177,7 @@ def convert_with_runtimes(
         platform = None if isinstance(origin, str) else find_preferred(origin, kinds[TARGET])
         if platform is not None:
             preferred[job.file.path, job.position] = platform
-    return list(migrate_with_runtimes(members, project, kinds[SOURCE], kinds[TARGET], preferred, accepted))
+    return list(migrate_with_runtimes(members, project, kinds[SOURCE], kinds[TARGET], preferred))
 
 
 def list_members(job: Job, project: ProjectConfig) -> list[Job]:
@@ -236,18 +195,8 @@ def is_selected(kind: Kind, target: str) -> bool:
     return target == kind.platform or named
 
 
-def convert_job(
-    job: Job,
-    size: int,
-    project: ProjectConfig,
-    target: str,
-    envs: Sequence[str] = (),
-    accepted: Sequence[str] = (),
-) -> MigrationOutput:
-    """Convert a job, or a sweep of that size; a member of a sweep has none.
-
-    `accepted` has the names of the differences that the new job may have.
-    """
+def convert_job(job: Job, size: int, project: ProjectConfig, target: str, envs: Sequence[str] = ()) -> MigrationOutput:
+    """Convert a job, or a sweep of that size; a member of a sweep has none."""
     where = f"{job.file.path}:{job.start().line}"
 
     def refuse(reason: str) -> MigrationOutput:
@@ -261,9 +210,6 @@ def convert_job(
     kind = select_target(origin, project, target)
     if isinstance(kind, str):
         return refuse(kind)
-    fault = _find_fault(origin, project)
-    if fault:
-        return refuse(f"it cannot be rendered today: {fault}")
     env, version = _find_version(project, kind)
     preferred = find_preferred(origin, kind) or ""
     origin = origin._replace(surroundings=origin.surroundings._replace(target_version=version, preferred=preferred))
@@ -272,47 +218,17 @@ def convert_job(
         return refuse(done)
     made = [each for each in (done.rendered, *done.companions) if each is not None]
     old = job.document.data if not origin.is_spec else done.old
-    errors = lint_objects(project.root, [old] if old else [], made, env) if made else []
-    text = ""
-    if not origin.is_spec:
-        text = "---\n".join(map(to_yaml, made))
-    elif not done.problems:
-        text = rewrite_job(job.file, job.position, done.document)
-    found = _compare_text(origin, done, kind, text, project) if text else []
-    verdict = judge((*done.differences, *found), done.notes, accepted)
-    report = _format_report(origin, done, kind, env, errors, verdict)
-    why = [*done.problems, *([verdict.advice] if verdict.is_refused and not done.problems else ())]
-    report += "".join(f"{where}: not migrated: {visible(reason)}\n" for reason in why)
-    name = job.document.name if done.problems or not origin.is_spec else job.document.sweep or job.document.name
+    errors = lint_objects(project.root, [old] if old else [], made) if made else []
+    report = _format_report(origin, done, kind, env, errors)
     if done.problems:
-        return MigrationOutput(name, "", report)
-    return MigrationOutput(name, text, report, list_lost_fields(done.notes), tuple(errors), verdict)
-
-
-def _find_fault(origin: MigrationSource, project: ProjectConfig) -> str:
-    """Return why a spec cannot be rendered today, so that nothing can be compared with it; empty if it can."""
+        why = "".join(f"{where}: not migrated: {visible(problem)}\n" for problem in done.problems)
+        return MigrationOutput(job.document.name, "", report + why)
+    lost = list_lost_fields(done.notes)
     if not origin.is_spec:
-        return ""
-    expander = origin.expander or renderer_for(origin.kind.platform, project.kinds)
-    problems: list[Problem] = []
-    for job in list_members(origin.job, project) if origin.job.document.sweep else [origin.job]:
-        patches = expander.environment.patches_for(expander.attributes(job.document))
-        build_objects(job.document, expander, patches, problems, [])
-    return problems[0].message if problems else ""
-
-
-def _compare_text(
-    origin: MigrationSource, done: MigratedJob, kind: Kind, text: str, project: ProjectConfig
-) -> list[NamedDifference]:
-    """Compare a migrated spec with the old one in the environments that have both platforms."""
-    job = origin.job
-    if not origin.is_spec or not _is_in_repository(job, project):
-        return []
-    jobs = list_members(job, project) if job.document.sweep else [job]
-    frameworks = origin.framework, target_framework(origin.framework, kind)
-    files = {job.file.path: replace_documents(job.file, {job.position: text})}
-    found = compare_in_environments(project, jobs, (origin.kind, kind), frameworks, files, done.notes)
-    return _leave_known(found, done.differences)
+        text = "---\n".join(map(to_yaml, (done.rendered, *done.companions)))
+        return MigrationOutput(job.document.name, text, report, lost, tuple(errors))
+    name = job.document.sweep or job.document.name
+    return MigrationOutput(name, rewrite_job(job.file, job.position, done.document), report, lost, tuple(errors))
 
 
 def _migrate_document(origin: MigrationSource, kind: Kind, size: int, project: ProjectConfig) -> MigratedJob | str:
@@ -442,9 +358,7 @@ def _is_rendered(origin: MigrationSource, done: MigratedJob, kind: Kind) -> bool
     return expanded is not None and expanded.kind is kind
 
 
-def _format_report(
-    origin: MigrationSource, done: MigratedJob, kind: Kind, env: str, errors: Sequence[str], verdict: Verdict
-) -> str:
+def _format_report(origin: MigrationSource, done: MigratedJob, kind: Kind, env: str, errors: Sequence[str]) -> str:
     """Return the report: one line for each field, with its location, and the comparison of the pods."""
     job = origin.job
     where = f"{job.file.path}:{job.start().line}"
@@ -459,11 +373,11 @@ def _format_report(
         if origin.is_spec:
             line = find_line(job.traced_document().data["spec"], entry.field, line)
         lines.append(f"{job.file.path}:{line}: {entry}")
-    lines += (f"{where}: {each}" for each in (*errors, *map(str, verdict.differences)))
-    if not verdict.differences and not errors:
+    lines += (f"{where}: {each}" for each in (*errors, *done.differences))
+    if not done.differences and not errors:
         lost = sum(note.change == "lost" for note in done.notes)
         except_lost = f"except for {pluralize(lost, 'lost field')}, " if lost else ""
-        lines.append(f"{where}: {except_lost}pods, processes, resources, images, commands, mounts and env are the same")
+        lines.append(f"{where}: {except_lost}images, commands, env, resources, nodes and processes are the same")
     if (origin.kind.name, kind.name) == ("PyTorchJob", "TrainJob") and any(
         note.change == "lost" for note in done.notes
     ):

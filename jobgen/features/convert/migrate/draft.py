@@ -84,8 +84,6 @@ class Draft:
     target: Kind
     notes: list[MigrationNote] = field(default_factory=list)
     surroundings: Surroundings = NO_SURROUNDINGS
-    is_spread: bool = False
-    """True if the spec had no roles, only a number of pods, and got the roles that it stands for."""
 
     def note(self, path: KeyPath, change: Change, reason: str) -> None:
         """Add a note, unless it exists."""

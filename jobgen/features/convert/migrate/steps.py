@@ -22,16 +22,15 @@ from jobgen.features.convert.migrate.roles import (
     convert_restart_policies,
     drop_replica_fields,
     enter_ray,
-    fill_required_roles,
     join_roles,
     leave_ray,
     rename_roles,
     split_nodes,
+    update_total,
     write_launch_commands,
     write_required_roles,
 )
 from jobgen.features.convert.migrate.runtime import VOLUME_FIELDS
-from jobgen.features.convert.migrate.totals import fold_roles, update_total
 from jobgen.model.data import untraced, value_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.pod import SHM
@@ -416,7 +415,6 @@ STEPS: tuple[Callable[[Draft], None], ...] = (
     leave_ray,
     write_required_roles,
     split_nodes,
-    fill_required_roles,
     rename_roles,
     join_roles,
     enter_ray,
@@ -429,7 +427,6 @@ STEPS: tuple[Callable[[Draft], None], ...] = (
     _set_runtime,
     _drop_manifest_patch,
     _drop_reserved_variables,
-    fold_roles,
     update_total,
     _note_changed_meanings,
 )
