@@ -37,7 +37,7 @@ from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 
 INDEX_KEY = "batch.kubernetes.io/job-completion-index"
-INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
+_INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 _MAX_PREFIX = 58
 """A generated name has at most 63 characters, five of which are random."""
 _BACKOFF_LIMIT = 6
@@ -105,9 +105,9 @@ def _add_index(pod: Fields, host: str) -> Fields:
 
 
 def _add_index_variable(container: Fields) -> Fields:
-    if any(as_fields(entry).get("name") == INDEX_VARIABLE for entry in as_items(container.get("env"))):
+    if any(as_fields(entry).get("name") == _INDEX_VARIABLE for entry in as_items(container.get("env"))):
         return container
-    return append(container, "env", [field_variable(INDEX_VARIABLE, f"metadata.labels['{INDEX_KEY}']")])
+    return append(container, "env", [field_variable(_INDEX_VARIABLE, f"metadata.labels['{INDEX_KEY}']")])
 
 
 _LABEL = "jobset.sigs.k8s.io/"
