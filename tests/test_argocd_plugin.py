@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -461,3 +463,46 @@ def test_plugin_file_matches_the_argo_cd_format() -> None:
     assert plugin["spec"]["parameters"]["dynamic"] == {"command": ["jobgen", "cmp", "parameters"]}
     # Discovery would send every repository to every plugin.
     assert "discover" not in plugin["spec"]
+
+
+def test_nothing_outlives_the_deadline(tmp_path: Path) -> None:
+    """Neither code that takes every exception for a fault of a rule, nor compiled code that never returns."""
+    script = tmp_path / "late.py"
+    script.write_text(
+        """\
+import collections, itertools, sys
+from jobgen.features.gitops.commands import cmp
+
+cmp._AGAIN_SECONDS = 0.1
+
+
+def hide_exceptions():
+    while True:
+        try:
+            while True:
+                pass
+        except Exception:
+            pass
+
+
+def hide_everything_once():
+    try:
+        while True:
+            pass
+    except BaseException:
+        hide_exceptions()
+
+
+def never_return():
+    collections.deque(itertools.repeat(None), 0)
+
+
+print(cmp._run_in_time(globals()[sys.argv[1]]).err, end="")
+"""
+    )
+    late = "jobgen: not finished after 0.2 seconds; nothing was generated\n"
+    for name, expected in (("hide_exceptions", late), ("hide_everything_once", late), ("never_return", "")):
+        command = [sys.executable, str(script), name]
+        env = {**os.environ, "JOBGEN_CMP_TIMEOUT": "0.2", "PYTHONPATH": str(ROOT)}
+        done = subprocess.run(command, check=False, env=env, capture_output=True, text=True, timeout=60)
+        assert (done.stdout, done.returncode) == (expected, 0 if expected else 1), (name, done.stderr)

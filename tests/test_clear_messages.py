@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 from findings import without_infos
 
+from jobgen.api.lint_files import LintRequest
+from jobgen.api.lint_run import find_findings
 from jobgen.cli.pages import find_page
 from jobgen.cli.run_lint import lint_paths
 
@@ -204,7 +206,7 @@ def test_many_changes_are_counted(tmp_path):
 
 def test_a_request_that_differs_from_its_limit_has_two_right_answers(tmp_path):
     job = JOB.replace("gpu: 8", "requests: {gpu: 8}, limits: {gpu: 4}")
-    assert fix(tmp_path, {"jobs/bert.yaml": job}) == "0 findings fixed in 0 files"
+    assert fix(tmp_path, {"jobs/bert.yaml": job}).startswith("0 findings fixed in 0 files\n`--fix-unsafe` would fix 1;")
     assert "jobs/bert.yaml:8: `8` -> `4`" in fix(tmp_path, {"jobs/bert.yaml": job}, "unsafe")
 
 
@@ -342,7 +344,10 @@ SYNTAX = {
     ("  image", "\u00a0 image"): (
         6,
         1,
-        "`U+00A0` is not a space of YAML, though it looks like one; indent with spaces",
+        (
+            "`image: registry.example.com/bert:1.4.2` is indented with `U+00A0`, which is not a space; "
+            "indent it by 2 spaces"
+        ),
     ),
 }
 
@@ -517,10 +522,10 @@ SPECS = {
     "shm: true": "`shm` is `true`, and must be a string or a whole number; for example, write `shm: 16Gi`",
     "shm: 256gi": "`shm` is `256gi`, and must be a quantity such as `256Gi`",
     "shm: 256 Gi": "`shm` is `256 Gi`, and must be a quantity such as `256Gi`",
-    "shm：64Gi": "`：` is not the `:` of YAML, though it looks like one; write `: `",
+    "shm：64Gi": "`shm：64Gi` has `：`, a full-width `:`; write `shm: 64Gi`",
     "env: [A=b]": "`env[0]` is `A=b`, and must be a mapping; write `env: {A: b}`",
     "env: [A=1]": '`env[0]` is `A=1`, and must be a mapping; write `env: {A: "1"}`',
-    "args: ［a］": "`args` is `［a］`, and must be a list; `［` is not the `[` of YAML",
+    "args: ［a］": "`［a］` has `［`, a full-width `[`; write `[a]`",
 }
 
 
@@ -559,3 +564,61 @@ def test_a_name_of_which_little_is_left_is_not_suggested(tmp_path: Path, name: s
     assert [each["message"] for each in found] == [
         f"`name` is `{name}`, and must be lower-case letters, digits, `-` and `.`{hint}"
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("NCLL_IB_HCA", "NCCL_IB_HCA"),
+        ("NCCL_IB_HAC", "NCCL_IB_HCA"),
+        ("OMP_NUM_THREDS", "OMP_NUM_THREADS"),
+        ("CUDA_VISABLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
+        ("MKL_NUM_THREADS", ""),
+        ("MY_NUM_THREADS", ""),
+        ("NCCL_IB_TC", ""),
+    ],
+)
+def test_misspelled_variable_of_a_library_is_named(name, meant, tmp_path):
+    found = _find_launch_warnings(tmp_path, ["torchrun", "train.py"], name)
+
+    assert found == ([f"no known library reads `{name}`; did you mean `{meant}`?"] if meant else [])
+
+
+def test_variable_that_a_script_reads_is_no_misspelled_one(tmp_path):
+    assert not _find_launch_warnings(tmp_path, ["sh", "-c", "exec python train.py --card $NCLL_IB_HCA"], "NCLL_IB_HCA")
+
+
+@pytest.mark.parametrize(
+    ("module", "meant"),
+    [
+        ("torch.distributed.lunch", "torch.distributed.launch"),
+        ("torch.distributed.runn", "torch.distributed.run"),
+        ("torch.distributed.rpc", ""),
+        ("team.training.launch", ""),
+    ],
+)
+def test_misspelled_module_of_a_launcher_is_named(module, meant, tmp_path):
+    found = _find_launch_warnings(tmp_path, ["python", "-m", module, "train.py"], "LOG")
+
+    advice = f"`{module}` is not a module (`No module named {module}`); did you mean `{meant}`?"
+    assert found == ([advice] if meant else [])
+
+
+def _find_launch_warnings(folder, command, variable):
+    main = {
+        "name": "pytorch",
+        "image": "registry.example.com/bert:1.4.2",
+        "command": command,
+        "env": [{"name": variable, "value": "mlx5"}],
+        "resources": {"limits": {"cpu": 4, "memory": "16Gi"}},
+    }
+    role = {"replicas": 1, "restartPolicy": "OnFailure", "template": {"spec": {"containers": [main]}}}
+    job = {
+        "apiVersion": "kubeflow.org/v1",
+        "kind": "PyTorchJob",
+        "metadata": {"name": "bert", "namespace": "ml"},
+        "spec": {"pytorchReplicaSpecs": {"Worker": role}},
+    }
+    (folder / "job.json").write_text(json.dumps(job))
+    found = find_findings(LintRequest(folder, ("job.json",))).findings
+    return [each.message for each in found if each.rule in ("launch-refused", "launch-variables")]

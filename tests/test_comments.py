@@ -227,7 +227,7 @@ def test_each_comment_stays_at_its_value(name, tmp_path):
 def test_migrate_keeps_comments(tmp_path, target):
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs/bert.yaml").write_text(SPEC)
-    done = run_jobgen_text(tmp_path, "migrate", "bert", "--to", target)
+    done = run_jobgen_text(tmp_path, "migrate", "bert", "--to", target, *(["--accept=ray"] if target == "ray" else []))
     left = set(comments(SPEC)) - set(comments(done.stdout))
 
     assert done.stdout, done.stderr

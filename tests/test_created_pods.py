@@ -799,8 +799,8 @@ def test_volcano_jobs():
     ("spec", "expected"),
     [
         ({}, Restarts("Never", "never")),
-        ({"policies": [{"event": "PodFailed", "action": "RestartJob"}]}, Restarts("Never", "always", 3)),
-        ({"policies": [{"events": ["*"], "action": "RestartTask"}], "maxRetry": 5}, Restarts("Never", "always", 5)),
+        ({"policies": [{"event": "PodFailed", "action": "RestartJob"}]}, Restarts("Never", "always", 2)),
+        ({"policies": [{"events": ["*"], "action": "RestartTask"}], "maxRetry": 5}, Restarts("Never", "always", 4)),
         ({"policies": [{"event": "PodEvicted", "action": "RestartJob"}]}, Restarts("Never", "never")),
         ({"policies": [{"event": "PodFailed", "action": "AbortJob"}]}, Restarts("Never", "never")),
     ],
@@ -1021,7 +1021,7 @@ def test_services_of_generic_jobs():
 @pytest.mark.parametrize(
     ("kind", "policy", "run", "expected"),
     [
-        ("PyTorchTrainingJob", None, {}, Restarts("Never", "always", 3)),
+        ("PyTorchTrainingJob", None, {}, Restarts("Never", "always", 2)),
         ("PyTorchTrainingJob", "ExitCode", {"backoffLimit": 5}, Restarts("Never", "retryable", 5)),
         ("PyTorchTrainingJob", "Never", {}, Restarts("Never", "never")),
         ("PyTorchTrainingJob", "OnFailure", {"backoffLimit": 0}, Restarts("Never", "never")),

@@ -190,7 +190,7 @@ def test_a_repository_adds_the_defect_of_the_documentation(tmp_path):
         ("our-volcano-empty-queue", "mutable-image-tag", "invalid-defect", 7, "there is already a rule or a defect"),
         ('spec: {queue: ""}', "spec: {queue: a}", "invalid-defect", 15, "does not find its example `red`"),
         ("spec: {queue: research}", 'spec: {queue: ""}', "invalid-defect", 19, "also finds its example `green`"),
-        ("kind: Defects", "kind: Defect", "misplaced-document", 3, "is not a list of defects"),
+        ("kind: Defects", "kind: Defect", "invalid-value", 3, "`Defects`"),
     ],
 )
 def test_what_is_wrong_with_an_entry_is_found_on_its_line(before, after, rule, line, message, tmp_path):

@@ -97,7 +97,7 @@ def test_recipes_render_and_pass_lint(tmp_path):
 
     assert [finding for finding in linted.findings if finding.severity is not jobgen.Severity.INFO] == []
     jobs = [made for made in rendered.objects if made.identity.kind == "PyTorchJob"]
-    assert len(jobs) == sum("kind: TrainingJob" in text for text in documents)
+    assert len(jobs) == sum("framework: pytorch" in text for text in documents)
     # All but two: one streams, and the data of the other is in a claim.
     assert sum("initContainers:" in made.text for made in jobs) == len(jobs) - 2
 

@@ -295,7 +295,8 @@ def test_spec_is_migrated_as_the_command_does(tmp_path, newline):
     [(title, change)] = migrations(workspace, "jobs/old.yaml", 16).items()
 
     assert (title, change.note) == ("Migrate to PyTorchJob of kubeflow (2 fields lost)", "lost: ports, roles.scheduler")
-    printed = jobgen(tmp_path, "migrate", "old", "--to", "PyTorchJob").stdout.decode()
+    accepted = ["--accept=lost-fields", "--accept=lost-roles"]
+    printed = jobgen(tmp_path, "migrate", "old", "--to", "PyTorchJob", *accepted).stdout.decode()
     assert list(change.files) == ["jobs/old.yaml"]
     assert change.files["jobs/old.yaml"].decode() == f"{other}---{newline}" + printed.replace("\n", newline)
     assert "# the last one" in printed
@@ -466,6 +467,17 @@ def test_fixes_of_unusual_texts_are_those_of_lint_fix(variant, tmp_path):
         taken += len(fixed)
 
     assert taken >= 5
+
+
+def test_overlay_is_fixed_beside_errors_of_jobs_as_lint_fix_does(tmp_path):
+    """The jobs of an overlay with errors are not rendered with it, but their errors are known."""
+    broken = VARIANTS["documents"](SPEC)
+    overlay = BASE.replace("platform: kubeflow", "platform: kubeflow, gpu-resource: amd.com/gpu")
+    workspace = write(tmp_path, REPOSITORY | {"jobs/bert.yaml": broken, "overlays/base/overlay.yaml": overlay})
+
+    fixed = compute_fixes(LintRequest(workspace.root, today=TODAY), unsafe=False).files
+    assert [each.path for each in fixed] == ["overlays/base/overlay.yaml"]
+    assert fix_one_by_one(workspace, unsafe=False)["overlays/base/overlay.yaml"] == fixed[0].new
 
 
 def test_replacements_are_small_and_give_the_new_text():

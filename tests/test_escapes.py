@@ -594,11 +594,11 @@ def obsolete(rules):
 BROKEN = {
     "settings": {"jobgen.yaml": "rules: [\n"},
     "setting": {"jobgen.yaml": "no-such-setting: 1\n"},
-    "overlay": {"overlays/prod/o.yaml": "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {patchs: []}\n"},
+    "overlay": {"overlays/prod/o.yaml": "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {unheard: []}\n"},
     "overlay text": {"overlays/prod/o.yaml": "spec: [\n"},
     "one of two overlays": {
         "overlays/dev/o.yaml": OVERLAY.format(spec=""),
-        "overlays/prod/o.yaml": OVERLAY.format(spec="patchs: []"),
+        "overlays/prod/o.yaml": OVERLAY.format(spec="unheard: []"),
     },
     "kind": {"schemas/example.com/x_v1.yaml": "kind: [\n"},
     "policy": {"policies/p.yaml": POLICY.format(name="p", expression="object.")},
@@ -1458,3 +1458,20 @@ def test_links_and_stray_files_beside_environments_are_reported(tmp_path: Path, 
     assert [(finding.rule, finding.location.file) for finding in jobgen.lint(tmp_path).findings] == [
         ("unlisted-rendered-file", place)
     ]
+
+
+@pytest.mark.parametrize("folder", [".git", ".git/hooks/x", "sub/../.GIT", "link", "link/a"])
+@pytest.mark.parametrize("command", [["render"], ["report"], ["import", "../job.json"]], ids=lambda words: words[0])
+def test_nothing_is_written_to_the_folder_of_git(tmp_path, monkeypatch, command, folder):
+    home = tmp_path / "repository"
+    (home / "jobs").mkdir(parents=True)
+    (home / "jobs/a.yaml").write_text(GIT_JOB % ("a", 1))
+    manifest = jobgen.render(home).objects[0].manifest
+    (tmp_path / "job.json").write_text(json.dumps(manifest))
+    subprocess.run(["git", "init", "-q", home], check=True)
+    (home / "link").symlink_to(".git")
+    before = sorted(home.rglob("*"))
+    monkeypatch.chdir(home)
+
+    assert run_command_line([*command, "-o", folder]) == ExitCode.USAGE
+    assert sorted(home.rglob("*")) == before

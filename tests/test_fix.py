@@ -307,3 +307,99 @@ def test_standard_input_and_files_outside_are_not_fixed(loose):
     assert apply_fixes(loose / "here", "../bert.yaml").code == 2
     with pytest.raises(UsageError, match="standard input"):
         compute_fixes(LintRequest(loose, stdin=JOB.encode()), unsafe=False)
+
+
+WRONG = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: bert}\nspec: {framework: pytroch, image: a:1}%s"
+
+
+def put_job(folder, text):
+    (folder / "jobs").mkdir()
+    (folder / "jobgen.yaml").touch()
+    (folder / "jobs/bert.yaml").write_bytes(text.encode())
+    return folder / "jobs/bert.yaml"
+
+
+def test_a_file_with_a_byte_order_mark_is_fixed_and_keeps_it(tmp_path):
+    file = put_job(tmp_path, "\ufeff" + WRONG % "\r\n")
+    told = apply_fixes(tmp_path)
+
+    assert "1 finding fixed in 1 file" in told.err
+    assert file.read_bytes().decode() == ("\ufeff" + WRONG % "\r\n").replace("pytroch", "pytorch")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "name"), [(WRONG % " # \u2028\n", 4, "U+2028"), ("a: b\rc: d\n---\n" + WRONG % "\n", 1, "U+000D")]
+)
+def test_a_file_that_cannot_be_edited_is_named(tmp_path, text, line, name):
+    file = put_job(tmp_path, text)
+    told = apply_fixes(tmp_path)
+
+    assert told.code == 4
+    assert f"jobs/bert.yaml cannot be fixed: line {line} has the character `{name}`" in told.err
+    assert file.read_bytes().decode() == text
+
+
+NUMBERS = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: bert}
+spec:
+  framework: pytroch
+  image: a:1
+  env: {A: &inf .nan, B: "x"}
+  resources: {cpu: -.inf}
+  runPolicy: {backoffLimit: *inf}
+"""
+KEYS = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: bert}
+dat: {a: b}
+data: {null: .inf}
+"""
+AS_JSON = """\
+{"apiVersion": "jobgen.dev/v1", "kind": "TrainingJob", "metadata": {"name": "bert"},
+"spec": {"framework": "pytroch", "image": "a:1",
+"replicas": 1e999}}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "rules", "fixed"),
+    [
+        (NUMBERS, {5: "invalid-value", 7: "non-finite-number", 8: "non-finite-number"}, ("pytroch", "pytorch")),
+        (KEYS, {4: "unknown-field", 5: "invalid-key non-finite-number"}, ("", "")),
+        (
+            WRONG.replace("a:1}", "a:1, replicas: .inf}") % "\n",
+            {4: "invalid-value non-finite-number"},
+            ("pytroch", "pytorch"),
+        ),
+        (
+            AS_JSON,
+            {2: "invalid-value", 3: "non-finite-number"},
+            ("pytroch", "pytorch"),
+        ),
+    ],
+)
+def test_a_number_that_json_lacks_hides_nothing_else(tmp_path, text, rules, fixed):
+    file = put_job(tmp_path, text)
+    lines = {}
+    for each in found(tmp_path):
+        lines.setdefault(each.location.line, []).append(each.rule)
+    apply_fixes(tmp_path)
+
+    assert {line: " ".join(several) for line, several in lines.items()} == rules
+    assert file.read_text() == text.replace(*fixed)
+
+
+@pytest.mark.parametrize("kind", ["overlay", "Overlays", "OVERLAY", "overley"])
+def test_the_kind_of_an_overlay_is_fixed_like_that_of_a_job(tmp_path, kind):
+    put_job(tmp_path, WRONG.replace("pytroch", "pytorch") % "\n")
+    file = tmp_path / "overlays/dev/overlay.yaml"
+    file.parent.mkdir(parents=True)
+    text = "apiVersion: jobgen.dev/v1\nkind: %s\nmetadata: {name: dev}\nspec: {namespace: ml}\n"
+    file.write_text(text % kind)
+    [told] = [each for each in found(tmp_path) if each.location.file == "overlays/dev/overlay.yaml"]
+    apply_fixes(tmp_path)
+
+    assert (told.rule, told.location.line) == ("invalid-value", 2)
+    assert file.read_text() == text % "Overlay"

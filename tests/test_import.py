@@ -151,6 +151,31 @@ def test_import_of_a_folder_factors_out_common_fields(tmp_path):
     assert {name: typed(each) for name, each in made.items()} == {name: typed(each) for name, each in manifests.items()}
 
 
+FIXED = [kind for kind in PROJECT.kinds if kind.frameworks and kind.requirements.container]
+
+
+@pytest.mark.parametrize("kind", FIXED, ids=lambda kind: kind.name)
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_the_main_container_is_the_one_that_the_operator_names(kind, position, tmp_path):
+    spec = {"framework": next(iter(kind.frameworks)), "image": "registry.example.com/a:1.0.0", "command": ["./train"]}
+    document = {"apiVersion": "jobgen.dev/v1", "kind": "TrainingJob", "metadata": {"name": "bert"}, "spec": spec}
+    rendered, problems = render_spec(document, renderer_for(kind.platform, [kind]))
+    assert not problems
+    for item in kind.list_items(rendered):
+        containers = item.data["template"]["spec"]["containers"]
+        others = [{"name": "logs", "image": "registry.example.com/logs:1.0.0"}, {"name": "sync", "image": "a:1"}]
+        item.data["template"]["spec"]["containers"] = [*others[:position], *containers, *others[position:]]
+    (tmp_path / "in.json").write_text(json.dumps(rendered))
+    done = jobgen(tmp_path, "import", "in.json", "-o", "jobs")
+    made = yaml.safe_load((tmp_path / "jobs/bert.yaml").read_text())
+    again = jobgen(tmp_path, "render")
+
+    assert done.returncode == 0, done.stderr
+    assert "containerName" not in str(made)
+    assert made["spec"]["image"] == "registry.example.com/a:1.0.0"
+    assert is_equivalent(yaml.safe_load(again.stdout), rendered)
+
+
 def test_import_overwrites_only_with_force(tmp_path):
     (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS["pytorch-simple"]))
     (tmp_path / "jobs").mkdir()
@@ -163,6 +188,74 @@ def test_import_overwrites_only_with_force(tmp_path):
     assert b"exists; nothing was written" in refused.stderr
     assert forced.returncode == 0
     assert (tmp_path / "jobs/pytorch-simple.yaml").read_text() != "mine\n"
+
+
+SPEC = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\nmetadata: {name: %s}\nspec: {framework: pytorch, image: a:1}\n"
+CONFIG_MAP = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: keep, namespace: team}\n"
+LISTED = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: keep}}\n"
+
+
+@pytest.mark.parametrize(
+    ("others", "named"),
+    [
+        (CONFIG_MAP, "ConfigMap `keep`"),
+        (SPEC % "gpt" + "---\n" + CONFIG_MAP, "TrainingJob `gpt`, ConfigMap `keep`"),
+        (LISTED, "ConfigMap `keep`"),
+        (SPEC % "pytorch-simple", "TrainingJob `pytorch-simple`"),
+        (yaml.safe_dump(SEEDS["mnist"]), "TensorFlowJob `mnist`"),
+    ],
+)
+def test_import_with_force_keeps_the_other_objects_of_a_file(tmp_path, others, named):
+    (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS["pytorch-simple"]))
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/pytorch-simple.yaml").write_text(SPEC % "pytorch-simple" + "---\n" + others)
+    before = (tmp_path / "jobs/pytorch-simple.yaml").read_text()
+    done = jobgen(tmp_path, "import", "seed.yaml", "-o", "jobs", "--force")
+    (tmp_path / "in").mkdir()
+    (tmp_path / "seed.yaml").rename(tmp_path / "in/seed.yaml")
+    by_name = jobgen(tmp_path, "import", "--environment", "dev=in", "-o", "jobs", "--force")
+
+    for told in (done, by_name):
+        assert told.returncode == 1, told.stderr
+        assert f"jobs/pytorch-simple.yaml: `--force` would also delete {named}; ".encode() in told.stderr
+    assert (tmp_path / "jobs/pytorch-simple.yaml").read_text() == before
+    assert not (tmp_path / "overlays").exists()
+
+
+def test_import_with_force_replaces_the_manifest_of_the_object(tmp_path):
+    (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS["pytorch-simple"]))
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/pytorch-simple.yaml").write_text(yaml.safe_dump(SEEDS["pytorch-simple"]))
+    done = jobgen(tmp_path, "import", "seed.yaml", "-o", "jobs", "--force")
+
+    assert done.returncode == 0, done.stderr
+    assert b"TrainingJob" in (tmp_path / "jobs/pytorch-simple.yaml").read_bytes()
+
+
+def test_import_with_force_does_not_replace_what_it_cannot_read(tmp_path):
+    (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS["pytorch-simple"]))
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/pytorch-simple.yaml").write_text("a: [\n---\n" + CONFIG_MAP)
+    done = jobgen(tmp_path, "import", "seed.yaml", "-o", "jobs", "--force")
+
+    assert done.returncode == 1
+    assert b"cannot be read" in done.stderr
+    assert (tmp_path / "jobs/pytorch-simple.yaml").read_text() == "a: [\n---\n" + CONFIG_MAP
+
+
+def test_import_names_the_selection_of_the_environments_with_the_platform(tmp_path):
+    overlay = (
+        "apiVersion: jobgen.dev/v1\nkind: Overlay\nmetadata: {name: %s}\n"
+        "spec:\n  cluster: {platform: %s}\n  jobs: {names: [a]}\n"
+    )
+    for name in ("kubeflow", "trainer", "volcano"):
+        (tmp_path / f"overlays/{name}").mkdir(parents=True)
+        (tmp_path / f"overlays/{name}/overlay.yaml").write_text(overlay % (name, name))
+    (tmp_path / "seed.yaml").write_text(yaml.safe_dump(SEEDS["pytorch-simple"]))
+    done = jobgen(tmp_path, "import", "seed.yaml", "-o", "jobs")
+
+    assert done.returncode == 1
+    assert b"add it to `jobs` in overlays/kubeflow/overlay.yaml:6\n" in done.stderr
 
 
 def test_import_for_another_platform_writes_an_overlay(tmp_path):

@@ -178,6 +178,8 @@ def test_what_is_not_imported_is_listed_with_its_reason(tmp_path: Path, manifest
     (manifests / "link.yaml").symlink_to(tmp_path / "outside.yaml")
     (manifests / "broken.yaml").write_text("a: [\n")
     (manifests / "kustomization.yaml").write_text("resources: [deep/jobs.yaml]\n")
+    (manifests / "chart").mkdir()
+    (manifests / "chart/kustomization.yaml").write_text("resources: [https://example.com/jobs.yaml]\n")
     (manifests / "notes.txt").write_text("text\n")
     (manifests / "empty.yaml").write_text("")
     (manifests / "comment.yaml").write_text("# later\n---\n")
@@ -187,7 +189,7 @@ def test_what_is_not_imported_is_listed_with_its_reason(tmp_path: Path, manifest
     assert done.returncode == 1
     for line in (
         "manifests/broken.yaml:1:1: not imported: `a: [` has a `[` that is not closed; ",
-        "manifests/kustomization.yaml:1:1: not imported: a kustomization is not built; run `kubectl kustomize",
+        "manifests/chart/kustomization.yaml:1:1: not imported: the kustomization is not built: ",
         "manifests/link.yaml:1:1: not imported: a symbolic link that leads out",
         "manifests/notes.txt: not read: ",
         "manifests/empty.yaml:1:1: nothing to import: the file holds no object\n",
@@ -349,7 +351,7 @@ def test_second_run_completes_the_first(tmp_path: Path, manifests: Path) -> None
 
 def test_command_for_a_kustomization_is_quoted(tmp_path: Path, manifests: Path) -> None:
     (manifests / "a b").mkdir()
-    (manifests / "a b/kustomization.yaml").write_text("resources: [deep/jobs.yaml]\n")
+    (manifests / "a b/kustomization.yaml").write_text("resources: [https://example.com/jobs.yaml]\n")
     done = jobgen(tmp_path, "init", "new", "--from", "manifests")
 
     assert "run `kubectl kustomize 'manifests/a b' | jobgen import - -o jobs`\n" in done.stderr

@@ -119,7 +119,7 @@ SCRIPTS = [
         {"ds.json": '{"train_batch_size": 16, "fp16": {"enabled": true}, "bf16": {"enabled": true}}'},
         "`fp16` and `bf16`",
     ),
-    ("train.py --deepspeed_config /f/ds.json", {"ds.json": "{not json"}, ""),
+    ("train.py --deepspeed_config /f/ds.json", {"ds.json": "{not json"}, "is not JSON"),
     ("train.py --deepspeed_config /elsewhere/ds.json", {"ds.json": "{}"}, ""),
     (f"{CLM} --deepspeed /f/ds.json", {"ds.json": '{"train_batch_size": "auto"}'}, ""),
     (f"{CLM} --deepspeed /f/ds.json", {"ds.json": '{"train_batch_size": 128}'}, "`train_batch_size` is 128"),
@@ -531,7 +531,7 @@ def test_names_the_overlay_that_changes_the_number_of_pods(command, platform, pa
     found = [each for each in lint(write_job(command, platform)).findings if each.category == "launch"]
 
     assert [part in each.message for each in found] == [True]
-    [note] = found[0].related
+    [note] = [each for each in found[0].related if "overrides" in each.message]
     assert (note.location.file, note.location.line) == ("overlays/prod/overlay.yaml", 7)
     assert note.message == "patch of prod overrides `2` of job with `3`"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 import yaml
@@ -89,8 +90,9 @@ def test_platform_that_does_not_support_the_framework_may_be_first(platforms, tm
     make_repository(tmp_path, platforms, a={"framework": "pytorch", "roles": ROLES["pytorch"]})
     made, report = migrate(tmp_path, "a", "--to", "jobset", "-e", "prod")
 
-    assert "PyTorchJob (kubeflow) to JobSet (jobset); it needs an overlay with" in report
-    assert "platform" not in made
+    assert "PyTorchJob (kubeflow) to JobSet (jobset)" in report
+    assert "`prod` needs the platform `jobset`: add `jobset` to `cluster.platforms` in overlays/prod/" in report
+    assert made["platform"] == "jobset"
 
 
 def test_overlay_that_sets_the_platform_wins(tmp_path):
@@ -99,7 +101,8 @@ def test_overlay_that_sets_the_platform_wins(tmp_path):
     make_repository(tmp_path, ["kubeflow", "jobset"], overlay, a=job)
     _, report = migrate(tmp_path, "a", "--to", "kubernetes", "-e", "prod")
 
-    assert "JobSet (jobset) to Job (kubernetes); it needs an overlay" in report
+    assert "JobSet (jobset) to Job (kubernetes)" in report
+    assert "[overlays]" in report, "the overlay sets another platform"
 
 
 def test_platform_without_environments(tmp_path):
@@ -190,4 +193,9 @@ def test_advice_about_kueue_can_be_followed(framework, tmp_path):
     advice = [each["message"].rpartition("migrate to ")[2] for each in found if each["rule"] == "queue-support-ending"]
 
     assert len(advice) == 1
-    assert jobgen(tmp_path, "migrate", "a", "--to", advice[0]).returncode == 0
+    done = jobgen(tmp_path, "migrate", "a", "--to", advice[0])
+    # What the other operator does differently is named, and the options to accept it.
+    options = re.findall(r"--accept ([a-z-]+)", done.stderr.decode())
+    assert (done.returncode, bool(done.stdout)) == ((1, False) if options else (0, True))
+    accepted = [f"--accept={name}" for name in options]
+    assert jobgen(tmp_path, "migrate", "a", "--to", advice[0], *accepted).returncode == 0

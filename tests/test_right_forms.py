@@ -57,7 +57,7 @@ REPLACED = {
     ),
     "command: [bash, -c, echo step: 1]": (
         "  command: [torchrun, train.py]\n",
-        'write `command: [bash, -c, "echo step: 1"]`',
+        'write `"echo step: 1"`',
     ),
     "image: {name: registry.example.com/bert, tag: 1.0.0}": (
         "  image: registry.example.com/bert:1.4.2\n",

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from examples import EXAMPLES, cases
+from transcripts import find_transcripts
 
 from jobgen.check.rule_docs import all_rule_docs
 from jobgen.check.rules import all_rules
@@ -76,6 +77,8 @@ UNSHOWN = {
     "unread-file": "an example is read: tests/test_silently_green.py",
     "unreadable-file": "a text can be read: tests/hostile/unreadable-file.txt",
 }
+FIXED = {path.name.partition(".")[0] for path in find_transcripts("fix")}
+"""Rules with a fix that docs/fixes.md shows: tests/test_fix.py compares that page with these transcripts."""
 _LINE = re.compile(r"^[^\s:]+:(\d+):\d+: (\w+): .* \[([\w-]+)\]$", re.MULTILINE)
 
 
@@ -96,6 +99,8 @@ def found(folder):
 def test_rule_cases(rule, case, tmp_path):
     case.write(tmp_path)
     findings = found(tmp_path)
+    # Rules that are merged into another one have no fix of their own.
+    assert {each["rule"] for each in findings if each.get("fixable") and "alsoReportedBy" not in each} <= FIXED
     # Other rules may fire in a case; only the expected ones are compared.
     wanted = {rule, *(name for _, name in case.expected)}
     told = {(entry["line"], entry["rule"]) for entry in findings if entry["rule"] in wanted}

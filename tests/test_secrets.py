@@ -13,6 +13,7 @@ from jobgen.api.diff import diff
 from jobgen.cli.commands.explain import explain_name
 from jobgen.cli.run_lint import lint_paths
 from jobgen.features.page.report import report
+from jobgen.k8s.redaction import redact_words
 from jobgen.k8s.secrets import (
     find_assignments,
     find_secrets_in_text,
@@ -21,7 +22,6 @@ from jobgen.k8s.secrets import (
     looks_like_secret,
     may_contain_secret,
     may_hold_secret,
-    redact_words,
 )
 from jobgen.pipeline.encoded_results import dump_plain, load_plain, without_secret
 from jobgen.reports.formats import FORMATS

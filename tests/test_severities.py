@@ -43,7 +43,8 @@ CONSEQUENCES = {
     "never-starts": """command-in-one-string gang-beyond-queue gpu-share-range inadmissible-job malformed-image
         memory-too-small min-available-too-high never-starts pod-name-collision queue-quota-exceeded unknown-queue""",
     "never-ends": "never-completes",
-    "fails": "elastic-bounds launch-refused model-too-large nnodes-mismatch unknown-nproc-per-node",
+    "fails": """elastic-bounds launch-refused launcher-without-script missing-mounted-file model-too-large
+        nnodes-mismatch script-syntax unknown-nproc-per-node""",
     "loses-work": "ttl-reruns-job",
     "forbidden": """foreign-namespace foreign-priority-class foreign-queue foreign-service-account
         foreign-team-label foreign-volume kind-not-allowed platform-not-allowed sweep-too-large team-budget-exceeded
@@ -52,19 +53,21 @@ CONSEQUENCES = {
     "ignored": """argocd-typo arguments-after-script backoff-without-restarts bad-sync-wave
         deprecated-nproc-per-node gang-without-volcano ignored-device-claims ineffective-queue-label
         ineffective-quota kueue-label-as-annotation misread-annotation overwritten-env overwritten-restart-policy
-        pod-security-label-typo queue-label-typo runtime-patch-time topology-on-job unexpanded-variable
-        unknown-cohort""",
+        pod-security-label-typo queue-label-typo runtime-patch-time topology-on-job
+        undefined-reference unexpanded-variable unknown-cohort""",
     "wastes": """cluster-outlives-job idle-command idle-gpus launch-variables launcher-on-one-pod overlapping-runs
         ray-gpu-mismatch uncounted-claim unmounted-volume unreachable-quota wave-without-health""",
     "exposes": "dangerous-capability host-namespaces host-path privileged-container runtime-socket",
-    "risk": """exposed-devices gpu-image-without-gpus finalizer-in-git gpu-budget-exceeded lost-checkpoints lost-logs
+    "risk": """exposed-devices file-mounted-as-folder
+        gpu-image-without-gpus finalizer-in-git gpu-budget-exceeded lost-checkpoints lost-logs
         hook-without-health
         install-at-start instance-label-on-pods lost-exit-code kueue-and-volcano-queues min-available-too-low
         missed-deadline
         missing-memory missing-namespace missing-queue missing-requests missing-resources mixed-image-versions
         mixed-schedulers mutable-image-tag queue-label-on-pods queue-support-ending queued-tolerations
         shared-output stale-image suspend-in-git template-text uncounted-accelerators uncounted-devices
-        unnecessary-image-pull uneven-priority untagged-image curly-quote single-process stray-quote""",
+        unnecessary-image-pull uneven-priority untagged-image curly-quote single-process split-argument
+        stray-quote""",
     "advice": "gpu-share-without-count node-agent non-canonical-quantity",
 }
 
@@ -103,6 +106,7 @@ UNCERTAIN = {
     "overlapping-selectors": "newer releases of Kubernetes also look at the owner of a pod",
     "owner-references-in-git": "the owner may exist in this cluster",
     "policy-without-effect": "a kubelet can evict the pod, which then fails",
+    "read-only-output": "a program may not write at this path; what it refuses is known when it runs",
     "reapply-refused": "the first apply succeeds, and the job runs",
     "retry-hangs": "the pod with index 0 has to fail first",
     "runtime-mismatch": "a program may need no GPUs; what the webhook rejects is an error",

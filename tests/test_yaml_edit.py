@@ -149,7 +149,13 @@ def test_line_ends_are_kept():
     assert change(edit, text=text) == text.replace("# a name\r\n", "# a name\r\n  new: 1\r\n")
 
 
-@pytest.mark.parametrize("text", ["\ufeffa: 1\n", "a: 1\rb: 2\n", "a: 'x\u2028y'\n"])
+def test_byte_order_mark_is_kept():
+    edit = TextEdit("set", Location("a.yaml", 1, 4, 1, 5), 2)
+
+    assert change(edit, text="\ufeffa: 1\n") == "\ufeffa: 2\n"
+
+
+@pytest.mark.parametrize("text", ["\ufeff\ufeffa: 1\n", "a: 1\rb: 2\n", "a: 'x\u2028y'\n"])
 def test_edit_of_text_with_unusual_line_breaks_is_refused(text):
     with pytest.raises(EditRefusedError):
         change(TextEdit("set", Location("a.yaml", 1, 4, 1, 5), 2), text=text)

@@ -25,7 +25,8 @@ from jobgen.compare.snapshot import (
     snapshot_repository,
     snapshot_tree,
 )
-from jobgen.k8s.secrets import find_secrets, redact_tree
+from jobgen.k8s.redaction import redact_at, redact_path
+from jobgen.k8s.secrets import find_secrets
 from jobgen.model.data import Location, Plain
 from jobgen.model.features import find_part, has_part
 from jobgen.model.finding import Finding, Identity
@@ -223,14 +224,17 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> Chang
 
 
 def _redact(impact: Impact) -> Impact:
-    objects = [made.object for made in (impact.old, impact.new) if made and impact.fields]
-    secrets = frozenset[str]().union(*(find_secrets(made) for made in objects))
+    sides = (impact.old, impact.new) if impact.fields else ()
+    objects = [made.object if made else None for made in sides]
+    secrets = frozenset[str]().union(*map(find_secrets, objects))
     if not secrets:
         return impact
     fields: list[FieldImpact] = []
     for change, outcome in impact.fields:
-        old, new = (redact_tree(value, secrets) for value in (change.old, change.new))
-        fields.append(FieldImpact(change._replace(old=old, new=new), outcome))
+        values = zip((change.old, change.new), objects, strict=True)
+        old, new = (redact_at(value, obj, change.path, secrets) for value, obj in values)
+        path = redact_path(objects[1] or objects[0], change.path, secrets)
+        fields.append(FieldImpact(change._replace(path=path, old=old, new=new), outcome))
     return impact._replace(fields=tuple(fields))
 
 

@@ -13,6 +13,7 @@ from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.run import Run
 from jobgen.rendering.run_state import discard_object
 from jobgen.repo import layout
+from jobgen.repo.policy_kinds import may_mutate
 from jobgen.reports.severities import list_expiring
 
 _BUDGET = "team-budget-exceeded"
@@ -34,7 +35,7 @@ def find_refused(project: ProjectConfig, environments: Sequence[str], files: Col
     for _ in run:
         pass
     found = list(run.findings)
-    if any(b"Mutating" in file.content for file in layout.read_own_policies(project.root)):
+    if any(may_mutate(file.content) for file in layout.read_own_policies(project.root)):
         # What is printed is what was rendered. A mutating policy beside the jobs may not be in the cluster.
         for _ in rendered:
             pass

@@ -7,7 +7,7 @@ from typing import Any
 
 from jobgen.api.errors import UsageError, check_format
 from jobgen.api.project import ProjectPath, open_project, select_environments
-from jobgen.k8s.secrets import hide_credentials
+from jobgen.k8s.redaction import hide_credentials
 from jobgen.model.data import Location, Node, Plain, location_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering import config

@@ -19,7 +19,7 @@ from jobgen.rendering.redact import redact_lines
 from jobgen.repo.atomic import replace_file, sync_folders
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.root import SETTINGS, find_root
-from jobgen.yamlio.edit import EditRefusedError, apply_edits
+from jobgen.yamlio.edit import EditRefusedError, apply_edits, find_refusal
 
 CHANGED = "was changed in the meantime"
 """The reason for which a file is not written although it could be: the next run can fix it."""
@@ -48,6 +48,8 @@ class FixResult(NamedTuple):
     """Files that were not fixed, each with the reason."""
     revealed: Mapping[str, str] = {}
     """The first of the errors that the fixes of a limited file would lead to."""
+    unsafe: int = 0
+    """How many of the findings that are left have an unsafe fix."""
 
 
 class _Levels(NamedTuple):
@@ -120,17 +122,23 @@ def compute_fixes(request: LintRequest, *, unsafe: bool) -> FixResult:
     drafts = _Drafts(base)
     with edited(drafts.contents):
         levels = _Levels(_ALL if unsafe else _SAFE, {}, {})
-        _fix_all(request, drafts, levels)
+        left = _fix_all(request, drafts, levels)
     files = [
         FixedFile(path, drafts.originals[path], drafts.contents[os.path.realpath(base / path)], count)
         for path, count in sorted(drafts.fixed.items())
     ]
     changed = [file for file in files if file.old != file.new]
     limited = tuple(sorted(levels.files))
-    return FixResult(changed, limited, tuple(sorted(drafts.failed.items())), levels.revealed)
+    count = 0 if unsafe else _count_unsafe(left)
+    return FixResult(changed, limited, tuple(sorted(drafts.failed.items())), levels.revealed, count)
 
 
-def _fix_all(request: LintRequest, drafts: _Drafts, levels: _Levels) -> None:
+def _count_unsafe(linted: LintRun) -> int:
+    return len({repr(finding.fix.edits) for finding in linted.findings if finding.fix and not finding.fix.safe})
+
+
+def _fix_all(request: LintRequest, drafts: _Drafts, levels: _Levels) -> LintRun:
+    """Fix all files as far as their levels allow, and return the lint of the result."""
     linted = find_findings(request)
     before = _count_errors(linted, drafts)
     known = {(finding.location.file, finding.rule, finding.message) for finding in linted.findings}
@@ -146,7 +154,7 @@ def _fix_all(request: LintRequest, drafts: _Drafts, levels: _Levels) -> None:
                 after = None
         more = _count_errors(after, drafts) - before if after else Counter({(SETTINGS, ""): 1})
         if after and not more:
-            return
+            return after
         new = [each for each in _list_errors(after) if (each.location.file, each.rule, each.message) not in known]
         for path in _find_causes({path for path, _ in more}, after, drafts):
             drafts.revert(path)
@@ -212,6 +220,8 @@ def _fix_once(linted: LintRun, drafts: _Drafts, levels: _Levels) -> bool:
         if new != content:
             drafts.write(path, new, count)
             changed = True
+        elif refusal := find_refusal(content):
+            drafts.failed[path] = f"cannot be fixed: {refusal}"
     return changed
 
 

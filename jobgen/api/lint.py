@@ -15,7 +15,6 @@ from jobgen.api.lint_files import LintRequest, LintRun, open_judge, resolve_file
 from jobgen.engine.store import Store
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.rendering.redact import redact_file
 from jobgen.repo.files import EXCLUDED
 from jobgen.repo.named_paths import read_first
 from jobgen.repo.root import find_root, find_settings, open_store
@@ -89,6 +88,9 @@ class LintResult(NamedTuple):
 
         @lru_cache(maxsize=1)
         def read(file: str) -> Sequence[str]:
+            # Imported late: most runs show no line.
+            from jobgen.rendering.redact import redact_file
+
             found = read_first((self.root, self.directory), file)
             return redact_file(found) if found else ()
 

@@ -78,8 +78,8 @@ def _decode(text: str) -> LintRun:
 
 
 def _decode_comment(plain: Sequence[Any]) -> Suppression:
-    location, rules, line, reason, until = plain
-    return Suppression(Location(*location), tuple(rules), line, reason, until)
+    location, rules, *others = plain
+    return Suppression(Location(*location), tuple(rules), *others)
 
 
 LINT: Query[LintRun] = Query("lint", _encode, _decode)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial, reduce
+from functools import cache, partial, reduce
 from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -380,6 +380,17 @@ def _apply_comments(
     return sorted(kept, key=lambda found: (found.location, found.rule, found.message, found.env)), suppressed
 
 
+def _redact_new(findings: list[Finding], known: set[int], read_text: Callable[[str], str]) -> list[Finding]:
+    """The findings without the secrets in their files; those that are known have none."""
+    if all(id(each) in known for each in findings):
+        return findings
+    # Imported late: most runs have no such finding.
+    from jobgen.rendering.redact import redact_findings
+
+    files = cache(lambda path: File(path, read_text(path).encode()))
+    return [each if id(each) in known else redact_findings([each], [files(each.location.file)])[0] for each in findings]
+
+
 def _report_templates(
     project: config.ProjectConfig, findings: list[Finding], read_text: Callable[[str], str]
 ) -> list[Finding]:
@@ -387,14 +398,22 @@ def _report_templates(
 
     These are kept if that rule is off or another one is mandatory.
     """
-    findings = leave_out_consequences(findings, read_text)
+    if not findings:
+        return findings
+    # Imported late: most runs have no finding.
+    from jobgen.reports.misread import explain_misread
+
+    known = set(map(id, findings))
+    findings = leave_out_consequences(explain_misread(findings, read_text), read_text)
+    findings = _redact_new(findings, known, read_text)
     free = [finding for finding in findings if finding.rule not in project.mandatory]
     left, grouped = group_placeholders(free, read_text)
     if not grouped:
         return findings
+    templates = _redact_new(list(grouped), set(), read_text)
     kept = {id(finding) for finding in left}
     found = [finding for finding in findings if finding.rule in project.mandatory or id(finding) in kept]
-    for template, several in grouped.items():
+    for template, several in zip(templates, grouped.values(), strict=True):
         severe = project.apply_severity(template)
         found += several if severe is None else [severe]
     return sorted(found, key=lambda finding: (finding.location, finding.rule, finding.message, finding.env))

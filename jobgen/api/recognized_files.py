@@ -41,7 +41,7 @@ _TREATMENTS = {sort.name: sort.treatment for sort in SORTS}
 
 def recognize_files(request: LintRequest, files: LintFiles) -> Survey:
     """Decide what the files are that are judged by themselves."""
-    corrections = _read_corrections(files.root) if files.root is not None else ()
+    corrections = read_corrections(files.root) if files.root is not None else ()
     entries = [entry for entry in files.standalone or () if entry.path != STDIN]
     # A commit is not on disk, and both sides of a comparison are built in the same way.
     has_tool = request.starts_tools and not isinstance(request.folder, CommitPath) and not request.is_compared
@@ -100,7 +100,7 @@ def _normalize(folder: Folder, entry: FileEntry) -> str:
     return os.path.relpath(os.path.abspath(entry.full), os.path.abspath(folder)).replace(os.sep, "/")
 
 
-def _read_corrections(root: Folder) -> tuple[Correction, ...]:
+def read_corrections(root: Folder) -> tuple[Correction, ...]:
     """Return the entries of `files` in the settings."""
     listed = read_setting(root, "files")
     return tuple(

@@ -106,7 +106,7 @@ class Checker:
         evaluator: PolicyEvaluator | None = None,
         read_catalog: CatalogSource = no_catalog,
         find_definitions: DefinitionSource = no_definitions,
-        find_config: Callable[[str, str, str], Mapping[str, str] | None] | None = None,
+        find_config: Callable[..., Mapping[str, Node] | None] | None = None,
     ) -> None:
         self.root = root
         self.kinds = {
@@ -234,7 +234,8 @@ class Checker:
         """The object with its kind and cluster, as rules read it; without values that SOPS encrypted."""
         obj = without_ciphertext(obj)
         api_version, name = str(value_of(obj.get("apiVersion"))), str(value_of(obj.get("kind")))
-        find = no_configs if self._find_config is None else partial(self._find_config, self.folder)
+        is_traced = type(obj.get("kind")) is not str
+        find = no_configs if self._find_config is None else partial(self._find_config, self.folder, is_traced)
         return Manifest(obj, self.kinds.get((api_version, name)), self.cluster, self._read_catalog, self.team, find)
 
     def read_schema(self, api_version: str, kind: str) -> dict[str, Any] | None:

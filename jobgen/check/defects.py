@@ -59,6 +59,9 @@ TITLES = {
     "volcano": "Volcano",
 }
 
+_APPOSITION = lazy_pattern(r",(?: as in)? `\{value\}`, ")
+_AFTER_NOUN = lazy_pattern(r"\b(the|variable|flavor|class|hook|queue|service) `\{value\}`")
+
 
 class Defect(NamedTuple):
     """A defect of some versions of a component."""
@@ -118,8 +121,10 @@ class Defect(NamedTuple):
         return bool({_ANY, manifest.kind_name, f"{manifest.kind_name}.{manifest.group}"} & {*self.kinds})
 
     def describe(self) -> str:
-        """What happens, without a value."""
-        return self.consequence.replace("`{value}`", "the value")
+        """What happens, without a value: `the flavor {value}` becomes the flavor."""
+        said = _APPOSITION.sub(" ", self.consequence)
+        said = _AFTER_NOUN.sub(r"\1", said.replace("exactly `{value}`", "exactly so many"))
+        return said.replace("zero of `{value}`", "zero of a resource").replace("`{value}`", "the value")
 
     def explain(self) -> str:
         """The versions, the fix and the source, in sentences."""

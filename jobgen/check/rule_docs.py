@@ -9,7 +9,7 @@ from functools import cache
 from jobgen.check.defects import CATEGORY, list_defects
 from jobgen.check.rules import all_rules
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
-from jobgen.k8s.secrets import hide_credentials
+from jobgen.k8s.redaction import hide_credentials
 from jobgen.model.builtin_rules import BUILTIN_RULES, POD_RULES
 from jobgen.model.data import Node
 from jobgen.model.finding import Severity

@@ -25,20 +25,32 @@ class _PartRules:
 
     def __init__(self, rules: Collection[Rule]) -> None:
         self._rules = rules
-        self._named = frozenset([field for rule in rules for field in rule.fields])
+        self._general = [rule for rule in rules if not rule.fields]
+        self._of_one: dict[str, list[Rule]] = {field: [] for rule in rules for field in rule.fields}
+        """The rules about one field."""
+        self._several: list[Rule] = []
+        self._of_several: dict[str, list[int]] = {field: [] for field in self._of_one}
+        """The places in `_several` of rules about a field or another."""
+        for rule in rules:
+            if len(rule.fields) == 1:
+                self._of_one[rule.fields[0]].append(rule)
+            elif rule.fields:
+                for field in rule.fields:
+                    self._of_several[field].append(len(self._several))
+                self._several.append(rule)
         self._selected: dict[tuple[str, ...], list[_Triggered]] = {}
 
     def __len__(self) -> int:
         return len(self._rules)
 
-    def select(self, fields: Iterable[str]) -> list[_Triggered]:
+    def select(self, names: Iterable[str]) -> list[_Triggered]:
         """Return the rules about every part, then those about one of its fields, then those about any of several."""
-        named = tuple(filter(self._named.__contains__, fields))
+        named = tuple(filter(self._of_one.__contains__, names))
         found = self._selected.get(named)
         if found is None:
-            rules = [rule for rule in self._rules if not rule.fields]
-            rules += [rule for field in named for rule in self._rules if rule.fields == (field,)]
-            rules += [rule for rule in self._rules if len(rule.fields) > 1 and not set(rule.fields).isdisjoint(named)]
+            places = sorted({place for field in named for place in self._of_several[field]})
+            rules = [*self._general, *(rule for field in named for rule in self._of_one[field])]
+            rules += [self._several[place] for place in places]
             found = self._selected[tuple(map(str, named))] = [(rule.words, rule) for rule in rules]
         return found
 
@@ -166,10 +178,9 @@ def _run_rules(
 
 def to_problem(rule: Rule, violation: Violation) -> Problem:
     """Return the problem of a violation that a rule found."""
-    node, message, related, severity, fix_steps, safe, evidence = violation
-    return Problem(
-        rule.name, message, node, related, rule.category, severity or rule.severity, fix_steps, safe, evidence
-    )
+    node, message, related, severity, fix_steps, safe, evidence, at, inside = violation
+    category, severity = rule.category, severity or rule.severity
+    return Problem(rule.name, message, node, related, category, severity, fix_steps, safe, evidence, at, inside=inside)
 
 
 def report_exception(check: str, error: Exception, obj: Mapping[str, Node]) -> Problem:

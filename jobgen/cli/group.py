@@ -22,6 +22,11 @@ from jobgen.model.suggest import did_you_mean
 
 _CHOICES = re.compile(r"\. Choose from:(.*)", re.DOTALL)
 _NO_COMMAND = re.compile(r"No such command '(.*?)'(?=\.)")
+_LISTS = {
+    "list": "use `jobgen report` for all jobs, `jobgen render` for their objects or `jobgen explain RULE` for a rule",
+    "rules": "use `jobgen explain RULE`; docs/rules.md lists all rules",
+}
+"""What shows what users look for under another name."""
 
 
 class CommandFolder(click.Group):
@@ -116,4 +121,6 @@ def _name_command(error: click.UsageError) -> str:
     features = [name for name, commands in SHIPPED.items() if found[1] in commands and error.ctx.parent is None]
     if features:
         return f"{found[0]}: {NO_FEATURE.format(find_missing_feature(features[0]))}"
+    if found[1] in _LISTS and error.ctx.parent is None:
+        return f"{found[0]}; {_LISTS[found[1]]}"
     return f"{found[0]}{did_you_mean(found[1], error.ctx.command.list_commands(error.ctx))}"

@@ -17,7 +17,7 @@ from jobgen.cli.result import ExitCode, Result, error_result, has_color, read_st
 from jobgen.model.finding import Severity
 from jobgen.repo.root import BASELINE, find_root
 from jobgen.reports import Report, formats
-from jobgen.reports.entries import count_rules, describe_files, pluralize, summarize
+from jobgen.reports.entries import count_rules, describe_files, group_findings, pluralize, summarize
 from jobgen.reports.escape import visible
 
 
@@ -100,7 +100,10 @@ def lint_paths(
             result = lint_request(request)
             findings, path = (*result.findings, *result.merged), directory / (baseline or BASELINE)
             save_baseline(path, findings, result.root, relative_paths(request, result.root), fsync=fsync)
-            return Result(ExitCode.OK, err=f"{pluralize(len(findings), 'finding')} written to {path}\n")
+            # One in several environments counts once, as in the lint that they are suppressed in.
+            hidden = f", and {len(group_findings(result.merged))} that they hide," if result.merged else ""
+            shown = pluralize(len(group_findings(result.findings)), "finding")
+            return Result(ExitCode.OK, err=f"{shown}{hidden} written to {path}\n")
         check_shard_options(request, since=since)
         with open_judge(request, policy_from or since) as judged:
             result = lint_request(judged, since=since, baseline=baseline, prune_baseline=bool(fix))
@@ -150,6 +153,8 @@ def _fix(request: LintRequest, fix: str, *, diff: bool, fsync: bool) -> Result:
     count = pluralize(sum(file.findings for file in done), "finding")
     lines = [f"{count} {'fixable' if diff else 'fixed'} in {pluralize(len(done), 'file')}"]
     lines += [] if diff else [f"  {change}" for change in describe_changes(done)]
+    if fixes.unsafe:
+        lines.append(f"`--fix-unsafe` would fix {fixes.unsafe}{' more' if done else ''}; review what it changes")
     for path in fixes.limited:
         revealed = f", the first: {fixes.revealed[path]}" if fixes.revealed.get(path) else ""
         lines.append(f"{path} was not fixed completely: it would have more errors than before{revealed}")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from jobgen import __version__
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.shipped import find_shipped
 from jobgen.reports.entries import pluralize
@@ -41,6 +42,10 @@ class Converted(NamedTuple):
     left_out: int
     notes: str
     """What is not imported or differs, one line each."""
+    failure: str = ""
+    """Why nothing may be written; empty if nothing speaks against it."""
+    manifests: tuple[Mapping[str, Plain], ...] = ()
+    """The objects that the files render to."""
 
     def count_objects(self) -> str:
         """Return a line that says how many objects are imported, kept and left out."""
@@ -79,6 +84,7 @@ PLATFORMS = {
     "volcano": Platform("volcano", (("volcano", "1.15.0"),), keeps_logs=False, has_cleanup=False),
     "mpi-operator": Platform("mpi-operator", (("mpi-operator", "0.8.0"),), framework="mpi"),
 }
+PLATFORM_NAMES = sorted({platform.name for platform in PLATFORMS.values()})
 
 
 def list_supported(platform: str, kinds: Iterable[Kind]) -> list[str]:
@@ -151,21 +157,35 @@ def _suit_overlay(text: str, platform: Platform, gitops: str) -> str:
             cluster["operators"].update(platform.operators)
             if not platform.operators:
                 del cluster["operators"]
-        defaults = spec["defaults"]
-        if not platform.has_cleanup and len(defaults["runPolicy"]) > 1:
-            del defaults["runPolicy"]["cleanPodPolicy"]
-        elif not platform.has_cleanup:
-            del defaults["runPolicy"]
-        if not platform.keeps_logs and "restartPolicy" in defaults:
-            defaults["restartPolicy"] = "Never"
-        if ("training-operator", _LAST_WITH_MXNET) in platform.operators:
-            # It deletes all pods when the limit is reached.
-            defaults["runPolicy"].pop("backoffLimit", None)
-        if not platform.has_restarts and "restartPolicy" in defaults:
+        # The last block is that of the jobs of the platform; other platforms have other fields.
+        *_, block = spec["defaults"]
+        block["match"]["platforms"][0] = platform.name
+        _suit_defaults(block["merge"], platform)
+        if not block["merge"]:
+            spec["defaults"].remove(block)
+        if not spec["defaults"]:
             del spec["defaults"]
+        elif "match" not in spec["defaults"][-1]:
+            spec["defaults"] = spec["defaults"][0]["merge"]
 
     text = edit_text(text, suit)
     return text if platform.has_cleanup else text.replace(" Failed pods are kept for debugging.", "")
+
+
+def _suit_defaults(defaults: Any, platform: Platform) -> None:
+    """Keep the defaults that the jobs of a platform have."""
+    # training-operator 1.8 deletes all pods when the limit is reached.
+    is_old = ("training-operator", _LAST_WITH_MXNET) in platform.operators
+    if not platform.has_cleanup:
+        del defaults["runPolicy"]["cleanPodPolicy"]
+    if not platform.keeps_logs and "restartPolicy" in defaults:
+        defaults["restartPolicy"] = "Never"
+    if not platform.has_restarts:
+        defaults.pop("restartPolicy", None)
+    if is_old or not platform.has_restarts:
+        defaults["runPolicy"].pop("backoffLimit", None)
+    if not defaults["runPolicy"]:
+        del defaults["runPolicy"]
 
 
 def suit_job(framework: str, platform: str) -> str:

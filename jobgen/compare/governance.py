@@ -25,6 +25,7 @@ from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import File, read_file
 from jobgen.repo.named_paths import read_first
+from jobgen.repo.policy_kinds import only_validates
 from jobgen.reports.suppress import Suppression, may_suppress, parse_suppressions
 from jobgen.schema.shipped_kinds import read_custom
 from jobgen.spec.overlay import Cluster
@@ -487,7 +488,7 @@ def _compare_files(old: Folder, new: Folder) -> Iterator[Change]:
         elif before is None:
             is_weaker = layout.replaces_shipped(path) or _replaces_schema(path)
             effect = f"it replaces a {what} that jobgen ships" if is_weaker else f"it is a new {what}"
-            if what == "policy" and not layout.only_validates(after):
+            if what == "policy" and not only_validates(after):
                 is_weaker, effect = True, "it changes objects or params that policies check"
             elif what == "schema" and not is_weaker:
                 is_weaker, effect = True, "it decides what is checked of a kind"

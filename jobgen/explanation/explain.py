@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from jobgen.k8s.secrets import find_secrets, redact_tree
+from jobgen.k8s.redaction import is_secret_at, redact_at, redact_path
+from jobgen.k8s.secrets import find_secrets
 from jobgen.model.data import Location, Node, Plain, untraced
 from jobgen.model.finding import Finding
 from jobgen.model.lazy_re import lazy_pattern
@@ -17,6 +18,7 @@ from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner
 from jobgen.rendering.provenance import Assignment, ExplainedValue, NoSuchFieldError, explain_path
 from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.redact_results import redact_shared
 from jobgen.rendering.trace import Job, Traced, Tracer
 from jobgen.repo import layout
 from jobgen.spec.normalize import FIELDS
@@ -193,14 +195,14 @@ def find_job(
             if expander.environment.matches(job_attributes(job.document, expander)):
                 traces.append(TracedJob(env, job, tracer.trace(job, env)))
                 findings += tracer.findings(job, env)
-    return FoundJob(traces, findings, frozenset(job.document.name for job in every))
+    return FoundJob(traces, redact_shared(project, findings), frozenset(job.document.name for job in every))
 
 
 def find_layer_errors(project: ProjectConfig, environments: Sequence[str], tracer: Tracer) -> list[Finding]:
     """Return findings about overlays and kinds: if one is missing, explanations would be wrong."""
     findings = tracer.traced_project().findings if project.findings else ()
     composed = (EnvironmentRunner(project, env).overlay_findings(tracer) for env in environments)
-    return [*findings, *(finding for found in composed for finding in found)]
+    return redact_shared(project, [*findings, *(finding for found in composed for finding in found)])
 
 
 def explain_inactive(project: ProjectConfig, environments: Sequence[str], name: str) -> Iterator[str]:
@@ -261,8 +263,9 @@ def _explain_object_field(
     objects = [obj, mutated.object] if is_mutated else [obj]
     secrets = _find_secrets(objects, [explained.assignments for explained in found])
     for explained in found:
-        sources = _list_sources(explained.assignments, secrets)
-        yield ExplainedField(env, format_dotted(explained.path), sources[0].value, sources)
+        sources = _list_sources(explained.assignments, obj, explained.path, secrets)
+        shown = redact_path(obj, explained.path, secrets)
+        yield ExplainedField(env, format_dotted(shown), sources[0].value, sources)
 
 
 def _find_secrets(objects: Sequence[Node], found: Iterable[Sequence[Assignment]]) -> frozenset[str]:
@@ -278,11 +281,12 @@ def _find_secrets(objects: Sequence[Node], found: Iterable[Sequence[Assignment]]
     return secrets.union(filter(None, overridden))
 
 
-def _list_sources(assignments: Iterable[Assignment], secrets: frozenset[str]) -> tuple[ValueSource, ...]:
-    return tuple(
-        ValueSource(redact_tree(untraced(each.value), secrets), each.layer or "jobgen", each.location, each.is_removed)
-        for each in assignments
-    )
+def _list_sources(
+    assignments: Iterable[Assignment], obj: Node, path: Sequence[Step], secrets: frozenset[str]
+) -> tuple[ValueSource, ...]:
+    """Return the layers that set a value of an object, or of a job, the last first."""
+    shown = ((each, redact_at(untraced(each.value), obj, path, secrets)) for each in assignments)
+    return tuple(ValueSource(value, each.layer or "jobgen", each.location, each.is_removed) for each, value in shown)
 
 
 def _explain_spec_field(trace: TracedJob, path: tuple[Step, ...], tracer: Tracer) -> Iterator[ExplainedField]:
@@ -305,17 +309,26 @@ def _explain_spec_field(trace: TracedJob, path: tuple[Step, ...], tracer: Tracer
     objects = [marked.object, *trace.traced.objects, trace.mutated.object]
     secrets = _find_secrets(objects, [explained.assignments for explained in found])
     for explained in found:
-        sources = _list_sources(explained.assignments, secrets)
+        sources = _list_sources(explained.assignments, {}, explained.path, secrets)
+        # The name of a secret may be known only where it is rendered.
+        secret = next((place for place, _ in explained.rendered if is_secret_at(marked.object, place)), ())
+        if secret:
+            shown = (redact_at(each.value, marked.object, secret, secrets) for each in sources)
+            sources = tuple(each._replace(value=value) for each, value in zip(sources, shown, strict=True))
         rendered = tuple(
-            RenderedValue(format_dotted(place), redact_tree(untraced(node), secrets))
+            RenderedValue(
+                format_dotted(redact_path(marked.object, place, secrets)),
+                redact_at(untraced(node), marked.object, place, secrets),
+            )
             for place, node in explained.rendered
         )
         places = [place for place, _ in explained.rendered]
         mutated = tuple(
-            (format_dotted(place), _list_sources([assignment], secrets)[0])
+            (format_dotted(place), _list_sources([assignment], trace.mutated.object, place, secrets)[0])
             for place, assignment in find_mutations(trace.traced.object or {}, trace.mutated, places)
         )
-        yield ExplainedField(trace.env, format_dotted(explained.path), sources[0].value, sources, rendered, mutated)
+        field = format_dotted(redact_path({}, explained.path, secrets))
+        yield ExplainedField(trace.env, field, sources[0].value, sources, rendered, mutated)
 
 
 def explain_missing(trace: TracedJob, path: tuple[Step, ...], field: str, tracer: Tracer) -> str:

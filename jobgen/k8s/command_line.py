@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -127,15 +128,21 @@ def _parse_launch(arguments: Sequence[Argument]) -> MpiLaunch:
 # Find the folders outside of the pod that a job writes to, by the options and variables that name them.
 
 _OPTION_NAMES = (
-    "output_dir output_path out_dir save_dir save_path save checkpoint_dir ckpt_dir checkpoints_dir "
-    "logdir log_dir logging_dir tensorboard_dir tensorboard_logdir default_root_dir job_dir export_dir artifacts_dir"
+    "output_dir output_path outputs_dir output_folder output_directory outdir out_dir out_path output outputs out "
+    "save_dir save_path save_folder save_directory save_to save checkpoint_dir checkpoints_dir "
+    "ckpt_dir results_dir result_dir results_path "
+    "exp_dir experiment_dir logdir log_dir log_path log_folder logs_dir logging_dir "
+    "tensorboard_dir tensorboard_logdir tb_dir tb_logdir default_root_dir job_dir export_dir export_path "
+    "artifacts_dir artifact_dir"
 ).split()
 _ALTERNATIVES = "|".join(name.replace("_", "[-_]") for name in _OPTION_NAMES)
 # In a script, or as an argument of its own, whose value is the next argument.
 _FLAG = lazy_pattern(rf"--({_ALTERNATIVES})(?:=|\s+|$)[\"']?([^\s\"';|&]*)")
-_VARIABLES = frozenset(name.upper() for name in _OPTION_NAMES if name not in ("save", "logdir"))
+_VARIABLES = frozenset(name.upper() for name in _OPTION_NAMES if "_" in name and name != "save_to")
 _URI = lazy_pattern(r"(?:s3a?|gs|gcs|oss|abfss?|wasbs?|hdfs|cos|obs|swift|nfs)://[^/]+/.+")
 _LOGS = lazy_pattern(r"(?i)\blogs?\b|tensorboard|\btb\b")
+# Names that no program uses for a folder that it only reads. TensorBoard reads `--logdir`, an evaluation `--ckpt_dir`.
+_WRITTEN = lazy_pattern(r"(?i)out(?:$|[-_d]|puts?)|save|export")
 _UNRESOLVED = lazy_pattern(r"[$`*{<]")
 
 OutputTarget = tuple[str, ...]
@@ -162,18 +169,36 @@ def find_output_paths(container: Container) -> Iterator[OutputPath]:
             yield OutputPath(target, text, field, path)
 
 
-def _find_values(container: Container) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:
+def _find_values(
+    container: Container, names: re.Pattern[str] | None = None
+) -> Iterator[tuple[str, str, tuple[str | int, ...]]]:
+    """Yield the values of options and variables that name outputs, or of those with certain names."""
     for field in ("command", "args"):
         arguments = as_list(container.data.get(field))
         for index, argument in enumerate(arguments):
             for found in _FLAG.finditer(as_text(argument)) if "--" in as_text(argument) else ():
+                if names is not None and not names.match(found[1]):
+                    continue
                 if found[2] or index + 1 == len(arguments):
                     yield found[2], field, (index,)
                 elif as_text(argument).endswith(found[1]):
                     yield as_text(arguments[index + 1]), field, (index + 1,)
     for index, entry in enumerate(as_list(container.data.get("env"))):
-        if as_text(get_path(entry, "name")) in _VARIABLES:
+        name = as_text(get_path(entry, "name"))
+        if name in _VARIABLES and (names is None or names.match(name)):
             yield as_text(get_path(entry, "value")), "env", (index, "value")
+
+
+def find_output_mounts(container: Container) -> Iterator[tuple[str, Node, Mapping[str, Node]]]:
+    """Yield what a container certainly writes below its mounts: the text, its node and the mount."""
+    wording = container.search_text
+    if "DIR=" not in wording and "_PATH=" not in wording and not _FLAG.search(wording):
+        return
+    for text, field, path in _find_values(container, _WRITTEN):
+        mount = _find_mount(text, container)
+        if mount is not None:
+            entry = as_list(container.data.get(field))[int(path[0])]
+            yield text, get_path(entry, *map(str, path[1:])), mount
 
 
 def find_written_volumes(container: Container) -> Iterator[tuple[str, str]]:

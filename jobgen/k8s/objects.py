@@ -33,12 +33,15 @@ from jobgen.spec.overlay import Cluster
 from jobgen.spec.replicas import ReplicaLayout, RoleDescription, count_pods, find_restart_policy, find_template, get_at
 from jobgen.spec.teams import TeamScope
 
-ConfigSource = Callable[[str, str], Mapping[str, str] | None]
-"""Returns the data of a ConfigMap by its namespace and name; None if no file has it."""
+ConfigSource = Callable[..., Mapping[str, Node] | None]
+"""Returns the data of a ConfigMap, or the keys of a Secret, by its namespace, name and kind; None if no file has it.
+
+A value that is not known is null: a binary one, or one of a Secret.
+"""
 
 
-def no_configs(_namespace: str, _name: str) -> None:
-    """Find no ConfigMap."""
+def no_configs(namespace: str, name: str, kind: str = "ConfigMap") -> None:
+    """Find nothing."""
 
 
 def count_role_pods(replica_spec: Mapping[str, Node], definition: RoleDescription | None, kind: Kind | None) -> int:

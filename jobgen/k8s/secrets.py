@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, TypeAlias
 
-from jobgen.model.data import Node, Plain, Scalar, value_of
+from jobgen.model.data import Node, TracedScalar, value_of
 from jobgen.model.lazy_re import has_any, lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 
 # Formats with a prefix and a known length; a prefix alone is not enough.
 _TOKENS = lazy_pattern(
@@ -65,7 +66,7 @@ _PREFIXES = (
     *("dckr_pat_", "-----BEGIN "),
 )
 # How a name that means a secret ends, in lower case; before `key` there is another word.
-_NAME_ENDS = ("token", "secret", "password", "passwd", "key")
+_NAME_ENDS = {word: len(word) for word in ("token", "secret", "password", "passwd", "key")}
 _BEFORE_KEY = ("api", "secret", "access", "private", "auth", "account", "encryption")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz")
 _IN_NAME = _LETTERS | frozenset("0123456789_-")
@@ -108,12 +109,13 @@ def _fold(text: str) -> str:
 
 def _find_name_ends(folded: str) -> Iterator[int]:
     """The positions in a text in lower case at which a name that means a secret may end, each at least once."""
-    for word in _NAME_ENDS:
-        end = folded.find(word) + len(word)
-        while end >= len(word):
+    for word, length in _NAME_ENDS.items():
+        start = folded.find(word)
+        while start >= 0:
+            end = start + length
             if folded[end : end + 1] not in _IN_NAME and _may_end_name(folded, word, end):
                 yield end
-            end = folded.find(word, end) + len(word)
+            start = folded.find(word, end)
 
 
 def _may_end_name(folded: str, word: str, end: int) -> bool:
@@ -146,6 +148,14 @@ def without_ciphertext(obj: Mapping[str, Node]) -> Mapping[str, Node]:
     return {key: value for key, value in read.items() if not str(value_of(value)).startswith("ENC[")}
 
 
+def list_credentials(text: str) -> set[Span]:
+    """Where tokens of known formats, and users and passwords in addresses, stand in any text."""
+    has_token, has_address = any(prefix in text for prefix in _PREFIXES), "://" in text and "@" in text
+    if not has_token and not has_address:
+        return set()
+    return {match.span() for match in _TOKENS.finditer(text)}.union(_find_url_credentials(text))
+
+
 def find_token(text: str) -> str:
     """Return the token with a known format in a text, or an empty string."""
     if len(text) < 24 or not has_any(text, _PREFIXES):
@@ -163,11 +173,12 @@ def is_secret_value(name: str, value: str) -> bool:
 
 def looks_like_secret(name: str, value: str) -> bool:
     """Return True if the name means a secret and the value is neither a placeholder nor a path."""
-    return len(value) >= 6 and _is_secret_name(name) and not _NOT_SECRETS.fullmatch(value)
+    return len(value) >= 6 and is_secret_name(name) and not _NOT_SECRETS.fullmatch(value)
 
 
 @lru_cache(maxsize=4096)
-def _is_secret_name(name: str) -> bool:
+def is_secret_name(name: str) -> bool:
+    """Return True if a name means a secret, such as `HF_TOKEN`."""
     return may_contain_secret(name) and _SECRET_NAMES.fullmatch(name) is not None and not _TEXT_TOKENS.fullmatch(name)
 
 
@@ -176,7 +187,8 @@ def find_assignments(text: str) -> list[tuple[str, str]]:
     return _ASSIGNMENT.findall(text)
 
 
-MASK = "…"
+Span: TypeAlias = "tuple[int, int]"
+"""The first character of a part of a text, and the one after its last."""
 # `https://user:password@host` or `https://token@host`; `https://host:80/path@1` and `https://host/path@1` have none.
 _URL_CREDENTIALS = lazy_pattern(
     r"[a-z][a-z0-9+.-]{0,20}://([^\s/@:\"']{0,200}:(?!\d{1,5}/)[^\s@\"']{1,500}|[^\s/@\"']{1,500})@", re.IGNORECASE
@@ -188,32 +200,63 @@ _HEADER = lazy_pattern(
 _USER = lazy_pattern(r"(?:^|[\s\"'])(?:-u|--user)[ =\"']{1,2}([^\s:\"',]{1,100}:(?!\d)[^\s\"',]{4,500})")
 _LOGIN = lazy_pattern(r"[^\s:/]{1,100}:(?!\d)[^\s/]{4,500}")
 _KEY_BEGIN, _KEY_END = "PRIVATE KEY-----", "-----END"
+_LOGIN_BEFORE = lazy_pattern(r"login[ \t]+\S{1,100}[ \t]+\Z")
 # What may separate a name from its value (quotes, brackets, a tag), and the value as it is written.
 _WRITTEN_VALUE = lazy_pattern(
-    r"[\"']?(?:[ \t]*[:=][ \t]*|[ \t]+)(?:![^\s\"',\[\]{}]{0,100}[ \t]+)?[\[{\"']{0,4}([^\s\"',;&|(){}\[\]]{4,})"
+    r"[\"']?(?:[ \t]*[:=：＝][ \t]*|[ \t]+)(?:![^\s\"',\[\]{}]{0,100}[ \t]+)?[\[{\"']{0,4}([^\s\"',;&|(){}\[\]]{4,})"
 )
 # A value of several words in quotes, which may be those of a string in JSON.
-_QUOTED_VALUE = lazy_pattern(r"(?:[ \t]*[:=][ \t]*|[ \t]+)(\\?[\"'])([^\n\"'\\]{4,500})\1")
+_QUOTED_VALUE = lazy_pattern(r"(?:[ \t]*[:=：＝][ \t]*|[ \t]+)(\\?[\"'])([^\n\"'\\]{4,500})\1")
 _REFERENCE = lazy_pattern(r"\$\{?([A-Za-z_]\w*)\}?")
-_WRITTEN_REFERENCE = lazy_pattern(r"(?:[ \t]*[:=][ \t]*|[ \t]+)[\"']?(\$\{?[A-Za-z_]\w*\}?)")
+_WRITTEN_REFERENCE = lazy_pattern(r"(?:[ \t]*[:=：＝][ \t]*|[ \t]+)[\"']?(\$\{?[A-Za-z_]\w*\}?)")
 _NAME = lazy_pattern(r"[A-Za-z][A-Za-z0-9_-]{2,100}")
 _FLAG = lazy_pattern(r"--?([A-Za-z][A-Za-z0-9_-]{0,100})\Z")
 # Values that cannot be secrets although their names mean one: references, switches, paths to mounted files.
-_NEVER_SECRET = lazy_pattern(r"\$[({].*|true|false|yes|no|none|null|/.*|<.*>|\{\{.*", re.IGNORECASE | re.DOTALL)
-_MIN_MASKED = 4
-_MAX_CACHED = 200
+NEVER_SECRET = lazy_pattern(r"\$[({].*|true|false|yes|no|none|null|/.*|<.*>|\{\{.*", re.IGNORECASE | re.DOTALL)
+_SETTING = (":", "=", "：", "＝")
 _MIN_TEXT = 8
 """Shorter texts hold no token, and no name with a value."""
+_MIN_MASKED = 4
+_MAX_CACHED = 200
 _WITHOUT_TEXT = frozenset((bool, int, float, type(None)))
+
+
+class Held(NamedTuple):
+    """A scalar in a tree that is a secret, or whose text may hold some."""
+
+    parent: Any
+    key: Any
+    name: str
+    """The name that means a secret; empty if the text has to be searched."""
+    is_key: bool = False
+    """True if the key is what is secret, and not its value."""
+
+    @property
+    def node(self) -> Node:
+        """The scalar, or the key."""
+        node: Node = self.key if self.is_key else self.parent[self.key]
+        return node
 
 
 def find_secrets(tree: Node, searched: Node = None) -> frozenset[str]:
     """Every text that may be a secret, more than is reported; what is equal to `searched`, another tree, is skipped."""
     found: set[str] = set()
-    _collect_secrets(tree, searched, found)
-    if isinstance(tree, dict) and ("secretGenerator" in tree or "patches" in tree):
-        found.update(_find_in_kustomization(tree))
+    for each in list_held(tree, searched):
+        if each.name:
+            found.update(lines_of(each.node))
+        else:
+            text = each.node
+            text = text if type(text) is str else value_of(text)
+            found |= _find_in_short_text(text) if len(text) < _MAX_CACHED else _find_in_lines(text)
+    found.update(list_kustomization_secrets(tree))
     return without_names(frozenset(found), [tree])
+
+
+def list_held(tree: Node, searched: Node = None) -> list[Held]:
+    """Every scalar of a tree that may be, or hold, a secret; what is equal to `searched`, another tree, is skipped."""
+    held: list[Held] = []
+    _collect(([tree]), 0, searched, held)
+    return held
 
 
 def without_names(secrets: frozenset[str], trees: Iterable[Node]) -> frozenset[str]:
@@ -228,7 +271,8 @@ def _list_names(tree: Node) -> Iterator[str]:
     for key, child in tree.items() if isinstance(tree, dict) else ():
         below = list(child.values()) if isinstance(child, dict) else []
         if key in ("secretKeyRef", "secretRef"):
-            yield from map(str, map(value_of, below))
+            named = [child.get(field) for field in ("name", "key")] if isinstance(child, dict) else []
+            yield from map(str, map(value_of, filter(None, named)))
         elif key == "secretName":
             yield str(value_of(child))
         elif key == "secrets":
@@ -240,8 +284,10 @@ def _list_names(tree: Node) -> Iterator[str]:
         yield from _list_names(child)
 
 
-def _find_in_kustomization(tree: Mapping[str, Any]) -> Iterator[str]:
+def list_kustomization_secrets(tree: Any) -> Iterator[str]:
     """The values of the literals of a kustomization's generators of Secrets, and those in its patches of Secrets."""
+    if not isinstance(tree, dict) or ("secretGenerator" not in tree and "patches" not in tree):
+        return
     generators, patches = (tree.get(field) for field in ("secretGenerator", "patches"))
     for generator in generators if isinstance(generators, list) else ():
         literals = generator.get("literals") if isinstance(generator, dict) else None
@@ -264,184 +310,296 @@ def find_secrets_in_text(text: str) -> frozenset[str]:
     return _find_in_short_text(text) if len(text) < _MAX_CACHED else _find_in_lines(text)
 
 
-def _find_in_lines(text: str) -> frozenset[str]:
-    found = set(_find_key_lines(text))
-    # A text is searched for each prefix once. Most have none, and few of the lines of the others do.
-    if prefixes := [prefix for prefix in _PREFIXES if prefix in text]:
-        held = (line for line in text.split("\n") if any(prefix in line for prefix in prefixes))
-        found.update(match[0] for line in held for match in _TOKENS.finditer(line))
-    if "://" in text and "@" in text:
-        held = (line for line in text.split("\n") if "://" in line)
-        found.update(part for line in held for part in _find_url_credentials(line))
-    if "uthorization" in text or "AUTHORIZATION" in text:
-        found.update(_HEADER.findall(text))
-    if "curl" in text:
-        found.update(_USER.findall(text))
+def find_spans(text: str) -> set[Span]:
+    """Where secrets stand in a text that is not a tree: a script, a command, a comment."""
+    found = find_credentials(text)
     starts = {text.rfind("\n", 0, end) + 1 for end in _find_name_ends(_fold(text))}
     for start in starts:
         end = text.find("\n", start)
-        found.update(_find_settings(text[start : end if end >= 0 else len(text)]))
-    found.update(_follow_references(text, {value for value in found if value.startswith("$")}))
-    return frozenset(value for value in found if not _REFERENCE.fullmatch(value))
+        line = text[start : end if end >= 0 else len(text)]
+        found.update((start + first, start + last) for first, last in _find_settings(line))
+    if "$" in text:
+        found.update(_follow_references(text, {text[start:end] for start, end in found if "$" in text[start:end]}))
+    return {(start, end) for start, end in found if not _REFERENCE.fullmatch(text, start, end)}
 
 
-def _follow_references(text: str, values: set[str]) -> Iterator[str]:
-    """The values of the variables that a secret is taken from, as in `K=value` and `API_KEY=$K`."""
-    known = dict[str, list[str]]()
-    for name, value in find_assignments(text) if values else ():
-        known.setdefault(name, []).append(value)
+def find_credentials(text: str) -> set[Span]:
+    """Where secrets stand in a text that have a known form, whatever the names before them."""
+    found = set(_find_key_lines(text))
+    # A text is searched for each prefix once. Most have none, and few of the lines of the others do.
+    if prefixes := [prefix for prefix in _PREFIXES if prefix in text]:
+        for start, line in _list_lines(text):
+            if any(prefix in line for prefix in prefixes):
+                found.update((start + match.start(), start + match.end()) for match in _TOKENS.finditer(line))
+    if "://" in text and "@" in text:
+        for start, line in _list_lines(text):
+            if "://" in line:
+                found.update((start + first, start + last) for first, last in _find_url_credentials(line))
+    if "uthorization" in text or "AUTHORIZATION" in text:
+        found.update(match.span(1) for match in _HEADER.finditer(text))
+    if "curl" in text:
+        found.update(match.span(1) for match in _USER.finditer(text))
+    return found
+
+
+def _list_lines(text: str) -> Iterator[tuple[int, str]]:
+    start = 0
+    for line in text.split("\n"):
+        yield start, line
+        start += len(line) + 1
+
+
+def _find_in_lines(text: str) -> frozenset[str]:
+    return frozenset(text[start:end] for start, end in find_spans(text))
+
+
+def _follow_references(text: str, values: set[str]) -> Iterator[Span]:
+    """Where the values of the variables stand that a secret is taken from, as in `K=value` and `API_KEY=$K`."""
+    known = dict[str, list[Span]]()
+    for match in _ASSIGNMENT.finditer(text) if values else ():
+        known.setdefault(match[1], []).append(match.span(2))
     while values:
         names = {name for value in values for name in _REFERENCE.findall(value)}
-        found = {value for name in names for value in known.pop(name, ())}
-        yield from (value for value in found if len(value) >= _MIN_MASKED and not _NEVER_SECRET.fullmatch(value))
-        values = {value for value in found if "$" in value}
+        spans = {span for name in names for span in known.pop(name, ())}
+        for start, end in spans:
+            if end - start >= _MIN_MASKED and not NEVER_SECRET.fullmatch(text, start, end):
+                yield start, end
+        values = {text[start:end] for start, end in spans if "$" in text[start:end]}
 
 
 _find_in_short_text = lru_cache(maxsize=16_384)(_find_in_lines)
 
 
-def order_secrets(secrets: Iterable[str]) -> list[str]:
-    """Secrets in the order in which they are masked: the longest first, since it may contain others."""
-    return sorted(secrets, key=lambda secret: (-len(secret), secret))
-
-
-def redact(text: str, secrets: Iterable[str]) -> str:
-    """The text without secrets."""
-    for secret in order_secrets(secrets):
-        text = text.replace(secret, MASK)
-    return text
-
-
-def redact_words(words: Sequence[str], variables: Mapping[str, str], secrets: Iterable[str] = ()) -> list[str]:
-    """The words of a command without secrets: those of variables and options whose names mean one, in any form."""
-    held = {line for name, value in variables.items() if _is_secret_name(name) for line in _as_secret(value)}
-    # An option can follow one without a value.
-    written = (value for value in find_secrets_in_text(" ".join(words)) if not value.startswith("--"))
-    whole = {*secrets, *held, *written}
-    shown: list[str] = []
-    is_next = False
-    whole.update(
-        value
-        for before, word in zip(("", *words), words, strict=False)
-        for name, value in ((before, word), word.partition("=")[::2])
-        if name.startswith("-") and _is_secret_name(name.lstrip("-")) and not value.startswith("--")
-        for value in _as_secret(value)
-    )
-    for word in words:
-        name, equals, _ = word.partition("=")
-        option = name.lstrip("-").rpartition(".")[2]
-        is_secret = _is_secret_name(option) and (bool(equals) or name.startswith("-"))
-        if is_next and not word.startswith("--"):
-            shown.append(MASK)
-        else:
-            shown.append(f"{name}={MASK}" if is_secret and equals else redact(word, whole))
-        is_next = is_secret and not equals
-    return shown
-
-
-def hide_credentials(text: str) -> str:
-    """The text without tokens of known formats and without users and passwords in addresses, whatever it is about."""
-    has_token, has_address = any(prefix in text for prefix in _PREFIXES), "://" in text and "@" in text
-    if not has_token and not has_address:
-        return text
-    return redact(text, (*(match[0] for match in _TOKENS.finditer(text)), *_find_url_credentials(text)))
-
-
-def redact_line(line: str, secrets: Iterable[str]) -> str:
-    """A line of a file with as many stars as the secrets in it have characters, so that columns stay the same."""
-    for secret in order_secrets(secrets):
-        line = line.replace(secret, "*" * len(secret))
-    return line
-
-
-def hide_line(line: str) -> str:
-    """A line of a file of which only the indentation is shown."""
-    return line[: len(line) - len(line.lstrip())] + "*" * len(line.strip())
-
-
 def may_name_secret(text: str) -> bool:
     """Return True if a text has a name that means a secret, such as `HF_TOKEN`."""
-    return any(_is_secret_name(name) for name in _NAME.findall(text))
+    return any(is_secret_name(name) for name in _NAME.findall(text))
 
 
-def redact_tree(tree: Plain, secrets: frozenset[str]) -> Plain:
-    """A value without secrets."""
-    if isinstance(tree, dict):
-        return {key: redact_tree(value, secrets) for key, value in tree.items()}
-    if isinstance(tree, list):
-        return [redact_tree(value, secrets) for value in tree]
-    if isinstance(tree, str):
-        return redact(tree, secrets)
-    return MASK if not isinstance(tree, bool) and str(tree) in secrets else tree
+def _collect(parent: Any, key: Any, searched: Node, held: list[Held]) -> None:
+    node = parent[key]
+    text = node.value if type(node) is TracedScalar else node
+    if type(text) is str:
+        if len(text) >= _MIN_TEXT:
+            held.append(Held(parent, key, ""))
+    elif type(node) is dict or isinstance(node, dict):
+        _collect_in_mapping(node, searched if searched and isinstance(searched, dict) else {}, held)
+    elif type(node) is list or isinstance(node, list):
+        _collect_in_list(node, searched if searched and isinstance(searched, list) else (), held)
 
 
-def _collect_secrets(tree: Node, searched: Node, found: set[str]) -> None:
-    if type(tree) is dict or isinstance(tree, dict):
-        _collect_in_mapping(tree, searched if searched and isinstance(searched, dict) else {}, found)
-    elif type(tree) is list or isinstance(tree, list):
-        _collect_in_list(tree, searched if searched and isinstance(searched, list) else (), found)
-    else:
-        _collect_in_scalar(value_of(tree), found)
-
-
-def _collect_in_scalar(value: Scalar, found: set[str]) -> None:
-    if type(value) is str and len(value) >= _MIN_TEXT:
-        found |= _find_in_short_text(value) if len(value) < _MAX_CACHED else _find_in_lines(value)
-
-
-def _collect_in_list(items: Sequence[Node], known: Sequence[Node], found: set[str]) -> None:
-    before: Node = None
-    for child, other in zip(items, chain(known, repeat(None)), strict=False):
-        flag = _FLAG.match(before) if isinstance(before, str) and before[:1] == "-" else None
-        if flag and _is_secret_name(flag[1]):
-            found.update(_as_secret(child))
+def _collect_in_list(items: Sequence[Node], known: Sequence[Node], held: list[Held]) -> None:
+    before = ""
+    for at, (child, other) in enumerate(zip(items, chain(known, repeat(None)), strict=False)):
+        flag = _FLAG.match(before) if before[:1] == "-" else None
+        if flag and is_secret_name(flag[1]):
+            _hold_value(items, at, flag[1], held)
         elif flag and flag[1] in ("u", "user") and _LOGIN.fullmatch(str(value_of(child))):
-            found.add(str(value_of(child)))
+            held.append(Held(items, at, flag[1]))
         if other is None or child != other:
-            _collect_secrets(child, other, found)
-        before = child if type(child) is dict else value_of(child)
+            _collect(items, at, other, held)
+        text = child.value if type(child) is TracedScalar else child
+        before = text if type(text) is str else ""
 
 
-def _collect_in_mapping(mapping: Mapping[str, Node], known: Mapping[str, Node], found: set[str]) -> None:
-    if "value" in mapping and "name" in mapping:
-        name = value_of(mapping["name"])
-        if isinstance(name, str) and _is_secret_name(name):
-            found.update(_as_secret(mapping["value"]))
-    if "kind" in mapping and value_of(mapping["kind"]) == "Secret":
-        found.update(line for field in ("data", "stringData") for line in _lines_of(mapping.get(field)))
+def _collect_in_mapping(mapping: Mapping[str, Node], known: Mapping[str, Node], held: list[Held]) -> None:
+    if ("name" in mapping or "path" in mapping) and not VALUE_FIELDS.isdisjoint(mapping):
+        _hold_named(mapping, held)
+    if "kind" in mapping and is_secret_object(mapping):
+        _hold_object(mapping, held)
+    if "env" in mapping:
+        _hold_variables(mapping["env"], held)
     for key, child in mapping.items():
-        if _is_secret_name(key):
-            found.update(_as_secret(child))
+        if is_secret_name(key) or "：" in key or "＝" in key:
+            _hold_by_key(mapping, key, held)
         other = known.get(key) if known else None
-        if other is not None and child == other:
+        if type(child) in _WITHOUT_TEXT or (other is not None and child == other):
             continue
-        if type(child) is str:
-            if len(child) >= _MIN_TEXT:
-                _collect_in_scalar(child, found)
-        elif type(child) not in _WITHOUT_TEXT:
-            _collect_secrets(child, other, found)
+        if key in REFERENCES and isinstance(child, dict):
+            _collect_beside_references(child, REFERENCES[key], held)
+        elif type(child) is not str:
+            _collect(mapping, key, other, held)
+        elif len(child) >= _MIN_TEXT:
+            held.append(Held(mapping, key, ""))
 
 
-def _as_secret(node: Node) -> Iterator[str]:
-    """The texts of a value whose name means a secret; a mapping is a reference, or has a `value`."""
+def _hold_by_key(mapping: Mapping[str, Node], key: str, held: list[Held]) -> None:
+    if "：" in key or "＝" in key:
+        held.append(Held(mapping, key, "", is_key=True))
+    if is_secret_name(key) and not names_secret(mapping, key):
+        _hold_value(mapping, key, key, held)
+
+
+def _hold_named(mapping: Mapping[str, Node], held: list[Held]) -> None:
+    if "path" in mapping:
+        _hold_patched(mapping, held)
+    name = value_of(mapping["name"]) if "name" in mapping else None
+    if isinstance(name, str) and is_secret_name(name):
+        for field in sorted(VALUE_FIELDS.intersection(mapping)):
+            _hold_value(mapping, field, name, held)
+
+
+def _hold_object(secret: Mapping[str, Node], held: list[Held]) -> None:
+    if is_encrypted(secret) or not means_secret(str(value_of(secret["kind"]))):
+        for field in filter(secret.__contains__, OF_SECRETS):
+            _hold_all(secret, field, field, held)
+    else:
+        _hold_private(secret, (), held)
+
+
+def _hold_private(node: Any, path: tuple[Any, ...], held: list[Held]) -> None:
+    """Hold every scalar of a Secret but those that say what it is, and keys that can be values in a wrong place."""
+    is_mapping = isinstance(node, dict)
+    for key in node if is_mapping else range(len(node)):
+        place, child = (*path, key), node[key]
+        if is_mapping and is_private_key(place, child):
+            held.append(Held(node, key, path[-1] if path and isinstance(path[-1], str) else "kind", is_key=True))
+        if isinstance(child, (dict, list)):
+            _hold_private(child, place, held)
+        elif value_of(child) not in (None, "") and not is_public_place(place):
+            name = next((step for step in reversed(place) if isinstance(step, str)), "")
+            held.append(Held(node, key, name or "data"))
+
+
+def is_public_place(path: Sequence[Any]) -> bool:
+    """Return True for a place in a Secret whose value says what the object is."""
+    return tuple(path) in _PUBLIC_PLACES
+
+
+def is_private_key(path: Sequence[Any], value: Node) -> bool:
+    """Return True if the last step of a path into a Secret can be a value that was written as a key."""
+    *before, key = path
+    if not before:
+        return key not in _ROOT_FIELDS
+    if before[0] == "metadata":
+        is_named = len(before) == 1 or before[1:] == ["annotations"]
+        return is_named and (_is_distinctive(key) or (len(before) == 1 and value_of(value) is None))
+    if before[0] not in OF_SECRETS or len(before) > 1:
+        return True
+    is_empty = value_of(value) is None and not is_secret_name(key)
+    return is_empty or _is_distinctive(key) or not _DATA_KEY.fullmatch(key)
+
+
+def _is_distinctive(key: str) -> bool:
+    # Imported late: few lints see a Secret.
+    from jobgen.k8s.distinctive import is_distinctive
+
+    return is_distinctive(str(key))
+
+
+def _hold_patched(operation: Mapping[str, Node], held: list[Held]) -> None:
+    """Hold the value of an operation of a JSON patch, whatever the key is under which it stands."""
+    path = value_of(operation["path"])
+    steps = path.split("/")[1:] if isinstance(path, str) and path[:1] == "/" else []
+    name = next((step for step in reversed(steps) if is_secret_name(step)), "")
+    name = name or (steps[0] if steps and steps[0] in OF_SECRETS and steps[0] != "data" else "")
+    for field in sorted(VALUE_FIELDS.intersection(operation)) if name else ():
+        _hold_value(operation, field, name, held)
+
+
+def _hold_variables(env: Any, held: list[Held]) -> None:
+    """Hold what is beside, or in place of, the references of variables whose names mean a secret."""
+    is_list = isinstance(env, list)
+    named = zip(repeat(""), env) if is_list else env.items() if isinstance(env, dict) else ()
+    for key, node in named:
+        if isinstance(node, dict):
+            name = value_of(node.get("name")) if is_list else key
+            if isinstance(name, str) and is_secret_name(name):
+                _hold_beside_reference(node, name, held)
+
+
+def _hold_beside_reference(node: Any, name: str, held: list[Held]) -> None:
+    for key in node if isinstance(node, dict) else range(len(node)):
+        child = node[key]
+        is_other = isinstance(node, dict) and key not in REFERENCE_FIELDS
+        if is_other and (value_of(child) is None or _is_distinctive(str(key))):
+            held.append(Held(node, key, name, is_key=True))
+        if isinstance(child, (dict, list)):
+            _hold_beside_reference(child, name, held)
+        elif key not in REFERENCE_FIELDS and key not in VALUE_FIELDS and value_of(child) is not None:
+            _hold_value(node, key, name, held)
+
+
+# Fields of jobs in which a name of a Secret, or of a key in it, follows a name that means a secret.
+REFERENCES = {"secrets": "env", "volumes": "secret"}
+OF_SECRETS = ("data", "stringData", "stringdata", "string_data", "StringData")
+_PUBLIC_PLACES = frozenset(
+    (("apiVersion",), ("kind",), ("type",), ("immutable",), ("metadata", "name"), ("metadata", "namespace"))
+)
+_ROOT_FIELDS = frozenset(("apiVersion", "kind", "metadata", "type", "immutable", "sops", "spec", "status", *OF_SECRETS))
+_DATA_KEY = lazy_pattern(r"[-._A-Za-z0-9]+")
+REFERENCE_FIELDS = frozenset(
+    ("name", "key", "optional", "fieldPath", "apiVersion", "resource", "containerName", "divisor", "path", "volumeName")
+)
+"""The fields of references to values of variables."""
+VALUE_FIELDS = frozenset(("value", "Value", "values", "val", "valu", "vale", "vlaue", "vaule", "valeu"))
+"""The field that holds a value beside its name, and how it is misspelled."""
+_SIMILAR = 0.8
+_BESIDE_NAMES = ("key", "mountPath", "items", "optional", "subPath")
+
+
+def is_secret_object(mapping: Mapping[str, Node]) -> bool:
+    """Return True for a Secret, also for one whose kind is misspelled."""
+    kind = value_of(mapping["kind"])
+    return kind == "Secret" or "stringData" in mapping or (isinstance(kind, str) and means_secret(kind))
+
+
+@lru_cache(maxsize=1024)
+def means_secret(kind: str) -> bool:
+    """Return True for a misspelled `Secret`; no kind of Kubernetes is that similar."""
+    if kind[:1] not in ("S", "s") or not len("Secret") - 2 < len(kind) < len("Secret") + 2:
+        return False
+    # Imported late: few kinds begin with this letter.
+    from difflib import SequenceMatcher
+
+    return SequenceMatcher(None, kind.lower(), "secret", autojunk=False).ratio() >= _SIMILAR
+
+
+def names_secret(mapping: Mapping[str, Node], key: str) -> bool:
+    """Return True for `secret: hub` beside `key: token` or `mountPath: /hub`: it has the name of a Secret."""
+    return key == "secret" and any(field in mapping for field in _BESIDE_NAMES)
+
+
+def _collect_beside_references(named: Mapping[str, Node], reference: str, held: list[Held]) -> None:
+    for key, child in named.items():
+        if isinstance(child, dict):
+            for field in child:
+                if field != reference:
+                    _collect(child, field, None, held)
+        else:
+            _collect(named, key, None, held)
+
+
+def _hold_value(parent: Any, key: Any, name: str, held: list[Held]) -> None:
+    """Hold the texts of a value whose name means a secret; a mapping is a reference, or has a `value`."""
+    node = parent[key]
     if isinstance(node, dict):
-        yield from _as_secret(node.get("value"))
+        for field in sorted(VALUE_FIELDS.intersection(node)):
+            _hold_value(node, field, name, held)
     elif isinstance(node, list):
-        for child in node:
-            yield from _as_secret(child)
-    elif not _NEVER_SECRET.fullmatch(str(value_of(node))):
-        yield from _lines_of(node)
+        for at in range(len(node)):
+            _hold_value(node, at, name, held)
+    elif not NEVER_SECRET.fullmatch(str(value_of(node))):
+        held.append(Held(parent, key, name))
 
 
-def _lines_of(node: Node) -> Iterator[str]:
+def _hold_all(parent: Any, key: Any, name: str, held: list[Held]) -> None:
+    node = parent[key]
+    if isinstance(node, (dict, list)):
+        for below in node if isinstance(node, dict) else range(len(node)):
+            _hold_all(node, below, str(below) if isinstance(node, dict) else name, held)
+    elif value_of(node) not in (None, ""):
+        held.append(Held(parent, key, name))
+
+
+def lines_of(node: Node) -> Iterator[str]:
     """All texts of a value. One may be written on several lines; each of them is a secret."""
     if isinstance(node, (dict, list)):
         for child in node.values() if isinstance(node, dict) else node:
-            yield from _lines_of(child)
+            yield from lines_of(child)
         return
     found = value_of(node)
     lines = str(found).split("\n") if found is not None and not isinstance(found, bool) else ()
-    for line in (line.strip() for line in lines if len(line.strip()) >= _MIN_MASKED):
+    for line in filter(None, map(str.strip, lines)):
         yield line
         if not line.isalnum() or not line.isascii():
             # The forms that it has between quotes in YAML or JSON.
@@ -449,34 +607,48 @@ def _lines_of(node: Node) -> Iterator[str]:
             yield from (form for form in forms if form != line)
 
 
-def _find_url_credentials(text: str) -> Iterator[str]:
+def _find_url_credentials(text: str) -> Iterator[Span]:
     if "://" in text and "@" in text:
-        yield from (match[1] for match in _URL_CREDENTIALS.finditer(text))
+        yield from (match.span(1) for match in _URL_CREDENTIALS.finditer(text))
 
 
-def _find_settings(text: str) -> Iterator[str]:
-    """The values after names that mean a secret: `TOKEN: value`, `--token value`."""
+def _find_settings(text: str) -> Iterator[Span]:
+    """Where the values after names that mean a secret stand in a line: `TOKEN: value`, `--token value`."""
     name = _NAME.search(text)
     while name:
-        value = _WRITTEN_VALUE.match(text, name.end()) if _is_secret_name(name[0]) else None
+        value = _WRITTEN_VALUE.match(text, name.end()) if is_secret_name(name[0]) else None
+        if value and not _is_set(text, name.start(), text[name.end() : value.start(1)]):
+            value = None
         # In `TOKEN: {secretKeyRef: …}`, a key of a map follows the name.
         is_key = value and value[1].endswith(":") and "{" in value[0]
-        if value and not is_key and not _NEVER_SECRET.fullmatch(value[1]):
-            yield value[1]
-        if "$" in text and _is_secret_name(name[0]) and (reference := _WRITTEN_REFERENCE.match(text, name.end())):
-            yield reference[1]
+        if value and not is_key and not NEVER_SECRET.fullmatch(value[1]):
+            yield value.span(1)
+        if "$" in text and is_secret_name(name[0]) and (reference := _WRITTEN_REFERENCE.match(text, name.end())):
+            yield reference.span(1)
         quoted = _QUOTED_VALUE.match(text, name.end()) if value and not is_key else None
-        if quoted and "$" not in quoted[2] and not _NEVER_SECRET.fullmatch(quoted[2]):
-            yield quoted[2].strip()
+        if quoted and "$" not in quoted[2] and not NEVER_SECRET.fullmatch(quoted[2]):
+            yield quoted.start(2), quoted.start(2) + len(quoted[2].rstrip())
         name = _NAME.search(text, (value or name).end())
 
 
-def _find_key_lines(text: str) -> Iterator[str]:
-    """The lines of private keys. One without an end reaches to the end of the text."""
+def _is_set(text: str, start: int, between: str) -> bool:
+    """Return True if a name sets what follows it; after spaces alone, `--token value` does, and `no token here` not."""
+    return (
+        any(sign in between for sign in _SETTING)
+        or text[start - 1 : start] == "-"
+        or bool(_LOGIN_BEFORE.search(text[:start]))
+    )
+
+
+def _find_key_lines(text: str) -> Iterator[Span]:
+    """Where the lines of private keys stand. A key without an end reaches to the end of the text."""
     start = text.find(_KEY_BEGIN)
     while start >= 0:
         start += len(_KEY_BEGIN)
         end = text.find(_KEY_END, start)
         end = end if end >= 0 else len(text)
-        yield from (line.strip() for line in text[start:end].split("\n") if len(line.strip()) >= _MIN_MASKED)
+        for at, line in _list_lines(text[start:end]):
+            first = start + at + len(line) - len(line.lstrip())
+            if len(line.strip()) >= _MIN_MASKED:
+                yield first, first + len(line.strip())
         start = text.find(_KEY_BEGIN, end)

@@ -26,6 +26,10 @@ _BEFORE_COMMANDS = frozenset("if then else elif do while until ! { time exec noh
 _SOURCES = lazy_pattern(r"(?:^|[;&|({\n]|\b(?:then|do|else))\s*(?:source|\.)\s")
 
 
+NAMES_SHELL = lazy_pattern(r"(?:^|[/\s])(?:ba|z|da|k|a|c)?sh\b|\beval\b|\.sh\b")
+"""A word that starts a shell, or a script of one."""
+MAX_SHOWN = 60
+"""The length up to which messages quote a command."""
 MAX_TEXT = 50_000
 """The length of scripts that are split."""
 
@@ -77,6 +81,12 @@ def find_script(container: Container) -> Script | None:
     if not has_script or at >= len(words):
         return None
     return Script(shell, tuple(options), container.command_line[at], container.command_line[at + 1 :])
+
+
+def shorten(text: str) -> str:
+    """Return a command for a message: on one line, without what is too long to quote."""
+    line = " ".join(text.replace("`", "'").split())
+    return line if len(line) <= MAX_SHOWN else f"{line[:MAX_SHOWN]}…"
 
 
 def split_text(text: str) -> list[str] | None:

@@ -188,23 +188,13 @@ def _end_text(document: Any, content: bytes) -> None:
 
 def read_inline(node: TracedScalar, lines: list[str], layer: str) -> tuple[list[Any], tuple[Finding, ...]]:
     """Return the documents of a text that is a value of a YAML file; those of a literal block keep their lines."""
+    # Imported late: few kustomizations have objects in their text.
+    from jobgen.yamlio.inner_text import measure_text
+
     start = node.location
-    line = lines[start.line - 1] if 0 < start.line <= len(lines) else ""
     text = str(node.value)
     documents, findings, _ = read_documents(text.encode("utf-8", "surrogatepass"), start.file, layer)
-    is_block = line[start.column - 1 : start.column] == "|"
-    # A literal block is moved down below its key, and to the right by its indentation.
-    blank = next((at for at, each in enumerate(text.split("\n")) if each.strip()), 0)
-    shown = lines[start.line + blank] if start.line + blank < len(lines) else ""
-    inside = text.split("\n")[blank]
-    down, right = start.line, max(len(shown) - len(shown.lstrip(" ")) - (len(inside) - len(inside.lstrip(" "))), 0)
-
-    def move(location: Location) -> Location:
-        if not is_block:
-            return start
-        end = (location.end_line + down, location.end_column + right) if location.end_line else (0, 0)
-        return Location(start.file, location.line + down, location.column + right, *end)
-
+    move = measure_text(node, lines)
     moved = [_rebuild(document, move, layer) for document in documents]
     return moved, tuple(finding._replace(location=move(finding.location)) for finding in findings)
 

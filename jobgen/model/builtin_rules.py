@@ -165,6 +165,9 @@ _WARNINGS = {
     "spec": {
         "exclude-matches-nothing": "A pattern in `exclude` of the settings that matches no file.",
         "identical-members": "Members of a sweep that differ only in their names, so the same job runs twice.",
+        "overridden-value": (
+            "A label of a job beside its own field for it, or a `namespace` that a later document replaces."
+        ),
         "selector-matches-nothing": (
             "An entry in a list of `jobs` or `match` of an overlay that matches no job, or an `exclude` without effect."
         ),

@@ -7,7 +7,7 @@ replaced. The functions here work on both, so every stage exists once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import NoneType
 from typing import Any, TypeAlias, TypeVar, overload
 
@@ -151,6 +151,15 @@ def join_values(leaves: Sequence[Node], value: Scalar) -> Scalar | TracedScalar:
     return joined
 
 
+def list_scalars(tree: Node) -> Iterator[Node]:
+    """Yield the scalars of a tree in their order."""
+    if isinstance(tree, (dict, list)):
+        for child in tree.values() if isinstance(tree, dict) else tree:
+            yield from list_scalars(child)
+    else:
+        yield tree
+
+
 def with_tree(leaf: Node, tree: Node) -> Node:
     """A tree whose scalars are derived from `leaf`."""
     if isinstance(tree, dict):
@@ -171,6 +180,7 @@ def to_scalar(key: str) -> str | TracedScalar:
 
 
 _NodeT = TypeVar("_NodeT", bound=Node)
+_PLAIN = frozenset((str, int, float, bool, NoneType))
 
 
 def override(over: _NodeT, base: Node) -> _NodeT:
@@ -191,11 +201,14 @@ def untraced(tree: list[Any]) -> list[Plain]: ...
 def untraced(tree: Node) -> Plain: ...
 def untraced(tree: Node) -> Plain:
     """A copy of the tree without locations."""
+    leaf: Any = tree
+    plain: Plain = leaf.value if type(leaf) is TracedScalar else leaf
+    if type(plain) in _PLAIN:
+        return plain
     if isinstance(tree, dict):
         return {str(key): untraced(value) for key, value in tree.items()}
     if isinstance(tree, list):
         return [untraced(value) for value in tree]
-    plain: Plain = value_of(tree)
     return plain
 
 

@@ -42,7 +42,7 @@ class Related(NamedTuple):
     message: str
 
 
-Op: TypeAlias = Literal["set", "quote", "rename", "remove", "add", "comment"]
+Op: TypeAlias = Literal["set", "quote", "rename", "remove", "add", "comment", "join"]
 
 
 class FixStep(NamedTuple):
@@ -61,7 +61,8 @@ class TextEdit(NamedTuple):
     """A fix step at its location: the scalar to set, the key to rename or remove, or the key to add an entry after.
 
     For `comment`, the value is the new text of the comment; without a value, the comment is removed. `was` is the value
-    that the location must hold: a value that was derived from something else is not changed there.
+    that the location must hold: a value that was derived from something else is not changed there. `join` is what
+    `quote` becomes for a text that commas have cut into items.
     """
 
     op: Op
@@ -91,9 +92,12 @@ class Problem(NamedTuple):
     safe: bool = True
     evidence: tuple[str, ...] | None = None
     at: Node = None
-    """The node whose location is shown, if `node`, whose pointer identifies the problem, is around it."""
+    """The node whose location is shown, if `node`, whose pointer identifies the problem, is around it, or if another
+    factor of its amount is at fault."""
     expected: str = ""
     """The type that a faulty value must have, as messages name it; empty if it can only be left out."""
+    inside: Location | None = None
+    """Where the problem stands in the text of `at`, or of `node`; lines and columns start at 1. Its file is empty."""
 
     @property
     def location(self) -> Location | None:

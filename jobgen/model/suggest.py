@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import TypeAlias
 
@@ -20,7 +20,6 @@ NO_FIX: SuggestedFix = ((), True)
 _FIX_CUTOFF = 0.8
 # `h1oo` is meant as `h100`.
 _LOOK_ALIKES = str.maketrans("oil", "011")
-_SEPARATORS = lazy_pattern(r"[-_. ]")
 _AMOUNT = lazy_pattern(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*\Z")
 _SUFFIXES = {"": "", "k": "k", **{letter.lower(): letter for letter in "MGTPE"}}
 _SUFFIXES |= {f"{letter.lower()}i": f"{letter}i" for letter in "KMGTPE"}
@@ -39,13 +38,17 @@ def find_closest(word: str, known: list[str], cutoff: float = 0.6) -> str:
 
 @lru_cache(maxsize=1024)
 def _find_closest(word: str, known: tuple[str, ...], cutoff: float) -> str:
+    # Imported late: most names are right.
     from difflib import get_close_matches
+
+    from jobgen.model.meant import find_meant
 
     folded = {other.lower(): other for other in known[:MAX_SUGGESTIONS] if len(other) <= MAX_COMPARED}
     alike = word.lower().translate(_LOOK_ALIKES)
     same = [other for other in folded if other.translate(_LOOK_ALIKES) == alike]
+    meant = "" if same else find_meant(word, known)
     close = same or get_close_matches(word.lower(), list(folded), n=1, cutoff=cutoff)
-    return folded[close[0]] if close else ""
+    return meant or (folded[close[0]] if close else "")
 
 
 def list_alternatives(words: Iterable[str]) -> str:
@@ -60,22 +63,45 @@ def did_you_mean(word: str, known: list[str]) -> str:
     return f"; did you mean `{close}`?" if close else ""
 
 
-def is_same_name(one: str, other: str) -> bool:
-    """Return True if two names differ only in case, dashes, dots and underscores."""
-    return _SEPARATORS.sub("", one).lower() == _SEPARATORS.sub("", other).lower()
+def suggest_value(node: Node, known: list[str], *, is_refused: bool = True) -> SuggestedFix:
+    """Replace an unknown value with the closest known one; safe if it is certain.
 
+    A value that is accepted has an effect, so only case and separators can be corrected without a change of meaning.
+    """
+    # Imported late: most names are right.
+    from jobgen.model.meant import find_meant, is_same_name
 
-def suggest_value(node: Node, known: list[str]) -> SuggestedFix:
-    """Replace an unknown value with the closest known one; safe if they differ only in case and separators."""
     found = value_of(node)
     meant = find_closest(found, known, _FIX_CUTOFF) if isinstance(found, str) else ""
-    return (((FixStep("set", node, meant),), is_same_name(found, meant))) if meant else NO_FIX
+    if not meant:
+        return NO_FIX
+    is_safe = find_meant(found, known) == meant if is_refused else is_same_name(found, meant)
+    return (FixStep("set", node, meant),), is_safe
 
 
-def suggest_rename(key: str, known: list[str], taken: Mapping[str, Node]) -> SuggestedFix:
-    """Rename a key to the closest name that the mapping may have and does not have yet."""
+def takes_any_name(_: str) -> bool:
+    """Return True for every name: all entries of the mapping have the same type."""
+    return True
+
+
+def suggest_rename(
+    key: str, known: list[str], taken: Mapping[str, Node], fits: Callable[[str], bool] | None = None
+) -> SuggestedFix:
+    """Rename a key to the closest name that the mapping may have and does not have yet; safe if it is certain.
+
+    `fits` says whether the field of a name takes the value. Without it, only case and separators are corrected safely.
+    """
+    # Imported late: most names are right.
+    from jobgen.model.meant import find_meant, is_same_name
+
     meant = find_closest(key, known, _FIX_CUTOFF)
-    return (((FixStep("rename", key, meant),), is_same_name(key, meant))) if meant and meant not in taken else NO_FIX
+    if not meant or meant in taken:
+        return NO_FIX
+    is_only = all(other == key or other in known or find_meant(other, known) != meant for other in taken)
+    is_safe = is_same_name(key, meant) or (
+        fits is not None and is_only and find_meant(key, known) == meant and fits(meant)
+    )
+    return (FixStep("rename", key, meant),), is_safe
 
 
 def suggest_move(
@@ -93,6 +119,25 @@ def suggest_move(
     if sibling is None or name in beside:
         return NO_FIX
     return (FixStep("remove", key), FixStep("add", sibling, {str(key): value}, name)), True
+
+
+def suggest_blocks(key: str, holder: Mapping[str, Node], path: tuple[str, ...]) -> SuggestedFix:
+    """Write an entry with a dotted key, such as `a.b: 1`, as `a: {b: 1}`."""
+    first, *rest = path
+    value, target, keys = holder[key], holder.get(first), list(holder)
+    at = keys.index(key)
+    sibling = next(iter([*reversed(keys[:at]), *keys[at + 1 :]]), None)
+    if isinstance(target, dict):
+        sibling = _find_sibling(target, rest[0]) if rest[0] not in target else None
+        first, *rest = rest
+    elif first in holder:
+        sibling = None
+    if not isinstance(value, TracedScalar) or sibling is None:
+        return NO_FIX
+    block: Node = value
+    for name in reversed(rest):
+        block = {name: block}
+    return (FixStep("remove", key), FixStep("add", sibling, block, first)), True
 
 
 def suggest_entry(name: str, value: Node, holder: Mapping[str, Node]) -> tuple[FixStep, ...]:
@@ -125,15 +170,21 @@ def describe_unquoting(node: Node, fix_steps: tuple[FixStep, ...]) -> str:
     return "; remove the quotes" if fix_steps and isinstance(value_of(node), str) else ""
 
 
-def suggest_quantity(node: Node) -> SuggestedFix:
-    """Write `16GB` or `4 gi` as a quantity; never safe, because the unit that was meant is unknown."""
+def suggest_quantity(node: Node, name: str = "") -> SuggestedFix:
+    """Write `16GB` or `4 gi` as a quantity; safe if the unit can mean only one: `gi` and `GiB`, not `g` and `GB`.
+
+    No amount of CPU has such a unit.
+    """
     found = value_of(node)
     parts = _AMOUNT.match(found) if isinstance(found, str) else None
     if parts is None:
         return NO_FIX
-    suffix = parts[2] if parts[2].lower() in _SUFFIXES else parts[2].lower().removesuffix("b")
-    meant = f"{parts[1]}{_SUFFIXES.get(suffix.lower(), '?')}"
-    return ((FixStep("set", node, meant),), False) if canonicalize_quantity(meant) else NO_FIX
+    unit = parts[2].lower()
+    suffix = unit if unit in _SUFFIXES else unit.removesuffix("b")
+    is_written = parts[2] in ("m", *_SUFFIXES.values())
+    meant = f"{parts[1]}{parts[2] if is_written else _SUFFIXES.get(suffix, '?')}"
+    is_safe = is_written or (suffix.endswith("i") and name != "cpu")
+    return ((FixStep("set", node, meant),), is_safe) if canonicalize_quantity(meant) else NO_FIX
 
 
 def describe_quantities(name: str, node: Node) -> str:

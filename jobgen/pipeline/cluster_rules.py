@@ -502,12 +502,14 @@ class _ClusterCheck:
         if rule is None or not any(taken for _, taken in uses):
             return
         from jobgen.check.cluster.quotas import find_excesses, find_largest_request
+        from jobgen.check.raised_amounts import list_counts
 
         def find_problems(obj: Mapping[str, Node], exceeded: Sequence[Excess]) -> list[Problem]:
             manifests = self._list_manifests(obj)
             problems = [to_problem(rule, _describe_excess(each)) for each in exceeded]
             nodes = [find_largest_request(manifests, each.resource, state) for each in exceeded]
-            return [each._replace(node=node) for each, node in zip(problems, nodes, strict=True)]
+            counts = [node for manifest in manifests for node in list_counts(manifest)]
+            return [_blame(each, node, counts) for each, node in zip(problems, nodes, strict=True)]
 
         try:
             by_member: dict[Any, list[Excess]] = {}
@@ -539,6 +541,15 @@ def _group_by_file(members: Iterable[Member]) -> dict[str, list[Member]]:
     for member in members:
         found.setdefault(member.path, []).append(member)
     return found
+
+
+def _blame(problem: Problem, node: Node, counts: Sequence[Node]) -> Problem:
+    """Report an excess on the largest request, or where a patch raised it or the number of pods."""
+    from jobgen.check.raised_amounts import find_raised, relate_factors
+
+    raised = find_raised([node, *counts])
+    factors = [*((count, "the number of pods") for count in counts), (node, "the largest request")]
+    return problem._replace(node=node, at=raised, related=(*problem.related, *relate_factors(raised, factors)))
 
 
 def _describe_excess(excess: Excess) -> Violation:

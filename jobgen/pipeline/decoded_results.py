@@ -38,10 +38,7 @@ def decode_result(text: str) -> FileResult:
             days,
         ),
         facts,
-        [
-            Suppression(Location(*location), tuple(rules), line, reason, until)
-            for location, rules, line, reason, until in comments
-        ],
+        [Suppression(Location(*location), tuple(rules), *others) for location, rules, *others in comments],
         unchecked,
         [(sort, why) for sort, why in skipped],
         dependent,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -12,12 +12,14 @@ from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 from jobgen.rendering import config
 from jobgen.rendering.build import split_list
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, new_overlay_use
 from jobgen.rendering.locate import locate
+from jobgen.rendering.trace import Tracer
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
 from jobgen.repo.files import FileEntry, read_file
@@ -123,6 +125,7 @@ if TYPE_CHECKING:
     from jobgen.check.policy import Policies, PolicyEvaluator
     from jobgen.check.rules import Rule
     from jobgen.model.mutated import Mutated
+    from jobgen.rendering.trace import Tracer
 
 PolicySource: TypeAlias = "Callable[[], Policies]"
 """Loads the compiled policies of a repository; called only when an object has to be checked."""
@@ -146,7 +149,9 @@ class EnvironmentChecker:
         self._folder_checkers: dict[str, Checker] = {}
         self._catalog: DeviceCatalog | None = None
         self._definitions: Callable[[str], tuple[Definition, ...]] | None = None
-        self._configs: dict[tuple[str, str, str], Mapping[str, str] | None] = {}
+        self._configs: dict[tuple[str, bool, str, str, str], Mapping[str, Node] | None] = {}
+        self.tracer: Tracer | None = None
+        """Builds the objects of other files with locations."""
         self._has_read_others = False
         self.clean: set[bytes] = set()
         """Digests of built objects that have been checked, and with which nothing is wrong."""
@@ -226,55 +231,66 @@ class EnvironmentChecker:
         self._catalog = complete_catalog(objects, runner.project, runner.expander.environment.cluster)
         return self._catalog
 
-    def _find_config(self, folder: str, namespace: str, name: str) -> Mapping[str, str] | None:
-        """The data of the nearest ConfigMap with a name; None if there is none, or there are several."""
+    def _find_config(
+        self, folder: str, is_traced: bool, namespace: str, name: str, kind: str = "ConfigMap"
+    ) -> Mapping[str, Node] | None:
+        """The data of the nearest ConfigMap or Secret with a name; None if there is none, or there are several."""
         self._has_read_others = True
-        key = (folder, namespace, name)
+        tracer = self.tracer if is_traced else None
+        key = (folder, tracer is not None, kind, namespace, name)
         if key not in self._configs:
-            found = list(self._list_configs(self._config_files.get(folder, ()), namespace, name))
+            wanted = _Wanted(kind, namespace, name)
+            found = list(self._list_configs(self._config_files.get(folder, ()), wanted, tracer))
             if not found:
                 others = (file for at, files in self._config_files.items() if at != folder for file in files)
-                found = list(self._list_configs(others, namespace, name))
+                found = list(self._list_configs(others, wanted, tracer))
             distances = [_measure_distance(folder, path) for path, _ in found]
             nearest = [data for (_, data), each in zip(found, distances, strict=True) if each == min(distances)]
-            self._configs[key] = nearest[0] if nearest and all(data == nearest[0] for data in nearest) else None
+            is_one = bool(nearest) and all(untraced(data) == untraced(nearest[0]) for data in nearest)
+            self._configs[key] = nearest[0] if is_one else None
         return self._configs[key]
 
     @cached_property
     def _config_files(self) -> Mapping[str, list[FileEntry]]:
-        """The files that can have ConfigMaps, by their folders."""
+        """The files that can have ConfigMaps or Secrets, by their folders."""
         found: dict[str, list[FileEntry]] = {}
         for entry in layout.find_jobs(self.runner.project.root) if self._entries is None else self._entries:
-            if entry.build is not None or any(sign in read_file(entry).content for sign in (b"ConfigMap", b"configs")):
+            if entry.build is not None or any(sign in read_file(entry).content for sign in _CONFIG_SIGNS):
                 found.setdefault(entry.path.rpartition("/")[0], []).append(entry)
         return found
 
     def _list_configs(
-        self, entries: Iterable[FileEntry], namespace: str, name: str
-    ) -> Iterator[tuple[str, Mapping[str, str]]]:
-        """Yield the ConfigMaps with a name, each with its file; jobs write the hash of theirs into its name."""
+        self, entries: Iterable[FileEntry], wanted: _Wanted, tracer: Tracer | None
+    ) -> Iterator[tuple[str, Mapping[str, Node]]]:
+        """Yield the objects with a name, each with its file; jobs write the hash of their ConfigMaps into its name."""
         from jobgen.rendering.read_jobs import read_jobs
 
-        runner, named = self.runner, list[FileEntry]()
+        runner, named, name = self.runner, list[FileEntry](), wanted.name
         # The name of a job's own ConfigMap ends with its name in the job, and a hash.
         own = name.rpartition("-")[0].rpartition("-")[2].encode()
         for entry in entries:
             if entry.build is not None:
                 # What is in a name with a hash is the same in all builds.
                 objects = entry.build().objects if _HASHED.search(name) and entry.build.is_built else ()
-                made = ((built.file, _read_config(built.data, namespace, name)) for built in objects)
-                yield from ((file, data) for file, data in made if data is not None)
+                datas = ((built.file, built.traced if tracer else built.data) for built in objects)
+                read = ((file, wanted.read(data)) for file, data in datas)
+                yield from ((file, data) for file, data in read if data is not None)
             else:
                 content = read_file(entry).content
                 if name.encode() in content or (own and b"configs" in content and own in content):
                     named.append(entry)
         for job in read_jobs(named, runner.project.kinds, []):
             data = job.document.data
-            is_concerned = as_text(data.get("kind")) == "ConfigMap" or "configs" in as_mapping(data.get("spec"))
+            is_own = wanted.kind == "ConfigMap" and "configs" in as_mapping(data.get("spec"))
+            is_concerned = is_own or as_text(data.get("kind")) in wanted.kinds
             patches = runner.patches_for(job) if is_concerned else None
-            for one in runner.build_objects(job, patches, new_overlay_use()) if patches is not None else ():
-                if found := _read_config(one.object, namespace, name):
-                    yield job.file.path, found
+            if patches is None:
+                continue
+            for number, one in enumerate(runner.build_objects(job, patches, new_overlay_use())):
+                obj = one.object
+                if wanted.read(obj):
+                    traced = tracer.trace(job, runner.name).select(number) if tracer else None
+                    yield job.file.path, wanted.read(traced or obj) or {}
 
     def forget_shared(self) -> None:
         """Forget what other files define."""
@@ -308,13 +324,36 @@ class EnvironmentChecker:
 _HASHED = lazy_pattern(r"-[a-z0-9]{10}\Z")
 
 
-def _read_config(obj: Mapping[str, Node], namespace: str, name: str) -> Mapping[str, str] | None:
-    """Return the texts of a ConfigMap if it has a name."""
-    metadata = as_mapping(obj.get("metadata"))
-    spaces = {namespace, as_text(metadata.get("namespace"))} - {""}
-    if as_text(obj.get("kind")) != "ConfigMap" or as_text(metadata.get("name")) != name or len(spaces) > 1:
-        return None
-    return {str(key): as_text(value) for key, value in as_mapping(obj.get("data")).items()}
+_CONFIG_SIGNS = (b"ConfigMap", b"configs", b"Secret")
+# The fields with the keys of a Secret, by the kinds that make one.
+_SECRET_FIELDS: Mapping[str, tuple[tuple[str, ...], ...]] = {
+    "Secret": (("data",), ("stringData",)),
+    "SealedSecret": (("spec", "encryptedData"),),
+}
+
+
+class _Wanted(NamedTuple):
+    """A ConfigMap or Secret that is looked for."""
+
+    kind: str
+    namespace: str
+    name: str
+
+    @property
+    def kinds(self) -> Collection[str]:
+        """The kinds of objects that are it, or make it."""
+        return _SECRET_FIELDS if self.kind == "Secret" else ("ConfigMap",)
+
+    def read(self, obj: Mapping[str, Node]) -> Mapping[str, Node] | None:
+        """Return the texts of an object if it is the one; a binary value, or one of a Secret, is null."""
+        metadata, kind = as_mapping(obj.get("metadata")), as_text(obj.get("kind"))
+        spaces = {self.namespace, as_text(metadata.get("namespace"))} - {""}
+        if kind not in self.kinds or as_text(metadata.get("name")) != self.name or len(spaces) > 1:
+            return None
+        if self.kind == "Secret":
+            return {str(key): None for path in _SECRET_FIELDS[kind] for key in as_mapping(get_path(obj, *path))}
+        binary = dict.fromkeys(map(str, as_mapping(obj.get("binaryData"))))
+        return {**binary, **{str(key): value for key, value in as_mapping(obj.get("data")).items()}}
 
 
 def _measure_distance(folder: str, path: str) -> int:

@@ -9,6 +9,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from jobgen.check.rules import Fact, FactViolation, Rule, all_rules
+from jobgen.k8s.images import find_image_error
 from jobgen.k8s.kinds import BUILTIN_GROUPS
 from jobgen.k8s.nodes import as_mapping
 from jobgen.k8s.workloads import list_template_paths
@@ -96,26 +97,44 @@ def _find_conflicts(jobs: AllJobs, checkers: Mapping[str, EnvironmentChecker]) -
     for (env, name), found in kept.items():
         project = (jobs.run.project, env) if rules[name].needs_project else ()
         for fault in rules[name].check(found, checkers[env].runner.expander.environment.cluster, *project):
-            yield _locate(rules[name], fault, trace)
+            yield _locate(rules[name], fault, trace, checkers[env])
 
 
 def _locate(
-    rule: Rule, fault: FactViolation, trace: Callable[[JobRef], tuple[Job, Mapping[str, Node] | None]]
+    rule: Rule,
+    fault: FactViolation,
+    trace: Callable[[JobRef], tuple[Job, Mapping[str, Node] | None]],
+    checker: EnvironmentChecker,
 ) -> Finding:
+    # Imported late: most runs have no such finding.
+    from jobgen.check.raised_amounts import find_raised, list_gpu_factors, relate_factors
+
     job, traced = trace(fault.node.job)
+    factors = list_gpu_factors(checker.checker.manifest(traced)) if fault.is_amount and traced else []
+    raised = find_raised(node for node, _ in factors)
     related: list[Related] = []
     for row, text in fault.related:
         other, obj = trace(row.job)
-        related.append(Related(location_of(_node_at(obj, row.path)) or other.location, text))
+        location = location_of(_node_at(obj, row.path)) or other.location
+        related.append(Related(other.find_written(location, row.path), text))
+    shown = {each.location for each in related}
+    for node, text in relate_factors(raised, factors):
+        if (place := location_of(node)) and place not in shown:
+            related.append(Related(place, text))
+    if raised is not None:
+        related = [each for each in related if each.location != location_of(raised)]
     problem = Problem(
         rule.name,
         fault.message,
         _node_at(traced, fault.node.path),
+        at=raised,
         category=rule.category,
         severity=fault.severity or rule.severity,
         evidence=fault.evidence,
     )
-    return locate(problem, job.file.path, job.location)._replace(
+    found = locate(problem, job.file.path, job.location)
+    return found._replace(
+        location=job.find_written(found.location, fault.node.path),
         object=identity_of(traced) if traced else None,
         env=fault.node.job.env,
         pointer=format_pointer(fault.node.path),
@@ -196,7 +215,11 @@ def _match_images(project: ProjectConfig, runner: EnvironmentRunner, images: set
         made = build_object(job.document, expander, patches, problems, [])
         if made is None or problems:
             return None
-        images.update(list_images(made, kinds))
+        own = list_images(made, kinds)
+        if any(map(find_image_error, own)):
+            # Nobody knows which image is meant.
+            return None
+        images.update(own)
         rewrite_images(made, environment.images_for(is_spec=is_spec(job.document.data)), kinds, used)
     matching = {id(each.asked_by) for each in used}
     return {(change.overlay, change.place) for change in environment.images if id(change.fields) in matching}

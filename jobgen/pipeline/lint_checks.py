@@ -176,6 +176,7 @@ class LintChecks:
         Returns what is kept of each object: its summary, if only its results are kept.
         """
         environment = self.environments[env]
+        environment.tracer = tracer
         checkers = [environment.find_checker(job.file.path) for job, _, _ in made]
         mutated = [_mutate(checker, env, *each) for checker, each in zip(checkers, made, strict=True)]
         manifests = [checker.manifest(each.object) for checker, each in zip(checkers, mutated, strict=True)]

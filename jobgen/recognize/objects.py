@@ -8,7 +8,7 @@ from typing import Any
 
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.suggest import find_closest, is_same_name
+from jobgen.model.suggest import find_closest
 
 # A key that an object has, at any depth: a document may be indented as a whole.
 _OBJECT_KEY = lazy_pattern(
@@ -61,4 +61,7 @@ def _is_local(data: Mapping[str, Any]) -> bool:
 
 def _has_name(names: list[str], wanted: str) -> bool:
     """Return True if there is a name, or one that was probably meant to be it."""
+    # Imported late: most names are right.
+    from jobgen.model.meant import is_same_name
+
     return any(is_same_name(name, wanted) for name in names) or bool(find_closest(wanted, names, _TYPO_CUTOFF))

@@ -132,12 +132,14 @@ def name_layer(job: JobDocument) -> JobDocument:
 def is_spec(data: Mapping[str, Node]) -> bool:
     """Return True if a document is a job spec rather than a raw manifest."""
     # Any version of the group, and a misspelled group: these are errors in a spec, not a raw manifest.
-    api_version = str(value_of(data.get("apiVersion")))
+    written, kind = data.get("apiVersion"), data.get("kind")
+    api_version = written if type(written) is str else str(value_of(written))
     if api_version.startswith(_GROUP):
         return True
-    kind, spec = value_of(data.get("kind")), data.get("spec")
-    if not isinstance(kind, str) or kind not in _SPEC_KINDS or api_version in ("", "None"):
+    kind = kind if type(kind) is str else value_of(kind)
+    if type(kind) is not str or kind not in _SPEC_KINDS or api_version in ("", "None"):
         return False
+    spec = data.get("spec")
     # Other groups may have a kind of the same name. Those have a domain, and their specs have no `framework`.
     group = api_version.rpartition("/")[0]
     has_framework = isinstance(spec, dict) and "framework" in spec

@@ -247,7 +247,7 @@ def find_errors(data: ValidFields, format_name: str, frameworks: Frameworks = ()
     """Report the errors of a document in one of jobgen's formats."""
     kind = value_of(data.get("kind"))
     what, wanted = _FOLDER_KINDS.get(format_name, ("", kind))
-    if kind != wanted and isinstance(kind, str):
+    if kind != wanted and isinstance(kind, str) and not _is_misspelled(kind, wanted, data):
         message = f"`{kind}` is not {what}; write `kind: {wanted}` of `{API_VERSION}`, or move the file"
         return [Problem("misplaced-document", message, data["kind"])]
     problems: list[Problem] = []
@@ -269,6 +269,14 @@ def find_errors(data: ValidFields, format_name: str, frameworks: Frameworks = ()
     if not problems and format_name == "team":
         problems += find_choices(data["spec"].get("defaults", {}))
     return problems
+
+
+def _is_misspelled(kind: str, wanted: Any, data: ValidFields) -> bool:
+    """Return True if a kind is surely meant to be another one, which the schema of that one reports."""
+    # Imported late: most kinds are right.
+    from jobgen.model.suggest import find_closest
+
+    return value_of(data.get("apiVersion")) == API_VERSION and bool(find_closest(kind, [wanted]))
 
 
 def locate_errors(file: File, index: int, format_name: str, frameworks: Frameworks) -> list[Finding]:

@@ -71,7 +71,7 @@ class EnvironmentRunner:
     @property
     def is_broken(self) -> bool:
         """Return True if its overlays have errors that make findings about its jobs misleading."""
-        return any(problem.rule != EMPTY_PATCH for problem in self.problems)
+        return any(each.rule != EMPTY_PATCH and each.severity is Severity.ERROR for each in self.problems)
 
     def _day(self) -> str:
         if self._commit_day is None:

@@ -20,10 +20,10 @@ from jobgen.model.data import (
     with_layer,
     with_value,
 )
-from jobgen.model.finding import Problem
+from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_rename
+from jobgen.model.suggest import did_you_mean, find_key, list_alternatives, suggest_rename, takes_any_name
 from jobgen.spec.filled_names import JobWords, fill_name, find_words
 from jobgen.spec.kinds import ANY_ROLE, Framework, Kind, VersionRange
 from jobgen.spec.merge import Deletion, is_deletion, merge
@@ -77,7 +77,7 @@ class JobSpec(NamedTuple):
 _SIMILAR_FRAMEWORKS = {"colossalai": "mpi", "deepspeed": "mpi"}
 # A platform for one framework, or a few, names them.
 _MAX_FRAMEWORKS = 3
-_NO_COLON = lazy_pattern(r"([A-Za-z][\w./-]*)(?: +|=)(\S.*)\Z")
+_NO_COLON = lazy_pattern(r"([A-Za-z][\w./-]*)(?: +|[=:])(\S.*)\Z")
 
 
 class Expander:
@@ -106,19 +106,29 @@ class Expander:
             message = "the job has no `framework`; set it"
             problems.append(Problem("missing-field", message, job.data["spec"] or job.data))
             return None
-        kind = self._select_kind(name, value_of(platform) or "")
+        kind = self.select_kind(name, value_of(platform) or "")
         if kind is None:
-            message = self._explain_missing_kind(name, value_of(platform) or "")
+            message = self.explain_missing_kind(name, value_of(platform) or "")
+            listed = (
+                [(self.environment.platforms, "the platforms of the cluster")]
+                if "`cluster.platforms`" in message
+                else []
+            )
             nodes = [(framework, "the framework is set here"), (platform, "the platform is set here")]
             # A job's own platform is at fault, else its framework; what an overlay says is related.
             written = _find_last([own], "platform") is not None or _find_last([own], "framework") is None
             node, other = (platform, nodes[:1]) if written and platform is not None else (framework, nodes[1:])
-            related = tuple(each for each in other if location_of(each[0]) is not None)
+            related = tuple(each for each in (*other, *listed) if location_of(each[0]) is not None)
             problems.append(Problem("unsupported-by-kind", message, node, related))
             return None
         defaults = self._merge_defaults(job, name, kind)
+        metadata = self.add_team_labels(with_layer(job.data["metadata"], "job"), job.file)
+        if "labels" in metadata or "annotations" in metadata:
+            own = layers[0] = _read_metadata(own, metadata, kind, [*defaults.layers, *layers[1:]])
         fields = defaults.fields
         for layer in layers:
+            if "suspend" in fields or "suspend" in layer.job:
+                fields = _align_suspend(fields, layer.job)
             fields = merge(fields, layer.job, deletions)
         if not any(layer.roles for layer in layers):
             layers = _spread_replicas(layers, _find_last(below, "replicas"), kind.frameworks[name])
@@ -129,7 +139,6 @@ class Expander:
         for manifest in (layer.manifest for layer in (*defaults.layers, *layers) if layer.manifest is not None):
             manifests = _stack_block(manifests, manifest, "manifest", deletions)
         deletions += defaults.deletions
-        metadata = self.add_team_labels(with_layer(job.data["metadata"], "job"), job.file)
         if "namespace" not in metadata and value_of(self.environment.namespace) is not None:
             metadata["namespace"] = self.find_namespace(job, problems)
         fields = {key: value for key, value in fields.items() if key not in ("framework", "platform")}
@@ -145,7 +154,7 @@ class Expander:
             value_of(job.data["spec"].get(name)) or value_of(_find_last(self._common_defaults, name)) or ""
             for name in ("framework", "platform")
         )
-        kind = self._select_kind(framework, platform)
+        kind = self.select_kind(framework, platform)
         name, platform = (kind.name, kind.platform) if kind else ("", platform)
         labels, team = untraced(metadata.get("labels", {})), self.find_team(job.file)
         return JobAttributes(job.name, labels, framework, name, namespace, job.file, platform=platform, team=team)
@@ -162,7 +171,8 @@ class Expander:
         """Return the name of the team that owns a file; empty if none does."""
         return self.environment.teams.find_name(file)
 
-    def _select_kind(self, framework: str, platform: str) -> Kind | None:
+    def select_kind(self, framework: str, platform: str) -> Kind | None:
+        """Return the kind of a job with a framework, and a platform or an empty string; None if there is none."""
         key = (framework, platform)
         if key not in self._served:
             found = (
@@ -187,16 +197,18 @@ class Expander:
             return cluster.list_platforms()
         return (platform,) if not cluster.platforms or platform in cluster.platforms else ()
 
-    def _explain_missing_kind(self, framework: str, platform: str) -> str:
+    def explain_missing_kind(self, framework: str, platform: str) -> str:
+        """Return why a framework has no kind here, and what to write instead."""
         cluster, names = self.environment.cluster, self._list_platforms(platform)
         if not names:
-            listed = ", ".join(f"`{name}`" for name in cluster.platforms)
-            return f"the cluster does not have platform `{platform}`; `cluster.platforms` lists {listed}"
+            here = [each for each in cluster.platforms if self.select_kind(framework, each)]
+            others = f", or use {list_alternatives(f'`platform: {each}`' for each in here)}" if here else ""
+            return f"the cluster does not have platform `{platform}`; {self.suggest_platforms([platform])}{others}"
         for kind in self.kinds:
             if kind.platform in names and framework in kind.frameworks:
                 declared, span = cluster.find_version(kind.operator), self._find_unmet(kind, framework)
                 return f"{kind.operator} {declared} does not serve {kind.name} for `{framework}`: it {span}"
-        served = sorted({kind.platform for kind in self.kinds if framework in kind.frameworks})
+        served = self.list_serving(framework)
         here = sorted({each for kind in self.kinds if kind.platform in names for each in kind.frameworks})
         if len(names) == 1 and 0 < len(here) <= _MAX_FRAMEWORKS:
             needed = list_alternatives(f"`framework: {each}`" for each in here)
@@ -207,8 +219,25 @@ class Expander:
             return f"framework `{framework}` has no kind on platform {shown}; use `framework: {meant}`"
         others = f"platform {list_alternatives(f'`{name}`' for name in served)}"
         where = f"; use {others if len(served) > 1 else f'`platform: {served[0]}`'}" if served else ""
+        if served and not platform and cluster.platforms:
+            where = f"; {self.suggest_platforms(served)}"
         shown = list_alternatives(f"`{name}`" for name in names)
         return f"framework `{framework}` has no kind on platform {shown}{where}"
+
+    def list_serving(self, framework: str) -> list[str]:
+        """Return the platforms that have a kind for a framework, whatever the cluster has."""
+        return sorted({kind.platform for kind in self.kinds if framework in kind.frameworks})
+
+    def suggest_platforms(self, names: Sequence[str]) -> str:
+        """Return how to declare one of these platforms, and in which line."""
+        cluster, location = self.environment.cluster, location_of(self.environment.platforms)
+        where = f" in {location.file}:{location.line}" if location else ""
+        if cluster.platforms:
+            return f"add {list_alternatives(f'`{name}`' for name in names)} to `cluster.platforms`{where}"
+        example = f"`platforms: [{cluster.platform}, {names[0]}]`"
+        if len(names) == 1:
+            return f"write {example}{where or ' in `cluster`'}"
+        return f"declare {list_alternatives(f'`{name}`' for name in names)}{where}, such as {example}"
 
     def add_team_labels(self, metadata: ValidFields, file: str) -> dict[str, Any]:
         """Return the metadata of a job with the labels of its team; labels of its own win."""
@@ -232,6 +261,56 @@ class Expander:
         return self._defaults[key]
 
 
+def _read_metadata(own: Layer, metadata: ValidFields, kind: Kind, others: Sequence[Layer]) -> Layer:
+    """Read labels and annotations of a job as the fields that are rendered there, so that they win over defaults."""
+    job = own.job
+    for path, (block, key) in kind.metadata_fields.items():
+        written = metadata.get(block)
+        if not isinstance(written, dict) or key not in written or value_of(written[key]) is None:
+            continue
+        top, _, name = path.partition(".")
+        if not _sets_any(others, top):
+            continue
+        below = job.get(top, {})
+        if not name:
+            job = {top: written[key], **job}
+        elif isinstance(below, dict):
+            job = {**job, top: {name: written[key], **below}}
+    return own if job is own.job else own._replace(job=job)
+
+
+def find_overridden(data: ValidFields, kind: Kind) -> Iterator[Problem]:
+    """Find labels and annotations of a job beside a field of the same job that is rendered there with another value."""
+    for path, (block, key) in kind.metadata_fields.items():
+        written, field = data["metadata"].get(block), data["spec"]
+        if not isinstance(written, dict) or key not in written:
+            continue
+        for name in path.split("."):
+            field = field.get(name) if isinstance(field, dict) else None
+        label, own = value_of(written[key]), value_of(field)
+        if None not in (label, own) and str(label) != str(own):
+            start = f"`{key}: {label}` of `{block}` has no effect, because `{path}: {own}` of the job replaces it"
+            related = ((field, f"`{path}` is set here"),) if location_of(field) else ()
+            message = f"{start}; remove one of them"
+            yield Problem("overridden-value", message, find_key(written, key), related, severity=Severity.WARNING)
+
+
+def _sets_any(layers: Iterable[Layer], field: str) -> bool:
+    return any(field in layer.job for layer in layers)
+
+
+def _align_suspend(fields: ValidFields, over: ValidFields) -> ValidFields:
+    """Spell `suspend` as a layer over the fields does: it is one field with `runPolicy.suspend`."""
+    policy, own = fields.get("runPolicy"), over.get("runPolicy")
+    if value_of(over.get("suspend")) is not None and isinstance(policy, dict) and "suspend" in policy:
+        rest = {key: value for key, value in policy.items() if key != "suspend"}
+        return {**fields, "runPolicy": rest, "suspend": policy["suspend"]}
+    if "suspend" in fields and isinstance(own, dict) and value_of(own.get("suspend")) is not None:
+        known = {"suspend": fields["suspend"], **(policy or {})}
+        return {**{key: value for key, value in fields.items() if key != "suspend"}, "runPolicy": known}
+    return fields
+
+
 def _is_from_overlay(field: str, own: Layer, patches: list[Layer]) -> bool:
     """Return True if the value of a job's field is that of an overlay."""
     return field not in own.job or any(field in patch.job for patch in patches)
@@ -246,6 +325,8 @@ class _Defaults:
         self.deletions: list[Deletion] = []
         self.fields: dict[str, Any] = {}
         for layer in layers:
+            if "suspend" in self.fields or "suspend" in layer.job:
+                self.fields = _align_suspend(self.fields, layer.job)
             self.fields = merge(self.fields, layer.job, self.deletions)
         self.shared = _merge_fields(RoleSpec({}, {}, ()), [layer.common for layer in layers], self.deletions)
         self._roles: dict[str, RoleSpec] = {}
@@ -345,12 +426,13 @@ def _spread_replicas(layers: list[Layer], total: Node, framework: Framework) -> 
     if all(each is None for each in totals):
         totals[0] = total
     return [
-        layer._replace(roles=_spread(each, framework)) if isinstance(value_of(each), int) else layer
+        layer._replace(roles=spread_total(each, framework)) if isinstance(value_of(each), int) else layer
         for layer, each in zip(layers, totals, strict=True)
     ]
 
 
-def _spread(total: Node, framework: Framework) -> dict[str, RoleFields | None]:
+def spread_total(total: Node, framework: Framework) -> dict[str, RoleFields | None]:
+    """Return the roles of a job that says only how many pods it has; none if they are not obvious."""
     single = framework.single
     if single in ("worker", "node"):
         return {single: RoleFields({"replicas": total}, {}, None)}
@@ -384,7 +466,7 @@ def _list_roles(
         if name not in framework.roles and not takes_any:
             known = ", ".join(f"`{role}`" for role in framework.roles)
             hint = did_you_mean(name, list(framework.roles)) or f"; it has {known}"
-            fix_steps, safe = suggest_rename(node, list(framework.roles), named)
+            fix_steps, safe = suggest_rename(node, list(framework.roles), named, takes_any_name)
             message = f"{kind.name} has no role `{name}`{hint}"
             problems.append(Problem("unknown-role", message, node, fix_steps=fix_steps, safe=safe))
     required = [name for name in framework.roles if name != ANY_ROLE and kind.roles[name].required]
@@ -409,7 +491,8 @@ def find_dead_deletions(deletions: list[Deletion]) -> Iterator[Problem]:
                 example = f', such as `{deletion.key}: ""`,' if str(deletion.key).isupper() else ""
                 advice = f"`{deletion.key}` has no value; write one{example or ','} or remove the line"
                 if entry := _NO_COLON.match(deletion.key):
-                    advice = f"`{deletion.key}` has no colon; write `{entry[1]}: {entry[2]}`"
+                    missing = "no space after its colon" if ":" in deletion.key else "no colon"
+                    advice = f"`{deletion.key}` has {missing}; write `{entry[1]}: {entry[2]}`"
             message = deletion.fault or advice
             rule = "invalid-patch" if deletion.fault else "deletes-nothing"
             yield Problem(rule, message, deletion.asked_by)

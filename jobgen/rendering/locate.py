@@ -36,7 +36,7 @@ def locate(problem: Problem, file: str, fallback: Location | None = None) -> Fin
     related += _list_overridden(problem.node) if problem.at is None else ()
     location = problem.location or fallback or Location(file)
     own = next((at for at, text in compared if not text and at.file == file != location.file), None)
-    if own:
+    if own and problem.inside is None:
         # The author of a job reads the line of the job, although an overlay has the value that does not fit.
         related = [Related(location, "the other value is set here"), *(each for each in related if each[0] != own)]
         location = own

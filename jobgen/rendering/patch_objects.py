@@ -28,8 +28,27 @@ def apply_patches(
             # Imported late: most overlays have none.
             from jobgen.spec import json_patch
 
-            made = json_patch.apply_json_patch(made, patch.json_patch, problems)
+            failed: list[Problem] = []
+            made = json_patch.apply_json_patch(made, patch.json_patch, failed)
+            problems += map(_explain_path, failed)
     return made
+
+
+_FIELDS_OF_JOBS = frozenset(
+    "args command env framework image mpi platform pytorch queue replicas resources roles shm sidecars volumes".split()
+)
+
+
+def _explain_path(failed: Problem) -> Problem:
+    """Say that the path of a JSON patch is not that of a job as it is written."""
+    path = value_of(failed.node)
+    steps = path.split("/", 3) if isinstance(path, str) else []
+    if steps[1:2] != ["spec"] or steps[2:3] == [] or steps[2] not in _FIELDS_OF_JOBS:
+        return failed
+    if failed.message != f"`/spec/{steps[2]}` does not exist":
+        return failed
+    hint = f"`jsonPatch` changes the rendered object; write its path, or set `{steps[2]}` with `merge`"
+    return failed._replace(message=f"{failed.message}; {hint}")
 
 
 def apply_images(

@@ -145,7 +145,7 @@ def render_quantity(value: Node, name: str, problems: list[Problem]) -> Node:
         rendered = canonicalize_quantity(text)
         if rendered is None:
             message = f"`{name}` is `{text}`, and must be {describe_quantities(name, value)}"
-            fix_steps, safe = suggest_quantity(value)
+            fix_steps, safe = suggest_quantity(value, name)
             problem = Problem("invalid-quantity", message, value, fix_steps=fix_steps, safe=safe)
             problems.append(problem._replace(expected="a quantity"))
             return value

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from jobgen.k8s.secrets import is_encrypted
-from jobgen.model.data import EncryptedObject, Location, ValidFields, location_of, untraced, value_of
+from jobgen.model.data import EncryptedObject, Location, Node, ValidFields, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.mend import list_parents
 from jobgen.rendering import config
@@ -64,10 +64,17 @@ def read_jobs(
                 mended += _read_repaired(read_file(path), kinds, findings)
 
 
+_READ_AS_TEXT = ("non-finite-number", "invalid-key")
+"""Values and keys that JSON lacks: they are text, and nothing else of their lines is in doubt."""
+
+
 def _read_repaired(file: File, kinds: tuple[Kind, ...], findings: list[Finding]) -> Iterator[MendedJob]:
     """Return the jobs whose text has syntax errors, as it was probably meant."""
-    slips = [found for found in findings if found.rule == "yaml-syntax" and found.location.file == file.path]
-    lines = frozenset(found.location.line for found in slips)
+    # Keys that are set twice may be those of a second object.
+    rules = ("yaml-syntax", "duplicate-key")
+    own = [found for found in findings if found.location.file == file.path]
+    lines = frozenset(found.location.line for found in own if found.rule in rules)
+    slips = [found.location for found in own if found.rule in (*rules, *_READ_AS_TEXT)]
     for document in config.read_traced_source(file).repaired if slips else ():
         data = document.data
         parents = frozenset(list_parents(data, lambda found: found is not None and found.line in lines))
@@ -76,14 +83,17 @@ def _read_repaired(file: File, kinds: tuple[Kind, ...], findings: list[Finding])
             each = None if any(manifest_errors(data)) else MendedJob(job, job)
         elif errors := config.find_errors(data, "trainingjob", collect_frameworks(kinds)):
             located = (locate(problem, file.path, document.location) for problem in errors)
-            findings += (found for found in located if not follows_from(found, lines, parents))
+            findings += (
+                found for found in located if found.location not in slips and not follows_from(found, lines, parents)
+            )
             each = mend_job(job, errors, _error_finder(collect_frameworks(kinds)))
         else:
             each = MendedJob(job, job)
         if each:
             # What is missing may be part of the text that was repaired.
             hidden = each.hidden | ABOUT_MISSING_FIELDS
-            yield each._replace(lines=lines, hidden=hidden, parents=each.parents | parents)
+            faults = each.faults.union(slips)
+            yield each._replace(lines=lines, hidden=hidden, parents=each.parents | parents, faults=faults)
 
 
 def _error_finder(frameworks: Frameworks) -> Callable[[ValidFields], list[Problem]]:
@@ -254,7 +264,22 @@ def _check_sweep(data: ValidFields, frameworks: Frameworks) -> list[Problem]:
     if not problems:
         made = expand_sweep(data, problems)
         problems = problems or [found for one in made for found in config.find_errors(one, "trainingjob", frameworks)]
+        if problems and problems[0].location:
+            problems = _report_as_written(problems, config.find_errors(data, "trainingjob", frameworks))
     return problems + unclear
+
+
+def _report_as_written(problems: Sequence[Problem], written: Iterable[Problem]) -> list[Problem]:
+    """Return the problems of all members, each as the document has it if it does: it shows no value of one member.
+
+    A value that is an expression itself is right in the document, and wrong in a member.
+    """
+    known = {(problem.rule, problem.location): problem for problem in written if not _is_expression(problem.node)}
+    return [known.get((problem.rule, problem.location), problem) for problem in problems]
+
+
+def _is_expression(node: Node) -> bool:
+    return "${{" in str(value_of(node)) if isinstance(value_of(node), str) else False
 
 
 @lru_cache(maxsize=64)
@@ -276,7 +301,9 @@ def _read_manifests(whole: Job, findings: list[Finding], mended: list[MendedJob]
     for item, manifest in enumerate(split_list(whole.document.data)):
         job = whole._replace(document=JobDocument(manifest, path), item=item)
         find: Callable[[Any], Iterable[Problem]] = manifest_errors
-        if _may_have_expressions(whole.file.content) and not manifest_errors(manifest):
+        if is_kustomization(path) and any(manifest_errors(manifest)):
+            find = _find_kustomization
+        elif _may_have_expressions(whole.file.content) and not manifest_errors(manifest):
             find = find_variables_of_manifest
         if any(find(manifest)):
             problems = list(find(job.traced_document().data))
@@ -286,6 +313,11 @@ def _read_manifests(whole: Job, findings: list[Finding], mended: list[MendedJob]
                 mended.append(each)
         else:
             yield job
+
+
+def _find_kustomization(document: Node) -> Iterator[Problem]:
+    message = "this is a kustomization, and jobgen reads every file here as jobs or objects"
+    yield Problem("missing-field", f"{message}; move it with its resources to another folder, or remove it", document)
 
 
 def _name_manifest(job: Job, problems: Sequence[Problem]) -> MendedJob | None:

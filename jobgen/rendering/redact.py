@@ -2,62 +2,128 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import overload
 
-from jobgen.k8s.secrets import (
-    find_secrets,
-    find_secrets_in_text,
-    hide_credentials,
-    hide_line,
-    may_hold_secret,
-    may_name_secret,
-    redact,
-    redact_line,
-    without_names,
-)
-from jobgen.model.digest import blake2b
-from jobgen.model.finding import Finding, Related, Severity
+from jobgen.k8s.distinctive import is_distinctive
+from jobgen.k8s.redaction import MASK, hide_credentials, order_secrets, redact, replace_spans
+from jobgen.k8s.secrets import find_secrets_in_text
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Related
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.rendering.file_secrets import (
+    NO_SECRETS,
+    FileSecrets,
+    SecretPlace,
+    decode,
+    search_file,
+    unescape,
+)
 from jobgen.repo.files import MANIFEST_SUFFIXES, File
-from jobgen.yamlio.read import Source, read_shared
+from jobgen.yamlio.read import Source
 
-_ESCAPE = lazy_pattern(r"\\(?:x([0-9A-Fa-f]{2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8}))")
-_NEAR = 2
-"""In a file that is not valid YAML, a value may be this many lines below its name."""
+_QUOTED = lazy_pattern(r"`([^`]*)`")
+_NEAR = 50
+_WORD = lazy_pattern(r"[^\s,\[\]{}\"']+")
 
 
 def redact_findings(findings: Iterable[Finding], files: Iterable[File]) -> list[Finding]:
     """The findings without the secrets of these files; a fix that would write one is left out."""
-    found = {file.path: _search(file.content, file.path) for file in files}
-    secrets = frozenset[str]().union(*(each.secrets for each in found.values()))
-    hidden = {path for path, each in found.items() if each.hides_values}
-    shown = [
-        _hide_line(each) if each.location.file in hidden and each.rule == "yaml-syntax" else each for each in findings
-    ]
+    found = {file.path: search_file(file.content, file.path) for file in files}
+    held = {path: each for path, each in found.items() if each is not NO_SECRETS}
     # The text of a policy or of settings can be in a message, too.
-    texts = [hide_credentials(each.message) for each in shown]
-    shown = [
-        each if text == each.message else each._replace(message=text) for each, text in zip(shown, texts, strict=True)
-    ]
-    return [_redact_finding(finding, secrets) for finding in shown] if secrets else shown
+    shown = [_with_message(each, hide_credentials(each.message)) for each in findings]
+    if not held:
+        return shown
+    secrets = frozenset[str]().union(*(each.texts for each in held.values()))
+    messages = {path: each.messages for path, each in held.items() if each.messages}
+    shown = [_with_message(each, _find_message(each, messages.get(each.location.file, ()))) for each in shown]
+    places = {path: each.places for path, each in held.items()}
+    return [_redact_finding(each, secrets, places) for each in shown]
 
 
-def _hide_line(finding: Finding) -> Finding:
-    """Return a syntax error without the text of its line: in a file that is not YAML, any text can be a secret."""
-    message = "this line is not YAML; correct it (its text is not shown, because the file names a secret)"
-    return finding._replace(message=message)
+def _with_message(finding: Finding, message: str) -> Finding:
+    return finding if message == finding.message else finding._replace(message=message)
+
+
+def _find_message(finding: Finding, messages: Iterable[tuple[Finding, str]]) -> str:
+    """The message of a finding about the text of a file, read as if its secrets were other texts."""
+    # Another file may have the same text.
+    same = (text for each, text in messages if each[:4] == finding[:4] and each.location[1:] == finding.location[1:])
+    return next(same, finding.message)
+
+
+def _redact_finding(finding: Finding, secrets: frozenset[str], places: Mapping[str, Sequence[SecretPlace]]) -> Finding:
+    locations = (finding.location, *(note.location for note in finding.related))
+    below = [place for at in locations for place in places.get(at.file, ()) if _is_near(place, at)]
+    own = [place for place in below if any(place.has(at.line, at.column) for at in locations)]
+    change = partial(_redact_text, secrets=secrets, own=own, below=below)
+    edits = finding.fix.edits if finding.fix else ()
+    written = [str(value) for edit in edits for value in (edit.value, edit.was)]
+    pointer, place = (_redact_steps(text, secrets, own) for text in (finding.pointer, finding.place))
+    if (pointer, place) != (finding.pointer, finding.place):
+        finding = finding._replace(pointer=pointer, place=place)
+    is_fixed = any(each.value in written for each in own) or any(change(text) != text for text in written)
+    shown = (finding.message, *(note.message for note in finding.related), *(finding.evidence or ()))
+    if not is_fixed and all(change(text) == text for text in shown):
+        return finding
+    return finding._replace(
+        message=change(finding.message),
+        related=tuple(Related(note.location, change(note.message)) for note in finding.related),
+        evidence=None if finding.evidence is None else tuple(map(change, finding.evidence)),
+        fix=None if is_fixed else finding.fix,
+    )
+
+
+def _is_near(place: SecretPlace, at: Location) -> bool:
+    """Return True if a finding may be about a value that has a secret: one of the next lines."""
+    return at.line <= place.location.line <= at.line + _NEAR or place.has(at.line, at.column)
+
+
+def _redact_text(
+    text: str, *, secrets: frozenset[str], own: Sequence[SecretPlace], below: Sequence[SecretPlace]
+) -> str:
+    for place in own:
+        text = MASK if text == place.value else _QUOTED.sub(partial(_mask_quoted, place=place), text)
+    # A message may show a whole list or mapping.
+    for place in below if "`[" in text or "`{" in text else ():
+        text = _QUOTED.sub(partial(_mask_in_collection, place=place), text)
+    return redact(text, secrets)
+
+
+def _redact_steps(text: str, secrets: frozenset[str], own: Sequence[SecretPlace]) -> str:
+    """A path without secrets: keys can be some."""
+    for place in own:
+        if text.endswith(f"/{place.value}") and place.value != place.name:
+            text = text.removesuffix(place.value) + MASK
+    return redact(text, secrets)
+
+
+def _mask_quoted(match: re.Match[str], place: SecretPlace) -> str:
+    quoted = match[1]
+    if quoted == place.name:
+        return match[0]
+    # A message shows the beginning of a long value.
+    is_start = quoted.endswith("…") and place.value.replace("\n", " ").startswith(quoted[:-1])
+    return f"`{MASK}`" if is_start or place.value in (quoted, quoted.strip("{}<>")) else match[0]
+
+
+def _mask_in_collection(match: re.Match[str], place: SecretPlace) -> str:
+    if match[1][:1] not in ("[", "{"):
+        return match[0]
+    return f"`{_WORD.sub(lambda word: MASK if word[0] == place.value else word[0], match[1])}`"
 
 
 def redact_lines(lines: Sequence[str]) -> Sequence[str]:
     """The lines of a file, without its secrets."""
-    return _redact(lines, _search("\n".join(lines).encode("utf-8", "replace")))
+    return _redact(lines, search_file("\n".join(lines).encode("utf-8", "replace")))
 
 
 def redact_file(file: File) -> Sequence[str]:
     """The lines of a file that can be shown: those of a manifest without its secrets, of others without any value."""
-    lines = redact_lines(file.content.decode("utf-8", "replace").split("\n"))
+    lines = _redact(decode(file.content).split("\n"), search_file(file.content, file.path))
     if file.path.lower().endswith(MANIFEST_SUFFIXES):
         return lines
     # Any value of an env file may be a secret.
@@ -66,34 +132,45 @@ def redact_file(file: File) -> Sequence[str]:
 
 def redact_diff(lines: Iterable[str], *texts: str) -> Sequence[str]:
     """The lines of a difference between texts, without the secrets of the texts."""
-    found = [_search(text.encode("utf-8", "surrogateescape")) for text in texts]
-    secrets = frozenset[str]().union(*(each.secrets for each in found))
-    return _redact(list(lines), _FileSecrets(secrets, any(each.hides_values for each in found)))
+    shown: dict[str, str] = {}
+    secrets = frozenset[str]()
+    for text in texts:
+        found = search_file(text.encode("utf-8", "surrogateescape"))
+        if found is not NO_SECRETS:
+            secrets |= found.texts
+            raw = text.split("\n")
+            hidden = _RedactedLines(raw, found)
+            shown.update((line.rstrip("\r"), hidden[at]) for at, line in enumerate(raw) if at in found.spans)
+    if not secrets and not shown:
+        return list(lines)
+    rest = _RedactedLines(changed := list(lines), FileSecrets(secrets))
+    return [line[0] + shown[line[1:]] if line[1:] in shown else rest[at] for at, line in enumerate(changed)]
 
 
 def redact_source(content: bytes, source: Source) -> tuple[Sequence[str], frozenset[str]]:
     """The lines of a file that has been read, without its secrets, and the secrets."""
-    text = content.decode("utf-8", "replace")
-    found = _search_source(text, source) if _may_hold_secret(text) else _NO_SECRETS
-    return _redact(text.splitlines(), found), found.secrets
+    lines = decode(content).splitlines()
+    found = search_file(content, source.file)
+    if found is not NO_SECRETS and len(lines) != len(decode(content).removesuffix("\n").split("\n")):
+        # It has other line breaks than YAML knows.
+        return redact_lines(lines), found.texts
+    return _redact(lines, found), found.texts
 
 
-def _redact(lines: Sequence[str], found: _FileSecrets) -> Sequence[str]:
-    return lines if found == _NO_SECRETS else _RedactedLines(lines, found.secrets, hides_values=found.hides_values)
+def _redact(lines: Sequence[str], found: FileSecrets) -> Sequence[str]:
+    return lines if found is NO_SECRETS else _RedactedLines(lines, found)
 
 
 class _RedactedLines(Sequence[str]):
     """Lines that are redacted when they are shown, because a file may have many lines and many secrets.
 
-    With `hides_values`, the file is not valid YAML, so that the value of a name may be anywhere near it: such lines are
-    hidden.
+    They have as many stars as the secrets in them have characters, so that columns stay the same.
     """
 
-    def __init__(self, lines: Sequence[str], secrets: frozenset[str], *, hides_values: bool) -> None:
+    def __init__(self, lines: Sequence[str], found: FileSecrets) -> None:
         self._lines = lines
-        self._secrets = secrets
-        self._hides_values = hides_values
-        self._hides_all = hides_values and any("kind: Secret" in line for line in lines)
+        self._spans = found.spans
+        self._texts = order_secrets(filter(is_distinctive, found.texts))
 
     def __len__(self) -> int:
         return len(self._lines)
@@ -106,71 +183,22 @@ class _RedactedLines(Sequence[str]):
         if isinstance(index, slice):
             return [self[number] for number in range(*index.indices(len(self)))]
         line = self._lines[index]
-        near = "\n".join(self._lines[max(0, index - _NEAR) : index + 1])
-        if self._hides_all or (self._hides_values and may_name_secret(near)):
-            return hide_line(line)
-        shown = redact_line(line, self._secrets)
+        shown = replace_spans(line, self._spans.get(index % len(self), ()), "*")
+        for secret in self._texts:
+            shown = shown.replace(secret, "*" * len(secret))
         # A secret may be written with escapes, such as `\x41`.
         return hide_line(line) if "\\" in shown and self._holds_escaped(shown) else shown
 
     def _holds_escaped(self, line: str) -> bool:
-        plain = _ESCAPE.sub(lambda match: chr(int(match[1] or match[2] or match[3], 16) % 0x110000), line)
-        return plain != line and (any(secret in plain for secret in self._secrets) or bool(find_secrets_in_text(plain)))
+        plain = unescape(line)
+        return plain != line and (any(text in plain for text in self._texts) or bool(find_secrets_in_text(plain)))
+
+
+def hide_line(line: str) -> str:
+    """A line of a file of which only the indentation is shown."""
+    return line[: len(line) - len(line.lstrip())] + "*" * len(line.strip())
 
 
 def find_file_secrets(content: bytes, path: str = "") -> frozenset[str]:
     """The secrets of a file, also if it is not valid YAML."""
-    return _search(content, path).secrets
-
-
-class _FileSecrets(NamedTuple):
-    """The secrets of a file, and whether lines near a name that means a secret are hidden, because it is not YAML."""
-
-    secrets: frozenset[str] = frozenset()
-    hides_values: bool = False
-
-
-_NO_SECRETS = _FileSecrets()
-# By digest: findings and the lines below them are redacted at different times.
-_searched: dict[bytes, _FileSecrets] = {}
-_MAX_SEARCHED = 50_000
-
-
-def _search(content: bytes, path: str = "") -> _FileSecrets:
-    digest = blake2b(content, digest_size=16).digest()
-    found = _searched.get(digest)
-    if found is None:
-        text = content.decode("utf-8", "replace")
-        found = _search_source(text, read_shared(content, path)) if _may_hold_secret(text) else _NO_SECRETS
-        if len(_searched) >= _MAX_SEARCHED:
-            _searched.clear()
-        _searched[digest] = found
-    return found
-
-
-def _may_hold_secret(text: str) -> bool:
-    is_named = may_hold_secret(text) or "secretGenerator" in text or "kind: Secret" in text
-    return is_named or ("\\" in text and bool(_ESCAPE.search(text)))
-
-
-def _search_source(text: str, source: Source) -> _FileSecrets:
-    data = [document.data for document in (*source.documents, *source.repaired)]
-    secrets = without_names(find_secrets_in_text(text).union(*map(find_secrets, data)), data)
-    # In a file that cannot be read, it is not known what is a name and what a value.
-    is_broken = any(finding.severity is Severity.ERROR for finding in source.findings)
-    return _FileSecrets(secrets, is_broken and (bool(secrets) or may_name_secret(text)))
-
-
-def _redact_finding(finding: Finding, secrets: frozenset[str]) -> Finding:
-    shown = (finding.message, *(note.message for note in finding.related), *(finding.evidence or ()))
-    edits = finding.fix.edits if finding.fix else ()
-    is_shown = any(secret in text for text in shown for secret in secrets)
-    is_fixed = any(secret in f"{edit.value} {edit.was}" for edit in edits for secret in secrets)
-    if not is_shown and not is_fixed:
-        return finding
-    return finding._replace(
-        message=redact(finding.message, secrets),
-        related=tuple(Related(note.location, redact(note.message, secrets)) for note in finding.related),
-        evidence=None if finding.evidence is None else tuple(redact(value, secrets) for value in finding.evidence),
-        fix=None if is_fixed else finding.fix,
-    )
+    return search_file(content, path).texts

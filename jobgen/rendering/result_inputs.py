@@ -22,7 +22,6 @@ from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner
 from jobgen.rendering.file_result import UNKEPT, FileResult
 from jobgen.rendering.read_jobs import read_jobs
-from jobgen.rendering.redact import find_file_secrets
 from jobgen.rendering.trace import Job
 from jobgen.repo import layout
 from jobgen.repo.files import File, FileEntry, read_file
@@ -215,17 +214,20 @@ class ResultInputs:
         return digest_bytes(b"\n".join(lines[: int(line)]))
 
     def _digest_secrets(self, _: str) -> str:
+        # Imported late: most answers read no text of another file.
+        from jobgen.rendering.redact import find_file_secrets
+
         secrets = {secret for text in self._texts.values() for secret in find_file_secrets(text)}
         return digest_value(sorted(secrets))
 
     def _digest_shared(self, _: str) -> str:
-        """Return the digest of files that define devices or kinds for the objects of others, and of exported state."""
+        """Return the digest of files that define what objects of others use, and of exported state."""
         root = self._project.root
         sources = self._sources if self._sources is not None else layout.find_jobs(root)
         # Those that this run processes have been read.
         own = {entry.path: entry for entry in self._entries.values() if entry.build is None}
         files = [read_file(own.get(entry.path, entry)) for entry in sources if entry.build is None]
-        found = [(file.path, digest_bytes(file.content)) for file in files if concerns_others(file.content)]
+        found = [(file.path, digest_bytes(file.content)) for file in files if _is_used(file.content)]
         folders = sorted({runner.expander.environment.cluster.state for runner in self._runners.values()} - {""})
         state = digest_files(file for folder in folders for file in layout.read_state(root, folder))
         return digest_value((found, state))
@@ -263,6 +265,11 @@ def digest_value(value: object) -> str:
 def concerns_others(content: bytes) -> bool:
     """Return True if objects of other files may depend on a file: it may define devices, or kinds."""
     return may_concern_devices(content) or may_define_kinds(content)
+
+
+def _is_used(content: bytes) -> bool:
+    """Return True if checks of objects in other files may read a file: it may define devices, kinds or ConfigMaps."""
+    return concerns_others(content) or b"ConfigMap" in content
 
 
 def _list_locations(finding: Finding) -> Iterator[Location]:

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, TypeVar
 from jobgen.engine.store import Query, Row
 from jobgen.engine.workers import parallel_map
 from jobgen.model.data import Location, ValidFields
-from jobgen.model.finding import Finding, Problem, Related, Severity
+from jobgen.model.finding import Finding, Identity, Problem, Related, Severity
 from jobgen.model.progress import notify
 from jobgen.rendering.build import is_spec, manifest_errors
 from jobgen.rendering.config import find_errors
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
-from jobgen.rendering.expand import JobDocument
+from jobgen.rendering.expand import JobDocument, find_overridden
 from jobgen.rendering.file_result import Answer, FileParts, FileResult, join_parts, new_result
 from jobgen.rendering.left_out import LeftOut, find_in_file
 from jobgen.rendering.locate import locate
@@ -181,11 +181,25 @@ def _render_job(run: RunState, runner: EnvironmentRunner, job: Job, part: FileRe
         part.unchecked.append(job.document.name)
         return []
     part.used.patches.update(patch.name for patch in runner.list_runtime_patches(made))
+    if run.checks is not None and is_spec(job.document.data):
+        part.findings.extend(drop_repeated(job, part, _find_overridden(runner, job, made[0].identity)))
     if run.checks is not None or not run.digested:
         return made
     # Members of a sweep have the digest of their sweep.
     digest = digest_data(job.sweep or job.document.data)
     return [each._replace(job_digest=digest) for each in made]
+
+
+def _find_overridden(runner: EnvironmentRunner, job: Job, identity: Identity) -> list[Finding]:
+    """Return findings about labels and annotations of a job that its own fields replace."""
+    if not {"labels", "annotations"} & job.document.data["metadata"].keys():
+        return []
+    kinds = (each for each in runner.project.kinds if each.describes(identity.api_version, identity.kind))
+    kind = next(kinds, None)
+    if kind is None or not any(find_overridden(job.document.data, kind)):
+        return []
+    problems = find_overridden(job.traced_document().data, kind)
+    return [locate(each, job.file.path)._replace(object=identity, env=runner.name) for each in problems]
 
 
 def drop_repeated(job: Job, part: FileResult, findings: list[Finding]) -> list[Finding]:

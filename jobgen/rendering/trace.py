@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 from typing import Any
 
-from jobgen.model.data import Location, Node, ValidFields, location_of
+from jobgen.model.data import Location, Node, TracedScalar, ValidFields, location_of
 from jobgen.model.finding import Finding, Problem, Related, add_failures
 from jobgen.model.mutated import Mutated
 from jobgen.model.named_tuple import NamedTuple
@@ -16,7 +16,8 @@ from jobgen.rendering.build import build_objects, identity_of, is_spec, job_attr
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.expand import Expander, JobDocument, find_dead_deletions
 from jobgen.rendering.locate import locate
-from jobgen.repo.files import BuiltObject, File
+from jobgen.repo.commit import CommitPath
+from jobgen.repo.files import BuiltObject, File, FileEntry, read_file
 from jobgen.repo.shipped import BUILT_IN
 from jobgen.spec.merge import Deletion
 from jobgen.spec.overlay import Patch
@@ -65,6 +66,12 @@ class Job(NamedTuple):
         """The location of `framework` or `platform` in a spec, which select the kind; the first if it has no other."""
         spec = self.traced_document().data.get("spec")
         return location_of(spec.get(name, spec.get("framework"))) if isinstance(spec, dict) else None
+
+    def find_written(self, location: Location, path: Sequence[Step]) -> Location:
+        """Return the line of a value that the job's author can change: for one of a kind description, what chose it."""
+        if not location.file.removeprefix(BUILT_IN).startswith("schemas/"):
+            return location
+        return self.find_choice("platform" if path[:1] == ("apiVersion",) else "framework") or self.start()
 
 
 WHOLE = -1
@@ -221,15 +228,29 @@ class Tracer:
         paths = [find_path(problem.node, made) for problem in problems]
         found: list[Finding] = []
         for problem, path in zip(problems, paths, strict=True):
+            problem = self._look_inside(problem, job.file)  # noqa: PLW2901
             finding = locate(problem, job.file.path, None if problem.location else job.start())
-            location = finding.location
-            if location.file.removeprefix(BUILT_IN).startswith("schemas/"):
-                # The author of a job cannot change a kind description.
-                location = job.find_choice("platform" if path[:1] == ("apiVersion",) else "framework") or job.start()
+            location = job.find_written(finding.location, path)
             related = (*finding.related, *_name_removals(finding, path, mutated))
             finding = finding._replace(related=related, location=location, object=identity, env=env)
             found.append(finding._replace(pointer=format_pointer(path), place=format_place(job, path, made)))
         return found
+
+    def _look_inside(self, problem: Problem, own: File) -> Problem:
+        """The problem at its place in the text of a file, if it has one."""
+        text = problem.at if problem.at is not None else problem.node
+        if problem.inside is None or type(text) is not TracedScalar:
+            return problem
+        # Imported late: most findings are about a value.
+        from jobgen.yamlio.inner_text import find_in_text
+
+        path = text.location.file
+        # In a commit, only the place in the job identifies a finding.
+        is_read = path == own.path or isinstance(self.project.root, CommitPath)
+        file = own if is_read else read_file(FileEntry(path, str(self.project.root / path)))
+        lines = file.content.decode("utf-8", "replace").split("\n") if file.path == path else []
+        location = find_in_text(text, problem.inside, lines)
+        return problem._replace(at=TracedScalar(text.value, location, text.layer))
 
     def find_dead_deletions(self, jobs: Iterable[Job]) -> list[Finding]:
         """Deletion markers that delete nothing in any of these jobs in any environment."""

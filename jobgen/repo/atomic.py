@@ -27,6 +27,12 @@ def links_outside(path: str | Path, home: str | Path) -> bool:
     return begins and not os.path.join(real_path(str(path)), "").startswith(inside)
 
 
+def leads_into_git(path: str | Path, home: str | Path) -> bool:
+    """Return True if a path is a folder `.git`, or inside of one, in which only Git may write."""
+    inside = os.path.relpath(os.path.realpath(path), os.path.realpath(home))
+    return ".git" in map(str.lower, inside.split(os.sep))
+
+
 def replace_file(path: Path, content: bytes, home: Path, *, fsync: bool = True) -> str:
     """Replace the content of a file atomically; keep its owner, permissions and attributes.
 

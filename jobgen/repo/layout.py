@@ -90,7 +90,6 @@ _STATE = lazy_pattern(
 )
 
 POLICIES = "policies"
-_KIND = lazy_pattern(r"""["']?\bkind["']?[ \t]*:[ \t]*["']?(\w+)""")
 _POLICY_TESTS = f"{POLICIES}/tests"
 _BACKUPS = ("~", ".bak", ".disabled", ".dist", ".example", ".off", ".old", ".orig", ".rej", ".sample", ".swp")
 
@@ -167,18 +166,15 @@ def _walk_layers(root: Folder, top: str, suffixes: tuple[str, ...] = MANIFEST_SU
     base = find_judge(root) if top in _JUDGING_FOLDERS else None
     if base is None:
         return found
+    # Imported late: most runs have no judge.
+    from jobgen.repo.policy_kinds import only_validates
+
     kept = {entry.path: entry for entry in _walk_layers(base, top, suffixes)}
     added = {} if top == "teams" else {entry.path: entry for entry in found if entry.path not in kept}
     for path, entry in added.items():
         is_stricter = not replaces_shipped(path) and (top != POLICIES or only_validates(read_file(entry).content))
         kept |= {path: entry} if is_stricter else {}
     return iter(sorted(kept.values(), key=lambda entry: entry.path))
-
-
-def only_validates(content: bytes) -> bool:
-    """Return True if a file has nothing but validating policies and their bindings, so that it can only refuse more."""
-    kinds = set(_KIND.findall(content.decode("utf-8", "replace")))
-    return bool(kinds) and kinds <= {"ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 
 
 def replaces_shipped(path: str) -> bool:

@@ -7,11 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from jobgen.model.data import API_VERSION
 from jobgen.model.finding import Finding, Severity, find_wrong_values, quoted_values
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
 _CAUSES = frozenset(
-    ("wrong-type", "invalid-value", "unknown-field", "unknown-role", "unknown-resource", "deletes-nothing")
+    (
+        "wrong-type",
+        "invalid-value",
+        "unknown-field",
+        "unknown-role",
+        "unknown-resource",
+        "deletes-nothing",
+        "duplicate-key",
+    )
 )
 _MISSPELLED = frozenset(("unknown-field", "unknown-role"))
 _TOTAL = frozenset(("replicas", "roles", "minAvailable"))
@@ -34,6 +44,7 @@ DEPENDS_ON: dict[str, frozenset[str]] = {
     "stale-image": frozenset(("image", "imagePullPolicy")),
 }
 """Rules about what a job does not have, and the fields that they read; they also read those that they name."""
+_UNNAMED = lazy_pattern(r"`(?:c|initC)ontainers\[\d+\]` needs `name`")
 _BY_NAME = frozenset(("unknown-volume", "invalid-env-source", "conflicting-env"))
 """Rules about a volume or a variable, whose name is in their messages."""
 
@@ -50,6 +61,7 @@ class _Cause(NamedTuple):
 
 def leave_out_consequences(findings: Sequence[Finding], read_text: Callable[[str], str]) -> list[Finding]:
     """Return the findings without those that follow from another one in the same document."""
+    findings = _leave_out_queues(_leave_out_unexpanded(_leave_out_unnamed(findings, read_text)))
     files = {each.location.file for each in findings if _is_cause(each)}
     files &= {each.location.file for each in findings if _may_follow(each)}
     if not files:
@@ -66,6 +78,51 @@ def leave_out_consequences(findings: Sequence[Finding], read_text: Callable[[str
         if each.location.file not in files
         or not _may_follow(each)
         or not any(_follows(each, cause) for cause in causes.get(_find_document(each, texts[each.location.file]), ()))
+    ]
+
+
+def _leave_out_unnamed(findings: Sequence[Finding], read_text: Callable[[str], str]) -> Sequence[Finding]:
+    """Return the findings without advice about an object one of whose containers has no name.
+
+    In a patch, such a container replaces the one that it was meant to change, with everything that it had.
+    """
+    causes = [each for each in findings if each.severity is Severity.ERROR and _UNNAMED.match(each.message)]
+    unnamed = {
+        (each.object, each.env)
+        for each in causes
+        if each.object and f"{API_VERSION}\n" in read_text(each.location.file)
+    }
+    if not unnamed:
+        return findings
+    return [
+        each
+        for each in findings
+        if (each.object, each.env) not in unnamed
+        or (each.severity is Severity.ERROR and each.rule != "missing-main-container")
+    ]
+
+
+def _leave_out_queues(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Return the findings without the rules of queue names where a known queue is meant."""
+    meant = {
+        (each.location, each.env)
+        for each in findings
+        if each.rule == "unknown-queue" and each.severity is Severity.ERROR and "did you mean" in each.message
+    }
+    if not meant:
+        return findings
+    return [each for each in findings if each.rule != "bad-queue-name" or (each.location, each.env) not in meant]
+
+
+def _leave_out_unexpanded(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Return the findings without the variables that nothing expands if a launcher refuses the same word."""
+    refused = {(each.object, each.env, each.location) for each in findings if each.rule == "launch-refused"}
+    if not refused:
+        return findings
+    return [
+        each
+        for each in findings
+        if each.rule != "unexpanded-variable" or (each.object, each.env, each.location) not in refused
     ]
 
 

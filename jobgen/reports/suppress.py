@@ -86,11 +86,14 @@ class Suppression(NamedTuple):
     line: int
     reason: str
     until: str
+    last: int = 0
+    """The last line of the text that begins below the line: in a text, there can be no comment."""
 
     def matches(self, finding: Finding) -> bool:
         """Return True if it suppresses a finding."""
-        here = finding.location.file == self.location.file and (not self.line or finding.location.line == self.line)
-        return here and finding.rule in map(canonical_rule_name, self.rules)
+        location = finding.location
+        is_there = not self.line or self.line <= location.line <= max(self.line, self.last)
+        return location.file == self.location.file and is_there and finding.rule in map(canonical_rule_name, self.rules)
 
 
 class SuppressedFinding(NamedTuple):
@@ -123,7 +126,10 @@ def parse_suppressions(content: bytes, file: str) -> tuple[list[Suppression], li
         location = Location(file, number, match.start() + 1, number, len(line.rstrip()) + 1)
         # Text in a scalar is not a comment. Scalars do not overlap, except for aliases.
         at = bisect_right(scalars, (number, location.column), key=lambda scalar: (scalar.line, scalar.column))
-        if at and (number, location.column) < (scalars[at - 1].end_line, scalars[at - 1].end_column):
+        around = scalars[at - 1] if at else location
+        # The text of a block scalar begins below its header, which may have a comment.
+        is_header = around.line == number and line[around.column - 1] in "|>"
+        if at and not is_header and (number, location.column) < (around.end_line, around.end_column):
             continue
         if len(found) + len(errors) >= MAX_SUPPRESSIONS:
             message = (
@@ -143,7 +149,8 @@ def parse_suppressions(content: bytes, file: str) -> tuple[list[Suppression], li
             target = content_lines[below] if alone and below < len(content_lines) else number
             names = tuple(name.strip() for name in arguments[1].split(","))
             line_number = 0 if match[1].lower() == "ignore-file" else target
-            found.append(Suppression(location, names, line_number, arguments[3] or "", arguments[2] or ""))
+            last = max((scalar.end_line - 1 for scalar in scalars if scalar.line == line_number), default=0)
+            found.append(Suppression(location, names, line_number, arguments[3] or "", arguments[2] or "", last))
     return found, errors
 
 
@@ -193,7 +200,9 @@ def apply_suppressions(
     active: dict[tuple[str, int], list[Suppression]] = {}
     for comment in suppressions:
         if not _is_expired(comment, today):
-            active.setdefault((comment.location.file, comment.line), []).append(comment)
+            # Comments for a text are among those for the whole file.
+            line = 0 if comment.last > comment.line else comment.line
+            active.setdefault((comment.location.file, line), []).append(comment)
     kept: list[Finding] = []
     suppressed: list[SuppressedFinding] = []
     errors: list[Finding] = []

@@ -10,6 +10,7 @@ from typing import Any
 from jobgen.k8s.devices import is_device
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import InvalidPathError, Step, format_dotted, parse_dotted
 from jobgen.model.suggest import did_you_mean, list_alternatives
 from jobgen.schema.types_of_release import contains, read_types
@@ -94,6 +95,44 @@ _FOREIGN_WORDS: Mapping[str, Mapping[str, str]] = {
 }
 
 
+_ONE_FIELD = lazy_pattern(r"`[A-Za-z]+`\Z")
+_OTHER_VALUES: Mapping[str, Mapping[str, str]] = {
+    "framework": {
+        "accelerate": "pytorch",
+        "colossal": "colossalai",
+        "custom": "generic",
+        "flax": "jax",
+        "horovod": "mpi",
+        "lightning": "pytorch",
+        "none": "generic",
+        "openmpi": "mpi",
+        "other": "generic",
+        "paddlepaddle": "paddle",
+        "tf": "tensorflow",
+        "torch": "pytorch",
+        "torchrun": "pytorch",
+        "xgb": "xgboost",
+    },
+    "platform": {
+        "batch": "kubernetes",
+        "k8s": "kubernetes",
+        "kubeflow-trainer": "trainer",
+        "kubeflow-trainer-v2": "trainer",
+        "kubeflow-training-operator": "kubeflow",
+        "kubeflow-v1": "kubeflow",
+        "kubeflow-v2": "trainer",
+        "kuberay": "ray",
+        "kuberay-operator": "ray",
+        "mpi": "mpi-operator",
+        "t9k": "tensorstack",
+        "trainer-v2": "trainer",
+        "training-operator": "kubeflow",
+        "vcjob": "volcano",
+    },
+}
+"""Other words for values of fields: names of operators, libraries and launchers."""
+
+
 _LAYER_WORDS = {
     "metadata": "`manifest: {metadata: …}` in `patches`",
     "name": "the name of the job in `match.names`",
@@ -119,6 +158,24 @@ def find_foreign_word(title: str, key: str, value: Any, name: str = "") -> str:
     if title in (JOB, ROLE) and is_device(key):
         word = "it below `resources`"
     return f"write {word}" if word else ""
+
+
+def find_similar_word(title: str, key: str) -> str:
+    """Return the field, in backticks, that a misspelled word of another tool means: `env` for `enviroment`."""
+    # Imported late: most names are right.
+    from jobgen.model.meant import find_meant
+
+    words = _FOREIGN_WORDS.get(title, {})
+    word = words.get(find_meant(key, words), "") if not {key, _to_camel_case(key)} & words.keys() else ""
+    return word if _ONE_FIELD.match(word) else ""
+
+
+def find_value(name: str, found: str) -> str:
+    """Return the value of a field that another word means, such as a platform by its operator; empty if unknown."""
+    from jobgen.model.meant import find_meant
+
+    words = _OTHER_VALUES.get(name.partition("[")[0].removesuffix("s"), {})
+    return words.get(found.lower(), "") or words.get(find_meant(found, words), "")
 
 
 def _to_camel_case(key: str) -> str:

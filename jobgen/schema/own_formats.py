@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from jobgen.model.data import Node, TracedKey, TracedScalar, locatable, location_of, value_of
-from jobgen.model.finding import NAMED_ITEM, Problem
+from jobgen.model.data import Node, TracedKey, TracedScalar, locatable, location_of, untraced, value_of
+from jobgen.model.finding import NAMED_ITEM, FixStep, Problem
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.suggest import (
     NO_FIX,
@@ -20,10 +21,12 @@ from jobgen.model.suggest import (
     did_you_mean,
     find_closest,
     list_alternatives,
+    suggest_blocks,
     suggest_move,
     suggest_rename,
     suggest_type,
     suggest_value,
+    takes_any_name,
 )
 from jobgen.schema.ambiguous import check_text
 
@@ -50,6 +53,7 @@ TYPE_NAMES = {
 }
 
 
+_ITEM = lazy_pattern(r"(\d{1,6})\]`")
 _Field = TypeVar("_Field")
 
 
@@ -120,6 +124,17 @@ class _Compiler:
             node = node[step]
         return node
 
+    def find_dotted(self, schema: Any, file: str, key: str) -> tuple[str, ...]:
+        """Return the fields of a path such as `pytorch.nprocPerNode` if a mapping has it; empty if it does not."""
+        path = tuple(key.split("."))
+        for step in path:
+            where, _, pointer = schema.get("$ref", "").partition("#")
+            schema, file = (self.target(where or file, pointer), where or file) if pointer else (schema, file)
+            if step not in schema.get("properties", {}):
+                return ()
+            schema = schema["properties"][step]
+        return path
+
     def types(self, schema: Any, file: str) -> frozenset[type]:
         """The Python types that an option of `anyOf` accepts; they select the option."""
         if "$ref" in schema:
@@ -141,7 +156,12 @@ class _Compiler:
         fields = LazyFields(known, other)
 
         def report(key: str, name: str, value: Any) -> Problem:
-            problem = _report_unknown(known, title, self.schemas, key, name, value)
+            path = self.find_dotted(schema, file, str(key)) if "." in key else ()
+            problem = (
+                _report_dotted(title, key, name, value, path)
+                if path
+                else _report_unknown(fields, title, self.schemas, key, name, value)
+            )
             if "apiVersion" not in properties or "spec" not in properties:
                 return problem
             # A field that a document does not have at its top level may belong to `spec`.
@@ -175,12 +195,16 @@ def _show_right_form(
     if problem.rule != "wrong-type" or not is_own or ";" in found:
         return problem
     # Imported late: most documents are valid.
-    from jobgen.schema.right_forms import show_right_form
+    from jobgen.schema.right_forms import show_right_form, show_right_item
 
+    item = _ITEM.match(problem.message.removeprefix(f"`{key}[")) if key in ("command", "args") else None
+    if item and (form := show_right_item(untraced(holder[key]), int(item[1]))):
+        return problem._replace(message=problem.message + form)
     meant = find_closest(key, [*fields.known]) if key not in fields.known else ""
     if meant and meant not in holder and accepts(fields[meant], holder[key]):
         message = f"`{key}` is not a field of {title}; did you mean `{meant}`?"
-        fix_steps, safe = suggest_rename(key, [meant], holder)
+        # The value fits.
+        fix_steps, safe = suggest_rename(key, [*fields.known], holder, takes_any_name)
         return Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe)
     form = show_right_form(str(key), holder[key], examples, partial(accepts, fields[key]))
     return problem._replace(message=problem.message + form)
@@ -194,18 +218,44 @@ def accepts(check_value: Check | None, value: Node) -> bool:
     return check_value is not None and not found
 
 
+def _report_dotted(title: str, key: str, name: str, holder: Any, path: tuple[str, ...]) -> Problem:
+    """Report a path that is written as one key, with the blocks that it stands for."""
+    from jobgen.schema.right_forms import show_blocks
+
+    message = f"`{key}` is not a field of {title or f'`{name}`'}; write {show_blocks(path, holder[key])}"
+    fix_steps, safe = suggest_blocks(key, holder, path)
+    return Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe)
+
+
+def takes(check_value: Check | None, value: Node) -> bool:
+    """Return True if a value has the type of a field; what it contains may have other problems."""
+    found: list[Problem] = []
+    if check_value:
+        check_value(value, "value", "", found)
+    is_wrong = any(each.rule == "wrong-type" and each.message.startswith("`value` is ") for each in found)
+    return check_value is not None and not is_wrong
+
+
 def _report_unknown(
-    fields: Mapping[str, Any], title: str, schemas: Mapping[str, Any], key: str, name: str, value: Any
+    fields: LazyFields[Check], title: str, schemas: Mapping[str, Any], key: str, name: str, value: Any
 ) -> Problem:
     """Report a field that a mapping does not have, with the closest name or the place where it belongs."""
+    # Imported late: most names are right.
+    from jobgen.model.meant import find_meant
+
     # Imported late: most documents are valid.
-    from jobgen.schema.field_places import find_block, find_foreign_word, find_place
+    from jobgen.schema.field_places import find_block, find_foreign_word, find_place, find_similar_word
     from jobgen.schema.right_forms import list_fields, write_as_entry
 
-    known = list(fields)
+    known = list(fields.known)
     start = f"`{key}` is not a field of {title or f'`{name}`'}"
+    if similar := "" if find_meant(key, known) else find_similar_word(title, str(key)):
+        meant = similar.strip("`")
+        is_free = meant not in value and takes(fields[meant], value[key])
+        steps = (FixStep("rename", key, meant),) if is_free else ()
+        return Problem("unknown-field", f"{start}; did you mean {similar}?", key, fix_steps=steps, safe=False)
     message = start + did_you_mean(key, known)
-    fix_steps, safe = suggest_rename(key, known, value)
+    fix_steps, safe = suggest_rename(key, known, value, lambda meant: takes(fields[meant], value[key]))
     framework = str(value_of(value.get("framework")) or "")
     place = find_foreign_word(title, str(key), value[key], name)
     if key == "spec" and name in ("defaults", "merge") and isinstance(value[key], dict) and {*value[key]} <= {*known}:
@@ -270,7 +320,7 @@ def _check_fields(
                 if empty and key not in fields.known and accepts(fields[empty[0]], {key: child}):
                     problems[before:] = [_report_beside(key, empty[0])]
                 problems[before:] = [complete(problem, key, value) for problem in problems[before:]]
-            empty = (key, before, len(problems)) if value_of(child) is None else None
+            empty = (key, before, len(problems)) if value_of(child) is None and not _is_written(child) else None
             is_below_unknown = False
         elif type(key) is not TracedKey or not key.written:
             # Others are reported as ambiguous keys.
@@ -286,6 +336,12 @@ def _check_fields(
                 problems.append(problem)
                 # What follows an unknown field without a value, such as an indented `spec:`, belongs to it.
                 is_below_unknown = value_of(child) is None
+
+
+def _is_written(value: Node) -> bool:
+    """Return True if a null has a text, such as `null`: then nothing can be meant to stand below it."""
+    place = location_of(value)
+    return place is not None and place[1:3] != place[3:]
 
 
 def _report_beside(key: str, above: str) -> Problem:
@@ -379,15 +435,29 @@ def _enum(allowed: list[Any]) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         found = value.value if type(value) is TracedScalar else value
         if isinstance(found, (dict, list)) or (type(found), found) not in known:
+            other = _find_other_word(name, found, words) if isinstance(found, str) else ""
             hint = did_you_mean(str(found), words) if isinstance(found, str) and len(words) > 1 else ""
+            hint = f"; did you mean `{other}`?" if other else hint
             expected = list_alternatives([f"`{word}`" for word in words])
             message = f"`{name}` is {format_value(value)}, and must be {expected}{hint}"
             fix_steps, safe = suggest_value(value, words)
+            if other:
+                fix_steps, safe = (FixStep("set", value, other),), False
             problems.append(
                 Problem("invalid-value", message, reported_node(value, parent), fix_steps=fix_steps, safe=safe)
             )
 
     return check
+
+
+def _find_other_word(name: str, found: str, known: list[str]) -> str:
+    """Return the value that another word for it means, unless a value is spelled like it."""
+    # Imported late: most names are right.
+    from jobgen.model.meant import find_meant
+    from jobgen.schema.field_places import find_value
+
+    meant = "" if find_meant(found, known) else find_value(name, found)
+    return meant if meant in known else ""
 
 
 def _text(schema: Any) -> Check:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from jobgen.k8s.secrets import find_secrets_in_text
-from jobgen.model.data import Node, Plain, untraced, value_of
+from jobgen.k8s.secrets import OF_SECRETS, find_secrets_in_text
+from jobgen.model.data import Node, Plain, untraced
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.yamlio.read.scalars import resolve
 from jobgen.yamlio.write import to_inline_yaml
 
 _MAX_NAME = 253
@@ -22,16 +24,45 @@ _DURATION = lazy_pattern(r"([0-9]{1,6}) ?(s|m|min|h|d)\Z")
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _SAME_VALUE = ("name", "value", "image", "repository", "size", "sizeLimit", "limit", "request", "path", "secretName")
 """The only entry of a mapping with such a name is the value itself."""
-_WIDE_BRACKETS = {"［": "[", "｛": "{"}
+_OPTION = lazy_pattern(r"--?[A-Za-z][\w.-]*")
+_FILE = lazy_pattern(r"[\w.-]+\.[A-Za-z]{2,10}")
+_ENTRY_WITHOUT_SPACE = lazy_pattern(r"([A-Za-z_][\w./-]*):([^\s:/]\S*)")
+
+
+def show_right_item(items: Sequence[Plain], index: int) -> str:
+    """Return `; write …` with the item of a command that YAML reads as a mapping: it has a colon and a space."""
+    item = items[index]
+    entry = next(iter(item.items())) if isinstance(item, dict) and len(item) == 1 else None
+    if entry is None or isinstance(entry[1], (dict, list)):
+        return ""
+    key, value = str(entry[0]), "" if entry[1] is None else _spell(entry[1])
+    # A variable of a matrix looks like a placeholder in a message.
+    value = "…" if "${{" in value else value
+    is_option = _OPTION.fullmatch(key) is not None
+    shown = f"{key}={value}" if is_option else f"{key}: {value}"
+    if len(shown) > _MAX_FORM or "`" in shown or "\n" in shown or find_secrets_in_text(shown):
+        return ""
+    if is_option and not value:
+        return f"; write `{key}`, without the colon"
+    return f"; write `{shown if '…' in shown else to_inline_yaml(shown)}`{', or two items' if is_option else ''}"
+
+
+def _spell(value: Plain) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def show_right_form(
     name: str, value: Node, examples: Iterable[Plain] = (), is_valid: Callable[[Plain], bool] = lambda _: True
 ) -> str:
     """Return `; write …` with the value in the form that was meant if that is valid, else with an example."""
-    text = value_of(value)
-    if isinstance(text, str) and text[:1] in _WIDE_BRACKETS:
-        return f"; `{text[0]}` is not the `{_WIDE_BRACKETS[text[0]]}` of YAML"
+    if isinstance(value, dict | list) and _FILE.fullmatch(name) and is_valid("a: 1"):
+        shown = f"{name}: '{json.dumps(untraced(value))}'" if name.endswith(".json") else "`"
+        if len(shown) <= _MAX_FORM and shown.count("'") == 2 and "`" not in shown and not find_secrets_in_text(shown):
+            return f"; write `{shown}`"
+        return f"; write `{name}: |`, and keep the lines below it as its text"
+    if name in OF_SECRETS and not is_valid("/data"):
+        # Every text in it may be a secret.
+        return f"; write `{name}: {{name: …}}`"
     examples = list(examples)
     # An example that is too long for a message is shown by its first entry.
     first: list[Plain] = [dict([next(iter(each.items()))]) for each in examples if isinstance(each, dict) and each]
@@ -66,8 +97,9 @@ def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Pla
         named = [_split_name(item, name) for item in value]
         yield {key: rest for each in named if each for key, rest in [each]} if all(named) else None
         yield only if isinstance(only, str) else None
-        # A text with a colon and a space is read as a mapping.
-        yield [_join_entry(item) for item in value] if name in ("command", "args") else None
+        # The name of an environment variable.
+        is_text = name.isupper() and not any(isinstance(item, (dict, list, type(None))) for item in value)
+        yield ",".join(map(_spell, value)) if is_text else None
     elif isinstance(value, dict):
         if name == "env":
             yield [{"name": key, "value": str(each)} for key, each in value.items() if not isinstance(each, dict)]
@@ -91,22 +123,26 @@ def _guess_from_text(name: str, text: str) -> Iterator[Plain]:
     """Yield what a text may mean: a duration in seconds, the words of a command, a variable, a claim, or items."""
     if "Seconds" in name and (duration := _DURATION.match(text)):
         yield int(duration[1]) * _SECONDS[duration[2]]
+    if (number := text.rstrip(",;")) != text and number.isascii() and number.isdigit() and len(number) < 10:
+        yield int(number)
+    entries = [_ENTRY_WITHOUT_SPACE.fullmatch(word) for word in text.split()]
+    if entries and all(entries):
+        yield {entry[1]: resolve(entry[2]) for entry in entries if entry}
     if claim := _CLAIM.match(text):
         yield {"pvc": claim[1], "mountPath": claim[2]}
     if name == "env" and "=" in text:
-        yield dict([text.split("=", 1)])
+        pairs = text.split()
+        pairs = pairs if all("=" in each for each in pairs) else [text]
+        yield {key: value for key, _, value in (each.partition("=") for each in pairs)}
     is_command = name in ("command", "args")
+    if is_command and text.endswith("]") and "[" not in text:
+        yield text[:-1].split(", ")
     words = text.split() if is_command else text.replace(",", " ").split()
     # No program begins with one dash, and no option with three: the dash is that of an item, without its space.
     if words and all(word.startswith("---" if name == "args" else "-") for word in words):
         words = [word[1:] for word in words]
     if not _SHELL_SYNTAX.search(text) if is_command else all(map(_PLAIN_TEXT.fullmatch, words)):
         yield [*words]
-
-
-def _join_entry(item: Plain) -> Plain:
-    entry = next(iter(item.items())) if isinstance(item, dict) and len(item) == 1 else None
-    return f"{entry[0]}: {entry[1]}" if entry and isinstance(entry[1], (str, int, float)) else item
 
 
 def _split_name(item: Plain, field: str) -> tuple[str, Plain] | None:
@@ -130,6 +166,17 @@ def write_as_entry(item: Mapping[str, Node], known: Iterable[str]) -> str:
     shown = f"- {to_inline_yaml({'name': str(next(iter(item))), 'value': text})}"
     is_shown = len(shown) <= _MAX_FORM and "`" not in shown and not find_secrets_in_text(shown)
     return f"; write `{shown}`" if is_shown else "; write `- {name: …, value: …}`"
+
+
+def show_blocks(path: Iterable[str], value: Node) -> str:
+    """Return `a: {b: 1}` in backticks for the path `a.b`; a value that is long or secret is left out."""
+    *blocks, last = path
+    shown = f"{last}: {to_inline_yaml(untraced(value))}"
+    is_shown = len(shown) <= _MAX_FORM and "`" not in shown and "\n" not in shown and not find_secrets_in_text(shown)
+    shown = shown if is_shown else f"{last}: …"
+    for name in reversed(blocks):
+        shown = f"{name}: {{{shown}}}"
+    return f"`{shown}`"
 
 
 def list_fields(known: Iterable[str], title: str = "") -> str:

@@ -281,6 +281,12 @@ class Kind:
         return {name: _parse_field(value, declared.get(name)) for name, value in self._raw.get("fields", {}).items()}
 
     @cached_property
+    def metadata_fields(self) -> Mapping[str, tuple[str, str]]:
+        """The fields of a job that are labels or annotations of the object: the block and the key of each."""
+        places = {name: field.at for name, field in self.fields.items() if field.at[0] == "metadata"}
+        return {name: (str(at[1]), str(at[2])) for name, at in places.items()}
+
+    @cached_property
     def branches(self) -> frozenset[str]:
         """The paths of mappings in a job that have such fields."""
         names = (*self._raw.get("fields", ()), *self._raw.get("unsupported", ()))

@@ -97,7 +97,10 @@ def _merge_block(fields: dict[str, Any], name: str) -> Any:
 def _normalize_env(env: Any, _: str, problems: list[Problem]) -> Any:
     """Convert `env` to a mapping: plain values unchanged, other sources as `{valueFrom: …}`."""
     if isinstance(env, dict):
-        return {name: _with_value_from(value) if isinstance(value, dict) else value for name, value in env.items()}
+        return {
+            name: _with_value_from(name, value, problems) if isinstance(value, dict) else value
+            for name, value in env.items()
+        }
     known: dict[str, Any] = {}
     for item in env:
         name = to_key(item["name"])
@@ -106,15 +109,28 @@ def _normalize_env(env: Any, _: str, problems: list[Problem]) -> Any:
         if "$patch" in item:
             known[name] = with_value(item["$patch"], None)
         elif "valueFrom" in item:
-            known[name] = {key: value for key, value in item.items() if key != "name"}
+            source = {key: value for key, value in item.items() if key != "name"}
+            known[name] = _with_value_from(name, source, problems)
         else:
             known[name] = item.get("value", {})
     return known
 
 
-def _with_value_from(source: dict[str, Any]) -> dict[str, Any]:
+_REFERENCES = frozenset(("configMapKeyRef", "fieldRef", "fileKeyRef", "resourceFieldRef", "secretKeyRef"))
+
+
+def _with_value_from(name: str, source: dict[str, Any], problems: list[Problem]) -> dict[str, Any]:
     """`{secretKeyRef: …}` is short for `{valueFrom: {secretKeyRef: …}}`."""
-    return source if "valueFrom" in source or "$patch" in source else {"valueFrom": source}
+    if "$patch" in source:
+        return source
+    short = source.get("valueFrom", source)
+    if isinstance(short, dict) and not _REFERENCES.issuperset(short):
+        # Imported late: most names are right.
+        from jobgen.spec.env_sources import name_source
+
+        named = name_source(name, short, problems)
+        return {"valueFrom": named} if short is source else {**source, "valueFrom": named}
+    return {"valueFrom": source} if short is source else source
 
 
 def _normalize_ports(ports: Any, _: str, __: list[Problem]) -> Any:

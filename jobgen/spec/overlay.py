@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from jobgen.model.data import Node, untraced, value_of, with_layer
+from jobgen.model.data import Node, ValidFields, location_of, untraced, value_of, with_layer
 from jobgen.model.digest import blake2b
-from jobgen.model.finding import Problem
+from jobgen.model.finding import Problem, Severity
 from jobgen.model.limits import MAX_DEPTH
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, format_dotted, parse_dotted
@@ -212,6 +212,8 @@ class Environment(NamedTuple):
     images: tuple[ImageChange, ...] = ()
     as_written: bool = False
     """True if manifests are for its cluster already, so that only job specs are selected and changed."""
+    platforms: Any = None
+    """The node that sets the platforms of its cluster; None if nothing does."""
     runtimes: Mapping[str, Any] = MappingProxyType({})
     """The runtimes of TrainJobs that the repository has, by name."""
     teams: Teams = Teams()
@@ -298,7 +300,7 @@ def compose_environment(
     `cluster` has properties of the cluster that overlays override. The environment without a name has no overlays.
     """
     if not name:
-        return Environment("", parse_cluster(cluster))
+        return Environment("", parse_cluster(cluster), platforms=cluster.get("platforms", cluster.get("platform")))
     chain = _find_ancestors(name, overlays, problems)
     properties: Any = dict(cluster)
     for spec in (spec for overlay in chain for spec in overlays[overlay].specs):
@@ -313,6 +315,7 @@ def compose_environment(
     images: list[ImageChange] = []
     for overlay in chain:
         place = 0
+        problems += _find_overridden_namespaces(overlays[overlay].specs)
         for spec in overlays[overlay].specs:
             namespace = with_layer(spec["namespace"], f"namespace of {overlay}") if "namespace" in spec else namespace
             if "jobs" in spec:
@@ -326,9 +329,21 @@ def compose_environment(
                 locks += parse_locks(spec["locked"], overlay, _find_ancestors(overlay, overlays, []))
             entries = (with_layer(entry, f"images of {overlay}") for entry in spec.get("images", ()))
             images += (ImageChange(entry, overlay, number) for number, entry in enumerate(entries))
-    return Environment(
+    made = Environment(
         name, cluster, namespace, tuple(jobs), tuple(defaults), tuple(patches), tuple(locks), tuple(images)
     )
+    return made._replace(platforms=properties.get("platforms", properties.get("platform")))
+
+
+def _find_overridden_namespaces(specs: Sequence[ValidFields]) -> Iterator[Problem]:
+    """Find namespaces that a later document of the same folder overrides."""
+    *others, last = [spec["namespace"] for spec in specs if "namespace" in spec] or [None]
+    for other in others:
+        one, applied = value_of(other), value_of(last)
+        if None not in (one, applied) and one != applied:
+            message = f"`namespace: {one}` has no effect, because a later document sets `{applied}`; remove one of them"
+            related = ((last, "this one applies"),) if location_of(last) else ()
+            yield Problem("overridden-value", message, other, related, severity=Severity.WARNING)
 
 
 def _find_worker_problems(name: str, cluster: Any, overlays: Mapping[str, Overlay]) -> Iterator[Problem]:

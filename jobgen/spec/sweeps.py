@@ -15,6 +15,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_MATRIX_BLOCKS, MAX_MATRIX_VALUES, MAX_SWEEP_BYTES, Budget, BudgetExceededError
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean, find_closest, find_key
+from jobgen.yamlio.read.scalars import quote
 
 # Expand a matrix to its combinations: the product of all values, with `zip`, `exclude` and `include`.
 
@@ -23,6 +24,8 @@ MAX_MEMBERS = 256
 
 RESERVED = ("zip", "include", "exclude", "limit")
 _EXACT = 2**53
+_MOST_COMPARED = 20
+"""With more values than this, none is suggested for a wrong one."""
 _NAME = lazy_pattern(r"[A-Za-z_][A-Za-z0-9_-]*\Z")
 
 
@@ -108,12 +111,23 @@ def _check_members(matrix: dict[str, Any], axes: dict[str, Any], paired: dict[st
             if key not in known:
                 yield Problem("unknown-variable", f"`{key}` is not a variable{did_you_mean(key, known)}", key)
         if block.keys() <= set(known) and not rows.find(block, tuple(block)):
-            yield Problem("invalid-value", "this leaves out nothing: no combination has these values", block)
+            yield _explain_exclusion(block, rows)
     found = len(expand_matrix(matrix))
     if found > most:
         yield Problem("too-many-members", _describe_excess(found, most), matrix)
     if not found:
         yield Problem("invalid-value", "the matrix has no combination left", matrix)
+
+
+def _explain_exclusion(block: dict[str, Any], rows: _Rows) -> Problem:
+    """Say which value no combination has; if there is each of them, they never come together."""
+    for key, value in block.items():
+        if not rows.find(block, (key,)):
+            known, text = rows.list_values(key), to_text(value)
+            hint = did_you_mean(text, known) if len(known) <= _MOST_COMPARED else ""
+            message = f"this leaves out nothing: `{key}` is never {quote(text)}{hint}"
+            return Problem("invalid-value", message, value)
+    return Problem("invalid-value", "this leaves out nothing: no combination has these values", block)
 
 
 def _describe_excess(count: int, most: int) -> str:
@@ -158,6 +172,14 @@ class _Rows:
     def __init__(self, rows: list[dict[str, Any]]) -> None:
         self.rows = rows
         self._indexes: dict[tuple[str, ...], dict[tuple[str, ...], list[int]]] = {}
+        self._values: dict[str, list[str]] = {}
+
+    def list_values(self, name: str) -> list[str]:
+        """The values that a variable has in the rows, as messages show them."""
+        if name not in self._values:
+            values = (to_text(row[name]) for row in self.rows if name in row)
+            self._values[name] = list(dict.fromkeys(values))
+        return self._values[name]
 
     def find(self, block: dict[str, Any], names: tuple[str, ...]) -> list[int]:
         """The numbers of the rows that have the block's values of these names."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 import copy
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 from jobgen.model.data import Location, Node, TracedKey, TracedScalar, untraced, value_of
@@ -20,9 +22,15 @@ from jobgen.model.suggest import find_key
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_inline_yaml
 
+_ODD = lazy_pattern(r"\A\ufeff|[\x85\u2028\u2029]|\r(?!\n)")
 _NON_SPACE = lazy_pattern(r"\S")
 _COMMENT = lazy_pattern(r"(?:^|(?<=\s))#.*", re.MULTILINE)
 _NOT_PLAIN = lazy_pattern(r"[|>&*!\"']")
+_OPTION = lazy_pattern(r"--?[A-Za-z]")
+_OPTION_WITH_VALUE = lazy_pattern(r"--?[A-Za-z][^\s=]*=.")
+
+_READ_AS_TEXT = frozenset(("non-finite-number", "invalid-key"))
+"""What is wrong with a value or a key, but leaves no doubt about the rest of the file."""
 
 
 class EditRefusedError(Exception):
@@ -39,14 +47,20 @@ class _Target(NamedTuple):
 
 
 def apply_edits(content: bytes, file: str, edits: Sequence[TextEdit]) -> bytes:
-    """Apply all edits to a text; raise `EditRefusedError` if one of them cannot be applied."""
-    text = _decode(content)
-    different = [edit for at, edit in enumerate(edits) if edit not in edits[:at]]
+    """Apply all edits to a text; raise `EditRefusedError` if one of them cannot be applied. A byte order mark stays."""
+    mark = BOM_UTF8 if content.startswith(BOM_UTF8) else b""
+    content = content.removeprefix(mark)
+    refusal = find_refusal(content)
+    if refusal:
+        raise EditRefusedError(refusal)
+    text = content.decode("utf-8")
+    read_text = _Text(text, file) if any(edit.op == "quote" for edit in edits) else None
+    resolved = [_resolve_quote(edit, read_text) if read_text and edit.op == "quote" else edit for edit in edits]
+    different = [edit for at, edit in enumerate(resolved) if edit not in resolved[:at]]
     # From the end to the beginning, so that earlier locations stay valid.
     ordered = sorted(
         different, key=lambda edit: (edit.location.line, edit.location.column, edit.op == "add"), reverse=True
     )
-    ordered = [_resolve_quote(edit, _Text(text, file)) if edit.op == "quote" else edit for edit in ordered]
     wanted = _read_documents(content, file)
     for edit in ordered:
         if edit.op != "comment":
@@ -57,26 +71,40 @@ def apply_edits(content: bytes, file: str, edits: Sequence[TextEdit]) -> bytes:
     new = text.encode("utf-8")
     if [untraced(document) for document in _read_documents(new, file)] != [untraced(document) for document in wanted]:
         raise EditRefusedError("the edit would change more than it should")
-    return new
+    return mark + new
 
 
-def _decode(content: bytes) -> str:
+def find_refusal(content: bytes) -> str:
+    """Return why no edit of a text is possible; empty if edits are."""
     try:
-        text = content.decode("utf-8")
+        text = content.removeprefix(BOM_UTF8).decode("utf-8")
     except UnicodeDecodeError:
-        raise EditRefusedError("the file is not UTF-8") from None
-    if text.startswith("\ufeff") or re.search("[\x85\u2028\u2029]|\r(?!\n)", text):
-        raise EditRefusedError("the file has characters that editors and readers count differently")
-    return text
+        return "the file is not UTF-8; save it as UTF-8 text"
+    odd = _ODD.search(text)
+    if odd is None:
+        return ""
+    shown = f"line {text.count(chr(10), 0, odd.start()) + 1} has the character `U+{ord(odd[0]):04X}`"
+    return f"{shown}, which editors and readers of YAML count differently; remove it"
 
 
 def _resolve_quote(edit: TextEdit, text: _Text) -> TextEdit:
-    """`quote` becomes `set` with the text of the scalar: `1.10` is set to the string `1.10`."""
+    """`quote` becomes `set` with the text of the scalar: `1.10` is set to the string `1.10`.
+
+    If commas without spaces cut one text into several parts, it becomes `join` with the whole text.
+    """
     begin, end = text.span(edit.location)
-    written = text.text[begin:end]
-    if not written or _NOT_PLAIN.match(written) or "\n" in written:
+    if not _is_plain(written := text.text[begin:end]):
         raise EditRefusedError("the value is not a plain scalar")
-    return edit._replace(op="set", value=written)
+    target = _find_target(edit, text.documents)
+    parts = text.find_parts(target)
+    if not parts:
+        return edit._replace(op="set", value=written)
+    start, stop = text.offset(*parts[0][1:3]), text.span(parts[-1])[1]
+    return edit._replace(op="join", location=parts[0], value=text.text[start:stop], was=None)
+
+
+def _is_plain(written: str) -> bool:
+    return bool(written) and not _NOT_PLAIN.match(written) and "\n" not in written
 
 
 def _apply_to_data(edit: TextEdit, trees: Sequence[Any]) -> None:
@@ -84,7 +112,11 @@ def _apply_to_data(edit: TextEdit, trees: Sequence[Any]) -> None:
     target = _find_target(edit, trees)
     holder = target.holder
     if edit.op == "set":
-        holder[target.step] = TracedScalar(edit.value, holder[target.step].location)
+        is_scalar = not isinstance(edit.value, dict)
+        new = TracedScalar(edit.value, holder[target.step].location) if is_scalar else copy.deepcopy(edit.value)
+        holder[target.step] = new
+    elif edit.op == "join":
+        _join_parts(target, str(edit.value))
     elif edit.op == "remove":
         widest = _widen(target)
         del widest.holder[widest.step]
@@ -104,6 +136,20 @@ def _apply_to_data(edit: TextEdit, trees: Sequence[Any]) -> None:
             raise EditRefusedError(f"`{edit.value}` is there already")
         holder.clear()
         holder.update(entries)
+
+
+def _join_parts(target: _Target, whole: str) -> None:
+    """Make one text of parts that commas separate: of items of a list, or of a value and the keys behind it."""
+    holder, more = target.holder, whole.count(",")
+    start = [*holder].index(target.step) if isinstance(holder, dict) else target.step
+    behind = [*holder][start + 1 : start + 1 + more] if isinstance(holder, dict) else []
+    joined = TracedScalar(whole, holder[target.step].location)
+    if isinstance(holder, dict):
+        holder[target.step] = joined
+        for key in behind:
+            del holder[key]
+    else:
+        holder[start : start + 1 + more] = [joined]
 
 
 def _widen(target: _Target) -> _Target:
@@ -154,6 +200,9 @@ class _Text:
         target = _find_target(edit._replace(was=None), self.documents)
         if edit.op == "set":
             return self._splice(*self.span(edit.location), self._format_scalar(edit))
+        if edit.op == "join":
+            begin = self.offset(edit.location.line, edit.location.column)
+            return self._splice(begin, begin + len(str(edit.value)), self._format(edit.value))
         if edit.op == "rename":
             return self._splice(*self.span(edit.location), self._format(edit.value))
         if edit.op == "remove":
@@ -201,6 +250,51 @@ class _Text:
                 if begin < at <= match.start():
                     return begin, match.start()
         return None
+
+    def find_parts(self, target: _Target) -> list[Location]:
+        """The parts of the one text that commas without spaces have cut; none if the value is a text of its own.
+
+        `[train.py, --gpus=0,1]` was meant as `"--gpus=0,1"`, and `{GPUS: 0,1}` as `"0,1"`. Where it is unknown whether
+        the commas separate items, as in `[--gpus, 0,1]`, the edit is refused.
+        """
+        holder, step = target.holder, target.step
+        if isinstance(holder, dict):
+            found = self._take_run([holder[step], *_list_keys_behind(holder, step)], 0)
+            return found if len(found) > 1 else []
+        run, is_compact = self._take_run(holder, step), self._is_compact(holder)
+        texts = [self.text[slice(*self.span(each))] for each in run]
+        # An option without its value is an item of its own, and so is what follows it.
+        own = next(at for at, each in enumerate(run) if _is_at(holder[step], each))
+        start = max((at for at in range(own + 1) if _OPTION.match(texts[at])), default=0)
+        if _OPTION.match(texts[start]) and not _OPTION_WITH_VALUE.match(texts[start]):
+            start += start < own
+        stop = next((at for at in range(own + 1, len(run)) if _OPTION.match(texts[at])), len(run))
+        if stop - start < 2 or (is_compact and not _OPTION_WITH_VALUE.match(texts[start])):
+            # In `[train.py,--epochs,3]`, all commas are without spaces.
+            return []
+        if is_compact or stop < len(run) or not _OPTION_WITH_VALUE.match(texts[start]):
+            raise EditRefusedError("it is unknown whether the commas without spaces separate items")
+        return run[start:stop]
+
+    def _is_compact(self, items: Sequence[Any]) -> bool:
+        """Return True if no comma of a list has a space beside it."""
+        spans = [self.span(each.location) for each in items if isinstance(each, TracedScalar)]
+        return len(spans) == len(items) and all(self.text[end:start] == "," for (_, end), (start, _) in pairwise(spans))
+
+    def _take_run(self, nodes: Sequence[Any], own: int) -> list[Location]:
+        """The locations of the plain scalars around one of them with nothing but a comma between them."""
+        first = last = own
+        while first and self._is_joined(nodes[first - 1], nodes[first]):
+            first -= 1
+        while last + 1 < len(nodes) and self._is_joined(nodes[last], nodes[last + 1]):
+            last += 1
+        return [node.location for node in nodes[first : last + 1]]
+
+    def _is_joined(self, one: Any, other: Any) -> bool:
+        if not all(isinstance(each, (TracedScalar, TracedKey)) for each in (one, other)):
+            return False
+        (begin, end), (start, stop) = self.span(one.location), self.span(other.location)
+        return self.text[end:start] == "," and all(map(_is_plain, (self.text[begin:end], self.text[start:stop])))
 
     def _siblings(self, target: _Target) -> tuple[TracedKey, TracedKey | None, TracedKey | None]:
         """The key, the one before it and the one after it."""
@@ -270,11 +364,20 @@ class _Text:
         return text[self.starts[number - 1] : end]
 
 
+def _list_keys_behind(holder: Mapping[Any, Any], step: Any) -> Iterator[Any]:
+    """Yield the keys without values that follow an entry, as `1` and `2` in `{GPUS: 0,1,2}`."""
+    keys = list(holder)
+    for key in keys[keys.index(step) + 1 :]:
+        if value_of(holder[key]) is not None:
+            return
+        yield key
+
+
 def _read_documents(content: bytes, file: str) -> list[Any]:
     source = read(content, file, traced=True)
-    if source.findings:
+    if any(each.rule not in _READ_AS_TEXT for each in source.findings):
         raise EditRefusedError("the file cannot be read")
-    return [document.data for document in source.documents]
+    return [document.data for document in (*source.documents, *source.repaired)]
 
 
 def _find_target(edit: TextEdit, trees: Sequence[Any]) -> _Target:

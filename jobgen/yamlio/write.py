@@ -58,7 +58,7 @@ def to_yaml(value: Plain) -> str:
 
 def to_json(value: Plain) -> str:
     """Format an object as JSON, with the keys in the same order."""
-    ordered = value if type(value) is EncryptedObject else _sort_keys(value)
+    ordered = value if type(value) is EncryptedObject else sort_keys(value)
     return json.dumps(ordered, ensure_ascii=False, indent=2) + "\n"
 
 
@@ -170,11 +170,12 @@ def sort_key(key: str) -> tuple[int, str]:
     return _RANK.get(key, len(_RANK)), str(key)
 
 
-def _sort_keys(value: Plain) -> Plain:
+def sort_keys(value: Plain) -> Plain:
+    """Return a tree with its keys in the order in which they are written."""
     if isinstance(value, dict):
-        return {key: _sort_keys(value[key]) for key, _, _ in _order_keys(value)}
+        return {key: sort_keys(value[key]) for key, _, _ in _order_keys(value)}
     if isinstance(value, list):
-        return [_sort_keys(item) for item in value]
+        return [sort_keys(item) for item in value]
     return value
 
 

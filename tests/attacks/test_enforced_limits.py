@@ -195,6 +195,16 @@ def test_mutating_policy_beside_the_jobs_allows_nothing(repository: Path) -> Non
     assert ": foreign-queue" in err
 
 
+def test_mutating_policy_with_an_escaped_kind_allows_nothing(repository: Path) -> None:
+    replace(repository, *ATTACKS["foreign-queue"])
+    escaped = MUTATION.replace("kind: MutatingAdmissionPolicyBinding", 'kind: "\\x4dutatingAdmissionPolicyBinding"')
+    escaped = escaped.replace("kind: MutatingAdmissionPolicy\n", 'kind: "\\x4dutatingAdmissionPolicy"\n')
+    (repository / "policies/own-queue.yaml").write_text(escaped)
+
+    assert "Mutating" not in escaped
+    assert generate(repository)[:2] == (1, "")
+
+
 def test_policy_that_cannot_be_read_allows_nothing(repository: Path) -> None:
     replace(repository, "startsWith(", "startsWith((", "policies/own-registry.yaml")
 

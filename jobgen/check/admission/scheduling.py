@@ -49,6 +49,7 @@ from jobgen.model.suggest import (
     suggest_entry,
     suggest_quantity,
     suggest_rename,
+    takes_any_name,
 )
 
 _SELECTOR_RULE = "invalid-selector"
@@ -368,7 +369,7 @@ def validate_quantity(key: str, value: Node, owner: Fields, pod: Validation) -> 
     if milli is None:
         if type(found) is str:
             message = f"`{key}` is `{found}`, and must be {describe_quantities(key, value)}"
-            pod.report("invalid-quantity", message, value, suggest_quantity(value), quantity_evidence(key, found))
+            pod.report("invalid-quantity", message, value, suggest_quantity(value, key), quantity_evidence(key, found))
     elif milli < 0:
         pod.report("negative-quantity", f"`{key}` must be at least 0, got `{found}`", value)
 
@@ -389,7 +390,7 @@ def _validate_resource_list(resources: Fields, pod: Validation) -> bool:
                 did_you_mean(name, known) or "; use a standard resource such as cpu, or an extended one with a domain"
             )
             message = f"containers cannot request the resource `{name}`{hint}"
-            pod.report("unknown-resource", message, name, suggest_rename(name, known, resources))
+            pod.report("unknown-resource", message, name, suggest_rename(name, known, resources, takes_any_name))
         elif resource_class is _EXTENDED and milli is not None and _is_fractional(value, milli):
             # A rendered object has `500m` where `0.5` was written, so the message shows no value.
             message = f"`{name}` must be a whole number; a container gets whole devices"

@@ -34,6 +34,7 @@ from jobgen.check.operators.checks import (
     out_of_bounds,
     require_gate,
 )
+from jobgen.check.operators.ray_start import check_start_options
 from jobgen.check.rules import WARNING, Violation
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
@@ -203,6 +204,15 @@ def _check_replicas(cluster: _RayCluster) -> Violations:
             yield Violation(group.data["minReplicas"], message)
 
 
+def _check_old_bounds(cluster: _RayCluster) -> Violations:
+    """Check the bounds for versions that log that they contradict each other, and start one of both numbers."""
+    for violation in _check_replicas(cluster):
+        before, _, advice = violation.message.rpartition("; ")
+        if advice == "swap them":
+            message = f"{before}, which KubeRay ignores before 1.6 and refuses since then; {advice}"
+            yield violation._replace(message=message, severity=WARNING)
+
+
 def _check_group_names(cluster: _RayCluster) -> Violations:
     seen: set[str] = set()
     for group in cluster.workers:
@@ -239,6 +249,11 @@ def _check_resources(cluster: _RayCluster) -> Violations:
         if twice and as_mapping(group.data.get("resources")):
             message = f"`{twice[0]}` of `rayStartParams` and `resources` are both set in group `{group.name}`"
             yield Violation(twice[0], f"{message}; remove one of them")
+
+
+def _check_start_options(cluster: _RayCluster) -> Violations:
+    for group in cluster.groups:
+        yield from check_start_options(group.params)
 
 
 def _check_labels(cluster: _RayCluster) -> Violations:
@@ -470,6 +485,7 @@ _CLUSTER_CHECKS: tuple[PartCheck[_RayCluster], ...] = (
     (REJECTED, _check_group_names, "1.1", ""),
     (CHILD_REJECTED, _check_group_labels, "", ""),
     (NEVER_STARTS, _check_empty_groups, "", ""),
+    (NEVER_STARTS, _check_start_options, "", ""),
     (NEVER_STARTS, _check_redis, "1.3", ""),
     (NEVER_STARTS, _check_suspended_groups, "1.3", ""),
     (NEVER_STARTS, _check_restart_policies, "1.4", ""),
@@ -477,6 +493,7 @@ _CLUSTER_CHECKS: tuple[PartCheck[_RayCluster], ...] = (
     (NEVER_STARTS, _check_autoscaler_variable, "1.5", ""),
     (NEVER_STARTS, _check_resources, "1.5", ""),
     (NEVER_STARTS, _check_labels, "1.5", ""),
+    (NEVER_STARTS, _check_old_bounds, "", "1.6"),
     (NEVER_STARTS, _check_replicas, "1.6", ""),
     (NEVER_STARTS, _check_idle_timeout, "1.6", ""),
     (NEVER_STARTS, _check_auth, "1.6", ""),

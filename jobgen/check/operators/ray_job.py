@@ -24,10 +24,11 @@ from jobgen.check.operators.checks import (
     out_of_bounds,
 )
 from jobgen.check.operators.ray_cluster import check_dashboard, check_name, list_cluster_checks
-from jobgen.check.rules import Violation
+from jobgen.check.operators.ray_runtime_env import find_faults
+from jobgen.check.rules import WARNING, Violation
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, TracedScalar, list_scalars, location_of, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import find_key
@@ -139,13 +140,32 @@ def _check_runtime_env(job: _RayJob) -> Violations:
     text = as_text(node)
     if not text.strip():
         return
-    findings = read(text.encode(errors="replace"), "runtimeEnvYAML").findings
+    source = read(text.encode(errors="replace"), "runtimeEnvYAML", traced=True)
     found = next(
-        (finding for finding in findings if finding.rule in ("yaml-syntax", "not-a-mapping", "unknown-anchor")), None
+        (found for found in source.findings if found.rule in ("yaml-syntax", "not-a-mapping", "unknown-anchor")), None
     )
     if found is not None:
         message = f"`runtimeEnvYAML` is not a mapping in YAML: {found.message}; write one such as `pip: [torch]`"
         yield Violation(node, message)
+        return
+    for document in source.documents[:1]:
+        for fault, message, is_certain in find_faults(document.data):
+            severity = None if is_certain else WARNING
+            own = _find_written(node, document.data, fault)
+            if own is not None:
+                yield Violation(node, message, severity=severity, at=own)
+            else:
+                yield Violation(node, message, severity=severity, inside=location_of(fault))
+
+
+def _find_written(text: Node, data: Node, node: Node) -> Node:
+    """Return the value of a job that a value of its rendered text is; None if the text was written as it is."""
+    if type(text) is not TracedScalar or not text.parts:
+        return None
+    written, values = (text, *text.parts), list(list_scalars(data))
+    first = next(list_scalars(node), None)
+    at = next((at for at, each in enumerate(values) if each is first), None)
+    return written[at] if at is not None and len(values) == len(written) else None
 
 
 def _check_deletion(job: _RayJob) -> Violations:

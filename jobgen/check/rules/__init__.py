@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any, Literal
 
 from jobgen.model.builtin_rules import BUILTIN_RULES, POD_RULES
-from jobgen.model.data import Node
+from jobgen.model.data import Location, Node
 from jobgen.model.features import list_rule_modules
 from jobgen.model.finding import FixStep, Severity
 from jobgen.model.named_tuple import NamedTuple
@@ -42,6 +42,10 @@ class Violation(NamedTuple):
     safe: bool = True
     evidence: tuple[str, ...] | None = None
     """See `Finding.evidence`."""
+    at: Node = None
+    """See `Problem.at`: the text of a file that the fault is in."""
+    inside: Location | None = None
+    """See `Problem.inside`."""
 
 
 class Fact(NamedTuple):
@@ -64,6 +68,8 @@ class FactViolation(NamedTuple):
     severity: Severity | None = None
     evidence: tuple[str, ...] | None = None
     """See `Finding.evidence`."""
+    is_amount: bool = False
+    """True if it is about how much an object takes: a patch that raises this is at fault."""
 
 
 class Rule(NamedTuple):

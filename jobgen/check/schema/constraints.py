@@ -168,7 +168,7 @@ def _text(is_valid: Callable[[str], object], expected: str, *, is_quantity: bool
         head, node = f"`{name}` is {format_value(value)}, and must", reported_node(value, parent)
         if is_quantity:
             message = f"{head} be {describe_quantities(name, value)}"
-            fix_steps, safe = suggest_quantity(value)
+            fix_steps, safe = suggest_quantity(value, name)
             problem = Problem("invalid-quantity", message, node, category="schema", fix_steps=fix_steps, safe=safe)
         else:
             problem = Problem("invalid-value", f"{head} {expected}", node, category="schema")

@@ -263,7 +263,7 @@ def _mapping(
         for key, child in value.items():
             field = fields[key]
             if field is None:
-                _report_unknown_field(key, value, name, list(fields.known), hint, problems)
+                _report_unknown_field(key, value, name, fields, hint, problems)
             elif type(child) is not field[0] and not (
                 child is None or (type(child) is TracedScalar and is_null(child))
             ):
@@ -285,11 +285,12 @@ def _report_unknown_field(
     key: str,
     holder: Mapping[str, Node],
     name: str,
-    known: list[str],
+    fields: LazyFields[Field],
     hint: Callable[[str, list[str]], tuple[str, str]],
     problems: list[Problem],
 ) -> None:
     if len(problems) < MAX_FINDINGS:
+        known = list(fields.known)
         near, path = hint(str(key), known)
         if not near and not path:
             # Imported late: most objects are valid.
@@ -298,11 +299,21 @@ def _report_unknown_field(
             near = (write_as_entry(holder, known) if "[" in name else "") or list_fields(known)
         message = f"`{key}` is not a field of `{name}`{near}"
         # A field that belongs elsewhere is not renamed to a similar one.
-        fix_steps, safe = suggest_rename(key, known, holder) if "did you mean" in near else NO_FIX
+        fits = partial(_takes, fields, holder[key])
+        fix_steps, safe = suggest_rename(key, known, holder, fits) if "did you mean" in near else NO_FIX
         evidence = (str(key), name, path) if path else None
         problems.append(
             Problem("unknown-field", message, key, category="schema", fix_steps=fix_steps, safe=safe, evidence=evidence)
         )
+
+
+def _takes(fields: LazyFields[Field], value: Node, name: str) -> bool:
+    """Return True if a field takes a value of this type; what the value contains may have other problems."""
+    field, found = fields[name], list[Problem]()
+    if field is not None and type(value) is not field[0]:
+        field[1](value, "value", "", found)
+    is_wrong = any(each.rule == "wrong-type" and each.message.startswith("`value` is ") for each in found)
+    return field is not None and not is_wrong
 
 
 def _list(items: Field, unique: Mapping[str, Any] | None, *, nullable: bool, nullable_items: bool) -> Check:
@@ -401,7 +412,8 @@ def _report_wrong_type(value: Node, name: str, parent: Node, expected: str, chec
     is_scalar = isinstance(value_of(value), (bool, int, float)) and not isinstance(value, (dict, list))
     hint = "; quote it" if expected == "a string" and is_scalar else describe_unquoting(value, fix_steps)
     # A form that is tried has no name.
-    if not hint and expected in _FORMS and name and "[" not in name:
+    is_file = expected == "a string" and "." in name and isinstance(value, (dict, list))
+    if not hint and (expected in _FORMS or is_file) and name and "[" not in name:
         # Imported late: most objects are valid.
         from jobgen.schema.right_forms import show_right_form
 

@@ -34,7 +34,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import decode_milli, to_int64
-from jobgen.model.suggest import did_you_mean, suggest_rename
+from jobgen.model.suggest import did_you_mean, suggest_rename, takes_any_name
 
 # Validate the kinds of `scheduling.k8s.io`: priority classes, and groups of pods that are scheduled together.
 
@@ -209,7 +209,7 @@ def _validate_hard(key: str, value: Node, owner: Fields, run: Validation) -> Non
             hint = did_you_mean(name, known)
             hint = hint or "; write a resource such as `requests.cpu`, `pods` or `count/jobs.batch`"
             message = f"a quota cannot limit the resource `{name}`{hint}"
-            run.report("unknown-resource", message, name, suggest_rename(name, known, hard))
+            run.report("unknown-resource", message, name, suggest_rename(name, known, hard, takes_any_name))
 
 
 def _check_scopes(quota: Fields, place: Node, run: Validation) -> None:

@@ -101,6 +101,8 @@ def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Res
     converted: Converted | None = None
     if choices.source:
         converted = find_part("init.import")(directory, choices.source, folder.resolve())
+    if converted and converted.failure:
+        return error_result(ExitCode.ERRORS, converted.failure, converted.notes)
     if converted and not converted.files:
         message = f"there is nothing to import in `{choices.source}`"
         return error_result(ExitCode.NOTHING_TO_DO, message, converted.notes)

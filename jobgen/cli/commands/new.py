@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 import click
 
-from jobgen.api.lint import lint
-from jobgen.api.project import Project, load, select_environments
+from jobgen.api.project import load, select_environments
 from jobgen.cli.complete import complete_folders
+from jobgen.cli.job_drafts import Surroundings, Variant, choose_draft, explain_unserved, list_variants, look_around
 from jobgen.cli.options import force_option
 from jobgen.cli.result import ExitCode, Result, error_result, write_new_files
-from jobgen.cli.starter import suit_job
-from jobgen.model.data import untraced
+from jobgen.cli.starter import PLATFORM_NAMES, suit_job
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import list_alternatives
 from jobgen.rendering.build import is_spec
+from jobgen.rendering.expand import Expander
 from jobgen.rendering.read_jobs import read_jobs
-from jobgen.rendering.trace import Job
+from jobgen.rendering.trace import Tracer
 from jobgen.repo import layout
 from jobgen.repo.layout import list_starter_frameworks
 from jobgen.reports.entries import format_findings
-from jobgen.spec.kinds import Kind
-from jobgen.spec.overlay import Cluster
-from jobgen.yamlio.commented import edit_text
+from jobgen.yamlio.commented import edit_text, to_scalar
 
 _NAME = lazy_pattern(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\Z")
 
@@ -34,10 +33,13 @@ _NAME = lazy_pattern(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\Z")
 @click.command("new")
 @click.argument("name", metavar="[FOLDER/]NAME", shell_complete=complete_folders)
 @click.option("--framework", type=click.Choice(list_starter_frameworks()), help="The framework; default: pytorch.")
+@click.option("--platform", type=click.Choice(PLATFORM_NAMES), help="The platform, where the clusters have several.")
 @click.option("--gpus", type=click.IntRange(0, 1024), metavar="N", help="GPUs for each pod that uses GPUs.")
 @force_option
 @click.pass_obj
-def command(directory: Path, name: str, framework: str | None, gpus: int | None, force: bool) -> Result:
+def command(
+    directory: Path, name: str, framework: str | None, platform: str | None, gpus: int | None, force: bool
+) -> Result:
     """Write a new job for the platform of this repository, and check it in every environment.
 
     The file is jobs/[FOLDER/]NAME.yaml. Change its image, command and resources.
@@ -51,60 +53,69 @@ def command(directory: Path, name: str, framework: str | None, gpus: int | None,
             ExitCode.USAGE,
             f"`{name}` is not the name of a job; use at most 63 lower-case letters, digits and `-`",
         )
-    served = _list_served(project, environments)
-    chosen = framework or ("pytorch" if "pytorch" in served else next(iter(served), ""))
+    tracer = Tracer(project.config)
+    expanders = [tracer.expander(environment) for environment in environments]
+    served = _list_served(platform or "", expanders)
+    chosen = framework or ("pytorch" if "pytorch" in served else next(iter(served), "pytorch"))
     if chosen not in served:
-        listed = list_alternatives(f"`{each}`" for each in served) or "none that has an example"
-        return error_result(ExitCode.USAGE, f"the clusters of this repository do not run `{chosen}`; use {listed}")
+        advice = explain_unserved(chosen, platform or "", tracer.traced_project(), expanders)
+        return _refuse(chosen, platform or "", served, advice)
     read = read_jobs(layout.find_jobs(project.root), project.config.kinds, [])
     jobs = [job for job in read if is_spec(job.document.data)]
     known = {job.document.name: job.file.path for job in jobs}
     if known.get(path.stem, str(path)) != str(path):
         return error_result(ExitCode.USAGE, f"{known[path.stem]} has a job `{path.stem}`; use another name")
-    labels = _find_labels(jobs, path)
+    if os.path.lexists(project.root / path) and not force:
+        # The same answer as that of writing, before the repository is linted with each draft.
+        return write_new_files({project.root / path: ""}, project.root, force=False) or Result(ExitCode.OK)
+    around = look_around(jobs, path, expanders)
+
+    texts = (_write_job(path, chosen, variant, around, gpus) for variant in served[chosen])
+    draft = choose_draft(project, path, texts, around)
+    failure = write_new_files({project.root / path: draft.text}, project.root, force=force)
+    if failure:
+        return failure
+    code = ExitCode.ERRORS if draft.rank[0] else ExitCode.OK
+    shown = [each for each in draft.findings if each.severity is not Severity.INFO or each.location.file == str(path)]
+    return Result(code, err=f"{path} written\n{format_findings(shown)}")
+
+
+def _write_job(path: PurePosixPath, framework: str, variant: Variant, around: Surroundings, gpus: int | None) -> str:
+    """Return the example of a framework as a job of this repository."""
 
     def change(job: Any) -> None:
-        job["metadata"]["name"] = path.stem
-        if labels:
-            job["metadata"]["labels"].clear()
-            job["metadata"]["labels"].update(labels)
+        metadata = job["metadata"]
+        metadata["name"] = to_scalar(path.stem)
+        if around.labels is not None:
+            metadata["labels"].clear()
+            metadata["labels"].update(around.labels)
+        if not metadata["labels"]:
+            del metadata["labels"]
+        if variant.platform:
+            job["spec"].insert(1, "platform", variant.platform)
         if gpus is not None:
             _set_gpus(job["spec"], gpus)
 
-    text = edit_text(suit_job(chosen, served[chosen]), change)
-    depth = "../" * (len(path.parts) - 1)
-    text = text.replace("$schema=../schemas", f"$schema={depth}schemas", 1)
-    failure = write_new_files({project.root / path: text}, project.root, force=force)
-    if failure:
-        return failure
-    checked = lint(project.root, paths=[str(project.root / path)])
-    code = ExitCode.ERRORS if any(each.severity is Severity.ERROR for each in checked.findings) else ExitCode.OK
-    return Result(code, err=f"{path} written\n{format_findings(checked.findings)}")
+    text = edit_text(suit_job(framework, variant.example), change)
+    return text.replace("$schema=../schemas", f"$schema={'../' * (len(path.parts) - 1)}schemas", 1)
 
 
-def _list_served(project: Project, environments: Sequence[str]) -> dict[str, str]:
-    """Return the frameworks that all environments run and that have an example, each with its platform."""
-    served: dict[str, str] = {}
-    clusters = [project.config.environment(name, []).cluster for name in environments]
-    for platform in clusters[0].list_platforms() if clusters else ():
-        kinds = [kind for kind in project.config.kinds if kind.platform == platform]
-        for kind, framework in ((kind, framework) for kind in kinds for framework in list_starter_frameworks()):
-            if all(_serves(cluster, kind, framework) for cluster in clusters):
-                served.setdefault(framework, platform)
-    return served
+def _list_served(platform: str, expanders: Sequence[Expander]) -> dict[str, list[Variant]]:
+    """Return the frameworks that all environments run and that have an example, with the ways to write them."""
+    found: dict[str, list[Variant]] = {}
+    for framework in list_starter_frameworks():
+        listed = all(platform in each.environment.cluster.list_platforms() for each in expanders if platform)
+        if listed and all(each.select_kind(framework, platform) for each in expanders):
+            found[framework] = list_variants(framework, platform, expanders)
+    return found
 
 
-def _serves(cluster: Cluster, kind: Kind, framework: str) -> bool:
-    declared = cluster.find_version(kind.operator)
-    has_kind = kind.platform in cluster.list_platforms() and kind.versions.contains(declared)
-    return has_kind and framework in kind.frameworks and kind.frameworks[framework].versions.contains(declared)
-
-
-def _find_labels(jobs: Sequence[Job], path: PurePosixPath) -> dict[str, Any]:
-    """Return the labels of a job of the same folder, or else of any folder, which policies may require."""
-    near = [job for job in jobs if PurePosixPath(job.file.path).parent == path.parent]
-    found = next(iter((*near, *jobs)), None)
-    return dict(untraced(found.document.data["metadata"].get("labels", {}))) if found else {}
+def _refuse(framework: str, platform: str, served: Iterable[str], advice: str) -> Result:
+    """Return an error about a framework that clusters do not run."""
+    listed = list_alternatives(f"`{each}`" for each in served)
+    where = f" on platform `{platform}`" if platform else ""
+    ways = ", or ".join(filter(None, (f"use {listed}" if listed else "", advice)))
+    return error_result(ExitCode.USAGE, f"the clusters of this repository do not run `{framework}`{where}; {ways}")
 
 
 def _set_gpus(spec: Any, gpus: int) -> None:
@@ -120,6 +131,3 @@ def _set_gpus(spec: Any, gpus: int) -> None:
         spec["pytorch"]["torchrunConfig"]["procPerNode"] = str(gpus)
     if gpus and "slotsPerWorker" in spec.get("mpi", {}):
         spec["mpi"]["slotsPerWorker"] = gpus
-        command = spec["roles"].get("launcher", spec).get("command", ())
-        if "-np" in command:
-            command[command.index("-np") + 1] = str(gpus * spec["roles"]["worker"].get("replicas", 1))

@@ -15,7 +15,7 @@ from jobgen.check.policy.parse import BINDING, MUTATING_BINDING, is_mutating, is
 from jobgen.check.policy.policy_page import PolicyDocument, format_page
 from jobgen.cli.complete import complete_folders
 from jobgen.cli.result import ExitCode, Result, error_result
-from jobgen.k8s.secrets import hide_credentials
+from jobgen.k8s.redaction import hide_credentials
 from jobgen.model.data import location_of, untraced, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.pipeline.environment_checker import EnvironmentChecker

@@ -10,7 +10,8 @@ from deepdiff.delta import DeltaError
 from jobgen.compare.changes import ChangeSet
 from jobgen.compare.formats.json import describe_left_out
 from jobgen.compare.impact import Impact
-from jobgen.k8s.secrets import find_secrets, redact_tree
+from jobgen.k8s.redaction import redact_tree
+from jobgen.k8s.secrets import find_secrets
 from jobgen.model.data import Plain
 from jobgen.reports import to_plain_identity
 from jobgen.reports.escape import dump_json, dump_json_list

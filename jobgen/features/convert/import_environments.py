@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-from collections import Counter
+import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -18,9 +16,9 @@ from jobgen.features.convert.importing.collect import (
     collect_manifests,
     is_conflict,
     leave_out_duplicates,
-    skip_linked_copies,
 )
 from jobgen.features.convert.importing.pod_fields import remove_server_fields
+from jobgen.features.convert.importing.sources import find_sources, shorten_list
 from jobgen.features.convert.importing.verify import is_equivalent
 from jobgen.features.convert.migrate.draft import rewrite_job
 from jobgen.model.data import Plain
@@ -28,15 +26,13 @@ from jobgen.model.finding import Identity, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.rendering.build import identity_of
 from jobgen.repo.atomic import open_scratch
-from jobgen.repo.files import File, FileEntry
-from jobgen.repo.named_paths import find_files
+from jobgen.repo.files import File
 from jobgen.reports.escape import visible
 from jobgen.spec.kinds import Kind
 from jobgen.yamlio.read import read
 
 _FILE = lazy_pattern(r"[a-z0-9][a-z0-9.-]{0,200}")
 _MAX_SHOWN = 8
-_MAX_UNREAD = 20
 
 
 def is_lost(each: ImportedManifest | SkippedManifest) -> bool:
@@ -56,24 +52,6 @@ def clean_other(each: SkippedManifest) -> tuple[str, str]:
     clean, removed = remove_server_fields(document.data)
     written = [f"`{path}`" for path in removed if not path.endswith("(null)")]
     return (rewrite_job(file, 0, clean), ", ".join(written)) if written else (each.text, "")
-
-
-def explain_kustomization(each: ImportedManifest | SkippedManifest) -> ImportedManifest | SkippedManifest:
-    """Say what to do about a kustomization, which other programs build."""
-    folder, _, name = each.location.file.rpartition("/")
-    if isinstance(each, SkippedManifest) and name.lower().partition(".")[0] == "kustomization":
-        command = f"kubectl kustomize {shlex.quote(folder or '.')} | jobgen import - -o jobs"
-        return each._replace(reason=f"a kustomization is not built; run `{command}`")
-    return each
-
-
-def list_unread(entries: Iterable[FileEntry]) -> str:
-    """List what is not read, or count it if it is much."""
-    unread = [entry for entry in entries if entry.skipped]
-    if len(unread) <= _MAX_UNREAD:
-        return "".join(f"{visible(entry.path)}: not read: {entry.skipped}\n" for entry in unread)
-    counts = Counter(entry.skipped for entry in unread)
-    return "".join(f"{count} files and folders not read: {reason}\n" for reason, count in sorted(counts.items()))
 
 
 def format_all_notes(found: Iterable[ImportedManifest | SkippedManifest], paths: Mapping[int, str]) -> str:
@@ -124,55 +102,65 @@ def parse_environments(texts: Sequence[str]) -> dict[str, str] | str:
 
 
 def find_environment_folders(
-    source: str, entries: Iterable[FileEntry], found: Sequence[ImportedManifest | SkippedManifest]
+    origins: Sequence[str], found: Sequence[ImportedManifest | SkippedManifest]
 ) -> dict[str, str]:
-    """Return the folders directly below a folder that are environments, by name; empty if they are not.
+    """Return the folders that are environments, by name; empty if there are none.
 
-    They hold all manifests. Two of them have an object of the same identity with other content, so that one cluster
-    cannot have both, or they are called like environments, and two of them have an object of the same name.
+    They are beside each other and hold all manifests, or the kustomizations that build them. Two of them have an object
+    of the same identity with other content, so that one cluster cannot have both, or they are called like environments,
+    and two of them have an object of the same name.
     """
-    top = os.path.normpath(source).replace(os.sep, "/")
-    below = [_split_below(top, entry.path) for entry in entries if not entry.skipped]
+    if len(origins) < 2:
+        return {}
+    top = posixpath.commonpath([posixpath.dirname(path) or "." for path in origins])
+    below = [posixpath.relpath(path, top).split("/") for path in origins]
     names = sorted({parts[0] for parts in below if len(parts) > 1})
     is_complete = all(len(parts) > 1 for parts in below) and all(map(_ENVIRONMENT.fullmatch, names))
     if not is_complete or len(names) < 2:
         return {}
     if not any(map(is_conflict, found)) and not (_USUAL.issuperset(names) and _repeat_name(top, found)):
         return {}
-    return {name: f"{top}/{name}" for name in names}
-
-
-def _split_below(top: str, path: str) -> list[str]:
-    return path.removeprefix(f"{top}/").split("/")
+    return {name: posixpath.join(top, name) for name in names}
 
 
 def _repeat_name(top: str, found: Sequence[ImportedManifest | SkippedManifest]) -> bool:
-    """Return True if two folders have a job of the same name."""
+    """Return True if two folders have a job of the same name, or the same object."""
     folders: dict[str, str] = {}
     imported = [each for each in found if isinstance(each, ImportedManifest)]
-    pairs = [(each.spec.name, _split_below(top, each.location.file)[0]) for each in imported]
-    return any(folders.setdefault(name, folder) != folder for name, folder in pairs)
+    pairs = [(each.spec.name, _find_folder(top, each.origin)) for each in imported]
+    copies = [each for each in found if isinstance(each, SkippedManifest) and each.twin]
+    return any(folders.setdefault(name, folder) != folder for name, folder in pairs) or any(
+        _find_folder(top, each.origin) != _find_folder(top, each.twin) for each in copies
+    )
 
 
-def convert_environments(directory: Path, folders: Mapping[str, str], kinds: Sequence[Kind]) -> Converted:
+def _find_folder(top: str, path: str) -> str:
+    return posixpath.relpath(path, top).split("/")[0]
+
+
+def convert_environments(
+    directory: Path, folders: Mapping[str, str], kinds: Sequence[Kind], within: str = ""
+) -> Converted:
     """Convert the manifests of each environment to common specs and overlays that render to them again."""
     objects: list[EnvironmentObject] = []
     notes, left_out = "", 0
     for env, folder in folders.items():
-        entries = skip_linked_copies(find_files(directory, folder))
-        collected = collect_manifests((entry for entry in entries if not entry.skipped), kinds)
+        sources = find_sources(directory, [folder], within=within)
+        collected = collect_manifests(sources.entries, kinds)
         found = list(leave_out_duplicates(collected, has_overlays=False))
         copied = {id(each) for each in found if isinstance(each, SkippedManifest) and is_copied(each)}
         objects += (_describe(env, each) for each in found if isinstance(each, ImportedManifest) or id(each) in copied)
-        rest = [explain_kustomization(each) for each in found if id(each) not in copied]
-        notes += "".join(map(format_notes, rest)) + list_unread(entries)
-        left_out += sum(map(is_lost, rest))
+        rest = [each for each in found if id(each) not in copied]
+        listed, counts = shorten_list([*sources.left_out])
+        notes += "".join(map(format_notes, [*rest, *listed])) + counts + sources.notes
+        left_out += sum(map(is_lost, (*rest, *sources.left_out)))
     files, failures = _join_verified(list(folders), objects, kinds)
     notes += "".join(visible(f"{each.place}: not imported: {reason}") + "\n" for each, reason in failures)
     failed = {_key_of(each) for each, _ in failures}
     done = [each for each in objects if _key_of(each) not in failed]
     kept = sum(each.spec is None for each in done)
-    return Converted(files, len(done) - kept, kept, left_out + len(objects) - len(done), notes)
+    manifests = tuple(each.manifest for each in done)
+    return Converted(files, len(done) - kept, kept, left_out + len(objects) - len(done), notes, manifests=manifests)
 
 
 def _join_verified(

@@ -257,7 +257,7 @@ def fix_findings(workspace: Workspace, findings: Sequence[Finding], fix: Fix) ->
             return f"`{file}` cannot be edited: {error}"
         outcome = offers.try_change(workspace, {file: new}, findings)
         if not outcome.has_new_errors:
-            then, now = (Counter(map(_name_fault, found.findings)) for found in outcome)
+            then, now = (Counter(map(_name_fault, found.findings)) for found in (outcome.before, outcome.after))
             stays = any(now[fault] >= then[fault] for fault in map(_name_fault, findings) if then[fault])
             return "the finding would stay" if stays else offers.Change({file: new})
         # The fixes of findings that this one led to. They have to be safe if it is.

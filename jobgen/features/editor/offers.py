@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from jobgen.api.errors import JobgenError
 from jobgen.features.editor.cursor import find_cursor
-from jobgen.features.editor.lint_workspace import list_layer_findings
+from jobgen.features.editor.lint_workspace import FileFindings, list_layer_findings
 from jobgen.features.editor.workspace import Workspace, load_ready
 from jobgen.model.data import Location
 from jobgen.model.features import all_features
@@ -240,6 +240,8 @@ class Outcome(NamedTuple):
 
     before: Found
     after: Found
+    behind: tuple[Finding, ...] = ()
+    """What the last lint of everything found behind the errors of layers, in files that the change leaves alone."""
 
     @property
     def has_new_errors(self) -> bool:
@@ -249,7 +251,8 @@ class Outcome(NamedTuple):
         of them. Errors in the settings hide everything.
         """
         if self.before.is_complete == self.after.is_complete:
-            return bool(_count_errors(self.after.findings) - _count_errors(self.before.findings))
+            known = _count_errors(self.before.findings) | _count_errors(self.behind)
+            return bool(_count_errors(self.after.findings) - known)
         return self.before.is_complete
 
 
@@ -257,8 +260,12 @@ def try_change(workspace: Workspace, contents: Mapping[str, bytes], findings: It
     """Lint the files that a change concerns, before and after it."""
     files = list_checked_files(workspace, contents, findings)
     before = find_findings(workspace, files)
+    # Jobs are not rendered with a layer that has errors, as `before` is; the lint of everything mends the layer.
+    is_hidden = any(file.startswith(_OVERLAYS) for file, _ in _count_errors(before.findings))
+    others = [file for file in files if file not in contents and is_hidden]
+    behind = (each for file in others for each in workspace.snapshot.findings.get(file, FileFindings()).all)
     with workspace.trying(contents):
-        return Outcome(before, find_findings(workspace, files))
+        return Outcome(before, find_findings(workspace, files), tuple(behind))
 
 
 def _count_errors(findings: Iterable[Finding]) -> Counter[tuple[str, str]]:
@@ -296,14 +303,15 @@ def list_migrations(request: ActionRequest) -> Iterator[Offer]:
         made = _migrate(request.workspace, project, job, len(jobs), kind)
         if made is None:
             continue
-        files, lost = made
+        files, lost, names = made
         # Values are left out of what the user has to confirm, because they may be secrets.
         note = f"lost: {', '.join(lost)}" if lost else "no field is lost; review the changes"
         if loses_comments(job.file.content, files[job.file.path]):
             note += "; the comments of the manifest are lost"
         make = partial(return_change, Change(files, visible(note)))
-        title = f"Migrate to {kind.name} of {kind.platform}"
-        title += f" ({pluralize(len(lost), 'field')} lost)" if lost else ""
+        # Not every editor asks for a confirmation, so the title says what the user accepts.
+        accepted = [f"accept {name}" for name in names] + ([f"{pluralize(len(lost), 'field')} lost"] if lost else [])
+        title = f"Migrate to {kind.name} of {kind.platform}" + (f" ({', '.join(accepted)})" if accepted else "")
         yield Offer(f"migrate {kind.platform}/{kind.name}", title, REWRITE, make)
 
 
@@ -330,29 +338,35 @@ def _list_targets(project: ProjectConfig, job: Job) -> Iterator[Kind]:
 
 def _migrate(
     workspace: Workspace, project: ProjectConfig, job: Job, size: int, kind: Kind
-) -> tuple[Mapping[str, bytes], Sequence[str]] | None:
-    """Return the files of a migrated job, and the fields that are lost; None if it cannot be migrated."""
+) -> tuple[Mapping[str, bytes], Sequence[str], Sequence[str]] | None:
+    """Return the files of a migrated job, the fields and roles that are lost, and the names of all other differences.
+
+    None if it cannot be migrated.
+    """
     from jobgen.features.convert.migrate.convert_job import (
         convert_job,
         convert_with_runtimes,
         list_members,
         needs_runtime,
     )
+    from jobgen.features.convert.migrate.differences import FIELDS, ROLES, list_names
 
     with workspace.reading():
         # The platform alone may have several kinds for a framework; the name alone may be that of several platforms.
         others = [each for each in project.kinds if each.name == kind.name and each is not kind]
         target = kind.platform if others else kind.name
         if needs_runtime(job, size, project, target, ()):
-            outputs = convert_with_runtimes(list_members(job, project) if job.document.sweep else [job], project)
+            jobs = list_members(job, project) if job.document.sweep else [job]
+            outputs = convert_with_runtimes(jobs, project, list_names())
         else:
-            outputs = [convert_job(job, size, project, target)]
-    if not outputs or not outputs[0].text:
+            outputs = [convert_job(job, size, project, target, (), list_names())]
+    if not outputs or not outputs[0].text or any(output.verdict.is_refused for output in outputs):
         return None
     files = _write_outputs(workspace, job, outputs)
     if files is None or try_change(workspace, {job.file.path: files[job.file.path]}).has_new_errors:
         return None
-    return files, list(dict.fromkeys(field for output in outputs for field in output.lost))
+    names = sorted({name for output in outputs for name in output.verdict.needed} - {FIELDS, ROLES})
+    return files, list(dict.fromkeys(field for output in outputs for field in output.lost)), names
 
 
 def _write_outputs(workspace: Workspace, job: Job, outputs: list[MigrationOutput]) -> Mapping[str, bytes] | None:

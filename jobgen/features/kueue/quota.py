@@ -12,6 +12,7 @@ from itertools import count
 from math import inf
 
 from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.k8s.resources import summarize_memory
 from jobgen.model.data import Node
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import MAX_POWER, Quantity, parse_quantity
@@ -47,6 +48,15 @@ def show_number(resource: str, amount: int) -> str:
     """Return an amount as Kubernetes prints it: memory in the greatest binary unit without a rest."""
     is_binary = resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-")
     return str(Quantity(amount, -3 if resource == CPU else 0, is_binary))
+
+
+def summarize_amount(resource: str, amount: int) -> str:
+    """Return an amount for people: CPUs with decimals, and long numbers of bytes rounded, as in `1.9Ti`."""
+    if resource == CPU and 1000 < amount < UNLIMITED:
+        return f"{amount // 1000}.{amount % 1000:03d}".rstrip("0").rstrip(".")
+    exact = show_amount(resource, amount)
+    is_long = exact.endswith("i") and len(exact) > len("9999Mi")
+    return summarize_memory(amount * 1000) if is_long else exact
 
 
 def add(one: int, other: int) -> int:

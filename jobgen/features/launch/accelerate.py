@@ -18,7 +18,7 @@ from jobgen.model.finding import pluralize
 from jobgen.model.named_tuple import NamedTuple
 
 NAMES = frozenset(("accelerate", "accelerate-launch", "accelerate.commands.launch"))
-_SYNTAX = make_syntax("accelerate", stops=True)
+SYNTAX = make_syntax("accelerate", stops=True)
 _MODES = ("cpu", "multi_gpu", "tpu", "use_deepspeed", "use_fsdp")
 _TYPES = {"DEEPSPEED": "use_deepspeed", "FSDP": "use_fsdp", "MEGATRON_LM": "use_megatron_lm", "XLA": "tpu"}
 _STANDARD = "standard"
@@ -52,9 +52,9 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
         if not words or words[0].text != "launch":
             return [], World(), ()
         words = words[1:]
-    options = read_options(words, _SYNTAX)
+    options = read_options(words, SYNTAX)
     if options.unknown is not None or not options.is_certain:
-        return list(check_unknown(options, _SYNTAX, "accelerate launch")), World(), ()
+        return list(check_unknown(options, SYNTAX, "accelerate launch")), World(), ()
     faults = list(_check_flags(program, options))
     path = options.values.get("config_file")
     config = None if path is None else read_config(program, path.text)
@@ -263,8 +263,9 @@ def _judge_processes(
 
 def _check_processes(run: Torchrun, processes: Word, option: str, machines: int, pods: Pods) -> Iterator[Fault]:
     """Compare the processes of each pod with its GPUs: they are those of all machines, divided."""
-    for fault in torchrun.compare_processes(run.find("nproc_per_node"), run.program, pods):
-        if machines > 1 and pods.gpus:
+    value = run.find("nproc_per_node")
+    for fault in torchrun.compare_processes(value, run.program, pods):
+        if machines > 1 and pods.gpus and fault.node is value.node:
             shown = f"{option} is {processes.text} for {machines} machines: {fault.message.rpartition(';')[0]}"
             yield fault._replace(message=f"{shown}; use {machines * pods.gpus}, the GPUs of all pods")
         else:

@@ -2,26 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.features.launch import torchrun
-from jobgen.features.launch.mpi import compare_slots, read_hostfile
+from jobgen.features.launch.mpi import Hosts, compare_slots, read_hostfile
 from jobgen.features.launch.options import Options, make_syntax, read_options
 from jobgen.features.launch.torchrun import JOINED, Torchrun
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.model.finding import pluralize
+from jobgen.model.named_tuple import NamedTuple
 
 NAMES = frozenset(("deepspeed", "deepspeed.launcher.runner", "ds"))
-_SYNTAX = make_syntax("deepspeed", stops=True)
+SYNTAX = make_syntax("deepspeed", stops=True)
 _LAUNCHERS = frozenset(("pdsh", "openmpi", "mpich", "impi", "mvapich", "slurm"))
 _DEFAULT = "/job/hostfile"
-_Resources = Mapping[str, list[int]]
+_MOST_SLOTS = 1 << 31
+
+
+class _Resources(NamedTuple):
+    """The slots of the hosts that deepspeed uses: of those whose names are known, and of the others."""
+
+    named: Mapping[str, Sequence[int]]
+    others: int = 0
+    slots_of_other: Sequence[int] = ()
+
+    @property
+    def total(self) -> int:
+        """The number of hosts."""
+        return len(self.named) + self.others
+
+    @property
+    def sizes(self) -> set[int]:
+        """The numbers of slots that hosts have."""
+        sizes = {len(slots) for slots in self.named.values()}
+        return sizes | {len(self.slots_of_other)} if self.others else sizes
+
+    @property
+    def processes(self) -> int:
+        """The number of processes of all hosts."""
+        return sum(map(len, self.named.values())) + self.others * len(self.slots_of_other)
 
 
 def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Program, ...]]:
     """Return what fails, the world of the script, and the script."""
-    options = read_options(program.words, _SYNTAX)
+    options = read_options(program.words, SYNTAX)
     if options.unknown is not None or not options.is_certain or "autotuning" in options.values:
         return [], World(), ()
     scripts = torchrun.list_scripts(Torchrun(program, options, None, None, None))
@@ -47,29 +72,28 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
     if faults:
         return faults, World(), scripts
     active = _select(pool, options, program, is_local=is_local)
-    if isinstance(active, Fault):
-        return [active], World(), scripts
+    if active is None or isinstance(active, Fault):
+        return [active] if active else [], World(), scripts
     faults = list(_check_active(program, options, pods, active, is_local=is_local))
-    sizes = {len(slots) for slots in active.values()}
+    sizes = active.sizes
     processes = sizes.pop() if len(sizes) == 1 else None
-    return faults, World(len(active), processes, sum(map(len, active.values()))), scripts
+    return faults, World(active.total, processes, active.processes), scripts
 
 
-def _find_pool(program: Program, options: Options, pods: Pods) -> tuple[dict[str, int] | None, bool]:
-    """Return the slots of each host, and whether they are only those of this pod; None if they are not known."""
+def _find_pool(program: Program, options: Options, pods: Pods) -> tuple[Hosts | None, bool]:
+    """Return the hosts, and whether they are only this pod; None if they or their slots are not known."""
     given = options.values.get("hostfile")
     path = given.text if given else _DEFAULT
     hosts = read_hostfile(program, path, pods)
     if hosts is not None:
-        known = {name: slots for name, slots in hosts.items() if slots is not None}
-        return (known if len(known) == len(hosts) else None), False
+        return (None if hosts.slots is None else hosts), False
     if given is not None or _may_have_file(pods):
         return None, False
     # A launcher of an MPIJob has no GPUs of its own.
     manifest = pods.container.pod.manifest
     launcher = manifest.find_role("launcher") if pods.kind == "MPIJob" else None
     gpus = launcher.pod.gpus if launcher else pods.gpus
-    return (None if gpus is None else {"localhost": gpus}), True
+    return (None if gpus is None else Hosts({"localhost": gpus})), True
 
 
 def _may_have_file(pods: Pods) -> bool:
@@ -93,15 +117,13 @@ def _check_filters(options: Options) -> Iterator[Fault]:
         yield Fault(exclude.node, f"`--include` and `--exclude` cannot be combined (deepspeed: `{error}`); remove one")
 
 
-def _check_pool(
-    program: Program, options: Options, pods: Pods, pool: Mapping[str, int], *, is_local: bool
-) -> Iterator[Fault]:
+def _check_pool(program: Program, options: Options, pods: Pods, pool: Hosts, *, is_local: bool) -> Iterator[Fault]:
     faults = list(_check_filters(options))
     yield from faults
     if faults:
         return
     nodes = options.values.get("num_nodes")
-    if is_local and pool["localhost"] == 0 and pods.gpus:
+    if is_local and pool.slots == 0 and pods.gpus:
         error = "Unable to proceed, no GPU resources available"
         yield Fault(
             program.node,
@@ -115,8 +137,10 @@ def _check_pool(
         )
 
 
-def _select(pool: Mapping[str, int], options: Options, program: Program, *, is_local: bool) -> _Resources | Fault:
-    resources = {host: list(range(slots)) for host, slots in pool.items()}
+def _select(pool: Hosts, options: Options, program: Program, *, is_local: bool) -> _Resources | Fault | None:
+    """Return what the options choose; None if that is not known."""
+    named = {host: _count_up(slots or 0) for host, slots in pool.named.items()}
+    resources = _Resources(named, pool.others, _count_up(pool.slots_of_other or 0))
     include, exclude = options.values.get("include"), options.values.get("exclude")
     visible = program.variable("CUDA_VISIBLE_DEVICES") if is_local else None
     if (
@@ -128,42 +152,56 @@ def _select(pool: Mapping[str, int], options: Options, program: Program, *, is_l
     chosen = include or exclude
     if chosen is not None and chosen.text:
         selected = _filter(resources, chosen, keeps=include is not None)
-        if isinstance(selected, Fault):
+        if selected is None or isinstance(selected, Fault):
             return selected
         resources = selected
     nodes, gpus = options.number("num_nodes") or -1, options.number("num_gpus") or -1
     if nodes > 0:
-        resources = dict(list(resources.items())[:nodes])
+        first = {host: resources.named[host] for host in list(resources.named)[:nodes]}
+        resources = _Resources(first, min(resources.others, nodes - len(first)), resources.slots_of_other)
     if gpus > 0:
-        resources = {host: list(range(min(gpus, 1024))) for host in resources}
+        slots = _count_up(gpus)
+        resources = _Resources(dict.fromkeys(resources.named, slots), resources.others, slots)
     return resources
 
 
-def _filter(resources: dict[str, list[int]], chosen: Word, *, keeps: bool) -> dict[str, list[int]] | Fault:
+def _count_up(count: int) -> range:
+    """The numbers below a count, which takes no memory."""
+    return range(min(count, _MOST_SLOTS))
+
+
+def _filter(resources: _Resources, chosen: Word, *, keeps: bool) -> _Resources | Fault | None:
+    named = resources.named
     wanted: dict[str, list[int]] = {}
     for item in str(chosen.text).split("@"):
         host, _, listed = item.partition(":")
         slots = [Word(each, None).number for each in listed.split(",")] if listed else []
-        if host not in resources:
+        if host not in named and resources.others:
+            return None
+        if host not in named:
             return Fault(
                 chosen.node,
                 f"`{host}` is not a host (deepspeed: `Hostname '{host}' not found in hostfile`); use one of the hosts",
             )
         for slot in slots:
-            if slot not in resources[host]:
+            if slot not in named[host]:
                 error = f"No slot '{slot}' specified on host '{host}'"
                 return Fault(
                     chosen.node,
-                    f"`{host}` has {pluralize(len(resources[host]), 'slot')} (deepspeed: `{error}`); use slots from 0",
+                    f"`{host}` has {pluralize(len(named[host]), 'slot')} (deepspeed: `{error}`); use slots from 0",
                 )
         wanted[host] = wanted.get(host, []) + [slot for slot in slots if slot is not None]
     if keeps:
-        return {host: wanted[host] or slots for host, slots in resources.items() if host in wanted}
-    left = {
-        host: [slot for slot in slots if wanted.get(host) and slot not in wanted[host]] if host in wanted else slots
-        for host, slots in resources.items()
-    }
-    return {host: slots for host, slots in left.items() if slots}
+        return _Resources({host: wanted[host] or slots for host, slots in named.items() if host in wanted})
+    left = {host: _leave(slots, wanted.get(host)) for host, slots in named.items()}
+    return resources._replace(named={host: slots for host, slots in left.items() if slots})
+
+
+def _leave(slots: Sequence[int], excluded: Sequence[int] | None) -> Sequence[int]:
+    """The slots of a host that are left; without numbers, all of them are excluded."""
+    if excluded is None:
+        return slots
+    return range(len(slots) - len({slot for slot in excluded if slot in slots})) if excluded else ()
 
 
 def _check_active(
@@ -172,7 +210,7 @@ def _check_active(
     name = options.values.get("launcher")
     if (
         name is not None
-        and len(active) > 1
+        and active.total > 1
         and str(name.text).lower() not in _LAUNCHERS
         and "no_ssh" not in options.values
     ):
@@ -190,17 +228,17 @@ def _check_active(
             yield Fault(program.node, f"{message}; {advice}", False, (), pods.related, "launcher-on-one-pod")
             return
     gpus = options.values.get("num_gpus") or options.values.get("include") or options.values.get("exclude")
-    per_host = max(map(len, active.values()), default=0)
+    per_host = max(active.sizes, default=0)
     if not per_host:
         # Processes without GPUs are counted by the CPUs of the node.
         return
     yield from _compare(
         Word(str(per_host), gpus.node if gpus else program.node), program, pods, has_option=gpus is not None
     )
-    if not is_local and pods.count is not None and len(active) < pods.count:
+    if not is_local and pods.count is not None and active.total < pods.count:
         chosen = options.values.get("num_nodes") or gpus
         message = (
-            f"deepspeed uses {pluralize(len(active), 'worker')}, and the job has {pods.count}: the others are idle"
+            f"deepspeed uses {pluralize(active.total, 'worker')}, and the job has {pods.count}: the others are idle"
         )
         yield Fault(chosen.node if chosen else program.node, f"{message}; use all of them", False, (), pods.related)
 

@@ -12,7 +12,8 @@ from jobgen.features.launch.options import Number, read_arguments
 from jobgen.features.launch.shell.values import Environment
 from jobgen.features.launch.values import Pods, Program, Word
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.secrets import find_secrets, redact_words
+from jobgen.k8s.redaction import redact_words
+from jobgen.k8s.secrets import find_secrets
 from jobgen.model.data import Node, TracedScalar, value_of
 from jobgen.model.finding import pluralize
 from jobgen.model.named_tuple import NamedTuple

@@ -9,6 +9,7 @@ from typing import Any
 from jobgen.features.launch.options import (
     Arguments,
     Invariant,
+    NumbersInFile,
     as_number,
     compared_values,
     find_faults,
@@ -89,7 +90,14 @@ def check_deepspeed(program: Program, world: World, pods: Pods) -> Iterator[Faul
     # With `mpu`, a script divides the processes otherwise.
     divides = any("parallel" in name for name in options.words)
     size = None if divides else world.size
-    yield from find_faults((*STAGES, *_BATCHES), read_numbers(config, size), options.words, program, pods)
+    places = _find_places(program, config, options.text("deepspeed_config"))
+    yield from find_faults((*STAGES, *_BATCHES), read_numbers(config, size), options.words, program, pods, places)
+
+
+def _find_places(program: Program, config: Mapping[str, Any], path: str | None) -> NumbersInFile | None:
+    """Return where a DeepSpeed config has its numbers, if it is a file."""
+    keys = {name: key for name, key in _KEYS.items() if get_value(config, key) is not None}
+    return NumbersInFile(program, path, keys) if path and not path.startswith("{") else None
 
 
 def read_own(program: Program, options: Arguments) -> Mapping[str, Any] | None:
@@ -239,19 +247,22 @@ def _check_deepspeed(
     config: Mapping[str, Any], options: Arguments, program: Program, world: World, pods: Pods
 ) -> Iterator[Fault]:
     mismatches = list(_find_mismatches(config, options, world))
+    places = _find_places(program, config, options.text("deepspeed"))
     if mismatches:
         found = ", ".join(
             f"`{key}` is {json.dumps(given)}, and {_name(name)} is {json.dumps(expected)}"
             for key, given, name, expected in mismatches
         )
-        yield Fault(
+        fault = Fault(
             options.words["deepspeed"].node,
             f"the DeepSpeed config disagrees with the arguments: {found} (Trainer: `Please correct the following "
             "DeepSpeed config values that mismatch TrainingArguments values`); write `auto` in the config",
             related=compared_values(pods) if any(key == "train_batch_size" for key, *_ in mismatches) else (),
         )
+        key = mismatches[0][0]
+        yield places._replace(keys={key: key}).move(fault, (key,)) if places else fault
     numbers = read_numbers(config, None)
-    yield from find_faults(STAGES, numbers, options.words, program, pods)
+    yield from find_faults(STAGES, numbers, options.words, program, pods, places)
 
 
 def _name(option: str) -> str:

@@ -6,19 +6,22 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 
 from jobgen.features.launch import accelerate, deepspeed, mpi, paddle, torchrun
+from jobgen.features.launch.config_files import check_files
 from jobgen.features.launch.hf_trainer import check_deepspeed, check_trainer
 from jobgen.features.launch.megatron import check_megatron
 from jobgen.features.launch.python_calls import check_jax, check_ray_train
 from jobgen.features.launch.read_job import Launch, read_launches
 from jobgen.features.launch.serving import check_ray_service, check_server
 from jobgen.features.launch.signs import find_trainers
+from jobgen.features.launch.started import check_options, check_script, is_cut_off
 from jobgen.features.launch.torchrun import check_entrypoint
 from jobgen.features.launch.trainers import check_lightning, check_torchtitan
 from jobgen.features.launch.values import Fault, Pods, Program, World
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.k8s.objects import Container, Manifest
-from jobgen.model.data import location_of
+from jobgen.model.data import Location, TracedScalar, location_of
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.yamlio.inner_text import find_line
 
 _MODE = 0o644  # of files in volumes, by default
 LAUNCHERS = (torchrun, accelerate, deepspeed, mpi, paddle)
@@ -33,6 +36,8 @@ _SCRIPTS = (
     check_server,
 )
 """What training scripts and servers refuse."""
+_DOTS = 2
+"""How many dots the name of a launcher's module has at least; a file has fewer."""
 Judge = Callable[[Program, Pods], tuple[list[Fault], World, tuple[Program, ...]]]
 
 
@@ -77,13 +82,29 @@ def _check_script(program: Program, world: World, pods: Pods) -> Iterator[Fault]
         yield from check(program, world, pods)
 
 
+def _check_module(program: Program) -> Iterator[Fault]:
+    """Yield the name of a module that is one slip away from a launcher: `python -m torch.distributed.lunch`."""
+    if program.name.count(".") < _DOTS or program.name.endswith(".py"):
+        return
+    # Imported late: most programs are files.
+    from jobgen.model.meant import find_meant
+
+    meant = find_meant(program.name, _judges())
+    if meant:
+        message = f"`{program.name}` is not a module (`No module named {program.name}`); did you mean `{meant}`?"
+        yield Fault(program.node, message, False)
+
+
 def _judge_program(program: Program, pods: Pods) -> Stage:
     judge = _judges().get(program.name)
     if pods.kind == "RayJob" and program.name in (*torchrun.NAMES, *deepspeed.NAMES):
         return Stage(program, World(), tuple(check_entrypoint(program, pods)))
     if judge is None:
-        return Stage(program, World(), tuple(_check_script(program, World(), pods)))
+        return Stage(program, World(), (*_check_module(program), *_check_script(program, World(), pods)))
+    if is_cut_off(program, pods):
+        return Stage(program, World(is_launched=True), ())
     faults, world, scripts = judge(program, pods)
+    faults = [*check_script(program, pods), *faults, *check_options(program, scripts)]
     world = world._replace(is_launched=True)
     if any(fault.is_error for fault in faults):
         # What the script makes of it is not known.
@@ -113,7 +134,7 @@ def _find_faults(manifest: Manifest) -> Iterator[Fault]:
         yield from check_ray_service(manifest)
     yield from (fault for _, container in find_trainers(manifest) for fault in _check_mode(container))
     for judged in judged_roles:
-        for fault in _list_certain(judged):
+        for fault in (*_list_certain(judged), *_check_files(judged)):
             node = (
                 fault.node
                 if fault.node is not None
@@ -123,7 +144,22 @@ def _find_faults(manifest: Manifest) -> Iterator[Fault]:
             key = (location_of(node) or id(node), fault.message)
             if key not in seen:
                 seen.add(key)
-                yield fault._replace(node=node)
+                yield _place(fault._replace(node=node), judged.launch)
+
+
+def _place(fault: Fault, launch: Launch) -> Fault:
+    """Return a fault with the text of the file that it is in, if the repository has the file."""
+    text = launch.volumes.find_text(fault.file) if fault.file else fault.at
+    if text is None or not fault.file:
+        return fault
+    if type(fault.node) is not TracedScalar:
+        return fault._replace(at=text)
+    # What a kind has by default was not written by anybody, and of what an overlay has changed, there is a note.
+    nodes = [node for node, _ in fault.related if type(node) is TracedScalar and not node.layer.startswith("kind ")]
+    compared = (
+        (node, "compared with this") for node in nodes if getattr(node.overridden, "layer", "kind ")[:5] == "kind "
+    )
+    return fault._replace(at=text, related=(*fault.related, (fault.node, "the file is read here"), *compared))
 
 
 def _check_mode(container: Container) -> Iterator[Fault]:
@@ -152,32 +188,58 @@ def _check_mode(container: Container) -> Iterator[Fault]:
 
 def _list_certain(judged: Judged) -> Iterator[Fault]:
     """Yield the faults that no unknown condition avoids: of programs that may not start, all must have one."""
-    launching = [stage for stage in judged.stages if stage.program.name in _judges() or list(_flatten(stage))]
-    is_avoidable = any(not list(_flatten(stage)) for stage in launching)
-    for stage in launching:
+    found = [(stage, tuple(_flatten(stage))) for stage in judged.stages]
+    launching = [(stage, faults) for stage, faults in found if faults or stage.program.name in _judges()]
+    is_avoidable = not all(faults for _, faults in launching)
+    for stage, faults in launching:
         if stage.program.is_certain:
-            yield from _flatten(stage)
+            yield from faults
         elif not is_avoidable:
-            yield from (fault._replace(is_error=False, fix=()) for fault in _flatten(stage))
+            yield from (fault._replace(is_error=False, fix=()) for fault in faults)
+
+
+def _check_files(judged: Judged) -> Iterator[Fault]:
+    """Yield what is wrong with the files of ConfigMaps that the command names."""
+    for stage in judged.stages:
+        for program in (stage.program, *(script.program for script in stage.scripts)):
+            faults = tuple(check_files(program, judged.launch.volumes))
+            for fault in _flatten(Stage(program, World(), faults)) if faults else ():
+                yield fault if program.is_certain else fault._replace(is_error=False)
 
 
 def _flatten(stage: Stage) -> Iterator[Fault]:
-    where = _find_line(stage.program) if stage.faults else ""
+    line = _find_line(stage.program) if stage.faults else None
     for fault in stage.faults:
-        # Other faults name the file and its line themselves.
-        yield fault._replace(message=f"{where}{fault.message}") if " in line " not in fault.message else fault
+        # Other faults are in a file of their own, or name the line themselves.
+        is_of_line = line is not None and not fault.file and " in line " not in fault.message
+        yield line.move(fault, stage.program) if line is not None and is_of_line else fault
     for script in stage.scripts:
         yield from _flatten(script)
 
 
-def _find_line(program: Program) -> str:
-    """Return which line of a script starts a program, for a message; empty if it is not in a script, or in several."""
+class _Line(NamedTuple):
+    """The line of a script that starts a program."""
+
+    file: str
+    """The path of the script in the container; empty for one in the command itself."""
+    inside: Location
+
+    def move(self, fault: Fault, program: Program) -> Fault:
+        """Return a fault at the line; what is wrong with another value of the object stays there."""
+        script = f"`{self.file}`" if self.file else "the script"
+        fault = fault._replace(message=f"in line {self.inside.line} of {script}, {fault.message}")
+        if fault.node is not None and fault.node is not program.node:
+            return fault
+        return fault._replace(file=self.file, inside=self.inside, at=None if self.file else program.node)
+
+
+def _find_line(program: Program) -> _Line | None:
+    """Return which line of a script starts a program; None if it is not in a script, or in several."""
     written = as_text(program.node)
     name = next((word for word in written.split() if word.startswith("/") and program.files(word)), "")
     text = written if "\n" in written else program.files(name) if name else None
     path = program.path or program.name
     # A script that is the program itself does not start it.
-    lines = enumerate((text or "").splitlines(), 1) if path != name else ()
+    lines = enumerate((text or "").split("\n"), 1) if path != name else ()
     found = [number for number, line in lines if path in line.partition("#")[0].split()]
-    script = "the script" if text is written else f"`{name}`"
-    return f"in line {found[0]} of {script}, " if len(found) == 1 else ""
+    return _Line("" if text is written else name, find_line(text or "", found[0])) if len(found) == 1 else None

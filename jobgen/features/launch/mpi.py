@@ -21,8 +21,30 @@ OPERATOR_FILE = "/etc/mpi/hostfile"
 _SLOTS = lazy_pattern(r"(\S+?)(?:\s+slots\s*=\s*(\d{1,6})|:(\d{1,6}))?(?:\s.*)?\Z")
 
 
-def read_hostfile(program: Program, path: str | None, pods: Pods) -> Mapping[str, int | None] | None:
-    """Return the slots of each host in a hostfile, None for those without a number; None if it is not known."""
+class Hosts(NamedTuple):
+    """The hosts that processes run on: those whose names are known, and the number of the others."""
+
+    named: Mapping[str, int | None]
+    """The slots of the hosts, None for those without a number."""
+    others: int = 0
+    slots_of_other: int | None = None
+
+    @property
+    def total(self) -> int:
+        """The number of hosts."""
+        return len(self.named) + self.others
+
+    @property
+    def slots(self) -> int | None:
+        """The slots of all hosts; None if those of some are not known."""
+        slots = (*self.named.values(), *((self.slots_of_other,) if self.others else ()))
+        if None in slots:
+            return None
+        return sum(map(int, self.named.values())) + self.others * (self.slots_of_other or 0)  # type: ignore[arg-type]
+
+
+def read_hostfile(program: Program, path: str | None, pods: Pods) -> Hosts | None:
+    """Return the hosts of a hostfile; None if it is not known."""
     text = program.files(path) if path else None
     if text is None:
         return None
@@ -34,15 +56,13 @@ def read_hostfile(program: Program, path: str | None, pods: Pods) -> Mapping[str
         if found:
             number = found[2] or found[3]
             hosts[found[1]] = int(number) if number else None
-    # The operator's hostfile has the first of many hosts only.
-    missing = (pods.count or 0) - len(hosts)
-    if path == OPERATOR_FILE and missing > 0:
-        hosts.update((f"host {number}", pods.slots) for number in range(missing))
-    return hosts
+    # The text of the operator's hostfile has the first of many hosts only.
+    missing = max((pods.count or 0) - len(hosts), 0) if path == OPERATOR_FILE else 0
+    return Hosts(hosts, missing, pods.slots)
 
 
-def read_list(word: Word) -> dict[str, int | None] | None:
-    """Return the slots of each host in a list such as `a:8,b:8`; None if it is not known."""
+def read_list(word: Word) -> Hosts | None:
+    """Return the hosts of a list such as `a:8,b:8`; None if it is not known."""
     if word.text is None:
         return None
     hosts: dict[str, int | None] = {}
@@ -51,7 +71,7 @@ def read_list(word: Word) -> dict[str, int | None] | None:
         number = Word(slots, None).number if slots else None
         known = hosts.get(name)
         hosts[name] = number if known is None or number is None else known + number
-    return hosts
+    return Hosts(hosts)
 
 
 def has_host(hosts: Mapping[str, int | None], name: str) -> bool:
@@ -93,16 +113,14 @@ class _Launch(NamedTuple):
     """A call of mpirun: its parts, and the hosts that they run on."""
 
     parts: tuple[Options, ...]
-    hosts: Mapping[str, int | None] | None
-    """The slots of each host; None if they are not known."""
+    hosts: Hosts | None
+    """The hosts; None if they are not known."""
     oversubscribes: bool
 
     @property
     def slots(self) -> int | None:
         """The slots of all hosts."""
-        if self.hosts is None or None in self.hosts.values():
-            return None
-        return sum(slots or 0 for slots in self.hosts.values())
+        return self.hosts.slots if self.hosts else None
 
     def value(self, name: str) -> Word | None:
         """Return the first value of an option in any part."""
@@ -136,7 +154,7 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
     faults, count = _check_hosts(program, launch, pods), None
     if not faults:
         faults, count = _check_slots(program, launch, pods)
-    hosts = len(launch.hosts) if launch.hosts else None
+    hosts = launch.hosts.total if launch.hosts and launch.hosts.total else None
     each = count // hosts if count and hosts and count % hosts == 0 else None
     if not faults and count is not None:
         faults = list(_check_gpus(program, launch, pods, count, scripts))
@@ -160,7 +178,7 @@ def _split(words: Sequence[Word]) -> list[list[Word]]:
     return parts
 
 
-def _find_hosts(program: Program, options: Options, pods: Pods) -> Mapping[str, int | None] | None:
+def _find_hosts(program: Program, options: Options, pods: Pods) -> Hosts | None:
     listed, file = options.values.get("host"), options.values.get("hostfile")
     if listed is not None:
         return read_list(listed)
@@ -168,7 +186,7 @@ def _find_hosts(program: Program, options: Options, pods: Pods) -> Mapping[str, 
         return read_hostfile(program, file.text, pods)
     if program.name == "horovodrun":
         count = options.number("np")
-        return None if count is None else {"localhost": count}
+        return None if count is None else Hosts({"localhost": count})
     return read_hostfile(program, OPERATOR_FILE, pods) if pods.kind == "MPIJob" else None
 
 
@@ -201,11 +219,13 @@ def _check_hosts(program: Program, launch: _Launch, pods: Pods) -> list[Fault]:
     """Find hosts that are no workers of the job."""
     listed = launch.parts[0].values.get("host")
     own = read_hostfile(program, OPERATOR_FILE, pods) if pods.kind == "MPIJob" else None
-    if listed is None or not own or launch.hosts is None or any(name.startswith("host ") for name in own):
+    if listed is None or not own or not own.total or own.others or launch.hosts is None:
         return []
     prefix = f"{pods.container.pod.manifest.name}-worker-"
     # Other names can be aliases, or addresses.
-    wrong = next((name for name in launch.hosts if name.startswith(prefix) and not has_host(own, name)), None)
+    wrong = next(
+        (name for name in launch.hosts.named if name.startswith(prefix) and not has_host(own.named, name)), None
+    )
     if wrong is None:
         return []
     message = f"`{wrong}` is not a worker: the job has {pluralize(pods.count or 0, 'worker')}, from 0"
@@ -224,9 +244,9 @@ def _check_slots(program: Program, launch: _Launch, pods: Pods) -> tuple[list[Fa
     wanted = sum(word.number or 0 for word in counts if word is not None) if any(counts) else None
     node = next((word.node for word in reversed(counts) if word is not None), program.node)
     if per_node is not None and launch.hosts is not None:
-        most = (per_node.number or 0) * len(launch.hosts)
+        most = (per_node.number or 0) * launch.hosts.total
         if wanted is not None and wanted > most and not launch.oversubscribes:
-            hosts = pluralize(len(launch.hosts), "host")
+            hosts = pluralize(launch.hosts.total, "host")
             message = f"`{wanted}` processes, but {per_node.number} on each of {hosts} are {most}"
             return [_refuse(program, node, f"{message}, so mpirun fails; use {most}", pods)], None
         wanted, node = (most, per_node.node) if wanted is None else (wanted, node)
@@ -234,7 +254,7 @@ def _check_slots(program: Program, launch: _Launch, pods: Pods) -> tuple[list[Fa
         return [], None
     if wanted is None:
         return [], slots
-    if not launch.hosts:
+    if not launch.hosts or not launch.hosts.total:
         # mpi-operator rejects a job without workers; `invalid-replica-count` reports that.
         if wanted > 1 and not pods.count and _is_first(pods):
             effect = "but the job has no workers, so all of them run in the launcher; set `replicas` of the workers"
@@ -242,9 +262,8 @@ def _check_slots(program: Program, launch: _Launch, pods: Pods) -> tuple[list[Fa
         return [], None
     others = as_text(pods.container.pod.manifest.spec.get("mpiImplementation")) in ("Intel", "MPICH")
     if wanted > slots and not launch.oversubscribes and not others:
-        return [
-            _refuse(program, node, _describe(wanted, slots, launch, f"so {_name(program)} fails", program), pods)
-        ], None
+        message = _describe(wanted, slots, launch, f"so {_name(program)} fails", program, pods)
+        return [_refuse(program, node, message, pods)], None
     return [], wanted
 
 
@@ -273,13 +292,17 @@ def _name(program: Program) -> str:
     return "horovodrun" if program.name == "horovodrun" else "mpirun"
 
 
-def _describe(wanted: int, slots: int, launch: _Launch, effect: str, program: Program) -> str:
-    hosts = pluralize(len(launch.hosts or ()), "host")
-    advice = (
-        "remove the option, and mpirun starts one process on each slot"
-        if program.name != "horovodrun"
-        else f"use {slots}"
-    )
+def _describe(wanted: int, slots: int, launch: _Launch, effect: str, program: Program, pods: Pods) -> str:
+    hosts, gpus = pluralize(launch.hosts.total if launch.hosts else 0, "host"), pods.gpus or 0
+    is_own = "host" in launch.parts[0].values or "hostfile" in launch.parts[0].values
+    advice = "remove the option, and mpirun starts one process on each slot"
+    if program.name == "horovodrun":
+        advice = f"use {slots}"
+    elif not is_own and pods.slots is not None and pods.count and slots == pods.slots * pods.count < gpus * pods.count:
+        # The slots are too few for the GPUs, too: one change repairs both.
+        is_all = wanted == gpus * pods.count
+        advice = f"set `slotsPerWorker` to {gpus}"
+        advice += "" if is_all else " and remove the option: mpirun then starts one process on each GPU"
     return f"`{wanted}` processes for {pluralize(slots, 'slot')} ({hosts}), {effect}; {advice}"
 
 

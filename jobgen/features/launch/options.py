@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from types import CodeType
 from typing import Any
 
 from jobgen.features.launch.values import Fault, Pods, Program, Word
-from jobgen.model.data import Node
+from jobgen.model.data import Location, Node
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.repo.shipped import read_data
@@ -81,7 +82,12 @@ def check_unknown(options: Options, syntax: Syntax, name: str, *, is_error: bool
     text = (word.text or "").partition("=")[0] if word is not None and options.is_certain else ""
     start = text[2:].replace("-", "_")
     # The start of several options can be that of one option of another release.
-    if word is None or not text.startswith("--") or any(each.startswith(start) for each in syntax.counts):
+    if (
+        word is None
+        or not text.startswith("--")
+        or text in ("--help", "--version")
+        or any(each.startswith(start) for each in syntax.counts)
+    ):
         return
     known = [f"--{each}" for each in syntax.counts if len(each) > 1]
     hint = did_you_mean(f"--{start}", known)
@@ -181,6 +187,8 @@ def _find_name(written: str, syntax: Syntax) -> str | None:
 
 
 Number = int | float | None
+# A key, or the name of a table of TOML.
+_KEY = r"""(?m)(?:^\s*|[{{,\s])((?:["']?{0}["']?\s*[:=])|(?:\[\[?{0}\]))"""
 
 
 class Arguments(NamedTuple):
@@ -259,9 +267,17 @@ class Invariant(NamedTuple):
 
 
 def find_faults(
-    table: Iterable[Invariant], numbers: Mapping[str, Any], options: Mapping[str, Word], program: Program, pods: Pods
+    table: Iterable[Invariant],
+    numbers: Mapping[str, Any],
+    options: Mapping[str, Word],
+    program: Program,
+    pods: Pods,
+    config: NumbersInFile | None = None,
 ) -> Iterator[Fault]:
-    """Yield a fault for each invariant that does not hold. `world` is the number that the pods give."""
+    """Yield a fault for each invariant that does not hold. `world` is the number that the pods give.
+
+    A fault of a number in a config file stands there.
+    """
     for holds, text, at, is_error in table:
         code: CodeType = holds.__code__
         names = [name.lstrip("_") for name in code.co_varnames[: code.co_argcount]]
@@ -270,7 +286,45 @@ def find_faults(
             continue
         word = next((options[name] for name in at.split() if name in options), None)
         related = compared_values(pods) if "world" in names else ()
-        yield Fault(word.node if word else program.node, text.format(**numbers), is_error, related=related)
+        fault = Fault(word.node if word else program.node, text.format(**numbers), is_error, related=related)
+        yield fault if config is None else config.move(fault, names)
+
+
+class NumbersInFile(NamedTuple):
+    """Where numbers of a table are in a config file."""
+
+    program: Program
+    path: str
+    """The path of the file in the container."""
+    keys: Mapping[str, str]
+    """The paths of the keys, by the names of the numbers that the file has."""
+    is_whole: bool = True
+    """True if a fault without such a number is about the file, too."""
+
+    def move(self, fault: Fault, names: Iterable[str]) -> Fault:
+        """Return a fault at the first of some numbers that the file has."""
+        text = self.program.files(self.path)
+        key = next((self.keys[name] for name in names if name in self.keys), None)
+        if text is None or (key is None and not self.is_whole):
+            return fault
+        place = find_key_place(text, key) if key else None
+        first = next((number for number, line in enumerate(text.splitlines(), 1) if line.strip()), 1)
+        return fault._replace(file=self.path, inside=place or Location("", first, 1))
+
+
+def find_key_place(text: str, path: str) -> Location | None:
+    """Return where a key is in a config file in JSON, YAML or TOML, with its value; its path has dots."""
+    start = at = 0
+    for name in path.split("."):
+        found = re.compile(_KEY.format(re.escape(name))).search(text, start)
+        if found is None:
+            return None
+        start, at = found.end(), found.start(1)
+    line = text.count("\n", 0, at) + 1
+    begin = text.rfind("\n", 0, at) + 1
+    end = text.find("\n", begin)
+    last = len(text[begin : None if end < 0 else end].rstrip(" ,"))
+    return Location("", line, at - begin + 1, line, last + 1)
 
 
 def compared_values(pods: Pods) -> tuple[tuple[Node, str], ...]:

@@ -14,7 +14,7 @@ from jobgen.features.launch.values import Fault, Pods, Program, Word, World
 from jobgen.model.finding import pluralize
 
 NAMES = frozenset(("paddle.distributed.launch", "fleetrun"))
-_SYNTAX = make_syntax("paddle", stops=True)
+SYNTAX = make_syntax("paddle", stops=True)
 _VARIABLES = {
     "nnodes": "PADDLE_NNODES",
     "devices": "PADDLE_DEVICES",
@@ -25,7 +25,7 @@ _VARIABLES = {
 
 def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Program, ...]]:
     """Return what fails, the world of the script, and the script."""
-    options = read_options(program.words, _SYNTAX)
+    options = read_options(program.words, SYNTAX)
     if options.unknown is not None or not options.is_certain or "auto_tuner_json" in options.values:
         return [], World(), ()
     scripts = torchrun.list_scripts(Torchrun(program, options, None, None, None))
@@ -61,21 +61,18 @@ def _check_devices(program: Program, options: Options, pods: Pods) -> tuple[list
     devices, processes = _find(program, options, "devices", ""), _find(program, options, "nproc_per_node", "")
     if not pods.gpus or devices.text is None or processes.text is None or program.variable("CUDA_VISIBLE_DEVICES"):
         return [], None
-    listed = (
-        [each.strip() for each in devices.text.split(",")]
-        if devices.text
-        else [str(number) for number in range(pods.gpus)]
-    )
-    wrong = next((each for each in listed if not each.isdecimal() or int(each[:9]) >= pods.gpus), None)
+    names = [name.strip() for name in devices.text.split(",")] if devices.text else []
+    wrong = next((name for name in names if not name.isdecimal() or int(name[:9]) >= pods.gpus), None)
+    available = len(names) or pods.gpus
     related = ((pods.container.device_node, ""),)
     if wrong is not None:
         has = f"a pod has {pluralize(pods.gpus, 'GPU')}"
         message = f"`--devices` names `{wrong}`, but {has} (paddle: `'{wrong}' is not in list`)"
         return [Fault(devices.node, f"{message}; use 0 to {pods.gpus - 1}", True, (), related, PROCESSES_RULE)], None
-    count = processes.number if processes.text else len(listed)
-    if count is not None and count > len(listed):
-        message = f"{count} processes per pod for {pluralize(len(listed), 'GPU')} (paddle: `list index out of range`)"
-        return [Fault(processes.node, f"{message}; use {len(listed)}", True, (), related, PROCESSES_RULE)], None
+    count = processes.number if processes.text else available
+    if count is not None and count > available:
+        message = f"{count} processes per pod for {pluralize(available, 'GPU')} (paddle: `list index out of range`)"
+        return [Fault(processes.node, f"{message}; use {available}", True, (), related, PROCESSES_RULE)], None
     return [], count
 
 

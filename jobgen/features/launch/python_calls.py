@@ -13,7 +13,7 @@ from jobgen.features.launch.values import Fault, Pods, Program, World
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.workloads import RAY_CLUSTERS
-from jobgen.model.data import value_of
+from jobgen.model.data import Location, value_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_digits, to_milli
 
@@ -38,7 +38,8 @@ _MAX_TEXT = 200_000
 
 
 @lru_cache(maxsize=64)
-def _parse(text: str) -> ast.Module | None:
+def parse_python(text: str) -> ast.Module | None:
+    """Return the tree of a script; None if it is too long, or is no Python."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -50,7 +51,7 @@ def _parse(text: str) -> ast.Module | None:
 def find_call(program: Program, function: str) -> Call | None:
     """Return the call of a function, such as `jax.distributed.initialize`, if a script has one that certainly runs."""
     text = program.files(program.path) if program.path.endswith(".py") else None
-    if text is None or function.rpartition(".")[2] not in text or (tree := _parse(text)) is None:
+    if text is None or function.rpartition(".")[2] not in text or (tree := parse_python(text)) is None:
         return None
     try:
         names = _read_imports(tree)
@@ -209,7 +210,8 @@ def check_jax(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
     }
     faults = find_faults(_JAX, numbers, {}, program, pods)
     # Numbers that JAX refuses are not compared with the pods.
-    yield from list(faults)[:1]
+    for fault in list(faults)[:1]:
+        yield fault._replace(file=program.path, inside=Location("", call.line, 1))
 
 
 _NAMES = ("ray.train.ScalingConfig", "ray.air.config.ScalingConfig", "ray.air.ScalingConfig")
@@ -308,7 +310,7 @@ def check_ray_train(program: Program, _world: World, pods: Pods) -> Iterator[Fau
         numbers["total"] = None
     # What does not fit at all need not be packed.
     for fault in list(find_faults(_RAY_TRAIN, numbers, {}, program, pods))[:1]:
-        yield fault._replace(related=compared_values(pods))
+        yield fault._replace(related=compared_values(pods), file=program.path, inside=Location("", call.line, 1))
 
 
 def find_config(program: Program) -> Call | None:

@@ -16,8 +16,9 @@ from jobgen.features.convert.operators.created import (
     as_string,
     limit_pods,
 )
+from jobgen.features.launch.mounted_files import MountedFiles, to_text
 from jobgen.features.launch.shell.interpreter import expand_references, run_command
-from jobgen.features.launch.shell.values import Call, to_word
+from jobgen.features.launch.shell.values import Call, list_openings, to_word
 from jobgen.features.launch.signs import find_trainers
 from jobgen.features.launch.values import Pods, Program, Word, count_gpus
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
@@ -53,6 +54,8 @@ class Launch(NamedTuple):
     pods: Pods
     container: Container
     """The container that starts them."""
+    volumes: MountedFiles
+    """The files that it mounts."""
 
 
 def read_launches(manifest: Manifest, *, is_brief: bool = False) -> Iterator[Launch]:
@@ -84,7 +87,17 @@ def read_launches(manifest: Manifest, *, is_brief: bool = False) -> Iterator[Lau
         if is_ranked and _is_ranked(container) and not _start_same(programs, reader):
             # Only some of the pods launch.
             pods = pods._replace(count=None)
-        yield Launch(programs, pods, container)
+        yield Launch(programs, pods, container, reader.mounted)
+
+
+def read_environments(manifest: Manifest) -> Iterator[tuple[Container, Mapping[str, Word]]]:
+    """Yield the containers of a job, each with its variables and those that its operator sets."""
+    with limit_pods(1):
+        created = create_all(manifest.object, (), manifest.cluster, is_plain=manifest.is_plain)
+    for pod in manifest.pods:
+        first = _find_created(created, pod)
+        for container in pod.containers if pod.part == "whole" else ():
+            yield container, _Reader(manifest, container, first, created).read_env()
 
 
 def _is_ranked(container: Container) -> bool:
@@ -133,6 +146,8 @@ class _Reader:
         containers = [as_fields(each) for each in as_items(self.spec.get("containers"))]
         named = [each for each in containers if each.get("name") == container.name]
         self.data: Fields = next(iter(named or containers), {})
+        mounts, volumes = as_items(self.data.get("volumeMounts")), as_items(self.spec.get("volumes"))
+        self.mounted = MountedFiles([*map(as_fields, mounts)], [*map(as_fields, volumes)], self.find_config)
 
     def list_programs(self) -> tuple[Program, ...]:
         """Return the programs that it starts."""
@@ -151,7 +166,7 @@ class _Reader:
             if not _SERVER_IMAGE.search(self.container.image):
                 return ()
             words = [Word("python3", None), Word("-m", None), Word(_SERVER, None), *words]
-        return tuple(filter(None, map(to_program, run_command(words, env, self.read_file, folder))))
+        return tuple(filter(None, map(to_program, run_command(words, env, self.mounted.read, folder))))
 
     def list_words(self, field: str) -> Iterator[tuple[Any, Node]]:
         """Yield the words of a field, each with where it was written."""
@@ -197,19 +212,27 @@ class _Reader:
             env["*"] = Word(None, None)
 
     def add_all(self, env: dict[str, Word], source: Fields) -> None:
+        """Add the variables of an item of `envFrom`: those of an object that is not known can have any names."""
+        prefix = as_string(source.get("prefix"))
         name = as_string(as_fields(source.get("configMapRef")).get("name"))
         data = self.find_config(name) if name else None
-        if data is None:
-            env["*"] = Word(None, None)
+        if data is not None:
+            env.update((f"{prefix}{key}", Word(to_text(text), None)) for key, text in data.items())
             return
-        prefix = as_string(source.get("prefix"))
-        env.update((f"{prefix}{key}", Word(text, None)) for key, text in data.items())
+        secret = as_string(as_fields(source.get("secretRef")).get("name"))
+        keys = self.manifest.find_config(self.manifest.namespace, secret, "Secret") if secret else None
+        if keys is not None:
+            env.update((f"{prefix}{key}", Word(None, None)) for key in keys)
+            return
+        others = env.get("*")
+        openings = list_openings(others) if others else ()
+        env["*"] = Word(None, None, "" if not prefix or "" in openings else " ".join((*openings, prefix)))
 
     def read_reference(self, source: Fields) -> str | None:
         reference = as_fields(source.get("configMapKeyRef"))
         data = self.find_config(as_string(reference.get("name"))) if reference else None
         if data is not None:
-            return data.get(as_string(reference.get("key")))
+            return to_text(data.get(as_string(reference.get("key"))))
         path = as_string(as_fields(source.get("fieldRef")).get("fieldPath"))
         found = path.removeprefix("metadata.annotations['").removeprefix("metadata.labels['").removesuffix("']")
         if self.pod is None or found == path:
@@ -217,43 +240,12 @@ class _Reader:
         value = self.pod.annotations.get(found, self.pod.labels.get(found))
         return value if isinstance(value, str) and "<" not in value else None
 
-    def find_config(self, name: str) -> Mapping[str, str] | None:
+    def find_config(self, name: str) -> Mapping[str, Node] | None:
         """Return the data of a ConfigMap that the operator creates, or that the repository has."""
         for each in self.created.objects:
             if each.kind == "ConfigMap" and each.name == name:
                 return each.data
         return self.manifest.find_config(self.manifest.namespace, name)
-
-    def read_file(self, path: str) -> str | None:
-        """Return the text of a file in a mounted ConfigMap."""
-        path = posixpath.normpath(path)
-        nearest, found = "", None
-        for mount in map(as_fields, as_items(self.data.get("volumeMounts"))):
-            folder = posixpath.normpath(as_string(mount.get("mountPath"), "-"))
-            if len(folder) > len(nearest) and (path == folder or path.startswith(f"{folder.rstrip('/')}/")):
-                nearest, found = folder, mount
-        if found is None or "subPathExpr" in found:
-            return None
-        inner = posixpath.join(as_string(found.get("subPath")), path[len(nearest) :].strip("/")).rstrip("/")
-        for volume in map(as_fields, as_items(self.spec.get("volumes"))):
-            if volume.get("name") == found.get("name"):
-                return self.read_from_volume(volume, inner)
-        return None
-
-    def read_from_volume(self, volume: Fields, path: str) -> str | None:
-        sources = [as_fields(each) for each in as_items(as_fields(volume.get("projected")).get("sources"))]
-        for source in sources or [volume]:
-            config = as_fields(source.get("configMap"))
-            items = {
-                as_string(item.get("path")): as_string(item.get("key"))
-                for item in map(as_fields, as_items(config.get("items")))
-            }
-            name = as_string(config.get("name"))
-            data = self.find_config(name) if name and (not items or path in items) else None
-            text = (data or {}).get(items.get(path, path))
-            if text is not None:
-                return text
-        return None
 
 
 def _is_program(word: Word) -> bool:
@@ -316,7 +308,8 @@ def _describe_pods(container: Container, reader: _Reader, launching: set[str]) -
         count = 1 if size is None else size
         counts = tuple(filter(None, (get_path(manifest.spec, "leaderWorkerTemplate", "size"),)))
     elif not created and role is None:
-        count = 1
+        # A TrainJob decides how many pods a runtime has.
+        count = None if kind.endswith("TrainingRuntime") else 1
     elif kind == "TrainJob" and role is not None and "numNodes" not in role.replica_spec:
         # The runtime decides.
         count = None

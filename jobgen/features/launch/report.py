@@ -28,14 +28,16 @@ def list_settings(manifest: Manifest) -> Iterator[Violation]:
     """Yield the variables of a job that do not fit it."""
     # Few jobs have such variables.
     from jobgen.features.launch.settings import check_settings
+    from jobgen.features.launch.variable_names import check_names
 
-    yield from map(_to_violation, check_settings(manifest))
+    yield from map(_to_violation, (*check_settings(manifest), *check_names(manifest)))
 
 
 def _to_violation(fault: Fault) -> Violation:
     severity = ERROR if fault.is_error else INFO if fault.is_info else WARNING
     related = (*fault.related, *_list_overrides(fault))
-    return Violation(fault.node, fault.message, related, severity, fault.fix, safe=False)
+    at, inside = (fault.at, fault.inside) if fault.at is not None else (None, None)
+    return Violation(fault.node, fault.message, related, severity, fault.fix, False, at=at, inside=inside)
 
 
 def _list_overrides(fault: Fault) -> Iterator[tuple[Node, str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from jobgen.features.launch.signs import CHECKED
+from jobgen.features.launch.signs import CHECKED, has_launch
 from jobgen.features.launch.values import Fault, count_gpus, count_listed
 from jobgen.k8s.devices import is_device
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
@@ -65,9 +65,20 @@ def _check_devices(trainer: _Trainer) -> Iterator[Fault]:
     if wrong is not None:
         message = f"`CUDA_VISIBLE_DEVICES` names `{wrong}`, but {has}, from 0: CUDA hides it and all that follow"
         yield Fault(value.node, f"{message}; remove the variable", False, (), related, RULE)
-    elif seen is not None and 0 < seen < gpus:
+    elif seen is not None and 0 < seen < gpus and not _is_reported(trainer.container, value.node):
         message = f"`CUDA_VISIBLE_DEVICES` leaves GPUs idle: it shows {seen}, and {has}"
         yield Fault(value.node, f"{message}; remove the variable, or request {seen}", False, (), related, RULE)
+
+
+def _is_reported(container: Container, node: Node) -> bool:
+    """Return True if the processes that a launcher starts do not fit a variable, which another rule reports."""
+    manifest = container.pod.manifest
+    if not has_launch(manifest):
+        return False
+    # Imported late: few jobs hide GPUs.
+    from jobgen.features.launch.judge import find_faults
+
+    return any(fault.node is node for fault in find_faults(manifest))
 
 
 def _check_network(trainer: _Trainer) -> Iterator[Fault]:

@@ -11,6 +11,11 @@ from jobgen.model.lazy_re import lazy_pattern
 
 CHECKED_WORDS = ("NCCL_SOCKET", "NCCL_IB", "GLOO_SOCKET", "CUDA_VISIBLE", "DMLC_NUM", "OMP_NUM")
 """How the names of variables that are checked begin."""
+NAMED_WORDS = (
+    *("CUDA_", "HF_", "NCCL_", "NVIDIA_", "OMP_", "TORCH_", "TRANSFORMERS_"),
+    *("_IB_", "_P2P_", "_NUM_THREADS", "_SOCKET_IFNAME", "_VISIBLE_DEVICES"),
+)
+"""Parts of the names of variables that libraries read; a misspelled one has another part that is right."""
 CHECKED = lazy_pattern(rf"(?m)^(?:{'|'.join(CHECKED_WORDS)})")
 """A variable that is checked, in the text of a container."""
 # Names of launchers, of servers and of options that scripts are known by.
@@ -22,6 +27,8 @@ _SIGNS = lazy_pattern(
 _UNUSUAL = lazy_pattern(
     r"\$|PET_|CUDA_VISIBLE|parallel|deepspeed|output|trainer|pretrain|titan|config|model|run_|fsdp|batch_size"
 )
+# Options of torchrun, which can stand behind the script.
+_OPTIONS = lazy_pattern(r"--(?:nnodes|nproc|rdzv|master|standalone|node)")
 # Fields of a job around the number of processes in a pod, and the field with that number.
 _FIELDS = frozenset(("elasticPolicy", "torchrunConfig", "trainer"))
 _PROCESSES = "nprocPerNode"
@@ -69,8 +76,11 @@ def _is_usual(pod: Pod, container: Container) -> bool:
     is_number = name in ("--nproc-per-node", "--nproc_per_node") and count in numbers
     if not is_number and _PROCESSES in manifest.spec and as_text(manifest.spec[_PROCESSES]) not in numbers:
         return False
-    script = words[2 if is_number else 1 :][:1]
-    return bool(script) and script[0].endswith(".py") and not _UNUSUAL.search(container.search_text)
+    script = words[2 if is_number else 1 :]
+    is_plain = bool(script) and script[0].endswith(".py") and not _UNUSUAL.search(container.search_text)
+    if not is_plain or _runs_file(_list_files(pod), container):
+        return False
+    return len(script) == 1 or not _OPTIONS.search(" ".join(script))
 
 
 def find_trainers(manifest: Manifest) -> list[tuple[Pod, Container]]:
@@ -82,11 +92,15 @@ def find_trainers(manifest: Manifest) -> list[tuple[Pod, Container]]:
     found: list[tuple[Pod, Container]] = []
     for pod in manifest.pods:
         containers = pod.containers if manifest.kind is None else [pod.main_container]
-        files = [volume for volume in pod.volumes if "configMap" in volume or "projected" in volume]
+        files = _list_files(pod)
         for container in containers:
             if container is not None and (_SIGNS.search(container.search_text) or _runs_file(files, container)):
                 found.append((pod, container))
     return found
+
+
+def _list_files(pod: Pod) -> list[dict[str, Node]]:
+    return [volume for volume in pod.volumes if "configMap" in volume or "projected" in volume]
 
 
 def _runs_file(volumes: list[dict[str, Node]], container: Container) -> bool:

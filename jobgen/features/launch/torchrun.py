@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from jobgen.features.launch.options import Options, check_unknown, make_syntax, read_options
 from jobgen.features.launch.read_job import start_words, to_program
 from jobgen.features.launch.shell.values import Call
-from jobgen.features.launch.values import Fault, Pods, Program, Word, World, count_visible
+from jobgen.features.launch.values import VISIBLE, Fault, Pods, Program, Word, World, count_visible
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Container, Manifest
 from jobgen.model.data import value_of
@@ -28,6 +28,7 @@ _WORDS = frozenset(("auto", "gpu", "cpu", "xpu"))
 _LOCAL = frozenset(("localhost", "127.0.0.1", "::1", "[::1]"))
 # Kinds whose operator makes one job of all pods; the pods of others can be meant to work alone.
 JOINED = frozenset(("PyTorchJob", "PyTorchTrainingJob", "TrainJob"))
+_NO_HOST = "The hostname of the rendezvous endpoint must be a dot-separated list of labels"
 # Pods of training-operator.
 _POD = lazy_pattern(r"(.+)-(master|worker)-(\d{1,6})(?:\.|\Z)")
 # Options with a rank, and the variables with the number of a pod.
@@ -153,7 +154,7 @@ def check_values(run: Torchrun, pods: Pods) -> Iterator[Fault]:
         error = f"Unsupported nproc_per_node value: {value.text}"
         yield Fault(value.node, f"`{value.text}` is not a number of processes (torchrun: `{error}`); write `gpu`")
     elif value.number is None:
-        yield Fault(value.node, _describe_bad_number("nproc-per-node", value.text))
+        yield Fault(value.node, _describe_bad_number("nproc-per-node", value.text, run, pods))
 
 
 def _check_bounds(run: Torchrun, pods: Pods) -> Iterator[Fault]:
@@ -165,22 +166,33 @@ def _check_bounds(run: Torchrun, pods: Pods) -> Iterator[Fault]:
         message = f"`{value.text}` is not a number of nodes (torchrun: `{error}`)"
         yield Fault(value.node, f"{message}; write `{pods.count or 2}`")
     elif least is None or most is None:
-        yield Fault(value.node, _describe_bad_number("nnodes", value.text))
+        yield Fault(value.node, _describe_bad_number("nnodes", value.text, run, pods))
     elif not 0 < least <= most:
         error = f"min_nodes must be > 0 and <= max_nodes, got min_nodes={least}, max_nodes={most}"
         message = f"`{value.text}` is not a number of nodes (torchrun: `{error}`)"
         yield Fault(value.node, f"{message}; write the least number first")
 
 
-def _describe_bad_number(option: str, text: str) -> str:
+def _describe_bad_number(option: str, text: str, run: Torchrun, pods: Pods) -> str:
     message = (
         f"`{text}` is not a number for `--{option}` (torchrun: `invalid literal for int() with base 10: '{text}'`)"
     )
     if not text:
         return f"`--{option}` gets an empty value; the variable is not set"
     name = text.lstrip("${(").rstrip("})")
-    advice = f"write `$({name})`, which Kubernetes replaces" if text.startswith("$") else "write an integer"
-    return f"{message}; {advice}"
+    if text.startswith("$("):
+        return f"{message}; set `{name}` in `env`"
+    if not text.startswith("$"):
+        return f"{message}; write an integer"
+    if run.program.variable(name) is not None:
+        return f"{message}; write `$({name})`, which Kubernetes replaces"
+    if option == "nproc-per-node":
+        advice = "write `gpu`"
+    elif run.program.variable("PET_NNODES") is not None:
+        advice = "write `$(PET_NNODES)`, which the operator sets, or remove the option"
+    else:
+        advice = f"write `{pods.count}`, the number of pods" if pods.count else "write the number of pods"
+    return f"{message}; no shell reads it, and nothing sets `{name}`; {advice}"
 
 
 def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
@@ -273,14 +285,10 @@ def _check_meeting(run: Torchrun, pods: Pods, count: int, least: int) -> Iterato
     if place.text is None:
         return
     host = place.text.rpartition(":")[0] if place is endpoint and ":" in place.text else place.text
-    if host in _LOCAL or (backend.text != "static" and not place.text):
-        meets = f"the {count} pods meet at `{place.text}`, which is each pod itself"
-        if not place.text:
-            meets = f"without an endpoint, each of the {count} pods meets itself"
-        message = f"{meets}, so that {run.name} waits until it fails"
+    if problem := _describe_meeting(run, place.text, host, count, is_static=backend.text == "static"):
         # The image can set a variable that the job does not.
         is_written = place.node is not run.program.node
-        yield Fault(place.node, f"{message}; {_advise_address(pods)}", is_written, (), pods.related, NODES_RULE)
+        yield Fault(place.node, f"{problem}; {_advise_address(pods)}", is_written, (), pods.related, NODES_RULE)
     elif pods.kind == "PyTorchJob" and (found := _POD.match(host)):
         manifest = pods.container.pod.manifest
         role, is_own = manifest.find_role(found[2]), found[1] == manifest.name
@@ -288,6 +296,18 @@ def _check_meeting(run: Torchrun, pods: Pods, count: int, least: int) -> Iterato
             whose = "is not a pod of this job" if is_own else f"is a pod of another job, `{found[1]}`"
             message = f"`{host}`, where the {count} pods meet, {whose}, so that {run.name} waits until it fails"
             yield Fault(place.node, f"{message}; {_advise_address(pods)}", is_own, (), pods.related, NODES_RULE)
+
+
+def _describe_meeting(run: Torchrun, place: str, host: str, count: int, *, is_static: bool) -> str:
+    """Return why the pods do not meet at a place; empty if they may."""
+    if is_static and not host:
+        return f"the {count} pods get no address to meet at (torchrun: `{_NO_HOST}`)"
+    if place and host not in _LOCAL:
+        return ""
+    meets = f"the {count} pods meet at `{place}`, which is each pod itself"
+    if not place:
+        meets = f"without an endpoint, each of the {count} pods meets itself"
+    return f"{meets}, so that {run.name} waits until it fails"
 
 
 def _check_rank(run: Torchrun, pods: Pods) -> Iterator[Fault]:
@@ -351,7 +371,17 @@ def check_processes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
 def compare_processes(value: Word, program: Program, pods: Pods) -> Iterator[Fault]:
     """Compare a number of processes of each pod with the GPUs that they see."""
     gpus, count = count_visible(program, pods), value.number
+    if gpus is None and count is not None and count > (pods.gpus or count):
+        # A variable that is not known can only hide some of them.
+        gpus = pods.gpus
     if not gpus or count is None or count == gpus or count < 1:
+        return
+    hidden = program.variable(VISIBLE)
+    if hidden is not None and hidden.node not in (None, program.node) and gpus < count <= (pods.gpus or 0):
+        message = f"{_count_processes(count)}, but `{VISIBLE}` shows {gpus} of {pods.gpus} GPUs"
+        related = ((pods.container.device_node, ""),)
+        message = f"{message}: `CUDA error: invalid device ordinal`; remove the variable"
+        yield Fault(hidden.node, message, _names_nccl(program), (), related, PROCESSES_RULE)
         return
     has = f"a pod has {pluralize(gpus, 'GPU')}" if gpus == pods.gpus else f"they see {pluralize(gpus, 'GPU')}"
     yield _compare(value, gpus, has, pods.container, is_error=_names_nccl(program), is_torchrun=program.name in NAMES)
@@ -362,12 +392,19 @@ def _compare(
 ) -> Fault:
     count = value.number or 0
     related, fix = ((container.device_node, ""),), fix_value(value, "gpu") if is_torchrun else ()
-    shown = f"{count} process{'es' * (count != 1)} per pod"
+    shown = _count_processes(count)
+    # In another environment, a pod may have another number of GPUs.
+    is_option = bool(fix) or (is_torchrun and "--nproc" in str(value_of(value.node)))
+    advice = "write `--nproc-per-node=gpu`" if is_option else f"use {gpus}"
     if count > gpus:
-        message = f"{shown}, but {has}: `CUDA error: invalid device ordinal`; use {gpus}"
+        message = f"{shown}, but {has}: `CUDA error: invalid device ordinal`; {advice}"
         return Fault(value.node, message, is_error, fix, related, PROCESSES_RULE)
-    message = f"{shown} leave{'s' * (count == 1)} GPUs idle: {has}; use {gpus}"
+    message = f"{shown} leave{'s' * (count == 1)} GPUs idle: {has}; {advice}"
     return Fault(value.node, message, False, fix, related, PROCESSES_RULE)
+
+
+def _count_processes(count: int) -> str:
+    return f"{count} process{'es' * (count != 1)} per pod"
 
 
 def _names_nccl(program: Program) -> bool:

@@ -10,6 +10,7 @@ from jobgen.features.launch.options import (
     Arguments,
     Invariant,
     Number,
+    NumbersInFile,
     as_number,
     compared_values,
     find_faults,
@@ -66,7 +67,15 @@ def check_torchtitan(program: Program, world: World, pods: Pods) -> Iterator[Fau
         return
     options = read_arguments(program.words)
     numbers = read_degrees(program, options, world)
-    yield from find_faults(_DEGREES, numbers, options.words, program, pods)
+    path = options.text("job.config_file")
+    config = read_config(program, path)
+    keys = {short: f"parallelism.{long}" for short, long in DEGREES.items()}
+    keys = {short: key for short, key in keys.items() if key not in options.words and get_value(config, key)}
+    places = NumbersInFile(program, path, keys, is_whole=False) if path and keys else None
+    for fault in find_faults(_DEGREES, numbers, options.words, program, pods):
+        # The message is about all degrees, of which those of the command win.
+        is_written = any(f"parallelism.{long}" in options.words for long in DEGREES.values())
+        yield places.move(fault, keys) if places and not is_written else fault
 
 
 def is_titan(program: Program) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from jobgen.features.launch.shell.values import Word
+from jobgen.features.launch.shell.values import Word, find_variable
 from jobgen.k8s.devices import is_device, is_device_share
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.k8s.objects import Container
-from jobgen.model.data import Node
+from jobgen.model.data import Location, Node
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -25,7 +25,7 @@ class Program(NamedTuple):
     words: tuple[Word, ...]
     """Its arguments, without the interpreter and its own name."""
     env: Mapping[str, Word]
-    """The environment that it sees. The key `*` says that it also has variables that are not known."""
+    """The environment that it sees, as `find_variable` reads it."""
     files: Callable[[str], str | None]
     """Returns the text of a file at a path in the container; None if it is not known."""
     node: Node = None
@@ -37,7 +37,7 @@ class Program(NamedTuple):
 
     def variable(self, name: str) -> Word | None:
         """Return the value of a variable; None if it is certainly not set."""
-        return self.env.get(name, self.env.get("*"))
+        return find_variable(self.env, name)
 
 
 class Pods(NamedTuple):
@@ -100,16 +100,23 @@ class Fault(NamedTuple):
     """The rule that reports it; empty for the general one."""
     is_info: bool = False
     """True if it is only slow."""
+    file: str = ""
+    """The path in the container of the file that the fault is in."""
+    inside: Location | None = None
+    """Where it is in the text of that file, or of `at`."""
+    at: Node = None
+    """The text that the fault is in, as it is written."""
 
 
-_VARIABLE = "CUDA_VISIBLE_DEVICES"
+VISIBLE = "CUDA_VISIBLE_DEVICES"
+"""The variable with the GPUs that processes see."""
 # Resources of a GPU that several containers share, or of a part of one.
 _PARTS = lazy_pattern(r"nvidia\.com/(?:gpu\.shared|vgpu|mig-.*)|.*/(?:vgpu|sgpu)")
 
 
 def count_visible(program: Program, pods: Pods) -> int | None:
     """Return the number of GPUs that processes see: CUDA stops at the first identifier that it does not have."""
-    value = program.variable(_VARIABLE)
+    value = program.variable(VISIBLE)
     if value is None or pods.gpus is None:
         return pods.gpus
     if value.text is None:

@@ -16,7 +16,8 @@ from urllib.parse import quote
 
 from jobgen.api.errors import ToolError, UsageError
 from jobgen.k8s.nodes import as_list, as_mapping, get_path
-from jobgen.k8s.secrets import find_secrets, redact_tree
+from jobgen.k8s.redaction import redact_tree
+from jobgen.k8s.secrets import find_secrets
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_DEPTH
 from jobgen.model.named_tuple import NamedTuple

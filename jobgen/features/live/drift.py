@@ -14,8 +14,9 @@ from jobgen.compare.impact import Impact, assess_change
 from jobgen.compare.snapshot import Snapshot, find_causes, snapshot_repository
 from jobgen.features.live.capture import RESOURCES, RUNNING, Kubectl, UnansweredError, pluralize_kind
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.redaction import redact_at, redact_tree
 from jobgen.k8s.resources import count_gpus
-from jobgen.k8s.secrets import find_secrets, redact_tree
+from jobgen.k8s.secrets import find_secrets
 from jobgen.model.data import Location, untraced
 from jobgen.model.finding import Finding, pluralize
 from jobgen.model.named_tuple import NamedTuple
@@ -182,7 +183,12 @@ def _list_fields(snapshot: Snapshot, rendered: Rendered, impact: Impact, live: A
     for path, _, old, new in (each.change for each in impact.fields):
         cause = causes.get(path)
         place = cause.location if cause else rendered.location
-        yield ChangedField(format_dotted(path), redact_tree(old, secrets), redact_tree(new, secrets), place)
+        yield ChangedField(
+            format_dotted(path),
+            redact_at(old, live, path, secrets),
+            redact_at(new, rendered.object, path, secrets),
+            place,
+        )
 
 
 def _project(live: Any, wanted: Any) -> Any:

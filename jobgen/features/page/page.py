@@ -17,7 +17,7 @@ from urllib.parse import SplitResult, quote, urlsplit
 
 from jobgen import __version__
 from jobgen.api.errors import UsageError
-from jobgen.k8s.secrets import hide_credentials
+from jobgen.k8s.redaction import hide_credentials
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import git

@@ -33,9 +33,11 @@ from jobgen.features.page.page import (
     make_title,
 )
 from jobgen.features.page.stored_pages import JobLines, complete_lines
-from jobgen.k8s.secrets import MASK, find_secrets, order_secrets
+from jobgen.k8s.distinctive import is_distinctive
+from jobgen.k8s.redaction import MASK, order_secrets
+from jobgen.k8s.secrets import find_secrets, list_held
 from jobgen.model.builtin_rules import UNREADABLE_RULES
-from jobgen.model.data import Node, Plain, TracedKey, TracedList, TracedScalar, untraced, value_of
+from jobgen.model.data import Node, Plain, TracedKey, TracedList, TracedScalar, untraced
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.encoded_results import decode_findings, encode_findings
@@ -172,17 +174,21 @@ def list_manifest_lines(
         # Most of an object is equal in all environments.
         whole |= find_secrets(made.object, seen.get(made.companion))
         seen.setdefault(made.companion, made.object)
-    ordered = order_secrets(whole)
+    ordered = order_secrets(filter(is_distinctive, whole))
     # All trees stay alive here, because lines are known by the `id` of their nodes.
     traces = list(tracer.trace_each(job, [objects[0].env for objects in cells]))
+    trees = (traced.select(made.companion) for objects, traced in zip(cells, traces, strict=True) for made in objects)
+    nodes = (each.node for tree in filter(None, trees) for each in list_held(tree) if each.name) if whole else ()
+    held = {id(node) for node in nodes if type(node) is TracedScalar}
     listed: ListedLines[Line] = {}
     manifests: list[list[Line]] = []
 
     def describe_line(text: str, key: Node, value: Node, items: Node) -> Line:
         sources = _list_sources(key, value, items)
-        if ordered and len(sources) > 1 and not whole.isdisjoint(map(str.strip, str(value_of(value)).split("\n"))):
+        if id(value) in held:
             # What a secret overrides is a secret, too.
-            sources = (sources[0], *((*source[:3], MASK) for source in sources[1:]))
+            sources = (*sources[:1], *((*source[:3], MASK) for source in sources[1:]))
+            text = _hide_value(text, key)
         return _hide_secrets(text, sources, ordered) if ordered else (text, sources)
 
     for objects, traced in zip(cells, traces, strict=True):
@@ -192,6 +198,15 @@ def list_manifest_lines(
             lines += list_lines(tree, describe_line, listed)
         manifests.append(lines)
     return manifests
+
+
+def _hide_value(text: str, key: Node) -> str:
+    """Return a line with a mask in place of a secret; the lines of a block of text follow the one with its key."""
+    start = len(text) - len(text.lstrip(" "))
+    start += 2 * text.startswith("- ", start)
+    label = f"{to_inline_yaml(str(key))}: "
+    start += len(label) * text.startswith(label, start)
+    return text if text[start : start + 1] in ("|", ">") else f"{text[:start]}{MASK}"
 
 
 def _hide_secrets(text: str, sources: tuple[LineSource, ...], secrets: Sequence[str]) -> Line:

@@ -13,7 +13,8 @@ from jobgen.check.cel import Bound, CompileError, Failed, available, compile_cel
 from jobgen.compare.impact import assess_change
 from jobgen.compare.snapshot import Snapshot
 from jobgen.k8s.nodes import find_nodes
-from jobgen.k8s.secrets import MASK, find_secrets, may_name_secret, redact, redact_tree
+from jobgen.k8s.redaction import MASK, redact, redact_at, redact_tree
+from jobgen.k8s.secrets import find_secrets, may_name_secret
 from jobgen.model.data import API_VERSION, Location, Node, Plain, TracedKey, locatable, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.named_tuple import NamedTuple
@@ -443,7 +444,7 @@ class TestRun:
     def _compare_value(self, subject: Subject, obj: Any, key: Node, expected: Node) -> Outcome:
         steps, wanted = parse_dotted(str(key)), untraced(expected)
         for value in _find_values(obj, steps):
-            shown = ABSENT if value is ABSENT else redact_tree(value, subject.secrets)
+            shown = ABSENT if value is ABSENT else redact_at(value, obj, steps, subject.secrets)
             # What is expected in place of a secret is one, too.
             is_secret = shown != value or may_name_secret(str(key)) or value_of(obj.get("kind")) == "Secret"
             mismatch = find_mismatch(value, wanted, hidden=is_secret)

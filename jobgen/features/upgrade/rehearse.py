@@ -281,10 +281,12 @@ def describe(rehearsal: Rehearsal) -> SectionReport:
 
 def summarize(rehearsal: Rehearsal) -> str:
     """Return what an upgrade does, in one line."""
-    refused = sum(len(each.refused) for each in rehearsal.environments)
+    errors = [each.rule in _QUEUE_RULES for upgrade in rehearsal.environments for each in upgrade.refused]
+    refused, queued = errors.count(False), errors.count(True)
     decisions = [change.workload.decision for each in rehearsal.environments for change in each.queues]
     parts = [
         f"{refused} refused" if refused else "",
+        f"{queued} not admitted or not managed by Kueue" if queued else "",
         *(f"{decisions.count(each)} {each}" for each in sorted(FAILING) if each in decisions),
     ]
     what = ", ".join(filter(None, parts)) or "nothing would be refused, never admitted, or run unmanaged"
@@ -294,10 +296,13 @@ def summarize(rehearsal: Rehearsal) -> str:
 
 def list_sections(upgrade: EnvironmentUpgrade) -> Iterator[Section]:
     """Yield the sections of an environment that have something to say."""
+    refused = (each for each in upgrade.refused if each.rule not in _QUEUE_RULES)
+    # A job that runs without its quota is not refused.
+    queued = (_describe_finding(each) for each in upgrade.refused if each.rule in _QUEUE_RULES)
     found = (
         Section("Versions", tuple(map(_describe_change, upgrade.changes))),
-        Section("Refused", tuple(map(_describe_finding, upgrade.refused))),
-        Section("Queues", tuple(_list_queue_lines(upgrade))),
+        Section("Refused", tuple(map(_describe_finding, refused))),
+        Section("Queues", (*_list_queue_lines(upgrade), *queued)),
         Section("Pods that differ", tuple(_list_pod_lines(upgrade))),
         Section("New warnings", tuple(map(_describe_finding, upgrade.warnings))),
         Section("No longer reported", tuple(map(_describe_finding, upgrade.solved))),

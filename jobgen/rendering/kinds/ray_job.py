@@ -7,14 +7,14 @@ import shlex
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobgen.model.data import Node, ValidFields, join_values, untraced, value_of, with_value
+from jobgen.model.data import Node, ValidFields, join_values, list_scalars, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.kinds.main_container import find_main_container, set_path, take_command, with_main_container
 from jobgen.rendering.pod import to_text
 from jobgen.spec.replicas import get_at
-from jobgen.yamlio.write import to_yaml
+from jobgen.yamlio.write import sort_keys, to_yaml
 
 HEAD = "head"
 _ELASTIC = "kueue.x-k8s.io/elastic-job"
@@ -35,7 +35,9 @@ def prepare(job: JobSpec, templates: ValidFields, resource: ValidFields, problem
     problems.extend(_set_entrypoint(commands, spec))
     for field, write in (("runtimeEnvYAML", to_yaml), ("entrypointResources", json.dumps)):
         if isinstance(spec.get(field), dict):
-            spec[field] = _like(spec[field], write(untraced(spec[field])))
+            leaves = list(list_scalars(sort_keys(spec[field]) if write is to_yaml else spec[field]))
+            text = write(untraced(spec[field]))
+            spec[field] = join_values(leaves, text) if leaves else _like(spec[field], text)
     _set_autoscaling(job, resource)
     if isinstance(get_at(spec, ("deletionStrategy", "deletionRules")), list):
         # KubeRay refuses both, and the rules say more.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -120,7 +120,13 @@ def _read_documents(text: str, file: str, findings: list[Finding], *, traced: bo
         text = text[rest:]
     for chunk in _split_documents(text.replace("\r\n", "\n"), line, column, file, findings):
         if not _NOTHING.fullmatch(chunk.text):
-            yield _read_document(chunk, file, findings, traced=traced)
+            before = len(findings)
+            document = _read_document(chunk, file, findings, traced=traced)
+            starts = _find_objects(findings[before:]) if len(findings) > before else []
+            if starts:
+                yield from _read_objects(chunk, file, findings, before, starts, traced=traced)
+            else:
+                yield document
 
 
 def _read_json_stream(
@@ -134,7 +140,7 @@ def _read_json_stream(
     try:
         for value in stream:
             findings += value.findings
-            documents.append(YamlDocument(value.data, value.location))
+            documents.append(YamlDocument(value.data, value.location, value.is_repaired))
     except NotJsonError as error:
         rest = _LINE_OF_SPACE.match(text, stream.at)
         assert rest is not None
@@ -203,6 +209,40 @@ def _read_document(chunk: _Chunk, file: str, findings: list[Finding], *, traced:
     composed = compose(text, file, line, column, traced=traced)
     findings += composed.findings
     return YamlDocument(composed.data, location, composed.is_repaired)
+
+
+def _find_objects(findings: Iterable[Finding]) -> list[Finding]:
+    """Return the findings about the keys at which other objects begin, in a document that lacks `---` above them."""
+    starts: list[Finding] = []
+    keys: set[str] | None = None
+    names = set[str]()
+    for each in findings:
+        if each.rule == "duplicate-key" and each.location.column == 1:
+            name = each.message.partition("` ")[0]
+            names.add(name.lstrip("`"))
+            if keys is None or name in keys:
+                starts.append(each)
+                keys = set()
+            keys.add(name)
+    return starts if names >= {"apiVersion", "kind"} else []
+
+
+def _read_objects(
+    chunk: _Chunk, file: str, findings: list[Finding], before: int, starts: Iterable[Finding], *, traced: bool
+) -> Iterator[YamlDocument]:
+    """Read the objects of a document as if there were a line `---` above each, and report the missing lines."""
+    del findings[before:]
+    lines = chunk.text.split("\n")
+    begins = [0]
+    for each in starts:
+        at = each.location.line - chunk.line
+        message = f"{quote(lines[at])} begins another object; write a line `---` above it"
+        findings.append(each._replace(message=message, related=()))
+        begins.append(at)
+    for begin, end in zip(begins, [*begins[1:], len(lines)], strict=True):
+        text = "\n".join(lines[begin:end]) + "\n" * (end < len(lines))
+        part = _Chunk(text, chunk.line + begin, 0 if begin else chunk.column, chunk.opened and not begin)
+        yield _read_document(part, file, findings, traced=traced)._replace(is_repaired=True)
 
 
 def _locate_start(chunk: _Chunk, file: str) -> Location:

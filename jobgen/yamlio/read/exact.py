@@ -22,6 +22,7 @@ _TEMPLATE_ERRORS = frozenset(("yaml-syntax", "invalid-key"))
 _TEMPLATE = lazy_pattern(r"\{\{(?:.*?\}\}|[^}]*\Z)|\{%(?:.*?%\}|[^}]*\Z)")
 # Only the beginning of a line is searched: a line may be as long as a file.
 _SEARCHED_LENGTH = 1000
+_ITEM_WITHOUT_SPACE = lazy_pattern(r"-(?:[^\s-]|--\w)")
 # Template text in quotes and comments does not break YAML; quotes inside a template are part of it.
 _QUOTES_AND_COMMENTS = lazy_pattern(r""""(?:[^"\\]|\\.)*"|'[^']*'|(?:\A|(?<=\s))#.*""")
 
@@ -44,12 +45,15 @@ class _OpenCollection:
 
 
 class _Unrepresentable:
-    """A key or number that JSON cannot represent. The document is rejected if it is still there at the end."""
+    """A key or number that JSON cannot represent. It becomes text if it is still there at the end, and is reported."""
 
-    __slots__ = ("finding",)
+    __slots__ = ("at", "finding", "text")
 
-    def __init__(self, finding: Finding) -> None:
+    def __init__(self, finding: Finding, text: str, at: int) -> None:
         self.finding = finding
+        self.text = text
+        self.at = at
+        """Where it is written, also if an alias repeats it."""
 
 
 class _AnchoredScalar(NamedTuple):
@@ -82,7 +86,8 @@ def compose(text: str, file: str, first_line: int, first_column: int = 0, *, tra
     while True:
         builder = _Builder(source, file, first_line, traced=traced)
         try:
-            return Composed(builder.build(), builder.findings)
+            data, found = builder.build()
+            return Composed(data, [*builder.findings, *found], is_repaired=bool(found))
         except libyaml.RewrittenError:
             continue
         except _RejectedError as rejected:
@@ -109,7 +114,8 @@ class _Builder:
         self.expanded = 0
         self.has_unrepresentable = False
 
-    def build(self) -> Any:
+    def build(self) -> tuple[Any, list[Finding]]:
+        """Return the data, and what it has that JSON cannot represent."""
         root: Any = None
         stack: list[_OpenCollection] = []
         events = self.source.events()
@@ -133,10 +139,10 @@ class _Builder:
                 self.add(stack[-1], done, event)
             else:
                 root = done[0]
-        found = _find_unrepresentable(root) if self.has_unrepresentable else None
-        if found:
-            raise _RejectedError(found.finding)
-        return root
+        found = _replace_unrepresentable(root) if self.has_unrepresentable else []
+        if found and (not isinstance(root, (dict, list)) or self.explain_template(found[0]) is not found[0]):
+            raise _RejectedError(found[0])
+        return root, found
 
     def end(self, events: Any) -> None:
         """Warn of text after the end of the document, which Kubernetes ignores."""
@@ -181,18 +187,21 @@ class _Builder:
         """Return the findings of a syntax error, and the text as it was probably meant; empty if that is not clear."""
         # Imported late: most texts are YAML.
         from jobgen.yamlio.read.slips import find_slips
-        from jobgen.yamlio.read.syntax_advice import advise, find_foreign_text
+        from jobgen.yamlio.read.syntax_advice import advise, find_conflict, find_foreign_text
 
         finding = self.finding(error.rule, self.span(error.at, error.at), error.reason)
         explained = self.explain_template(finding)
         if explained is not finding or error.fault is None:
             return [explained], ""
-        advice = find_foreign_text(error.error, self.source.text, error.at)
+        advice = find_conflict(self.source.text, error.at)
         if advice is None and not self.source.is_rewritten:
             slips, repaired = find_slips(self.source.text, error.fault)
-            if slips:
+            foreign = find_foreign_text(error.error, self.source.text, error.at)
+            # Several lines with such characters hide where the next one is.
+            if slips and (foreign is None or any(not slip.old.isascii() for slip in slips)):
                 places = ((self.line_span(slip.line, slip.column), slip.message) for slip in slips)
                 return [self.finding(error.rule, place, message) for place, message in places], repaired
+        advice = advice or find_foreign_text(error.error, self.source.text, error.at)
         advice = advice or advise(error.error, self.source.text, error.at)
         if advice is None:
             return [finding], ""
@@ -209,9 +218,10 @@ class _Builder:
     def reject(self, rule: str, event: Any, message: str) -> _RejectedError:
         return _RejectedError(self.finding(rule, self.location(event), message))
 
-    def unrepresentable(self, rule: str, event: Any, message: str) -> _Unrepresentable:
+    def unrepresentable(self, rule: str, event: Any, message: str, written: tuple[str, Any]) -> _Unrepresentable:
         self.has_unrepresentable = True
-        return _Unrepresentable(self.finding(rule, self.location(event), message))
+        finding = self.finding(rule, self.location(event), message)
+        return _Unrepresentable(finding, written[0], written[1].start_mark.index)
 
     def scalar(self, event: Any, stack: list[_OpenCollection]) -> tuple[Any, int]:
         """Build a scalar; it counts as one node."""
@@ -237,7 +247,7 @@ class _Builder:
         if isinstance(value, float):
             if value != value or value in (float("inf"), float("-inf")):
                 message = f"`{written.value}` is not a number in JSON; quote it if it is text"
-                value = self.unrepresentable("non-finite-number", event, message)
+                value = self.unrepresentable("non-finite-number", event, message, (written.value, written))
             else:
                 value = normalize_number(value)
         if not self.traced:
@@ -262,6 +272,12 @@ class _Builder:
             if parent.kind != "map":
                 hint = f"indent it by {parent.event.start_mark.column} spaces, as the item above"
             message = f"{quote(line.strip())} is read as the rest of the text {quote(first)}; {hint}"
+            if parent.kind == "map" and _ITEM_WITHOUT_SPACE.match(first):
+                message = f"{quote(first)} has no space after its dash; write {quote(f'- {first[1:]}')}"
+                line, number = first, event.start_mark.line
+                place = self.line_span(number, event.start_mark.column)
+                self.findings.append(self.finding("folded-item", place, message, Severity.WARNING))
+                return
             place = self.line_span(number, len(line) - len(line.lstrip(" ")))
             self.findings.append(self.finding("folded-item", place, message, Severity.WARNING))
 
@@ -295,7 +311,8 @@ class _Builder:
         name = f"`*{event.anchor}`"
         anchored = self.anchors.get(event.anchor)
         if anchored is None:
-            raise self.reject("unknown-anchor", event, f"{name} refers to an anchor that is not in this document")
+            message = f"{name} refers to an anchor that is not in this document; write the value, because anchors"
+            raise self.reject("unknown-anchor", event, f"{message} are known only in their own document")
         if isinstance(anchored, _OpenCollection):
             raise self.reject("excessive-aliases", event, f"{name} is inside its own anchor, so it has no end")
         value, nodes = (anchored.value, 1) if isinstance(anchored, _AnchoredScalar) else anchored
@@ -372,7 +389,7 @@ class _Builder:
         if text is None:
             shape = "null" if key is None else str(int(key))
             message = f"`{shape}` cannot be a key in Kubernetes; quote it"
-            parent.items[self.unrepresentable("invalid-key", key_event, message)] = value
+            parent.items[self.unrepresentable("invalid-key", key_event, message, (shape, key_event))] = value
             return
         if text in parent.seen:
             self.duplicate_key(parent, key, text, key_event)
@@ -387,7 +404,8 @@ class _Builder:
     def duplicate_key(self, parent: _OpenCollection, key: Any, text: str, key_event: Any) -> None:
         """Report a key that is set twice. Go accepts a number and a text that are the same key in JSON."""
         first_key, first_event = parent.seen[text]
-        message = f"{quote(text)} is set twice in one mapping; Kubernetes keeps only the last one"
+        advice = "remove one, or join them" if isinstance(parent.items.get(text), (dict, list)) else "remove one"
+        message = f"{quote(text)} is set twice in one mapping; Kubernetes keeps only the last one; {advice}"
         severity = Severity.ERROR
         if type(first_key) is not type(key):
             severity = Severity.WARNING
@@ -419,20 +437,44 @@ def _count_characters(tree: Any) -> int:
     return len(found) if isinstance(found, str) else 1
 
 
-def _find_unrepresentable(root: Any) -> _Unrepresentable | None:
-    """The first key or number in a tree that JSON cannot represent."""
+def _replace_unrepresentable(root: Any) -> list[Finding]:
+    """Replace keys and numbers of a tree that JSON cannot represent by their text, and return what is wrong with them.
+
+    What an alias repeats is reported once.
+    """
     nodes, seen = [root], set()
+    found: dict[int, _Unrepresentable] = {}
     while nodes:
         node = nodes.pop()
-        node = node.value if type(node) is TracedScalar else node
-        if isinstance(node, _Unrepresentable):
-            return node
+        if isinstance(part := _value_of(node), _Unrepresentable):
+            found.setdefault(part.at, part)
         # An alias repeats the same collection.
-        if isinstance(node, (dict, list)) and id(node) not in seen:
+        elif isinstance(node, (dict, list)) and id(node) not in seen:
             seen.add(id(node))
-            parts = [part for pair in node.items() for part in pair] if isinstance(node, dict) else node
-            nodes += reversed(parts)
-    return None
+            nodes += reversed([each for pair in node.items() for each in pair] if isinstance(node, dict) else node)
+            _replace_entries(node)
+    return [each.finding for each in [*found.values()][:MAX_FINDINGS]]
+
+
+def _value_of(node: Any) -> Any:
+    return node.value if type(node) is TracedScalar else node
+
+
+def _replace_entries(node: Any) -> None:
+    if isinstance(node, list):
+        node[:] = map(_to_text, node)
+        return
+    entries = [(_to_text(key), _to_text(value)) for key, value in node.items()]
+    node.clear()
+    for key, value in entries:
+        node.setdefault(key, value)
+
+
+def _to_text(node: Any) -> Any:
+    part = _value_of(node)
+    if not isinstance(part, _Unrepresentable):
+        return node
+    return TracedScalar(part.text, node.location) if type(node) is TracedScalar else part.text
 
 
 def _expects_key(stack: list[_OpenCollection]) -> bool:

@@ -35,6 +35,8 @@ class JsonValue(NamedTuple):
     data: Any
     findings: list[Finding]
     location: Location
+    is_repaired: bool = False
+    """True if a number that is too large was read as text."""
 
 
 class NotJsonError(Exception):
@@ -68,7 +70,7 @@ class JsonStream:
                 data = reader.value(reader.token())
                 found = data if reader.usable else None, reader.at
             data, self.at = found
-            yield JsonValue(data, findings, self.location(start, self.at))
+            yield JsonValue(data, findings, self.location(start, self.at), bool(findings))
 
     def location(self, start: int, end: int) -> Location:
         """The location of a part of the text."""
@@ -173,7 +175,7 @@ class _Reader:
             key, location = _decode_string(token[2]), self.location(token.start(2), token.end(2))
             self.expect(":")
             if key in seen:
-                message = f"{quote(key)} is set twice in one mapping; Kubernetes keeps only the last one"
+                message = f"{quote(key)} is set twice in one mapping; Kubernetes keeps only the last one; remove one"
                 related = (Related(seen[key], "first set here"),)
                 finding = Finding("duplicate-key", "yaml", Severity.ERROR, message, location, related=related)
                 self.findings.append(finding)
@@ -219,8 +221,10 @@ class _Reader:
         try:
             return _parse_float(token[3]) if set(token[3]) & set(".eE") else _parse_int(token[3])
         except _NotSimpleError:
-            self.error("non-finite-number", token.start(3), f"{quote(token[3])} is too large for a number")
-            return None
+            message = f"{quote(token[3])} is too large for a number"
+            place = self.location(token.start(3), token.end(3))
+            self.findings.append(Finding("non-finite-number", "yaml", Severity.ERROR, message, place))
+            return token[3]
 
     def error(self, rule: str, at: int, message: str) -> None:
         self.usable = False

@@ -12,10 +12,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise, zip_longest
+from functools import partial
+from itertools import pairwise, takewhile, zip_longest
 
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.yamlio.read import events as libyaml
+from jobgen.yamlio.read.flow_items import find_opening, quote_items
+from jobgen.yamlio.read.look_alikes import count_look_alikes, describe_look_alike, find_look_alike, to_ascii
 from jobgen.yamlio.read.scalars import quote
 
 _NEAR = 12
@@ -30,18 +33,44 @@ _MOST = 5
 """How many slips of one document are reported."""
 _MOST_SHOWN = 40
 """How many characters of a line a message shows."""
+_MOST_LINES = 100
+"""How many lines with the same slip are changed at once."""
 _BUDGET = 3_000_000
 """How many characters are parsed to find the slips of one document."""
 
 _SPELLINGS = (
     (re.compile(r"(\s*(?:- )?[A-Za-z_][\w./-]*) *\Z"), r"\1:", "has no colon"),
-    (re.compile(r"(\s*(?:- )?[A-Za-z_][\w./-]*)\s+(\S.*)\Z"), r"\1: \2", "has no colon"),
+    (re.compile(r"(\s*(?:- )?[A-Za-z_][\w./-]*) *= *([^\s=].*)\Z"), r"\1: \2", "has `=` instead of a colon"),
+    (re.compile(r"(\s*(?:- )?[A-Za-z_][\w./-]*)\s+([^\s=].*)\Z"), r"\1: \2", "has no colon"),
     (re.compile(r"(\s*(?:- )?[A-Za-z_][\w./-]*):([^\s:/].*)\Z"), r"\1: \2", "has no space after its colon"),
     (re.compile(r"(\s*)-([^\s-].*)\Z"), r"\1- \2", "has no space after its dash"),
+    (
+        re.compile(r"(\s*[\w.-]+: )\(?([\w./-]+: [^,:{}\[\]()]+(?:, ?[\w./-]+: [^,:{}\[\]()]+)+)\)?\Z"),
+        r"\1{\2}",
+        "has no braces around its entries",
+    ),
+    (
+        re.compile(r"(.*[\[,] ?)([^\[\],\"'#]+ #[^\s\],\"'#]+)(\].*|, .*\])\Z"),
+        r'\1"\2"\3',
+        "has a ` #`, which begins a comment",
+    ),
+    (
+        re.compile(r"(\s*[\w.-]+: (?:\[[^\[\]\"'#]*\]|\{[^{}\"'#]*\})) +[\w.-]+: [^,\[\]{}]+\Z"),
+        r"\1",
+        "has another entry behind its bracket, which needs a line of its own",
+    ),
+    (
+        re.compile(r"(\s*(?:- |[\w.-]+: )[|>][+-]?) +[^\s#].*\Z"),
+        r"\1",
+        "has text behind its mark, which belongs on the next line",
+    ),
     (re.compile(r"(\s*)- - (.*)\Z"), r"\1- \2", "has two dashes"),
     (re.compile(r"(\s*)-  +(\S.*)\Z"), r"\1- \2", "has too many spaces after its dash"),
 )
+_SEPARATOR = re.compile(r"(?:--|[–—―]+|[–—]-|-[–—])\s*\Z")
+"""What is written for `---`."""
 _MISSING_COMMA = re.compile(r"(?<=[^,{\s:]) (?=[\w./-]+: )")
+_MISSING_COMMA_OF_ITEMS = re.compile(r"(?<=[^\s,\[:{][\"']) (?=[\"'][^\s,\]])")
 _KEY = re.compile(r"\s*(?:- )?(?:[\w./-]+: )?(?=\S)")
 _END_OF_QUOTE = re.compile(r"[,\]}]| #|\Z")
 _APOSTROPHE = re.compile(r"""(\s*(?:- )?(?:[\w./-]+: )?)'([^'"\\]+'[^'"\\]+)'\Z""")
@@ -54,6 +83,11 @@ _ODD_KEY = re.compile(r"[\s:{}\[\],\"']")
 _LONE_TEXT = re.compile(r"[A-Za-z_][\w./-]*(?:(?: +|:)[^\s:][^:]*)?\Z")
 """Text below its key, which is likely to be a field without its colon."""
 _ODD_TEXT = re.compile(r"(?:\A|\s)[\w./-]+: |\w:\Z|[\"{}\[\]]")
+_EXPRESSION = re.compile(r"\$\{\{[^{}]*\}\}")
+"""A variable of a matrix, which is no odd text."""
+_RUNS = tuple(each for each in _SPELLINGS if each[2] in ("has no space after its dash", "has no space after its colon"))
+"""What is wrong with several lines one below another if it is with one, because the author does not know better."""
+_LOOK_ALIKE_MARK = re.compile(r"[，；、：](?=[^\s\]}])")
 
 
 class Slip(NamedTuple):
@@ -65,9 +99,17 @@ class Slip(NamedTuple):
     reason: str
     below: int = 0
     """How many lines below move with it."""
+    more: tuple[str, ...] = ()
+    """The lines below that have the same slip, as they were meant."""
+    part: tuple[str, str] = ("", "")
+    """The part of a long line that is wrong, and what was meant by it."""
+    also: str = ""
+    """What else is to be written."""
 
     def apply_to(self, lines: Sequence[str]) -> list[str]:
         """Return the lines as they were meant."""
+        if self.more:
+            return [*lines[: self.line], self.new, *self.more, *lines[self.line + 1 + len(self.more) :]]
         end = self.line + 1 + self.below
         shift = _measure_indent(self.new) - _measure_indent(self.old)
         moved = (" " * shift + line if line else line for line in lines[self.line + 1 : end])
@@ -84,19 +126,24 @@ class Slip(NamedTuple):
             return f"{quote(old)} {self.reason}; indent it by {_measure_indent(self.new)} spaces{more}"
         if not old:
             return f"{self.reason}; write `{new}` here"
+        also = f", and correct the {len(self.more)} lines below in the same way" if len(self.more) > 1 else ""
+        also = also or self.also or ", and correct the line below in the same way" * len(self.more)
+        if self.part[0]:
+            old, new = self.part
         # A long line is shortened, so that its end would not be seen.
         is_extended = new.startswith(old) and len(new) > _MOST_SHOWN
         shown = f"`{new.removeprefix(old)}` at its end" if is_extended else quote(new)
-        if quote(old) == quote(new) and not is_extended:
-            differ = (place for place, (one, other) in enumerate(zip_longest(old, new)) if one != other)
-            start = next(differ) - _MOST_SHOWN // 2
+        differ = (place for place, (one, other) in enumerate(zip_longest(old, new)) if one != other)
+        first = next(differ, 0)
+        if first > _MOST_SHOWN // 2 and max(len(old), len(new)) > _MOST_SHOWN and not is_extended:
+            start = first - _MOST_SHOWN // 2
             old, shown = f"…{old[start:]}", quote(f"…{new[start:]}")
-        return f"{quote(old)} {self.reason}; write {shown}"
+        return f"{quote(old)} {self.reason}; write {shown}{also}"
 
     @property
     def column(self) -> int:
         """The column, from 0, at which the line differs from what was meant; its first one if the end is missing."""
-        start = len(self.old) - len(self.old.lstrip())
+        start = len(self.old) - len(self.old.lstrip(" \t"))
         pairs = enumerate(zip(self.old.rstrip(), self.new, strict=False))
         changed = next((column for column, (old, new) in pairs if old != new), start)
         return start if self.old.strip() == self.new.strip() else max(start, changed)
@@ -175,18 +222,64 @@ def _list_changes(lines: Sequence[str], fault: libyaml.Fault) -> Iterator[tuple[
         line = lines[number]
         if not line or len(line) > _LONGEST or line.lstrip().startswith("#"):
             continue
+        yield from ((distance, slip) for slip in _list_certain(lines, number))
         likely = [*_align(lines, number), *_change_line(line), *_close_flow(lines, start, number)]
         below = _count_deeper(lines, number) if line.lstrip().startswith("- ") else 0
-        for rank, (new, reason) in enumerate(likely):
+        for rank, (new, reason) in enumerate(likely, 1):
             slip = Slip(number, line, new, reason)
             yield distance + rank / 4, slip
             if below and new.lstrip() == line.lstrip(" "):
                 yield distance + rank / 4 + _LESS_LIKELY, slip._replace(below=below)
+        quoted, found = quote_items(line)
+        if found:
+            yield distance + _LESS_LIKELY / 2, _quote(number, line, quoted, found, "needs quotes")
         for at, character in enumerate(line):
             new = line[:at] + line[at + 1 :]
             # If one of two quotes is removed, the text continues on the next lines.
             if character in _SPECIAL and (_has_odd_quotes(line) or not _has_odd_quotes(new)):
                 yield distance + _LEAST_LIKELY, Slip(number, line, new, f"has an extra `{character}`")
+
+
+def _list_certain(lines: Sequence[str], number: int) -> Iterator[Slip]:
+    """Yield changes of a line that nobody writes for another reason."""
+    line = lines[number]
+    if _SEPARATOR.match(line):
+        yield Slip(number, line, "---", "does not separate documents")
+    if found := find_look_alike(line):
+        indent = line[: len(line) - len(line.lstrip())]
+        reason = f"has {describe_look_alike(found)}"
+        if not indent.isascii() and to_ascii(line) == to_ascii(indent) + line.lstrip():
+            reason = f"is indented with {describe_look_alike(found)}"
+        yield Slip(number, line, _write_ascii(line), reason)
+        run = takewhile(find_look_alike, lines[number + 1 : number + _MOST_LINES])
+        more = tuple(map(_write_ascii, takewhile(partial(_is_indented, _measure_indent(line)), run)))
+        if more:
+            yield Slip(number, line, _write_ascii(line), reason, more=more)
+    for pattern, form, reason in _RUNS:
+        width = _measure_indent(line)
+        above = lines[number - 1] if number else ""
+        if pattern.match(line) and not (pattern.match(above) and _measure_indent(above) == width):
+            run = takewhile(pattern.match, lines[number + 1 : number + _MOST_LINES])
+            run = takewhile(partial(_is_indented, width), run)
+            more = tuple(pattern.sub(form, each) for each in run)
+            if more:
+                yield Slip(number, line, pattern.sub(form, line), reason, more=more)
+    is_inside = find_opening(line) < 0 and line.rstrip().endswith((",", "]", "}")) and ": " not in line
+    quoted, items = quote_items(line, brackets_only=True, start=_measure_indent(line) if is_inside else -1)
+    if items:
+        if line.count("[") > line.count("]"):
+            yield Slip(number, line, quoted.rstrip() + "]", "needs quotes in an item, and a `]` at its end")
+        yield _quote(number, line, quoted, items, "needs quotes because of its brackets")
+
+
+def _write_ascii(line: str) -> str:
+    new = to_ascii(_LOOK_ALIKE_MARK.sub(lambda mark: mark[0] + " ", line)).rstrip()
+    return new.replace(";", ",") if "；" in line and find_opening(new) >= 0 else new
+
+
+def _quote(number: int, line: str, new: str, found: list[tuple[str, str]], reason: str) -> Slip:
+    others = [f"`{meant}`" for _, meant in found[1:]]
+    return Slip(number, line, new, reason, part=found[0], also=f", and {', '.join(others)}" if others else "")
 
 
 def _has_odd_quotes(line: str) -> bool:
@@ -209,7 +302,7 @@ def _align(lines: Sequence[str], number: int) -> Iterator[tuple[str, str]]:
     line = lines[number]
     text = line.lstrip(" \t")
     own = len(line) - len(text)
-    if not text:
+    if not text or text != text.lstrip():
         return
     above = [each for each in reversed(lines[max(0, number - 20) : number]) if each.strip()]
     around = above + [each for each in lines[number + 1 : number + 3] if each.strip()]
@@ -243,12 +336,18 @@ def _change_line(line: str) -> Iterator[tuple[str, str]]:
     for pattern, form, reason in _SPELLINGS:
         if found := pattern.match(line):
             yield found.expand(form), reason
+    if find_opening(line) >= 0 and "; " in line:
+        yield line.replace("; ", ", "), "has `;` between two entries"
     for gap in _MISSING_COMMA.finditer(line) if "{" in line else ():
         yield f"{line[: gap.start()]}, {line[gap.end() :]}", "has no comma between two entries"
+    for gap in _MISSING_COMMA_OF_ITEMS.finditer(line) if "[" in line else ():
+        yield f"{line[: gap.start()]}, {line[gap.end() :]}", "has no comma between two items"
     yield from _close_quotes(line)
     yield from _balance_brackets(line)
     key = _KEY.match(line)
     value, mark, comment = line[key.end() :].partition(" #") if key else ("", "", "")
+    if quote_items(line)[1]:
+        return
     if key and key[0].strip() and value[0] not in "\"'|>" and not {'"', "\\"} & set(value):
         yield f'{key[0]}"{value.rstrip()}"{mark}{comment}', "has a value that needs quotes"
     elif key and key[0].strip() and value[0] not in "\"'|>[{" and "'" not in line and not _has_odd_quotes(line):
@@ -260,7 +359,9 @@ def _close_quotes(line: str) -> Iterator[tuple[str, str]]:
         yield f'{apostrophe[1]}"{apostrophe[2]}"', "has a `'` inside single quotes"
     for mark in "\"'":
         start = line.find(mark) + 1
-        for end in _END_OF_QUOTE.finditer(line, start) if line.count(mark) % 2 else ():
+        ends = [*_END_OF_QUOTE.finditer(line, start)] if line.count(mark) % 2 else []
+        # A comma without a space behind it is probably a part of the text.
+        for end in sorted(ends, key=lambda found: line[found.start() :][:1] == "," and line[found.end()] != " "):
             yield line[: end.start()] + mark + line[end.start() :], f"has a `{mark}` that is not closed"
 
 
@@ -300,6 +401,10 @@ def _count_deeper(lines: Sequence[str], number: int) -> int:
     return last - number
 
 
+def _is_indented(width: int, line: str) -> bool:
+    return _measure_indent(line) == width
+
+
 def _measure_indent(line: str) -> int:
     return len(line) - len(line.lstrip(" "))
 
@@ -322,7 +427,7 @@ def _count_odd_lines(lines: Sequence[str], step: int) -> int:
             odd += bool(line) and not text
             continue
         width = _measure_indent(line)
-        odd += _has_odd_quotes(line) + text.startswith("- - ")
+        odd += _has_odd_quotes(line) + text.startswith("- - ") + count_look_alikes(text)
         odd += step in (2, 4) and width % step > 0
         if width > open_widths[-1]:
             is_item = before.startswith("- ")
@@ -355,7 +460,10 @@ def _count_odd_values(text: str) -> int:
                 odd += _ODD_KEY.search(event.value) is not None
             elif event.implicit[0]:
                 is_continued = libyaml.spans_lines(event)
-                odd += 2 * (not event.value or is_continued or _ODD_TEXT.search(event.value) is not None)
+                value = _EXPRESSION.sub("x", event.value)
+                odd += 2 * (not value or is_continued or _ODD_TEXT.search(value) is not None)
+                # Items that are read as the rest of a text.
+                odd += 2 * value.count(" - ") if is_continued else 0
         if (
             isinstance(event, (libyaml.ScalarEvent, libyaml.AliasEvent, libyaml.CollectionStartEvent))
             and is_key is not None

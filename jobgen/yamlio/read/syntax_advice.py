@@ -18,14 +18,19 @@ _CONFLICT = re.compile(r"^(?:<<<<<<< |=======\r?$|>>>>>>> |\|{7} )", re.MULTILIN
 _ODD_SPACE = re.compile(r"^[ \t]*([\u00a0\u2000-\u200b\u202f\u205f\u3000])", re.MULTILINE)
 
 
-def find_foreign_text(error: Any, text: str, at: int) -> tuple[str, int] | None:
-    """Return what to do about text that is none of YAML but looks so, and the character to point at."""
+def find_conflict(text: str, at: int) -> tuple[str, int] | None:
+    """Return what to do about a merge conflict, and the character to point at."""
     # Git writes such lines where both sides of a merge changed the same ones.
     conflict = _CONFLICT.search(text[: at + len(_rest(text, at))])
     if conflict:
         lines = "`<<<<<<<`, `=======` and `>>>>>>>`"
         message = f"the file has an unresolved merge conflict; keep one side, and remove the lines with {lines}"
         return message, conflict.start()
+    return None
+
+
+def find_foreign_text(error: Any, text: str, at: int) -> tuple[str, int] | None:
+    """Return what to do about text that is none of YAML but looks so, and the character to point at."""
     # After such an indentation, the lines before it seem to go on.
     found = _find_near(_ODD_SPACE, text, at)
     if found >= 0:

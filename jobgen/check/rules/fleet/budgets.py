@@ -74,7 +74,9 @@ def gpu_budget_exceeded(facts: list[Fact], cluster: Cluster) -> Iterator[FactVio
             message = (
                 f"the jobs of {owner} request {pluralize(total, 'GPU')} ({jobs_of}{more}), above its budget of {budget}"
             )
-            yield FactViolation(largest, f"{message}; suspend or shrink some of them", related, evidence=(name,))
+            yield FactViolation(
+                largest, f"{message}; suspend or shrink some of them", related, evidence=(name,), is_amount=True
+            )
 
 
 @rule("manifest", ERROR)
@@ -92,11 +94,18 @@ def queue_quota_exceeded(manifest: Manifest) -> Iterator[Violation]:
     quota = queues.get(as_text(queue), {}).get("gpus")
     gpus = count_gpus(manifest) if quota is not None else 0
     if quota is not None and gpus > quota:
+        # Imported late: most jobs fit.
+        from jobgen.check.raised_amounts import find_raised, list_gpu_factors, relate_factors
+
         message = f"the job requests {pluralize(gpus, 'GPU')}, but queue `{as_text(queue)}` has only {quota}"
-        asked = [each for role in manifest.roles if role.gpus for each in role.compared_count]
-        asked += [(each.device_node, "") for role in manifest.roles for each in role.pod.containers if each.gpus]
+        factors = list_gpu_factors(manifest)
+        raised = find_raised(node for node, _ in factors)
+        # Compared values, without a text, keep the finding in the job if its queue is a default.
+        asked = tuple((node, "") for node, _ in factors)
+        if raised is not None:
+            asked = relate_factors(raised, [*factors, (queue, f"queue `{as_text(queue)}`")])
         advice = "so it is never admitted; request fewer or use a larger queue"
-        yield Violation(queue, f"{message}, {advice}", tuple(asked))
+        yield Violation(queue, f"{message}, {advice}", asked, at=raised)
 
 
 def collect_sweeps(manifest: Manifest) -> Iterator[Fact]:
@@ -128,4 +137,5 @@ def sweep_too_large(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolati
         limits = [limit for limit in (first.value[2], allowed) if limit is not None]
         if limits and total > min(limits):
             message = f"sweep `{sweep}` ({pluralize(len(members), 'job')}) requests {pluralize(total, 'GPU')}"
-            yield FactViolation(first, f"{message}, above its limit of {min(limits)}; remove values or raise the limit")
+            message += f", above its limit of {min(limits)}; remove values or raise the limit"
+            yield FactViolation(first, message, is_amount=True)

@@ -63,10 +63,14 @@ def unknown_runtime(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolati
     """A TrainJob whose runtime is neither in the repository nor shipped with Trainer.
 
     Trainer's webhook rejects a TrainJob whose runtime does not exist. The rule looks only for kinds of runtime that the
-    repository contains; others can exist in the cluster only.
+    repository contains; others can exist in the cluster only. It also reports a name that is one slip of the keyboard
+    away from a runtime that Trainer installs, such as `torch-distribted`.
 
     Correct the name or the `kind` in `runtimeRef`. A TrainingRuntime must be in the namespace of the job.
     """
+    # Imported late: most names are right.
+    from jobgen.model.meant import find_meant
+
     del cluster
     known = {fact.value[1:]: fact for fact in facts if fact.value[0]}
     kinds = {kind for kind, _, _ in known}
@@ -79,6 +83,9 @@ def unknown_runtime(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolati
         if other is not None:
             message = f"`{name}` is a {other.value[1]}; set `kind: {other.value[1]}` in `runtimeRef`"
             yield FactViolation(fact, message, ((other, "the runtime"),))
+        elif kind == _CLUSTER and (meant := find_meant(name, _SHIPPED)):
+            message = f"Trainer has no {kind} `{name}`, unless the cluster has its own; did you mean `{meant}`?"
+            yield FactViolation(fact, message, evidence=(name,))
         elif kind in kinds:
             names = [other_name for _, _, other_name in known]
             start = f"the repository has no {kind} `{name}`"
@@ -111,7 +118,9 @@ def mixed_mpi_versions(facts: list[Fact], cluster: Cluster) -> Iterator[FactViol
     other = next(fact for fact in facts if fact.value == kept)
     for fact in facts:
         if fact.value != kept:
-            message = f"a cluster serves MPIJob as `{fact.value}` or as `{kept}`, never both; use `{kept}`"
+            platform = "mpi-operator" if kept.endswith("/v2beta1") else "kubeflow"
+            advice = f"use `platform: {platform}`, or `apiVersion: {kept}` in a manifest"
+            message = f"a cluster serves MPIJob as `{fact.value}` or as `{kept}`, never both; {advice}"
             yield FactViolation(fact, message, ((other, f"uses `{kept}`"),))
 
 

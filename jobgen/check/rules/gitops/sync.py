@@ -20,7 +20,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.k8s.workloads import find_ttl_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
-from jobgen.model.suggest import find_closest, find_key, is_same_name
+from jobgen.model.suggest import find_closest, find_key
 from jobgen.spec.overlay import Cluster
 
 _KNOWN = {
@@ -48,6 +48,9 @@ def argocd_typo(manifest: Manifest) -> Iterator[Violation]:
 
     Correct the value. Case matters: `Prune=false`.
     """
+    # Imported late: most names are right.
+    from jobgen.model.meant import is_same_name
+
     annotations = manifest.annotations
     for key in annotations:
         if not key.startswith(DOMAIN) or key not in _KNOWN:

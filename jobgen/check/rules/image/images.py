@@ -45,6 +45,9 @@ def malformed_image(container: Container) -> Iterator[Violation]:
     message = f"`{image}` is not a valid image name: {why}"
     scheme, separator, rest = image.partition("://")
     hint = f"; remove `{scheme}{separator}`" if separator else ""
+    closed = "".join(image.split())
+    if closed != image and not find_image_error(closed):
+        hint = f"; write `{closed}`"
     # Before an `@`, there can be a password.
     if separator and "@" not in rest and (also := find_image_error(rest)):
         hint += f"; also, {also}"

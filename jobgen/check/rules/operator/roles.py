@@ -8,7 +8,14 @@ from jobgen.k8s.objects import Manifest, Pod, Role
 from jobgen.k8s.operators import choose_severity, describe_rejection, is_operator_since
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep, Severity, pluralize
-from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_entry, suggest_rename, suggest_value
+from jobgen.model.suggest import (
+    did_you_mean,
+    list_alternatives,
+    suggest_entry,
+    suggest_rename,
+    suggest_value,
+    takes_any_name,
+)
 from jobgen.spec.replicas import RoleDescription, find_count
 
 
@@ -77,10 +84,11 @@ def unknown_role(role: Role) -> Iterator[Violation]:
     taken = dict.fromkeys(other.replica_type for other in role.manifest.roles)
     free = [name for name in known if name not in taken]
     message = f"{kind.name} has no role `{role.replica_type}`{did_you_mean(role.replica_type, free)}"
+    is_refused = kind.requirements.unknown_roles not in ("started", "ignored")
     if kind.shape == "map" and isinstance(role.key, str):
-        fix_steps, safe = suggest_rename(role.key, known, taken)
+        fix_steps, safe = suggest_rename(role.key, known, taken, takes_any_name if is_refused else None)
     else:
-        fix_steps, safe = suggest_value(role.key, free)
+        fix_steps, safe = suggest_value(role.key, free, is_refused=is_refused)
     yield Violation(
         role.key,
         f"{message.removesuffix('?')}{'?' if message.endswith('?') else ';'} {consequence}",
@@ -264,15 +272,24 @@ def min_available_too_high(manifest: Manifest) -> Iterator[Violation]:
         yield Violation(least, message, counts, fix_steps=fix_steps, safe=False)
 
 
-@rule("job", ERROR, kinds=("PyTorchJob", "PaddleJob"), fields=("elasticPolicy",))
+_RAY = ("RayCluster", "RayJob", "RayService")
+_RAY_FIELDS = ("workerGroupSpecs", "rayClusterSpec", "rayClusterConfig")
+
+
+@rule("job", ERROR, kinds=("PyTorchJob", "PaddleJob", *_RAY), fields=("elasticPolicy", *_RAY_FIELDS))
 def elastic_bounds(manifest: Manifest) -> Iterator[Violation]:
     """Elastic bounds that contradict each other or the number of pods.
 
     With `minReplicas` above `maxReplicas`, torchrun exits at once. With fewer pods than `minReplicas`, it waits for
     nodes that are never started. Pods beyond `maxReplicas` are not used, which is a warning. No operator checks this.
+    KubeRay starts the nearest bound instead of `replicas`, which is also a warning: Kueue counts `replicas`.
 
     Make `minReplicas`, `maxReplicas` and the number of pods consistent.
     """
+    if manifest.group == "ray.io":
+        for role in manifest.roles:
+            yield from _check_group(role)
+        return
     policy = as_mapping(manifest.spec.get("elasticPolicy"))
     if not policy:
         return
@@ -283,6 +300,20 @@ def elastic_bounds(manifest: Manifest) -> Iterator[Violation]:
         )
     elif manifest.kind_name == "PyTorchJob" and not policy.get("metrics"):
         yield from _check_pods(manifest, policy, least, most)
+
+
+def _check_group(role: Role) -> Iterator[Violation]:
+    """Compare the number of workers of a group of Ray with its bounds, unless these contradict each other."""
+    fields = ("replicas", "minReplicas", "maxReplicas")
+    count, least, most = (as_integer(role.replica_spec.get(name)) for name in fields)
+    if count is None or (least is not None and most is not None and least > most):
+        return
+    bound, name = (least, fields[1]) if least is not None and count < least else (most, fields[2])
+    if bound is not None and bound >= 0 and count >= 0 and (count > bound or name == fields[1]):
+        node = role.replica_spec["replicas"]
+        message = f"`replicas` of `{role.replica_type}` is {count}, but `{name}` is {bound}, so KubeRay starts {bound}"
+        related = ((role.replica_spec[name], ""),)
+        yield Violation(node, f"{message}; write `replicas: {bound}`, or change the bound", related, WARNING)
 
 
 def _check_pods(

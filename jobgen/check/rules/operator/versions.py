@@ -171,7 +171,7 @@ def _report(manifest: Manifest, key: Node, node: Node, choice: Choice) -> Iterat
     is_warning = choice.warning or (choice.otherwise and written.lower() in ("all", "always"))
     consequence = choice.otherwise or describe_rejection(manifest)
     message = f"`{key}` has the unknown value `{written}`; {consequence}; {remedy}"
-    fix_steps, safe = suggest_value(node, known)
+    fix_steps, safe = suggest_value(node, known, is_refused=not (is_warning or choice.otherwise))
     yield Violation(
         node, message, severity=WARNING if is_warning else choose_severity(manifest), fix_steps=fix_steps, safe=safe
     )

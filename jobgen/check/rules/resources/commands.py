@@ -1,4 +1,4 @@
-"""Commands that run in another way than they were written."""
+"""Commands of which a shell runs more or less than was meant, and those that only wait."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -8,53 +8,21 @@ from jobgen.check.operators.checks import is_since
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Role
-from jobgen.k8s.shell_script import Pipeline, Script, find_script, split_pipelines, split_text, split_words
+from jobgen.k8s.shell_script import (
+    NAMES_SHELL,
+    Pipeline,
+    Script,
+    find_script,
+    shorten,
+    split_pipelines,
+    split_text,
+    split_words,
+)
 from jobgen.k8s.workloads import RAY_CLUSTERS
 from jobgen.model.data import Node
 from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.yamlio.read import read
-from jobgen.yamlio.write import to_inline_yaml
-
-# A program without a path, or with one, and more words after it.
-_COMMAND = lazy_pattern(r"\s*[\w./+-]+\s+\S")
-_MAX_LENGTH = 60
-
-
-@rule("container", ERROR, fields=("command",))
-def command_in_one_string(container: Container) -> Iterator[Violation]:
-    """A `command` whose first item is a whole command line, such as `torchrun train.py`.
-
-    Kubernetes does not split it. The runtime looks for a program of that name, spaces included, and the container never
-    starts: `executable file not found`.
-
-    Write one item for each word, or start a shell: `[sh, -c, "torchrun train.py"]`.
-    """
-    text = as_text(container.command[0]) if container.command else ""
-    if _COMMAND.match(text) is None or _is_joined(container):
-        return
-    yield Violation(container.command[0], f"`{_shorten(text)}` is not the name of a program; {_explain(text)}")
-
-
-def _is_joined(container: Container) -> bool:
-    """Return True if KubeRay joins the command to a line for a shell: that of the first container of a Ray pod."""
-    pod = container.pod
-    keeps = as_text(as_mapping(pod.metadata.get("annotations")).get("ray.io/overwrite-container-cmd")) == "true"
-    return pod.manifest.group == "ray.io" and pod.containers[0] is container and not keeps
-
-
-def _shorten(text: str) -> str:
-    line = " ".join(text.replace("`", "'").split())
-    return line if len(line) <= _MAX_LENGTH else f"{line[:_MAX_LENGTH]}…"
-
-
-def _explain(text: str) -> str:
-    words = split_text(text) or []
-    if not words or len(text) > _MAX_LENGTH or any(sign in text for sign in "|&;<>$\n"):
-        return "start a shell: `[sh, -c, …]`"
-    # A dash may be that of an item, which was indented too far.
-    return "write one item for each word" if "-" in words else f"write `{to_inline_yaml(words)}`"
-
 
 _JOBS = {"RayCronJob": ("spec", "jobTemplate"), "RayJob": ("spec",)}
 _CLUSTERS = {**RAY_CLUSTERS, "RayCronJob": ("spec", "jobTemplate", "rayClusterSpec")}
@@ -188,7 +156,6 @@ def _check_container(template: Mapping[str, Node]) -> Iterator[Violation]:
 # `;` is not one of them: `find -exec` takes it as an argument.
 _OPERATORS = frozenset(("&&", "||", "|", ">", ">>", "<", "2>&1", "&>"))
 _BUILTINS = frozenset(("cd", "source", ".", "export", "set", "ulimit", "umask", "exec", "alias", "unset", "trap"))
-_SHELL = lazy_pattern(r"(?:^|[/\s])(?:ba|z|da|k|a|c)?sh\b|\beval\b|\.sh\b")
 _SCRIPT_OPTION = lazy_pattern(r"-[a-z]*c\Z")
 
 
@@ -223,71 +190,12 @@ def shell_syntax_without_shell(container: Container) -> Iterator[Violation]:
 
 def _may_be_read(words: Sequence[Node], index: int) -> bool:
     """Return True if a shell before this word may read it: not if an item of `-c` stands between them."""
-    shells = [at for at in range(index) if _SHELL.search(as_text(words[at]))]
+    shells = [at for at in range(index) if NAMES_SHELL.search(as_text(words[at]))]
     if not shells:
         return False
     after = [at for at in range(shells[0], index) if _SCRIPT_OPTION.match(as_text(words[at]))]
     # `sh -c cd /app && …` in items: the script is `cd` alone.
     return not after or index - after[0] == 1
-
-
-_QUOTES = {"“": '"', "”": '"', "„": '"', "‘": "'", "’": "'", "‚": "'"}
-_QUOTE = lazy_pattern(f"[{''.join(_QUOTES)}]")
-# An apostrophe between letters is one of a sentence.
-_APOSTROPHE = lazy_pattern(r"(?<=[^\W\d_])’(?=[^\W\d_])")
-# Chinese and Japanese text has these quotation marks of its own: kana, ideographs, hangul, full-width forms.
-_EAST_ASIAN = lazy_pattern("[\u3000-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
-
-
-@rule("container", WARNING, fields=("args", "command", "env"))
-def curly_quote(container: Container) -> Iterator[Violation]:
-    """A typographic quotation mark, such as `“`, in a command, an argument or the value of a variable.
-
-    Chat tools and word processors replace straight quotation marks when text is pasted. Neither YAML nor a shell nor a
-    program takes them for quotation marks, so they become a part of the value.
-
-    Write straight quotation marks, `"` or `'`. Chinese, Japanese and Korean text is not reported.
-    """
-    if container.search_text.isascii():
-        return
-    # A name with such a mark is an error of its own.
-    for node in (*container.command_line, *(entry.get("value") for _, entry in container.env)):
-        found = _find_quote(node)
-        if found:
-            message = (
-                f"`{found}` is a typographic quotation mark and becomes part of the value; write `{_QUOTES[found]}`"
-            )
-            yield Violation(node, message)
-
-
-def _find_quote(node: Node) -> str:
-    """The first typographic quotation mark of a text; empty if it has none, or if its language has them."""
-    text = as_text(node)
-    if text.isascii() or _EAST_ASIAN.search(text):
-        return ""
-    found = _QUOTE.search(_APOSTROPHE.sub("", text))
-    return found[0] if found else ""
-
-
-# One quotation mark, at the start or at the end of a word. `$'…'` and JSON have more than one.
-_STRAY = lazy_pattern(r"""(?:["'][^"'\s]+|[^"'\s\\]+["'])\Z""")
-
-
-@rule("container", WARNING, fields=("args", "command", "env"))
-def stray_quote(container: Container) -> Iterator[Violation]:
-    """A single quotation mark at the start or the end of an argument or of the value of a variable, such as `10"`.
-
-    YAML reads a quotation mark without a partner as a part of the text, and the program gets it: `10"` is not a number.
-
-    Write both quotation marks, or none.
-    """
-    if '"' not in container.search_text and "'" not in container.search_text:
-        return
-    for node in (*container.command_line, *(entry.get("value") for _, entry in container.env)):
-        text = as_text(node)
-        if _STRAY.match(text):
-            bare = text.strip("\"'")
-            yield Violation(node, f'`{text}` has one quotation mark, which becomes part of the value; write `"{bare}"`')
 
 
 # Scripts that read their parameters, and those whose text Kubernetes completes.
@@ -318,10 +226,10 @@ def arguments_after_script(container: Container) -> Iterator[Violation]:
         return
     lost, program = script.rest[0], script.text.strip()
     is_certain = bool(container.command) and _NEED_ARGUMENTS.fullmatch(program)
-    message = f"`{script.shell} -c` runs `{_shorten(program)}` without `{_shorten(as_text(lost))}`"
+    message = f"`{script.shell} -c` runs `{shorten(program)}` without `{shorten(as_text(lost))}`"
     yield Violation(
         lost,
-        f"{message}; write the whole command as one item: `{_shorten(_join(script))}`",
+        f"{message}; write the whole command as one item: `{shorten(_join(script))}`",
         severity=ERROR if is_certain else WARNING,
     )
 

@@ -16,7 +16,6 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import parse_digits, to_milli
-from jobgen.model.suggest import is_same_name
 from jobgen.spec.sweeps import GPUS
 
 _LETTERS = lazy_pattern(r"[^a-z0-9]")
@@ -31,6 +30,9 @@ def gpu_typo(container: Container) -> Iterator[Violation]:
 
     Use the resource name of the device plugin in the cluster.
     """
+    # Imported late: most names are right.
+    from jobgen.model.meant import is_same_name
+
     for amounts in (container.limits, container.requests):
         for key in amounts:
             meant = _find_known_name(str(key)) if "/" in key else ""

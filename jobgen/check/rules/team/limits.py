@@ -237,7 +237,7 @@ def team_budget_exceeded(facts: list[Fact], cluster: Cluster) -> Iterator[FactVi
             related = tuple((fact, f"`{fact.value[4]}`: {count_units(fact.value[3], name)}") for fact in named)
             what = f"{'has' if name == 'jobs' else 'requests'} {count_units(total, name)}"
             message = f"team `{team}` {what}, above its budget of {limit}; suspend, shrink or remove some of its jobs"
-            yield FactViolation(largest, message, related, evidence=(team, name))
+            yield FactViolation(largest, message, related, evidence=(team, name), is_amount=True)
 
 
 @rule("manifest", ERROR)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 import click
 
+from jobgen.api.errors import JobgenError
+from jobgen.api.lint import lint
 from jobgen.cli.complete import complete_files
 from jobgen.cli.options import force_option, output_option
 from jobgen.cli.result import ExitCode, Result, error_result, read_stdin, write_new_files
@@ -15,33 +18,31 @@ from jobgen.cli.starter import Converted
 from jobgen.features.convert.import_environments import (
     clean_other,
     convert_environments,
-    explain_kustomization,
     find_environment_folders,
     format_all_notes,
-    format_notes,
     is_copied,
     is_lost,
-    list_unread,
     parse_environments,
 )
-from jobgen.features.convert.importing.arrange import PlacedObject, arrange_files, find_platforms
+from jobgen.features.convert.import_repository import Destination, list_missing_platforms, plan_import
+from jobgen.features.convert.importing.arrange import PlacedObject
 from jobgen.features.convert.importing.collect import (
     ImportedManifest,
     SkippedManifest,
     collect_manifests,
     leave_out_duplicates,
-    skip_linked_copies,
 )
+from jobgen.features.convert.importing.replaced import find_losses
+from jobgen.features.convert.importing.sources import Sources, find_sources, shorten_list
+from jobgen.model.data import Plain
+from jobgen.model.finding import Severity
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.repo import layout
-from jobgen.repo.atomic import links_outside, open_scratch
-from jobgen.repo.files import FileEntry
-from jobgen.repo.named_paths import find_files, find_manifests
-from jobgen.repo.root import find_root
-from jobgen.reports.entries import pluralize
+from jobgen.repo.atomic import leads_into_git, links_outside, open_scratch
+from jobgen.repo.root import find_root, find_settings
+from jobgen.reports.entries import format_findings, pluralize
 from jobgen.reports.escape import visible
-from jobgen.spec.overlay import DEFAULT_PLATFORM
 
 _NEEDS = "jobs of platform `{name}` need `cluster: {{platform: {name}}}` in an overlay\n"
 
@@ -95,35 +96,117 @@ def import_manifests(
     missing = [path for path in paths if path != "-" and not os.path.exists(directory / path)]
     if missing:
         return error_result(ExitCode.USAGE, f"there is no `{missing[0]}`")
-    if output and links_outside(directory / output, find_root(directory.resolve()) or directory):
-        message = f"`{output}` is outside the repository through a symbolic link; choose another folder"
-        return error_result(ExitCode.USAGE, message)
-    root = find_root((directory / output if output else directory).resolve())
-    project = config.load(root or directory.resolve())
-    entries = [entry for entry in skip_linked_copies(_entries(directory, paths, stdin)) if not entry.skipped]
-    found = list(leave_out_duplicates(collect_manifests(entries, project.kinds), has_overlays=bool(project.overlays)))
+    fault = _find_fault(directory, output) if output else ""
+    if fault:
+        return error_result(ExitCode.USAGE, f"{fault}; choose another folder")
+    destination = _find_destination(directory, output)
+    if factor and not destination.is_rendered:
+        message = f"`{output}` is not in the folder `jobs` of the repository, so no overlay applies to it"
+        return error_result(ExitCode.USAGE, f"{message}; remove `--factor`, or choose another folder")
+    project = destination.project
+    sources = find_sources(directory, paths, stdin)
+    found = list(
+        leave_out_duplicates(collect_manifests(sources.entries, project.kinds), has_overlays=bool(project.overlays))
+    )
     imported = [each for each in found if isinstance(each, ImportedManifest)]
-    skipped = [each for each in found if is_lost(each)]
     if not imported:
-        notes = "".join(format_notes(each) for each in found)
-        return error_result(ExitCode.NOTHING_TO_DO, "there is nothing to import", notes)
-    home = root or (directory / output).resolve().parent if output else directory
-    folder = os.path.relpath((directory / output).resolve(), home) if output else "jobs"
-    files, documents, paths = arrange_files([each.spec for each in imported], [], project, folder, factor=factor)
-    shown = [str(_target(Path(), Path(output), path)) for path in paths] if output else []
-    notes = format_all_notes(found, dict(zip(map(id, imported), shown, strict=False)))
-    code = ExitCode.ERRORS if skipped else ExitCode.OK
-    total = f"{pluralize(len(imported), 'object')} imported{f', {len(skipped)} not' if skipped else ''}\n"
+        return error_result(ExitCode.NOTHING_TO_DO, "there is nothing to import", _format_left_out(found, sources))
+    plan = plan_import(imported, [], destination, factor=factor, proves=output is not None)
+    if plan.breaches:
+        notes = _format_left_out(found, sources) + plan.format_breaches()
+        return error_result(ExitCode.ERRORS, "nothing was written, because not all jobs would stay the same", notes)
+    files, documents, places = plan.arranged
+    full = {_target(destination.root, directory / (output or "jobs"), path): text for path, text in files.items()}
+    shown = {path: _show(_target(destination.root, directory / (output or "jobs"), path), directory) for path in files}
+    kept = {id(each): shown[path] for each, (path, _) in zip(imported, places, strict=True)} if output else {}
+    notes = _format_left_out(found, sources, kept) + plan.notes
+    lost = [each for each in (*found, *sources.left_out) if is_lost(each)]
+    code = ExitCode.ERRORS if lost else ExitCode.OK
+    total = f"{pluralize(len(imported), 'object')} imported{f', {len(lost)} not' if lost else ''}\n"
+    if not (output and destination.is_rendered):
+        notes += "".join(_NEEDS.format(name=name) for name in list_missing_platforms(imported, project))
     if output is None:
-        notes += "".join(_NEEDS.format(name=name) for name in _find_missing_platforms(imported, project))
         overlays = [content for path, content in files.items() if factor and path.startswith("overlays/")]
         return Result(code, "---\n".join([*overlays, *documents]), notes + total)
-    error = write_new_files(
-        {_target(home, directory / output, path): each for path, each in files.items()}, home, force=force
-    )
+    if not destination.is_rendered:
+        notes += visible(_NOT_RENDERED.format(folder=output)) + "\n"
+    home = destination.root if destination.is_rendered else (directory / output).resolve()
+    written = _write(full, home, directory, notes, [each.spec.manifest for each in imported] if force else None)
+    if isinstance(written, Result):
+        return written
+    return Result(code, err=written + notes + total + (_lint(full, home) if destination.is_rendered else ""))
+
+
+def _find_fault(directory: Path, output: str) -> str:
+    """Return why nothing may be written to a folder; empty if nothing speaks against it."""
+    if links_outside(directory / output, find_root(directory.resolve()) or directory):
+        return f"`{output}` is outside the repository through a symbolic link"
+    if leads_into_git(directory / output, directory):
+        return f"`{output}` belongs to Git, which keeps its own files there"
+    return ""
+
+
+_NOT_RENDERED = "`{folder}` is not in the folder `jobs` of the repository, so jobgen does not render these jobs"
+
+
+def _find_destination(directory: Path, output: str | None) -> Destination:
+    """Return where jobs are written: to `jobs/` of a repository, or of the folder that becomes one, or elsewhere."""
+    home = find_root(directory.resolve()) or directory.resolve()
+    full = (directory / output).resolve() if output else home / "jobs"
+    settings = find_settings(full)
+    root = settings if isinstance(settings, Path) else home
+    project = config.load(root)
+    if full.is_relative_to(root / "jobs"):
+        return Destination(root, project, full.relative_to(root).as_posix())
+    return Destination(full, project._replace(overlays={}, settings={}), is_rendered=False)
+
+
+def _format_left_out(
+    found: Sequence[ImportedManifest | SkippedManifest],
+    sources: Sources,
+    kept: Mapping[int, str] = MappingProxyType({}),
+) -> str:
+    """Return the notes about all manifests, and about all files that are left out."""
+    config_files = [each for each in found if isinstance(each, SkippedManifest) and each.sort]
+    listed, counts = shorten_list([*sources.left_out, *config_files])
+    rest = [each for each in found if not (isinstance(each, SkippedManifest) and each.sort)]
+    return format_all_notes([*rest, *listed], kept) + counts + sources.notes
+
+
+def _show(path: Path, directory: Path) -> str:
+    return os.path.relpath(os.path.normpath(path), directory).replace(os.sep, "/")
+
+
+def _write(
+    files: Mapping[Path, str],
+    home: Path,
+    directory: Path,
+    notes: str,
+    replacing: Sequence[Mapping[str, Plain]] | None,
+) -> Result | str:
+    """Write the files, and return a line for each of them; if one exists or cannot be written, a result with notes.
+
+    With `--force`, `replacing` has the imported manifests, the only objects that existing files may lose.
+    """
+    replaced = {path for path in files if path.exists()}
+    losses = [] if replacing is None else list(find_losses(files, replacing))
+    if losses:
+        lines = "".join(visible(each.explain(_show(each.path, directory))) + "\n" for each in losses)
+        return error_result(ExitCode.ERRORS, "nothing was written, because objects would be lost", notes + lines)
+    error = write_new_files(files, home, force=replacing is not None)
     if error:
         return error._replace(err=notes + error.err)
-    return Result(code, err=notes + total)
+    shown = ((_show(path, directory), "replaced" if path in replaced else "written") for path in files)
+    return "".join(f"{visible(path)} {verb}\n" for path, verb in shown)
+
+
+def _lint(files: Mapping[Path, str], home: Path) -> str:
+    """Return the errors of a lint of new files, with the lines that must change."""
+    try:
+        checked = lint(home, paths=list(map(str, files)))
+    except JobgenError as error:
+        return visible(str(error)) + "\n"
+    return format_findings([each for each in checked.findings if each.severity is Severity.ERROR])
 
 
 def import_environments(directory: Path, texts: Sequence[str], output: str | None, *, force: bool) -> Result:
@@ -147,19 +230,11 @@ def import_environments(directory: Path, texts: Sequence[str], output: str | Non
     if not converted.files:
         return error_result(ExitCode.NOTHING_TO_DO, "nothing was imported", converted.notes)
     files = {_target(home, target, path): text for path, text in converted.files.items()}
-    error = write_new_files(files, home, force=force)
-    if error:
-        return error._replace(err=converted.notes + error.err)
     code = ExitCode.ERRORS if converted.left_out else ExitCode.OK
-    return Result(code, err=converted.notes + converted.count_objects())
-
-
-def _entries(directory: Path, paths: Sequence[str], stdin: bytes | None) -> Iterator[FileEntry]:
-    for path in paths:
-        if path == "-":
-            yield FileEntry("-", content=stdin or b"")
-        else:
-            yield from find_manifests(directory, path)
+    written = _write(files, home, directory, converted.notes, converted.manifests if force else None)
+    if isinstance(written, Result):
+        return written
+    return Result(code, err=written + converted.notes + converted.count_objects() + _lint(files, home))
 
 
 def convert_folder(directory: Path, source: str, root: Path) -> Converted:
@@ -171,39 +246,37 @@ def convert_folder(directory: Path, source: str, root: Path) -> Converted:
     written = {entry.path for entry in layout.find_jobs(root)} | {file.path for _, file in layout.read_overlays(root)}
     if written:
         with open_scratch() as empty:
-            fresh = _convert_folder(directory, source, project._replace(root=empty, overlays={}))
+            fresh = _convert_folder(directory, source, project._replace(root=empty, overlays={}), empty)
         if written <= fresh.files.keys():
             return fresh
-    return _convert_folder(directory, source, project)
+    return _convert_folder(directory, source, project, root)
 
 
-def _convert_folder(directory: Path, source: str, project: ProjectConfig) -> Converted:
-    entries = skip_linked_copies(find_files(directory, source))
-    collected = collect_manifests((entry for entry in entries if not entry.skipped), project.kinds)
+def _convert_folder(directory: Path, source: str, project: ProjectConfig, root: Path) -> Converted:
+    sources = find_sources(directory, [source])
+    collected = collect_manifests(sources.entries, project.kinds)
     found = list(leave_out_duplicates(collected, has_overlays=bool(project.overlays)))
-    folders = find_environment_folders(source, entries, found)
+    folders = find_environment_folders(sources.list_origins(), found)
     if folders:
-        return convert_environments(directory, folders, project.kinds)
+        return convert_environments(directory, folders, project.kinds, source)
     imported = [each for each in found if isinstance(each, ImportedManifest)]
     others = [each for each in found if isinstance(each, SkippedManifest) and is_copied(each)]
-    copies: list[PlacedObject] = []
+    copies: list[tuple[SkippedManifest, PlacedObject]] = []
     notes = ""
     for each in others:
         text, removed = clean_other(each)
-        copies.append(PlacedObject(f"{each.kind}-{each.name}".lower(), each.name, text))
+        copies.append((each, PlacedObject(f"{each.kind}-{each.name}".lower(), each.name, text)))
         notes += visible(f"{each.location.file}:{each.location.line}: left out: {removed}") + "\n" if removed else ""
-    files, _, paths = arrange_files([each.spec for each in imported], copies, project)
+    plan = plan_import(imported, copies, Destination(root, project))
     copied = set(map(id, others))
-    rest = [explain_kustomization(each) for each in found if id(each) not in copied]
-    notes += format_all_notes(rest, dict(zip(map(id, imported), paths, strict=True))) + list_unread(entries)
-    left_out = sum(map(is_lost, rest))
-    return Converted(files, len(imported), len(others), left_out, notes)
-
-
-def _find_missing_platforms(imported: Sequence[ImportedManifest], project: ProjectConfig) -> list[str]:
-    """Return the platforms of jobs that no environment has."""
-    known = {DEFAULT_PLATFORM, *find_platforms(project)}
-    return sorted({each.spec.kind.platform for each in imported if each.spec.is_spec} - known)
+    rest = [each for each in found if id(each) not in copied]
+    paths = [path for path, _ in plan.arranged.places[: len(imported)]]
+    notes += _format_left_out(rest, sources, dict(zip(map(id, imported), paths, strict=True))) + plan.notes
+    left_out = sum(map(is_lost, (*rest, *sources.left_out)))
+    if plan.breaches:
+        failure = "nothing was written, because not all objects would stay the same"
+        return Converted({}, 0, 0, len(imported), notes + plan.format_breaches(), failure)
+    return Converted(plan.arranged.files, len(imported), len(others), left_out, notes)
 
 
 def _target(root: Path, folder: Path, path: str) -> Path:

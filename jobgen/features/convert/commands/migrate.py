@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -24,16 +24,19 @@ from jobgen.features.convert.migrate.convert_job import (
     is_selected,
     needs_runtime,
 )
-from jobgen.features.convert.migrate.prove_repository import RepositoryProof, complete_migration, format_difference
+from jobgen.features.convert.migrate.differences import judge, list_names
+from jobgen.features.convert.migrate.draft import replace_documents
+from jobgen.features.convert.migrate.prove_repository import RepositoryProof, complete_migration
 from jobgen.features.convert.migrate.repository import RepositoryMigration, list_notes, migrate_repository
-from jobgen.features.convert.operators.compare import is_equal_for_training
+from jobgen.features.convert.replaced_files import refuse_dropping
+from jobgen.model.data import Plain
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean, list_alternatives
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.redact import redact_diff
-from jobgen.rendering.trace import Job
+from jobgen.rendering.trace import WHOLE, Job
 from jobgen.repo import layout
 from jobgen.repo.named_paths import find_manifests
 from jobgen.repo.root import find_root
@@ -42,7 +45,9 @@ from jobgen.reports.escape import visible
 from jobgen.spec.kinds import Kind
 
 
-def migrate_all(root: Path, target: str, output: str | None, *, write: bool, force: bool) -> Result:
+def migrate_all(
+    root: Path, target: str, output: str | None, accepted: Sequence[str] = (), *, write: bool, force: bool
+) -> Result:
     """Migrate all PyTorchJobs of a repository to TrainJobs."""
     project = config.load(root)
     kinds = {kind.name: kind for kind in project.kinds}
@@ -58,9 +63,10 @@ def migrate_all(root: Path, target: str, output: str | None, *, write: bool, for
         return error_result(ExitCode.NOTHING_TO_DO, f"the repository has no {SOURCE} to migrate", _refused(migration))
     migration, proof = complete_migration(project, migration)
     report = "".join(f"{visible(line)}\n" for line in _list_lines(migration, proof, kinds[TARGET]))
-    if proof.errors:
-        return Result(ExitCode.ERRORS, err=f"{report}nothing was written\n")
-    code = ExitCode.ERRORS if _refused(migration) or proof.findings else ExitCode.OK
+    refusals = "".join(f"{visible(line)}\n" for line in _list_refusals(migration, proof, accepted))
+    if proof.errors or refusals or proof.findings:
+        return Result(ExitCode.ERRORS, err=f"{report}{refusals}nothing was written\n")
+    code = ExitCode.ERRORS if _refused(migration) else ExitCode.OK
     if output is None and not write:
         return Result(code, "".join(_list_diffs(root, migration)), report)
     folder = root / output if output else root
@@ -68,7 +74,27 @@ def migrate_all(root: Path, target: str, output: str | None, *, write: bool, for
     error = write_new_files(files, root, force=force) if output else write_files(files, root)
     if error:
         return error._replace(err=report + error.err)
-    return Result(code, err=f"{report}{pluralize(len(files), 'file')} written\n")
+    return Result(code, err=report + _list_files(files, root))
+
+
+def _list_refusals(migration: RepositoryMigration, proof: RepositoryProof, accepted: Sequence[str]) -> Iterator[str]:
+    """Yield the jobs and the fields of overlays that do something else that users do not accept, and why."""
+    for each in migration.documents:
+        if not isinstance(each.result, str):
+            own = [pods.differences for pods in proof.pods if pods.source is each.source]
+            verdict = judge([difference for found in own for difference in found], each.result.notes, accepted)
+            if verdict.is_refused:
+                yield f"{each.source.where}: not migrated: {verdict.advice}"
+    for where, found in migration.notes:
+        verdict = judge((), [found.note], accepted)
+        if verdict.is_refused:
+            yield f"{where}: not migrated: {verdict.advice}"
+
+
+def _list_files(files: Iterable[Path], directory: Path) -> str:
+    """Return the lines with all files that were written, and their number."""
+    names = sorted(os.path.relpath(path, directory) for path in files)
+    return "".join(f"{visible(name)} written\n" for name in names) + f"{pluralize(len(names), 'file')} written\n"
 
 
 def _refused(migration: RepositoryMigration) -> str:
@@ -99,10 +125,9 @@ def _list_lines(migration: RepositoryMigration, proof: RepositoryProof, target: 
         yield from (f"{source.where}: not migrated: {problem}" for problem in document.result.problems)
         for each in proof.pods:
             if each.source is source:
-                changed = [difference for difference in each.differences if difference.training]
-                counts["equal" if is_equal_for_training(each.differences) else "different"] += 1
+                counts["different" if each.differences else "equal"] += 1
                 env = f"`{each.env}`: " if each.env else ""
-                yield from (f"{source.where}: {env}{format_difference(difference)}" for difference in changed)
+                yield from (f"{source.where}: {env}{difference}" for difference in each.differences)
     for job in migration.pinned:
         counts["changed"] += 1
         where = f"{job.file.path}:{job.start().line}"
@@ -132,6 +157,19 @@ def _complete_targets(context: click.Context, _: click.Parameter, __: str) -> li
     return sorted({kind.name for kind in jobs} | {kind.platform for kind in jobs})
 
 
+def _complete_names(_: click.Context, __: click.Parameter, incomplete: str) -> list[str]:
+    return [name for name in list_names() if name.startswith(incomplete)]
+
+
+def _check_names(_: click.Context, __: click.Parameter, names: tuple[str, ...]) -> tuple[str, ...]:
+    known = list_names()
+    unknown = next((name for name in names if name not in known), None)
+    if unknown is not None:
+        hint = did_you_mean(unknown, known) or f"; use {list_alternatives(f'`{name}`' for name in known)}"
+        raise click.UsageError(f"`{unknown}` is not a difference that `--accept` knows{hint}")
+    return names
+
+
 @click.command("migrate")
 @click.argument("jobs", nargs=-1, metavar="[JOB|FILE]...", shell_complete=complete_jobs_and_files)
 @click.option(
@@ -148,6 +186,15 @@ def _complete_targets(context: click.Context, _: click.Parameter, __: str) -> li
     default=None,
     help="Write runtimes for what a TrainJob does not have; default: for each PyTorchJob, unless you give ENV.",
 )
+@click.option(
+    "--accept",
+    "accepted",
+    multiple=True,
+    metavar="NAME",
+    callback=_check_names,
+    shell_complete=_complete_names,
+    help="Accept that the migrated jobs differ in this way; can be repeated. The report names what differs.",
+)
 @click.option("--write", is_flag=True, help="With --all: change the files instead of printing the difference.")
 @click.option("--dry-run", is_flag=True, help="With --all: print the difference and write nothing (the default).")
 @env_option
@@ -163,25 +210,27 @@ def command(
     force: bool,
     all_jobs: bool,
     runtimes: bool | None,
+    accepted: tuple[str, ...],
     write: bool,
     dry_run: bool,
 ) -> Result:
     """Convert jobs to another kind or platform, and report what cannot be converted.
 
     JOB is the name of a job in this repository, or a pattern. FILE contains specs or manifests. ENV is the environment
-    in which the jobs run today.
+    in which the jobs run today. If a migrated job would not do the same as before, nothing is printed or written,
+    unless you accept each NAME of what differs.
     """
     if not all_jobs:
         if write or dry_run or not jobs:
             message = "name the jobs to migrate" if not jobs else "`--write` and `--dry-run` need `--all`"
             raise click.UsageError(message)
-        return migrate_jobs(directory, jobs, target, envs, output, force=force, runtimes=runtimes)
+        return migrate_jobs(directory, jobs, target, envs, output, accepted, force=force, runtimes=runtimes)
     if jobs or envs or (dry_run and (write or output)) or (write and output):
         raise click.UsageError("`--all` takes no jobs and no environments, and one of --write, --dry-run and -o")
     root = find_root(directory.resolve())
     if root is None:
         return error_result(ExitCode.NOTHING_TO_DO, "there is no repository here: no jobgen.yaml, jobs/ or overlays/")
-    return migrate_all(root, target, output, write=write, force=force)
+    return migrate_all(root, target, output, accepted, write=write, force=force)
 
 
 def migrate_jobs(
@@ -190,6 +239,7 @@ def migrate_jobs(
     target: str,
     envs: Sequence[str],
     output: str | None,
+    accepted: Sequence[str] = (),
     *,
     force: bool = False,
     runtimes: bool | None = None,
@@ -212,22 +262,29 @@ def migrate_jobs(
     with_runtimes = [job for (job, _), is_apart in zip(jobs, apart, strict=True) if is_apart]
     if with_runtimes and not is_selected(kinds[TARGET], target):
         raise click.UsageError(f"`--runtimes` migrates to `{kinds[TARGET].platform}`")
-    outputs = convert_with_runtimes(with_runtimes, project) if with_runtimes else []
+    outputs = convert_with_runtimes(with_runtimes, project, accepted) if with_runtimes else []
     outputs += [
-        convert_job(job, size, project, target, envs)
+        convert_job(job, size, project, target, envs, accepted)
         for (job, size), is_apart in zip(jobs, apart, strict=True)
         if not is_apart
     ]
     done = [each for each in outputs if each.text]
     report = errors + "".join(each.report for each in outputs)
+    if any(each.verdict.is_refused for each in outputs):
+        return Result(ExitCode.ERRORS, err=f"{report}nothing was {'written' if output else 'printed'}\n")
     is_right = len(done) == len(outputs) and not findings and not any(each.errors for each in outputs)
     code = ExitCode.OK if is_right else ExitCode.ERRORS
     if output is None:
         return Result(code, "---\n".join(each.text for each in done), report)
-    error = write_new_files(_make_files(directory / output, done), root or directory, force=force)
+    files = _make_files(directory, output, root, done)
+    refusal = _refuse_jobs(files, done, target, root, directory / output)
+    refusal = refusal or refuse_dropping(files, project.kinds, directory)
+    if refusal:
+        return refusal._replace(err=report + refusal.err)
+    error = write_new_files(files, root or directory, force=force)
     if error:
         return error._replace(err=report + error.err)
-    return Result(code, err=f"{report}{pluralize(len(done), 'file' if with_runtimes else 'job')} written\n")
+    return Result(code, err=report + _list_files(files, directory))
 
 
 def _check_arguments(project: ProjectConfig, target: str, envs: Sequence[str]) -> Result | None:
@@ -278,11 +335,49 @@ def _is_named(name: str, patterns: Sequence[str]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _make_files(folder: Path, done: Sequence[MigrationOutput]) -> dict[Path, str]:
-    """Return the files to write; jobs of the same name share a file."""
+def _make_files(directory: Path, output: str, root: Path | None, done: Sequence[MigrationOutput]) -> dict[Path, str]:
+    """Return the files to write; jobs of the same name share a file.
+
+    A job of a file in the folder is changed where it is, so that the rest of this file stays. Runtimes of jobs of a
+    repository are beside its folder of jobs.
+    """
+    folder = (directory / output).resolve()
     files: dict[Path, str] = {}
+    changed: dict[Path, tuple[Job, dict[int, Mapping[str, Plain] | str]]] = {}
     for each in done:
+        source = _find_file(each.job, directory, root)
+        if each.job and source and source.is_relative_to(folder) and each.job.item <= WHOLE:
+            changed.setdefault(source, (each.job, {}))[1][each.job.position] = each.text
+            continue
         below, _, name = each.name.rpartition("/")
-        path = folder / below / f"{to_spec_name(name)}.yaml"
+        home = root if root and below == "runtimes" and folder.is_relative_to(root / "jobs") else folder
+        path = home / below / f"{to_spec_name(name)}.yaml"
         files[path] = f"{files[path]}---\n{each.text}" if path in files else each.text
-    return files
+    return {**files, **{path: replace_documents(job.file, texts) for path, (job, texts) in changed.items()}}
+
+
+def _find_file(job: Job | None, directory: Path, root: Path | None) -> Path | None:
+    """Return the file of a job, which is named from the root or from the folder of the command."""
+    if job is None:
+        return None
+    places = [(home / job.file.path).resolve() for home in (directory, root) if home]
+    return next((path for path in places if path.is_file()), None)
+
+
+def _refuse_jobs(
+    files: Mapping[Path, str], done: Sequence[MigrationOutput], target: str, root: Path | None, folder: Path
+) -> Result | None:
+    """Return an error if jobs would be rendered where the platform is missing, or beside what they replace."""
+    if root is None or not folder.resolve().is_relative_to(root / "jobs"):
+        return None
+    waiting = list(dict.fromkeys(f"`{env}`" for each in done for env in each.waiting if env))
+    if waiting:
+        verb = "has" if len(waiting) == 1 else "have"
+        message = f"{', '.join(waiting)} {verb} no platform for `{target}` yet; nothing was written"
+        return error_result(ExitCode.ERRORS, f"{message}; add the platform first, in the line above")
+    for each in done:
+        source = _find_file(each.job, root, None)
+        if each.job and source and source.is_relative_to(root / "jobs") and source not in files:
+            message = f"`{each.name}` is in `{visible(each.job.file.path)}`, so there would be two jobs of this name"
+            return error_result(ExitCode.ERRORS, f"{message}; nothing was written; use `-o jobs` to change it there")
+    return None

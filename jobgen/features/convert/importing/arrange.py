@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from glob import escape
 from typing import Any
 
 from jobgen.features.convert.importing.collect import ImportedSpec, rewrite_document
-from jobgen.features.convert.importing.pod_fields import Fields, with_types
+from jobgen.features.convert.importing.pod_fields import Fields, is_valid_field, with_types
 from jobgen.features.convert.importing.verify import create_patch, is_equivalent, render_spec
 from jobgen.model.data import API_VERSION, Plain
-from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.expand import Expander
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.repo import layout
+from jobgen.spec.frameworks import collect_frameworks
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import merge
 from jobgen.spec.overlay import DEFAULT_PLATFORM, Overlay, compose_environment
@@ -112,11 +112,12 @@ class PlacedObject(NamedTuple):
 
 
 class Arrangement(NamedTuple):
-    """The files to write, and the texts and the files of the imported objects in order."""
+    """The files to write, and the texts of the specs; where each spec is, then where each other object is."""
 
     files: dict[str, str]
     texts: list[str]
-    paths: list[str]
+    places: list[tuple[str, int]]
+    """The file, and the position of the document in it."""
 
 
 def arrange_files(
@@ -145,9 +146,13 @@ def arrange_files(
         placed.append(PlacedObject(spec.name, name, texts[id(spec)], platform))
     placed += (each._replace(platform=first) for each in others)
     files: dict[str, str] = {}
+    counts: Counter[str] = Counter()
+    places: list[tuple[str, int]] = []
     paths = _choose_paths(placed)
     for each, path in zip(placed, paths, strict=True):
         files[path] = f"{files[path]}---\n{each.text}" if path in files else each.text
+        places.append((path, counts[path]))
+        counts[path] += 1
     for platform, overlay in overlays.items():
         # Let an overlay select its objects by name, except for those of other overlays with the same name.
         names = {*overlay["spec"]["jobs"]["names"], *(each.name for each in placed if each.platform == platform)}
@@ -158,7 +163,7 @@ def arrange_files(
         if excluded:
             overlay["spec"]["jobs"]["exclude"] = {"paths": list(map(escape, excluded))}
         files[f"overlays/{overlay['metadata']['name']}/overlay.yaml"] = format_document(overlay)
-    return Arrangement(files, [texts[id(spec)] for spec in specs], paths[: len(specs)])
+    return Arrangement(files, [texts[id(spec)] for spec in specs], places)
 
 
 def _make_overlays(
@@ -166,7 +171,7 @@ def _make_overlays(
 ) -> dict[str, Any]:
     """Return the new overlay of each platform that needs one; with `factor`, fields move there from the texts."""
     platforms = list(dict.fromkeys(spec.kind.platform for spec in specs if spec.is_spec))
-    declared = find_platforms(project)
+    needs_overlays = needs_new_overlays(platforms, project)
     overlays: dict[str, Any] = {}
     for platform in platforms:
         jobs = [spec for spec in specs if spec.is_spec and spec.kind.platform == platform]
@@ -178,10 +183,10 @@ def _make_overlays(
                 for job, document in zip(jobs, reduced, strict=True)
                 if document != job.document
             )
-        elif platform not in declared and (project.overlays or set(platforms) != {DEFAULT_PLATFORM}):
+        elif needs_overlays:
             # If there is any overlay, jobs of Kubeflow need one too; it also lists the existing jobs.
             names = [job.name for job in jobs]
-            if platform == DEFAULT_PLATFORM and not project.overlays:
+            if platform == DEFAULT_PLATFORM:
                 existing = read_jobs(layout.find_jobs(project.root), project.kinds, [])
                 names += (job.document.name for job in existing)
             overlays[platform] = build_overlay(platform, platform, names)
@@ -201,10 +206,15 @@ def _choose_paths(placed: Sequence[PlacedObject]) -> list[str]:
     ]
 
 
+def needs_new_overlays(platforms: Iterable[str], project: ProjectConfig) -> bool:
+    """Return True if jobs of some platforms need overlays, because there are none, and the settings lack a platform."""
+    return not project.overlays and not find_platforms(project).issuperset(platforms)
+
+
 def find_platforms(project: ProjectConfig) -> set[str]:
-    """Return the platforms of the environments."""
-    problems: list[Problem] = []
-    return {project.environment(name, problems).cluster.platform for name in project.overlays}
+    """Return all platforms of the environments."""
+    clusters = (project.environment(name, []).cluster for name in project.environments())
+    return {platform for cluster in clusters for platform in cluster.list_platforms()}
 
 
 # Join the objects of several environments: one spec for what is equal, and patches in overlays for what differs.
@@ -342,7 +352,7 @@ def _find_patches(
         if not is_equivalent(merged, dict(each.manifest)):
             return None
         return [{"match": {**match, "kinds": [each.kind]}, "manifest": patch}] if patch else []
-    for patches in _list_candidates(each, document, match):
+    for patches in _list_candidates(each, document, match, kinds):
         rendered = _render(document, overlay.build(patches), kinds)
         if rendered is None:
             continue
@@ -356,14 +366,19 @@ def _find_patches(
     return None
 
 
-def _list_candidates(each: EnvironmentObject, document: Fields, match: Fields) -> Iterator[list[Plain]]:
+def _list_candidates(
+    each: EnvironmentObject, document: Fields, match: Fields, kinds: Sequence[Kind]
+) -> Iterator[list[Plain]]:
     """Yield patches of the spec to try; what they leave is patched in the rendered object."""
     assert each.spec is not None
     wanted: Any = each.spec.document["spec"]
     old = {key: value for key, value in document["spec"].items() if key != "platform"}
     patch = create_patch(old, wanted)
-    if patch and "framework" not in patch:
-        yield [{"match": match, "merge": patch}]
+    # Some fields cannot be null, and no patch of the spec removes them.
+    frameworks = collect_frameworks(tuple(kinds))
+    valid = {key: value for key, value in patch.items() if is_valid_field(key, value, frameworks)}
+    if valid and "framework" not in patch:
+        yield [{"match": match, "merge": valid}]
     yield []
 
 

@@ -19,6 +19,7 @@ from jobgen.features.convert.importing.pod_fields import find_placeholders, remo
 from jobgen.features.convert.importing.verify import (
     Difference,
     find_duplicate_items,
+    format_differences,
     is_equivalent,
     render_objects,
     renderer_for,
@@ -28,6 +29,9 @@ from jobgen.model.finding import Finding, Identity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted
 from jobgen.model.suggest import find_closest
+from jobgen.recognize import CONFIG
+from jobgen.recognize.not_applied import name_program
+from jobgen.recognize.objects import is_object
 from jobgen.rendering import config
 from jobgen.rendering.build import identity_of, is_spec, manifest_errors, split_list
 from jobgen.rendering.patch_objects import find_missing_images
@@ -36,7 +40,7 @@ from jobgen.spec.kinds import Kind
 from jobgen.spec.replicas import find_template, get_at
 from jobgen.yamlio.commented import count_lines, format_document
 from jobgen.yamlio.read import YamlDocument, read
-from jobgen.yamlio.write import to_inline_yaml, to_yaml
+from jobgen.yamlio.write import to_yaml
 
 
 class ImportedSpec(NamedTuple):
@@ -52,6 +56,8 @@ class ImportedSpec(NamedTuple):
     removed: tuple[str, ...]
     lost_comments: tuple[CommentBlock, ...] = ()
     is_spec: bool = True
+    companions: tuple[dict[str, Plain], ...] = ()
+    """The objects that are rendered beside it and were imported with it: the Service of its pods."""
 
     @property
     def name(self) -> str:
@@ -193,7 +199,7 @@ def _render_service(item: dict[str, Plain], service: Any, kind: Kind, kinds: Seq
     wanted = [imported.manifest, remove_server_fields(service)[0]]
     if problems or len(objects) != len(wanted) or not all(map(is_equivalent, objects, wanted)):
         return None
-    return imported._replace(document=document, text=format_document(document))
+    return imported._replace(document=document, text=format_document(document), companions=(wanted[1],))
 
 
 _COPY = "copy the manifest to `jobs/`"
@@ -217,6 +223,17 @@ class SkippedManifest(NamedTuple):
     """The data of that object."""
     is_lost: bool = True
     """True if something is missing in the result; False if there is no object, or it is imported from elsewhere."""
+    sort: str = ""
+    """What a file was taken for that is left out as a whole."""
+    builder: str = ""
+    """The kustomization that builds the object; empty if it is written as it is."""
+    twin: str = ""
+    """The file, or the kustomization, that has the same object."""
+
+    @property
+    def origin(self) -> str:
+        """The file that it is in, or the kustomization that builds it."""
+        return self.builder or self.location.file
 
 
 class ImportedManifest(NamedTuple):
@@ -225,25 +242,62 @@ class ImportedManifest(NamedTuple):
     location: Location
     spec: ImportedSpec
     notes: tuple[tuple[Location, str], ...] = ()
+    builder: str = ""
+    """The kustomization that builds it; empty if it is written as it is."""
+
+    @property
+    def origin(self) -> str:
+        """The file that it is in, or the kustomization that builds it."""
+        return self.builder or self.location.file
 
 
 def collect_manifests(
     entries: Iterable[FileEntry], kinds: Sequence[Kind]
 ) -> Iterator[ImportedManifest | SkippedManifest]:
     """Import or skip every object of some files, in order."""
-    read_files: list[tuple[File, list[YamlDocument], list[Finding]]] = []
-    for entry in entries:
-        file = read_file(entry)
-        findings: list[Finding] = []
-        read_files.append((file, list(config.read_documents(file, findings).documents), findings))
-    objects = (item for _, documents, _ in read_files for each in documents for item in split_list(each.data))
-    services = match_services(objects, kinds)
-    for file, documents, findings in read_files:
+    listed = list(entries)
+    read_files = [_read_documents(entry) for entry in listed if entry.build is None]
+    built = [(each, entry.build.file) for entry in listed if entry.build for each in entry.build().objects]
+    objects = [item for one in read_files for each in one.documents for item in split_list(each.data)]
+    services = match_services([*objects, *(each.data for each, _ in built)], kinds)
+    for file, documents, findings, is_optional in read_files:
         yield from (SkippedManifest(finding.location, finding.message) for finding in findings)
         if not (documents or findings):
             yield SkippedManifest(Location(file.path), "the file holds no object", is_lost=False)
+        elif is_optional and documents and not any(is_object(each.data) for each in documents):
+            why = name_program(file.path, [each.data for each in documents])
+            reason = f"it is treated as `{CONFIG.name}`, because {why}"
+            yield SkippedManifest(Location(file.path), reason, is_lost=False, sort=CONFIG.name)
+            continue
         for position, document in enumerate(documents):
             yield from _import_document(file, position, document, kinds, services)
+    for each, builder in built:
+        for made in _import_item(_Item(dict(each.data), each.traced, each.location, [], (1, 0)), kinds, services):
+            yield made._replace(builder=builder)
+
+
+class _ReadFile(NamedTuple):
+    file: File
+    documents: list[YamlDocument]
+    findings: list[Finding]
+    is_optional: bool
+
+
+def _read_documents(entry: FileEntry) -> _ReadFile:
+    file = read_file(entry)
+    findings: list[Finding] = []
+    return _ReadFile(file, list(config.read_documents(file, findings).documents), findings, entry.optional)
+
+
+class _Item(NamedTuple):
+    """An object, and the lines that it is written on; one that a kustomization builds has none."""
+
+    data: Any
+    traced: Any
+    location: Location
+    lines: list[str]
+    bounds: tuple[int, int]
+    document_bounds: tuple[int, int] = (1, 0)
 
 
 def _import_document(
@@ -269,16 +323,23 @@ def _import_document(
             location = starts[index]
             last = starts[index + 1].line - 1 if index + 1 < len(starts) else bounds[1]
             item_bounds = (location.line, last)
-        service = services.get(get_key(item)) if is_service(item) else None
-        if service is None:
-            imported = _import_object(item, traced_item, location, kinds, lines, item_bounds)
-            if isinstance(imported, SkippedManifest) and imported.name:
-                text = _copy_text(lines, bounds, item)
-                imported = imported._replace(text=text, manifest=remove_server_fields(item)[0])
-            yield _add_service(imported, services)
-        elif service.spec is None:
-            note = f"the pods of `{service.job}` get their names from this Service; it is kept as a manifest"
-            yield ImportedManifest(location, keep_manifest(item, service.kind), ((location, note),))
+        yield from _import_item(_Item(item, traced_item, location, lines, item_bounds, bounds), kinds, services)
+
+
+def _import_item(
+    item: _Item, kinds: Sequence[Kind], services: Mapping[ServiceKey, HostService]
+) -> Iterator[ImportedManifest | SkippedManifest]:
+    """Import an object, unless it is a Service that jobgen renders with a job."""
+    service = services.get(get_key(item.data)) if is_service(item.data) else None
+    if service is None:
+        imported = _import_object(item, kinds)
+        if isinstance(imported, SkippedManifest) and imported.name:
+            text = _copy_text(item.lines, item.document_bounds, item.data)
+            imported = imported._replace(text=text, manifest=remove_server_fields(item.data)[0])
+        yield _add_service(imported, services)
+    elif service.spec is None:
+        note = f"the pods of `{service.job}` get their names from this Service; it is kept as a manifest"
+        yield ImportedManifest(item.location, keep_manifest(item.data, service.kind), ((item.location, note),))
 
 
 def _copy_text(lines: list[str], bounds: tuple[int, int], item: Any) -> str:
@@ -296,7 +357,8 @@ def _add_service(
     for key, service in services.items():
         if service.spec is not None and service.spec.manifest == imported.spec.manifest:
             document = service.spec.document
-            spec = imported.spec._replace(document=document, text=rewrite_document(imported.spec.text, document))
+            text = rewrite_document(imported.spec.text, document)
+            spec = imported.spec._replace(document=document, text=text, companions=service.spec.companions)
             note = f"the Service `{key[1]}` is rendered with the job"
             return imported._replace(spec=spec, notes=(*imported.notes, (imported.location, note)))
     return imported
@@ -309,9 +371,8 @@ def find_bounds(lines: list[str], line: int) -> tuple[int, int]:
     return first, next(after, len(lines) + 1) - 1
 
 
-def _import_object(
-    item: Any, traced: Any, location: Location, kinds: Sequence[Kind], lines: list[str], bounds: tuple[int, int]
-) -> ImportedManifest | SkippedManifest:
+def _import_object(found: _Item, kinds: Sequence[Kind]) -> ImportedManifest | SkippedManifest:
+    item, traced, location = found.data, found.traced, found.location
     if isinstance(item, dict) and is_spec(item):
         return SkippedManifest(location, f"`{item.get('kind')}` is already a jobgen format")
     kind = _find_kind(item, kinds)
@@ -343,7 +404,7 @@ def _import_object(
     missing = find_missing_images(traced, kinds)
     if missing:
         return SkippedManifest(missing[0].location or location, missing[0].message)
-    comments = find_comments(lines, traced, *bounds)
+    comments = find_comments(found.lines, traced, *found.bounds) if found.lines else []
     return ImportedManifest(location, add_comments(spec, traced, comments, kinds), notes)
 
 
@@ -352,12 +413,9 @@ def _explain_failure(failure: ImportFailure, traced: Any, location: Location) ->
     for node, name in find_duplicate_items(traced):
         reason = f"`{value_of(node)}` occurs twice in `{name}`, which a spec cannot express; delete one of them"
         return SkippedManifest(location_of(node) or location, reason)
-    details = [
-        f"`{format_dotted(path)}`: {to_inline_yaml(expected)} would become {to_inline_yaml(actual)}"
-        for path, expected, actual in failure.differences
-    ]
     problem = f": {failure.problems[0]}" if failure.problems else ""
-    return SkippedManifest(location, f"no spec renders to exactly this object{problem}", tuple(details))
+    details = tuple(format_differences(failure.differences))
+    return SkippedManifest(location, f"no spec renders to exactly this object{problem}", details)
 
 
 def _name_other(item: Any, traced: Any) -> str:
@@ -427,7 +485,8 @@ def leave_out_duplicates(
         if first is not None:
             is_same = first.manifest == own.manifest
             reason = f"the same object is in {first.place}" if is_same else _explain_duplicate(own, first)
-            yield SkippedManifest(each.location, reason, is_lost=not is_same)
+            twin = first.origin if is_same else ""
+            yield SkippedManifest(each.location, reason, is_lost=not is_same, builder=each.builder, twin=twin)
             continue
         other = by_name.setdefault(own.job, own) if own.job else own
         if has_overlays and other.platform != own.platform:
@@ -453,16 +512,17 @@ class _Seen(NamedTuple):
     place: str
     platform: str
     job: str
+    origin: str
 
 
 def _describe(each: ImportedManifest | SkippedManifest) -> _Seen | None:
     """Describe an object that is written; None if it is skipped anyway."""
     place = f"{each.location.file}:{each.location.line}"
     if isinstance(each, SkippedManifest):
-        return _Seen(each.manifest, identity_of(each.manifest), place, "", "") if each.manifest else None
+        return _Seen(each.manifest, identity_of(each.manifest), place, "", "", each.origin) if each.manifest else None
     spec = each.spec
     job, platform = (spec.name, spec.kind.platform) if spec.is_spec else ("", "")
-    return _Seen(spec.manifest, identity_of(spec.manifest), place, platform, job)
+    return _Seen(spec.manifest, identity_of(spec.manifest), place, platform, job, each.origin)
 
 
 def _explain_duplicate(own: _Seen, first: _Seen) -> str:

@@ -329,7 +329,9 @@ def _build_roles(manifest: Fields, kind: Kind, framework: str, job: str, *, spli
     for name, replica in _list_replicas(manifest, kind, framework):
         named = str(value_of(kind.name_container(name)))
         container = job if named == "{job}" else named
-        template = split_template(replica.get("template"), container) if split_templates else None
+        is_fixed = kind.requirements.container
+        found = replica.get("template")
+        template = split_template(found, container, is_fixed=is_fixed) if split_templates else None
         fields: Fields = {**template.fields} if template else {}
         rest = (
             _drop_restart_policy(template.rest)

@@ -172,13 +172,18 @@ def is_valid_field(field: str, value: Plain, frameworks: Frameworks = ()) -> boo
     return not config.find_errors(document, "trainingjob", frameworks)
 
 
-def split_template(template: Any, container_name: str) -> RoleTemplate | None:
-    """Split a template whose first container is the main one; None if it has no such container."""
+def split_template(template: Any, container_name: str, *, is_fixed: bool) -> RoleTemplate | None:
+    """Split a template; None if it has no main container.
+
+    That is the first one, or if the operator fixes its name, the one with this name.
+    """
     spec = template.get("spec") if isinstance(template, dict) else None
     containers = spec.get("containers") if isinstance(spec, dict) else None
     if not isinstance(spec, dict) or not isinstance(containers, list) or not containers:
         return None
-    main, *others = containers
+    named = (each for each in containers if isinstance(each, dict) and each.get("name") == container_name)
+    main = next(named, containers[0]) if is_fixed else containers[0]
+    others = [each for each in containers if each is not main]
     if not isinstance(main, dict) or not isinstance(main.get("name"), str):
         return None
     fields: Fields = {}
@@ -193,6 +198,9 @@ def split_template(template: Any, container_name: str) -> RoleTemplate | None:
     metadata = _split_metadata(template, fields)
     if container or others:
         pod["containers"] = [*([{"name": main["name"], **container}] if container else []), *others]
+    if main is not containers[0] and all(map(_has_name, containers)):
+        # The main container is rendered first.
+        pod["$setElementOrder/containers"] = [{"name": each["name"]} for each in containers]
     rest = {key: value for key, value in template.items() if key not in ("metadata", "spec")}
     if metadata is not None:
         rest["metadata"] = metadata

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from jobgen.model.data import Node, Plain, value_of
 from jobgen.model.finding import Problem
-from jobgen.model.path import NamedItem, Step
+from jobgen.model.path import NamedItem, Step, format_dotted
 from jobgen.model.quantity import canonicalize_quantity
 from jobgen.rendering import config
 from jobgen.rendering.build import build_objects
@@ -17,6 +17,7 @@ from jobgen.spec.frameworks import collect_frameworks
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import LIST_KEYS, Deletion, merge
 from jobgen.spec.overlay import Cluster, Environment, Patch
+from jobgen.yamlio.write import to_inline_yaml
 
 _QUANTITY_MAPS = frozenset(("limits", "requests"))
 # Lists without a meaningful order, and the key of their items.
@@ -47,15 +48,20 @@ def render_spec(
 
 
 def render_objects(
-    document: dict[str, Plain], renderer: Expander, *, alone: bool = True, patches: Sequence[Patch] = ()
+    document: dict[str, Plain],
+    renderer: Expander,
+    *,
+    alone: bool = True,
+    patches: Sequence[Patch] = (),
+    file: str = "",
 ) -> tuple[tuple[dict[str, Plain], ...], list[str]]:
-    """The object that a spec renders to and its companions, and error messages."""
+    """The object that a spec in a file renders to and its companions, and error messages."""
     errors = config.find_errors(document, "trainingjob", collect_frameworks(tuple(renderer.kinds)))
     if errors:
         return (), [error.message for error in errors]
     problems: list[Problem] = []
     deletions: list[Deletion] = []
-    rendered: Any = build_objects(JobDocument(document, ""), renderer, list(patches), problems, deletions)
+    rendered: Any = build_objects(JobDocument(document, file), renderer, list(patches), problems, deletions)
     hits = {(id(deletion.asked_by), deletion.key) for deletion in deletions if deletion.found}
     missed = [each for each in deletions if not each.found and (id(each.asked_by), each.key) not in hits]
     failed = [
@@ -110,6 +116,12 @@ def find_differences(
                 yield from find_differences(one, other, (*path, _step_to(one, name, index)), name)
     elif not is_equivalent(expected, actual, name):
         yield path, expected, actual
+
+
+def format_differences(differences: Iterable[Difference]) -> Iterator[str]:
+    """Return a line for each difference: the path, what the manifest has, and what is rendered."""
+    for path, expected, actual in differences:
+        yield f"`{format_dotted(path)}`: {to_inline_yaml(expected)} would become {to_inline_yaml(actual)}"
 
 
 def _step_to(item: Plain, name: str, index: int) -> Step:

@@ -68,6 +68,8 @@ class Surroundings(NamedTuple):
     """The runtime that takes the fields that the other kind does not have."""
     preferred: str = ""
     """The platform that the cluster chooses for the new job if the job names none, though it has the new one too."""
+    absorbed: frozenset[KeyPath] = frozenset()
+    """The fields of the spec that come from overlays, which users did not write into the job."""
 
 
 NO_SURROUNDINGS = Surroundings()
@@ -84,6 +86,8 @@ class Draft:
     target: Kind
     notes: list[MigrationNote] = field(default_factory=list)
     surroundings: Surroundings = NO_SURROUNDINGS
+    is_spread: bool = False
+    """True if the spec had no roles, only a number of pods, and got the roles that it stands for."""
 
     def note(self, path: KeyPath, change: Change, reason: str) -> None:
         """Add a note, unless it exists."""

@@ -3,30 +3,33 @@
 from __future__ import annotations
 
 import copy
-import json
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from jobgen.features.convert.importing.invert import sort_fields
 from jobgen.features.convert.importing.pod_fields import Fields, with_types
 from jobgen.features.convert.importing.verify import render_objects, render_spec, renderer_for
+from jobgen.features.convert.migrate.compare_jobs import Rendered
+from jobgen.features.convert.migrate.differences import NamedDifference, find_differences
 from jobgen.features.convert.migrate.draft import (
     NO_SURROUNDINGS,
+    BuiltRuntime,
     Draft,
     MigrationNote,
     Surroundings,
     iter_leaves,
     overlaps,
 )
+from jobgen.features.convert.migrate.keep_starts import keep_starts
+from jobgen.features.convert.migrate.runtime import KIND, RUNTIME_VERSION, refer_to_runtime
 from jobgen.features.convert.migrate.steps import STEPS, convert_mxnet_to_pytorch
-from jobgen.k8s.shell_script import split_text
-from jobgen.model.data import Plain, value_of
+from jobgen.features.convert.migrate.totals import spread_replicas
+from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.quantity import canonicalize_quantity
-from jobgen.rendering.network import CONNECTING
 from jobgen.spec.kinds import Kind
-from jobgen.spec.replicas import count_pods, find_template, get_at
+from jobgen.spec.overlay import Cluster
+from jobgen.spec.replicas import get_at
 from jobgen.spec.sweeps import expand_member
 
 
@@ -66,141 +69,15 @@ def restore_platforms(draft: Draft, taken: Fields) -> None:
         draft.note(("roles", name, "platforms"), "changed", f"`{new}` takes the place of `{old}`")
 
 
-class Workload(NamedTuple):
-    """What a job runs, independent of its kind."""
-
-    images: frozenset[str]
-    commands: frozenset[str]
-    env: frozenset[str]
-    resources: frozenset[str]
-    nodes: frozenset[str]
-    processes: frozenset[str]
-
-
-def describe_workload(obj: Mapping[str, Plain], kind: Kind, framework: str, spec: Plain) -> Workload:
-    """Describe what an object runs; `spec` is what it was rendered from."""
-    replicas = list(_list_replicas(obj, kind))
-    containers = [container for _, _, each in replicas for container in each if isinstance(container, dict)]
-    # Launchers start processes on the nodes, but are not nodes.
-    count = sum(number for launches, number, _ in replicas if not launches and isinstance(number, int))
-    return Workload(
-        images=frozenset(str(each["image"]) for each in containers if "image" in each),
-        commands=frozenset(map(_to_json, (*map(_list_command, containers), _list_entrypoint(obj, kind)))) - {"[]"},
-        env=frozenset(
-            _describe_variable(item) for each in containers for item in _list_own_variables(each, kind, spec)
-        ),
-        resources=frozenset(_describe_resources(each["resources"]) for each in containers if each.get("resources")),
-        nodes=frozenset([str(count)]),
-        processes=frozenset([str(_count_processes(obj, kind, framework, spec))]),
-    )
-
-
-def compare_workloads(before: Workload, after: Workload) -> Iterator[str]:
-    """Describe each difference in one line."""
-    for aspect, one, other in zip(Workload._fields, before, after, strict=True):
-        only_before, only_after = sorted(one - other), sorted(other - one)
-        if only_before or only_after:
-            old = ", ".join(f"`{each}`" for each in only_before) or "nothing"
-            new = ", ".join(f"`{each}`" for each in only_after) or "nothing"
-            yield f"{aspect} differ: {old} before, {new} after"
-
-
-def _list_replicas(obj: Mapping[str, Plain], kind: Kind) -> Iterator[tuple[bool, int, list[Fields]]]:
-    """The roles of an object: whether they are launchers, their number of pods, and all their containers."""
-    if kind.template is not None:
-        container = {field: value for field, path in kind.template.container.items() if (value := get_at(obj, path))}
-        yield False, get_at(obj, kind.replicas_at) or 1, [container]
-        return
-    layout = kind.replicas
-    for item in kind.list_items(obj):
-        role = next((each for each in kind.roles.values() if value_of(each.spelling) == item.key), kind.any_role)
-        template = find_template(item.data, layout)
-        containers = get_at(template, ("spec", "containers"))
-        if role is not None and isinstance(containers, list) and containers:
-            init = get_at(template, ("spec", "initContainers"))
-            every = [*containers, *(init if isinstance(init, list) else ())]
-            # A role at a place of its own leads others, and is not a node.
-            yield role.launches or bool(role.at), count_pods(item.data, layout, role.omitted), every
-
-
-def _list_own_variables(container: Fields, kind: Kind, spec: Plain) -> Iterator[Any]:
-    """Yield the variables of a container, without those by which jobgen connects pods."""
-    written = {name for name, _ in _list_names(spec)} if kind.network else set()
-    for item in _list_items(container, "env"):
-        if not kind.network or item.get("name") not in CONNECTING or item.get("name") in written:
-            yield item
-
-
-def _list_names(spec: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the variables that a spec sets, for all roles or one."""
-    for holder in (spec, *(get_at(spec, ("roles",)) or {}).values()):
-        env = get_at(holder, ("env",))
-        yield from (
-            env.items() if isinstance(env, dict) else ((str(get_at(item, ("name",))), item) for item in env or ())
-        )
-
-
-def _count_processes(obj: Mapping[str, Plain], kind: Kind, framework: str, spec: Plain) -> Plain:
-    """Processes on each node; `auto` if the operator decides. Ray runs a program once, for all nodes."""
-    if kind.code == "ray-job":
-        return "1, on the head"
-    for field in (f"{framework}.nprocPerNode", f"{framework}.slotsPerWorker"):
-        if field in kind.fields:
-            at = kind.fields[field].at
-            value: Plain = get_at(obj, at) if at[0] != "network" else get_at(spec, tuple(field.split(".")))
-            value = str(value) if field.endswith("nprocPerNode") and isinstance(value, int) else value
-            return value if value is not None else ("auto" if field.endswith("nprocPerNode") else 1)
-    return "auto"
-
-
-def _list_entrypoint(obj: Mapping[str, Plain], kind: Kind) -> list[str]:
-    """The words of the command that an object has outside of its containers."""
-    text = get_at(obj, ("spec", "entrypoint")) if kind.code == "ray-job" else None
-    if not isinstance(text, str) or not text:
-        return []
-    words = split_text(text) or []
-    return words if shlex.join(words) == text else ["sh", "-c", text]
-
-
-def _list_command(container: Fields) -> list[Any]:
-    return [*_list_items(container, "command"), *_list_items(container, "args")]
-
-
-def _list_items(container: Fields, name: str) -> list[Any]:
-    found = container.get(name)
-    return found if isinstance(found, list) else []
-
-
-def _describe_variable(item: Any) -> str:
-    if not isinstance(item, dict):
-        return _to_json(item)
-    return f"{item.get('name')}={item['value']}" if "value" in item else _to_json(item)
-
-
-def _describe_resources(resources: Any) -> str:
-    if not isinstance(resources, dict):
-        return _to_json(resources)
-    sides = {
-        side: {name: canonicalize_quantity(str(value)) or value for name, value in amounts.items()}
-        for side, amounts in resources.items()
-        if isinstance(amounts, dict)
-    }
-    return _to_json({**resources, **sides})
-
-
-def _to_json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
-
-
 _ARCHIVED, _SUCCESSOR = "mxnet", "pytorch"
 
 
 class MigratedJob(NamedTuple):
-    """A spec for the other kind, the notes, how the workloads differ, and the problems that prevent rendering it."""
+    """A spec for the other kind, the notes, what it does differently, and the problems that prevent rendering it."""
 
     document: dict[str, Plain]
     notes: tuple[MigrationNote, ...]
-    differences: tuple[str, ...]
+    differences: tuple[NamedDifference, ...]
     problems: tuple[str, ...]
     rendered: dict[str, Plain] | None
     companions: tuple[dict[str, Plain], ...] = ()
@@ -232,6 +109,7 @@ def migrate_job(
     draft = Draft(spec, str(old["metadata"]["name"]), framework, source, target, surroundings=surroundings)
     if surroundings.runtime:
         draft.notes += surroundings.runtime.notes
+    spread_replicas(draft)
     if framework not in target.frameworks:
         convert_mxnet_to_pytorch(draft)
     platforms = take_platforms(draft)
@@ -246,15 +124,52 @@ def migrate_job(
         }
     after: dict[str, Plain] = {**document, "spec": draft.spec}
     versions = {target.operator: surroundings.target_version} if surroundings.target_version else {}
-    made, problems = render_objects(after, renderer_for(target.platform, kinds, versions), alone=False)
-    new_object = next(iter(made), None)
-    old_object, _ = render_spec(before, renderer_for(source.platform, kinds), alone=False)
-    differences: tuple[str, ...] = ()
-    if new_object is not None and old_object is not None:
-        old_workload = describe_workload(old_object, source, framework, before["spec"])
-        new_workload = describe_workload(new_object, target, draft.framework, draft.spec)
-        differences = tuple(compare_workloads(old_workload, new_workload))
-    return MigratedJob(after, tuple(draft.notes), differences, tuple(problems), new_object, made[1:], old_object)
+    render = partial(render_objects, renderer=renderer_for(target.platform, kinds, versions), alone=False)
+    renderer = renderer_for(source.platform, kinds)
+    old_object, faults = render_spec(_add_policies(before, surroundings.policies), renderer, alone=False)
+    made, problems = render(after)
+    if old_object is None:
+        problems += [f"it cannot be rendered today: {fault}" for fault in faults]
+    if not made or old_object is None:
+        return MigratedJob(after, tuple(draft.notes), (), tuple(problems), next(iter(made), None), made[1:], old_object)
+    rendered = Rendered(old_object, source, framework)
+    cluster = Cluster(operators=versions)
+
+    def describe(objects: Sequence[dict[str, Plain]]) -> Rendered:
+        return _refer(Rendered(objects[0], target, draft.framework, cluster), surroundings.runtime)
+
+    def try_spec(spec: Fields) -> Rendered | None:
+        objects, faults = render({**document, "spec": spec})
+        return describe(objects) if objects and not faults else None
+
+    if not problems and keep_starts(draft, rendered, try_spec):
+        after = {**document, "spec": draft.spec}
+        made, problems = render(after)
+    differences = find_differences(rendered, describe(made), draft.notes)
+    return MigratedJob(after, tuple(draft.notes), tuple(differences), tuple(problems), made[0], made[1:], old_object)
+
+
+def _refer(side: Rendered, runtime: BuiltRuntime | None) -> Rendered:
+    """Return a rendered object with the runtime that was built for it."""
+    if runtime is None:
+        return side
+    manifest: Fields = {"apiVersion": RUNTIME_VERSION, "kind": KIND, "metadata": {"name": runtime.name}}
+    return side._replace(object=refer_to_runtime(side.object), runtimes=({**manifest, "spec": runtime.spec},))
+
+
+def _add_policies(document: dict[str, Plain], policies: Mapping[str, str]) -> dict[str, Plain]:
+    """Return a spec with the restart policies that overlays set for its roles."""
+    spec: Any = document["spec"]
+    if not policies:
+        return document
+    roles = spec.get("roles")
+    if isinstance(roles, dict) and roles:
+        own = {
+            name: {**(role or {}), "restartPolicy": policies[name]} for name, role in roles.items() if name in policies
+        }
+        added = {name: {"restartPolicy": policy} for name, policy in policies.items() if name not in roles}
+        return {**document, "spec": {**spec, "roles": {**added, **roles, **own}}}
+    return {**document, "spec": {**spec, "restartPolicy": next(iter(policies.values()))}}
 
 
 def _note_lost_fields(old_spec: Fields, draft: Draft) -> None:
@@ -296,7 +211,7 @@ def migrate_sweep(
         if _without_matrix(expand_member(sweep, index)) != member.document:
             return "its members would be migrated in different ways; write them as jobs of their own"
     problems = tuple(dict.fromkeys(problem for member in members for problem in member.problems))
-    differences = tuple(dict.fromkeys(line for member in members for line in member.differences))
+    differences = tuple(dict.fromkeys(each for member in members for each in member.differences))
     notes = tuple(dict.fromkeys(note for member in members for note in member.notes))
     return MigratedJob(sweep, notes, differences, problems, None)
 

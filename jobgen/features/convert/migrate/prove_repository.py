@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,11 @@ from jobgen.engine.store import Store
 from jobgen.features.convert.importing.collect import ImportedSpec, import_manifest
 from jobgen.features.convert.importing.pod_fields import Fields
 from jobgen.features.convert.importing.verify import create_patch
+from jobgen.features.convert.migrate.compare_jobs import Rendered
+from jobgen.features.convert.migrate.differences import NamedDifference, find_differences
 from jobgen.features.convert.migrate.draft import BuiltRuntime, Surroundings
 from jobgen.features.convert.migrate.migrate_job import migrate_job
+from jobgen.features.convert.migrate.prove_environments import JobKey, get_key, open_changed, render_in
 from jobgen.features.convert.migrate.repository import (
     MigratedDocument,
     RepositoryMigration,
@@ -23,26 +25,18 @@ from jobgen.features.convert.migrate.repository import (
     SourceJob,
     add_patches,
 )
-from jobgen.features.convert.migrate.runtime import JOB_NAME, refer_to_runtime
-from jobgen.features.convert.operators.compare import PodDifference, compare_pods, read_env
-from jobgen.features.convert.operators.create import create_pods
-from jobgen.features.convert.operators.created import CreatedPod, as_fields, find_container
+from jobgen.features.convert.migrate.runtime import refer_to_runtime
 from jobgen.model.data import Plain, untraced
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.rendering import config
-from jobgen.rendering.build import build_object, build_objects
+from jobgen.rendering.build import build_objects
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.trace import Job
 from jobgen.repo import layout
-from jobgen.repo.atomic import open_scratch
 from jobgen.repo.commit import Folder
-from jobgen.repo.files import read_file
-from jobgen.repo.root import SETTINGS, SOURCE_FOLDERS
 from jobgen.spec.kinds import Kind
-from jobgen.spec.overlay import Cluster
 from jobgen.yamlio.write import to_yaml
 
 
@@ -54,77 +48,27 @@ def list_new_errors(before: Sequence[Finding], after: Sequence[Finding]) -> list
 
 
 def lint_objects(
-    folder: Folder, before: Sequence[Mapping[str, Plain]], after: Sequence[Mapping[str, Plain]]
+    folder: Folder, before: Sequence[Mapping[str, Plain]], after: Sequence[Mapping[str, Plain]], env: str = ""
 ) -> list[str]:
-    """Return the errors that objects have and those before the migration did not, with the settings of a folder."""
+    """Return the errors that objects have and those before the migration did not, with the settings of a folder.
+
+    `env` is the environment that declares the release of the operator, if there is one.
+    """
     texts = ("---\n".join(map(to_yaml, objects)).encode() for objects in (before, after))
-    old, new = (lint(Path(str(folder)), ["-"], stdin=text).findings for text in texts)
+    envs = [env] if env else ()
+    old, new = (lint(Path(str(folder)), ["-"], environments=envs, stdin=text).findings for text in texts)
     return [f"error: {each.message} [{each.rule}]" for each in list_new_errors(old, new)]
-
-
-def compare_created_pods(
-    before: tuple[Mapping[str, Plain], Cluster],
-    after: tuple[Mapping[str, Plain], Cluster],
-    runtimes: Sequence[Mapping[str, Plain]],
-) -> list[PodDifference]:
-    """List what differs between the pods of two objects, each with its cluster."""
-    old = create_pods(before[0], (), before[1])
-    new = [_assign_rank(pod) for pod in create_pods(after[0], runtimes, after[1])]
-    hosts = _map_hosts(old, new)
-    return [each for each in compare_pods(old, new) if not (_is_name_of_job(each) or _is_same_host(each, hosts))]
-
-
-def format_difference(difference: PodDifference) -> str:
-    """A difference on one line."""
-    before, after = (_format(value) for value in (difference.before, difference.after))
-    return f"{difference.where}: {difference.field}: {before} before, {after} after"
-
-
-def _format(value: Any) -> str:
-    return "nothing" if value is None else f"`{value}`"
-
-
-def _map_hosts(old: Sequence[CreatedPod], new: Sequence[CreatedPod]) -> dict[str, str]:
-    """The addresses of the nodes before and after."""
-    after = {pod.rank: pod.address for pod in new if pod.rank is not None and pod.address}
-    return {pod.address: after[pod.rank] for pod in old if pod.address and pod.rank in after}
-
-
-def _is_same_host(difference: PodDifference, hosts: Mapping[str, str]) -> bool:
-    """Return True if a variable has the address of the same node."""
-    return difference.kind == "env" and difference.before in hosts and hosts[difference.before] == difference.after
-
-
-def _is_name_of_job(difference: PodDifference) -> bool:
-    """Return True if a difference is the variable that other variables are composed of."""
-    return difference.field.endswith(f"env {JOB_NAME}") and difference.before is None
-
-
-def _assign_rank(pod: CreatedPod) -> CreatedPod:
-    """Give a pod the rank in its variable RANK, if it is a job of its own in the runtime."""
-    if pod.rank is not None:
-        return pod
-    rank = next((value for value in _list_ranks(pod) if value.isdigit()), "")
-    return replace(pod, rank=int(rank), main=pod.main or "node") if rank else pod
-
-
-def _list_ranks(pod: CreatedPod) -> Iterator[str]:
-    for container in pod.spec.get("containers") or ():
-        name = str(as_fields(container).get("name"))
-        written = find_container(as_fields(pod.template.get("spec")), name)
-        variable = read_env(pod, as_fields(container), written).get("RANK")
-        yield variable.value if variable else ""
 
 
 _OWN = "jobgen.dev/"
 
 
 class PodProof(NamedTuple):
-    """The differences between the pods of one document in one environment."""
+    """What one document does differently in one environment."""
 
     source: SourceJob
     env: str
-    differences: tuple[PodDifference, ...]
+    differences: tuple[NamedDifference, ...]
 
 
 class RepositoryProof(NamedTuple):
@@ -154,34 +98,18 @@ def complete_migration(
 
 def prove_repository(project: ProjectConfig, migration: RepositoryMigration) -> RepositoryProof:
     """Render the changed repository in a temporary folder, and compare it with the old one."""
-    with open_scratch() as folder:
-        for path, content in _list_files(project, migration.files):
-            target = folder / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(content)
-        proof = _prove(project, config.load(folder), migration)
+    with open_changed(project, migration.files) as changed:
+        proof = _prove(project, changed, migration)
         if proof.errors:
             return proof
-        before, after = lint(Path(str(project.root))), lint_request(LintRequest(folder), store=Store())
+        request = LintRequest(Path(str(changed.root)))
+        before, after = lint(Path(str(project.root))), lint_request(request, store=Store())
         return proof._replace(findings=tuple(list_new_errors(before.findings, after.findings)))
-
-
-def _list_files(project: ProjectConfig, changed: Mapping[str, str]) -> Iterator[tuple[str, bytes]]:
-    for top in SOURCE_FOLDERS:
-        for entry in layout.find_sources(project.root, top):
-            if not (entry.skipped or entry.finding) and entry.path not in changed:
-                yield entry.path, read_file(entry).content
-    settings = layout.read_settings(project.root)
-    if SETTINGS not in changed:
-        yield SETTINGS, settings.content if settings else b""
-    yield from ((path, text.encode("utf-8", "surrogateescape")) for path, text in changed.items())
 
 
 def _prove(old: ProjectConfig, new: ProjectConfig, migration: RepositoryMigration) -> RepositoryProof:
     found: list[Finding] = list(new.findings)
-    jobs = {
-        (job.file.path, job.position, job.item): job for job in read_jobs(layout.find_jobs(new.root), new.kinds, found)
-    }
+    jobs = {get_key(job): job for job in read_jobs(layout.find_jobs(new.root), new.kinds, found)}
     errors = [
         f"{each.location.file}:{each.location.line}: {each.message}"
         for each in found
@@ -211,7 +139,7 @@ class _Sides(NamedTuple):
 
     before: Runners
     after: Runners
-    jobs: Mapping[tuple[str, int, int], Job]
+    jobs: Mapping[JobKey, Job]
 
 
 def _compare_document(
@@ -224,14 +152,17 @@ def _compare_document(
 ) -> PodProof:
     """Compare the pods of a document in an environment; add the patches that a TrainJob still needs there."""
     source = document.source
-    clusters = [each[env].expander.environment.cluster for each in (sides.before, sides.after)]
-    differences: list[PodDifference] = []
+    differences: list[NamedDifference] = []
+    notes = document.result.notes if not isinstance(document.result, str) else ()
     for place, (job, obj) in enumerate(source.list_rendered(env)):
         name = f"{job.file.path}:{job.start().line}: `{job.document.name}`: {env or 'without overlays'}"
-        made = _render(sides.jobs.get((job.file.path, job.position, job.item)), sides.after[env], errors, name)
+        made = _render(sides.jobs.get(get_key(job)), sides.after[env], errors, name)
         if made is None:
             continue
-        differences += compare_created_pods((obj, clusters[0]), (made[0], clusters[1]), made[1])
+        clusters = [each[env].expander.environment.cluster for each in (sides.before, sides.after)]
+        old = Rendered(obj, route.source, route.framework, clusters[0])
+        new = Rendered(made[0], route.target, route.framework, clusters[1], made[1])
+        differences += find_differences(old, new, notes)
         patches = sides.before[env].patches_for(job) or ()
         if env and any(patch.manifest is not None or patch.json_patch is not None for patch in patches):
             runtime = document.built[env][place]._replace(name=document.runtime)
@@ -239,7 +170,7 @@ def _compare_document(
             if patch:
                 match = {"kinds": [route.target.name], "names": [job.document.name]}
                 repairs.append((env, {"match": match, "manifest": patch}))
-    return PodProof(source, env, tuple(differences))
+    return PodProof(source, env, tuple(dict.fromkeys(differences)))
 
 
 def _complete_object(
@@ -266,16 +197,10 @@ def _render(
     job: Job | None, runner: EnvironmentRunner, errors: list[str], place: str
 ) -> tuple[Fields, list[Fields]] | None:
     """The object of a job, and its runtime; None if it cannot be rendered."""
-    patches = runner.patches_for(job) if job else None
-    if job is None or patches is None:
-        errors.append(f"{place}: it is no longer rendered")
-        return None
-    problems: list[Problem] = []
-    made: list[Any] = [
-        untraced(dict(each)) for each in build_objects(job.document, runner.expander, patches, problems, [])
-    ]
-    errors += (f"{place}: {problem.message}" for problem in problems)
-    if not made or problems:
+    problems: list[str] = []
+    made = render_in(job, runner, problems) if job else None
+    errors += (f"{place}: {problem}" for problem in problems or ([] if job else ["it is no longer rendered"]))
+    if made is None:
         return None
     if len(made) == 1:
         errors.append(f"{place}: there is no runtime in runtimes/ for it")
@@ -284,7 +209,7 @@ def _render(
 
 
 def _compare_staying(
-    before: Runners, after: Runners, jobs: Mapping[tuple[str, int, int], Job], migration: RepositoryMigration
+    before: Runners, after: Runners, jobs: Mapping[JobKey, Job], migration: RepositoryMigration
 ) -> Iterator[tuple[str, str, Fields | None]]:
     """The jobs that stay in an environment, but are rendered to another object there.
 
@@ -297,7 +222,7 @@ def _compare_staying(
         for job in each.source.jobs
     }
     for job in migration.staying:
-        new_job = jobs.get((job.file.path, job.position, job.item))
+        new_job = jobs.get(get_key(job))
         for env in before:
             if env in moved.get((job.file.path, job.position), ()):
                 continue
@@ -313,19 +238,20 @@ def _compare_staying(
                 yield env, message, _restore_object(job.document.name, platform if is_elsewhere else "", old, new)
 
 
-def _restore_object(name: str, platform: str, old: Fields | None, new: Fields | None) -> Fields | None:
+def _restore_object(name: str, platform: str, old: Sequence[Fields], new: Sequence[Fields]) -> Fields | None:
     """Return the patch that restores the object of a job that stays, or its platform, if there can be one."""
     if old and platform:
         return {"match": {"names": [name]}, "merge": {"platform": platform}}
-    if not old or not new:
+    if not old or not new or old[1:] != new[1:]:
         return None
-    return {"match": {"kinds": [str(old.get("kind"))], "names": [name]}, "manifest": create_patch(new, old)}
+    return {"match": {"kinds": [str(old[0].get("kind"))], "names": [name]}, "manifest": create_patch(new[0], old[0])}
 
 
-def _render_plain(job: Job | None, runner: EnvironmentRunner) -> Any:
+def _render_plain(job: Job | None, runner: EnvironmentRunner) -> list[Any]:
+    """Return the object of a job and its companions; nothing if there is none, or if it cannot be rendered."""
     patches = runner.patches_for(job) if job else None
     if job is None or patches is None:
-        return None
+        return []
     problems: list[Problem] = []
-    made = build_object(job.document, runner.expander, patches, problems, [])
-    return None if problems or made is None else untraced(dict(made))
+    made = build_objects(job.document, runner.expander, patches, problems, [])
+    return [] if problems else [untraced(dict(each)) for each in made]

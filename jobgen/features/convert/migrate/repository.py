@@ -339,7 +339,8 @@ def _find_uses(
             is_moved = document is not None and env in document.source.rendered
             has_moved = has_moved or is_moved
             name = runner.attributes(job).kind
-            staying |= set() if is_moved or not name else {name}
+            # Only specs have defaults; other objects are not even jobs.
+            staying |= set() if is_moved or not name or not is_spec(job.document.data) else {name}
             for patch in patches:
                 use = uses.get((patch.overlay, patch.place), PatchUse())
                 own = frozenset([job.document.name if is_moved else name])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 from collections.abc import Mapping
 from typing import Any
 
 from jobgen.features.convert.importing.comments import KeyPath
 from jobgen.features.convert.importing.pod_fields import Fields
 from jobgen.features.convert.migrate.draft import Draft, pop_path, put_at
+from jobgen.features.convert.migrate.ray_commands import to_shell_command
+from jobgen.features.convert.migrate.totals import default_count
 from jobgen.model.data import untraced, value_of
 from jobgen.repo.shipped import read_data
 from jobgen.spec.kinds import ANY_ROLE, Kind
@@ -59,12 +59,30 @@ def rename_roles(draft: Draft) -> None:
 def write_required_roles(draft: Draft) -> None:
     """Write a role that every job of the source has, if the target does not require it: it has a pod."""
     described = draft.source.frameworks.get(draft.framework)
-    own: Fields = draft.spec.get("roles") or {}
-    for name in described.roles if described and own else ():
+    own: Fields = draft.spec.get("roles") or ({described.single: {}} if described else {})
+    for name in described.roles if described else ():
         role, other = draft.source.find_role(name), draft.target.find_role(name)
         if role and role.required and not role.at and name not in own and not (other and other.required):
-            draft.spec["roles"] = {name: {}, **draft.spec["roles"]}
+            draft.spec["roles"] = own = {name: {}, **own}
             draft.note(("roles", name), "changed", f"every {draft.source.name} has it; it is written out now")
+
+
+def fill_required_roles(draft: Draft) -> None:
+    """Make the first worker the role that the target requires and the source did not have, so that no pod is added."""
+    own: Fields = draft.spec.get("roles") or {}
+    described = draft.source.frameworks.get(draft.framework)
+    if not own and described and described.single == "worker":
+        own = {"worker": {}}
+    for name in draft.target.frameworks[draft.framework].roles if "worker" in own else ():
+        role, old = draft.target.find_role(name), draft.source.find_role(name)
+        if role is None or not role.required or role.launches or role.at or name in own or (old and old.required):
+            continue
+        worker: Fields = dict(own["worker"] or {})
+        count = worker.pop("replicas", None)
+        left = (default_count(draft.source, "worker") if count is None else count) - 1
+        workers = {"worker": {**worker, "replicas": left}} if left > 0 else {}
+        draft.spec["roles"] = own = {name: worker, **{key: own[key] for key in own if key != "worker"}, **workers}
+        draft.note(("roles", "worker"), "changed", f"every {draft.target.name} has a `{name}`; the first worker is it")
 
 
 def split_nodes(draft: Draft) -> None:
@@ -86,7 +104,7 @@ def split_nodes(draft: Draft) -> None:
     if "launcher" in known:
         launcher: Fields = {key: draft.spec.pop(key) for key in ("command", "args") if key in draft.spec}
         roles: dict[str, Fields] = {"launcher": launcher, "worker": worker}
-    elif "master" in known:
+    elif "master" in known and draft.framework != "tensorflow":
         roles = {"master": {}, "worker": {"replicas": count - 1}} if count > 1 else {"master": {}}
     else:
         roles = {"worker": worker}
@@ -256,28 +274,6 @@ def _default_policy(draft: Draft, kind: Kind, name: str) -> str:
     return str(described or (role.restart_default if role else "") or kind.restart_default)
 
 
-def _default_count(kind: Kind, name: str) -> Any:
-    role = kind.find_role(name)
-    return value_of(role.replicas) if role else 1
-
-
-def update_total(draft: Draft) -> None:
-    """Update the declared total of replicas if the roles have changed."""
-    declared = draft.spec.get("replicas")
-    if declared is None:
-        return
-    framework = draft.target.frameworks[draft.framework]
-    own = draft.spec.get("roles") or {framework.single: {}}
-    names = [*own, *(name for name in framework.roles if draft.target.roles[name].required and name not in own)]
-    # A role with a place of its own, such as the head of a Ray cluster, does not count.
-    names = [name for name in names if not ((role := draft.target.find_role(name)) and role.at)]
-    counts = [(own.get(name) or {}).get("replicas", _default_count(draft.target, name)) for name in names]
-    total = sum(count for count in counts if isinstance(count, int))
-    if total != declared:
-        draft.spec["replicas"] = total
-        draft.note(("replicas",), "changed", f"the roles have {total} replicas now")
-
-
 _LAUNCHED = "launched-job"
 
 
@@ -327,7 +323,6 @@ def _move_to_command(draft: Draft, path: KeyPath, words: list[Any], fields: tupl
 
 _PLATFORM = "ray"
 _COMMAND = ("command", "args")
-_VARIABLE = re.compile(r"\$\(([A-Za-z_][A-Za-z0-9_]*)\)")
 # The role whose command runs once, in this order.
 _LEADERS = ("head", "launcher", "master", "chief", "worker", "node")
 _TRAINERS = {
@@ -437,17 +432,9 @@ def _find_command(spec: Fields, role: Fields) -> Fields:
 def _expand_variables(draft: Draft) -> None:
     """Let a shell expand the variables of a command, because Kubernetes expands them in containers only."""
     words = [str(word) for field in _COMMAND for word in draft.spec.get(field) or ()]
-    if not any(_VARIABLE.search(word) for word in words):
+    if to_shell_command(words) == words:
         return
-    text = " ".join(map(_quote, words))
-    draft.spec["command"] = ["sh", "-c", text]
+    draft.spec["command"] = to_shell_command(words)
     draft.spec.pop("args", None)
     for field in _COMMAND:
         draft.note((field,), "changed", "a shell expands its variables now; Kubernetes does so in containers only")
-
-
-def _quote(word: str) -> str:
-    """A word for a shell, with `$(A)` as `$A`."""
-    parts = _VARIABLE.split(word)
-    quoted = [f'"${{{part}}}"' if index % 2 else shlex.quote(part) for index, part in enumerate(parts) if part]
-    return "".join(quoted) or "''"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from jobgen.features.convert.importing.comments import KeyPath
@@ -22,15 +23,16 @@ from jobgen.features.convert.migrate.roles import (
     convert_restart_policies,
     drop_replica_fields,
     enter_ray,
+    fill_required_roles,
     join_roles,
     leave_ray,
     rename_roles,
     split_nodes,
-    update_total,
     write_launch_commands,
     write_required_roles,
 )
 from jobgen.features.convert.migrate.runtime import VOLUME_FIELDS
+from jobgen.features.convert.migrate.totals import fold_roles, update_total
 from jobgen.model.data import untraced, value_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.pod import SHM
@@ -415,6 +417,7 @@ STEPS: tuple[Callable[[Draft], None], ...] = (
     leave_ray,
     write_required_roles,
     split_nodes,
+    fill_required_roles,
     rename_roles,
     join_roles,
     enter_ray,
@@ -427,6 +430,7 @@ STEPS: tuple[Callable[[Draft], None], ...] = (
     _set_runtime,
     _drop_manifest_patch,
     _drop_reserved_variables,
+    fold_roles,
     update_total,
     _note_changed_meanings,
 )
@@ -475,7 +479,15 @@ def migrate_overlay(
     """
     new: Fields = copy.deepcopy(spec)
     patches: list[Fields] = []
-    if "defaults" in new:
+    if isinstance(new.get("defaults"), list):
+        entries = [
+            each
+            for place, entry in enumerate(new.pop("defaults"))
+            for each in _migrate_defaults(entry, migration, others, ("defaults", place), notes)
+        ]
+        if entries:
+            new["defaults"] = entries
+    elif "defaults" in new:
         block = new.pop("defaults")
         kept = strip_block(block, migration, ("defaults",), notes)
         if kept:
@@ -488,6 +500,50 @@ def migrate_overlay(
     if patches:
         new["patches"] = patches
     return {key: new[key] for key in (*(key for key in spec if key in new), *(key for key in new if key not in spec))}
+
+
+def _migrate_defaults(
+    entry: Fields,
+    migration: LayerMigration,
+    others: frozenset[str],
+    path: tuple[str | int, ...],
+    notes: list[LayerNote],
+) -> Iterator[Fields]:
+    """The entries of a list of defaults that replace an entry: what TrainJobs have, and all of it for other kinds."""
+    match, block = entry.get("match", {}), entry.get("merge", {})
+    selected = _list_selected(match, migration)
+    if not all(_selects(match[key], names[0]) for key, names in selected.items()):
+        yield entry
+        return
+    kept = strip_block(block, migration, (*path, "merge"), notes)
+    if kept == block and not _leaves_out_target(match, migration):
+        yield entry
+        return
+    is_for_others = any(each != names[0] for key, names in selected.items() for each in match[key])
+    if selected and (others or is_for_others):
+        yield entry
+    elif removed := _subtract(block, kept) if others else {}:
+        yield {"match": {**match, "kinds": sorted(others)}, "merge": removed}
+    if kept:
+        own = {**match, **{key: [names[1]] for key, names in selected.items()}}
+        yield {**({"match": own} if "match" in entry else {}), "merge": kept}
+
+
+def _list_selected(match: Fields, migration: LayerMigration) -> dict[str, tuple[str, str]]:
+    """The parts of a selector that a migration changes, each with the old value and the new one."""
+    source, target = migration.source, migration.target
+    names = {"platforms": (source.platform, target.platform), "kinds": (source.name, target.name)}
+    return {key: pair for key, pair in names.items() if key in match}
+
+
+def _leaves_out_target(match: Fields, migration: LayerMigration) -> bool:
+    """Return True if a selector does not match a job any more after its migration."""
+    return not all(_selects(match[key], names[1]) for key, names in _list_selected(match, migration).items())
+
+
+def _selects(patterns: Sequence[str], name: str) -> bool:
+    """Return True if one of the patterns of a selector matches a name."""
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def _subtract(block: Fields, kept: Fields) -> Fields:
@@ -545,23 +601,28 @@ def _migrate_patch(
             notes.append(LayerNote((*path, key), MigrationNote((key,), "moved", reason)))
     if "merge" not in new:
         return
-    match = dict(new.get("match", {}))
+    match = _retarget(new.get("match", {}), migration)
     if use.others:
         match["kinds"] = [migration.target.name]
-    elif "kinds" in match:
-        kinds = match["kinds"]
-        names = [migration.target.name if kind == migration.source.name else kind for kind in kinds]
-        match["kinds"] = list(dict.fromkeys(names))
     new = {**new, **({"match": match} if match or "match" in new else {})}
     yield from _split_roles(new, use) if use.split and "roles" in new["merge"] else (new,)
+
+
+def _retarget(match: Fields, migration: LayerMigration) -> Fields:
+    """Return a selector with the new platform and kind instead of the old ones."""
+    changed = {
+        key: list(dict.fromkeys(names[1] if each == names[0] else each for each in match[key]))
+        for key, names in _list_selected(match, migration).items()
+    }
+    return {**match, **changed}
 
 
 def _stays(patch: Fields, use: PatchUse, migration: LayerMigration) -> bool:
     """Return True if a patch applies to TrainJobs as it is."""
     if "merge" not in patch or {"manifest", "jsonPatch"} & patch.keys() or (use.split and "roles" in patch["merge"]):
         return False
-    names_kind = migration.source.name in patch.get("match", {}).get("kinds", ())
-    return not names_kind and strip_block(patch["merge"], migration, (), []) == patch["merge"]
+    is_changed = _leaves_out_target(patch.get("match", {}), migration)
+    return not is_changed and strip_block(patch["merge"], migration, (), []) == patch["merge"]
 
 
 def _split_roles(patch: Fields, use: PatchUse) -> Iterator[Fields]:

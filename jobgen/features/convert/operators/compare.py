@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from jobgen.features.convert.operators.created import (
@@ -163,7 +164,7 @@ def _format_ranks(ranks: list[int]) -> str:
 
 _SEPARATE_CONTAINER_FIELDS = frozenset("name image command args env ports resources volumeMounts".split())
 _LAUNCHERS = re.compile(r"torchrun|torch\.distributed|accelerate|torchx|mpirun|mpiexec|deepspeed")
-_WORLD = re.compile(
+WORLD = re.compile(
     r"(PET|JAX|DMLC|PADDLE|OMPI_MCA|I_MPI|HYDRA)_\w+|MASTER_(ADDR|PORT)|WORLD_SIZE|(NODE_)?RANK|TF_CONFIG|"
     r"COORDINATOR_(ADDRESS|PORT)|NUM_PROCESSES|PROCESS_ID|WORKER_(ADDRS|PORT)|MPI_HOST|JOB_COMPLETION_INDEX"
 )
@@ -225,7 +226,7 @@ def is_launched(pod: CreatedPod) -> bool:
     It has none if no launcher is in the command line, or if the command line states the number of processes itself.
     What the entrypoint of an image does is unknown.
     """
-    container = _find_main(pod)
+    container = find_main(pod)
     arguments = parse_command([*as_items(container.get("command")), *as_items(container.get("args"))])
     if any(find_option_values(arguments, "nproc-per-node")):
         return False
@@ -234,16 +235,16 @@ def is_launched(pod: CreatedPod) -> bool:
 
 def count_processes(pod: CreatedPod) -> str:
     """Return the processes on a node; `auto` is one for each accelerator."""
-    limits = as_fields(as_fields(_find_main(pod).get("resources")).get("limits"))
+    limits = as_fields(as_fields(find_main(pod).get("resources")).get("limits"))
     devices = sum((to_milli(amount) or 0) // 1000 for name, amount in limits.items() if is_device(str(name)))
-    written = read_env(pod, _find_main(pod), {}).get("PET_NPROC_PER_NODE")
+    written = read_env(pod, find_main(pod), {}).get("PET_NPROC_PER_NODE")
     processes = pod.processes or (written.value if written else "")
     return str(devices) if processes in ("auto", "gpu") and devices else processes
 
 
 def read_elastic_range(pod: CreatedPod) -> str:
     """Return the range of nodes that the launcher accepts, such as `1:4`; empty if the number of nodes is fixed."""
-    container = _find_main(pod)
+    container = find_main(pod)
     variable = read_env(pod, container, {}).get("PET_NNODES")
     options = find_option_values(
         parse_command([*as_items(container.get("command")), *as_items(container.get("args"))]), "nnodes"
@@ -253,7 +254,8 @@ def read_elastic_range(pod: CreatedPod) -> str:
     return text if colon and least != most else ""
 
 
-def _find_main(pod: CreatedPod) -> Fields:
+def find_main(pod: CreatedPod) -> Fields:
+    """Return the container that trains, or else the first one."""
     return find_container(pod.spec, pod.main) or next(list_containers(pod.spec), {})
 
 
@@ -310,8 +312,8 @@ def _compare_texts(field: str, raw: list[list[Any]], env: _Envs, hosts: tuple[Ho
 def _compare_env(prefix: str, env: _Envs, hosts: tuple[Hosts, Hosts]) -> Iterator[Change]:
     for name in dict.fromkeys([*env[0], *env[1]]):
         one, other = env[0].get(name), env[1].get(name)
-        kind = "injected" if one is None and _WORLD.fullmatch(name) else _classify_variable(one, other, hosts)
-        if kind == "env" and one and other and name.endswith("_PORT") and _WORLD.fullmatch(name):
+        kind = "injected" if one is None and WORLD.fullmatch(name) else _classify_variable(one, other, hosts)
+        if kind == "env" and one and other and name.endswith("_PORT") and WORLD.fullmatch(name):
             kind = "ports"
         if kind:
             values = [each.value if each else None for each in (one, other)]
@@ -431,7 +433,7 @@ def _compare_others(
     before: Sequence[CreatedPod], after: Sequence[CreatedPod], hosts: tuple[Hosts, Hosts]
 ) -> Iterator[PodDifference]:
     """Compare pods that are not nodes, such as launchers: they match by role, or by order if roles have other names."""
-    others = [{pod.role.lower(): pod for pod in pods if pod.rank is None} for pods in (before, after)]
+    others = [_join_by_role(pod for pod in pods if pod.rank is None) for pods in (before, after)]
     lost, added = ([role for role in others[side] if role not in others[1 - side]] for side in (0, 1))
     partners = dict(zip(lost, added, strict=False))
     for role in dict.fromkeys([*others[0], *(role for role in others[1] if role not in partners.values())]):
@@ -442,6 +444,15 @@ def _compare_others(
         else:
             counts = [pod.count if pod else 0 for pod in (one, other)]
             yield PodDifference("nodes", role, "pods", counts[0], counts[1], training=True)
+
+
+def _join_by_role(pods: Iterable[CreatedPod]) -> dict[str, CreatedPod]:
+    """Return the last pod of each role, which stands for all of them."""
+    found: dict[str, CreatedPod] = {}
+    for pod in pods:
+        role = pod.role.lower()
+        found[role] = replace(pod, count=pod.count + found[role].count) if role in found else pod
+    return found
 
 
 def _compare_counts(one: CreatedPod, other: CreatedPod) -> Iterator[Change]:
@@ -468,6 +479,12 @@ def _compare_pair(one: CreatedPod, other: CreatedPod, hosts: tuple[Hosts, Hosts]
             yield Change(kind, field, getattr(one, field), getattr(other, field), training=False)
 
 
+UNLIMITED = 2**31 - 1
+"""The limit of retries that stands for none: the largest number that fits."""
+_DEFAULT_LIMIT = 6
+"""The limit of a Job that sets none."""
+
+
 def _compare_starts(one: CreatedPod, other: CreatedPod) -> Iterator[Change]:
     """Compare how many processes start, and what happens if they fail."""
     processes = count_processes(one), count_processes(other)
@@ -483,8 +500,11 @@ def _compare_starts(one: CreatedPod, other: CreatedPod) -> Iterator[Change]:
         endless = "Always" in (before.policy, after.policy) and before.policy != after.policy
         differs = before.retried != after.retried or endless
         yield Change("restart", "restartPolicy", _describe(before), _describe(after), training=differs)
-    elif before.limit != after.limit:
-        yield Change("retries", "backoffLimit", before.limit, after.limit, training=False)
+    limits = [None if each.limit == UNLIMITED else each.limit for each in (before, after)]
+    if limits[0] != limits[1] and "never" not in (before.retried, after.retried):
+        # Operators have other defaults; a number that is none of them was meant.
+        is_meant = limits[0] not in (None, _DEFAULT_LIMIT)
+        yield Change("retries", "backoffLimit", limits[0], limits[1], training=is_meant)
 
 
 def _describe(restarts: Restarts) -> str:

@@ -37,7 +37,7 @@ from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
 
 INDEX_KEY = "batch.kubernetes.io/job-completion-index"
-_INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
+INDEX_VARIABLE = "JOB_COMPLETION_INDEX"
 _MAX_PREFIX = 58
 """A generated name has at most 63 characters, five of which are random."""
 _BACKOFF_LIMIT = 6
@@ -105,9 +105,9 @@ def _add_index(pod: Fields, host: str) -> Fields:
 
 
 def _add_index_variable(container: Fields) -> Fields:
-    if any(as_fields(entry).get("name") == _INDEX_VARIABLE for entry in as_items(container.get("env"))):
+    if any(as_fields(entry).get("name") == INDEX_VARIABLE for entry in as_items(container.get("env"))):
         return container
-    return append(container, "env", [field_variable(_INDEX_VARIABLE, f"metadata.labels['{INDEX_KEY}']")])
+    return append(container, "env", [field_variable(INDEX_VARIABLE, f"metadata.labels['{INDEX_KEY}']")])
 
 
 _LABEL = "jobset.sigs.k8s.io/"
@@ -169,11 +169,18 @@ def _read_replicated_job(item: Fields) -> ReplicatedJob:
     )
 
 
+def _restart_all(restarts: Restarts, times: int) -> Restarts:
+    """Return what happens if a pod fails and the whole JobSet restarts as often as this."""
+    if not times:
+        return restarts
+    return restarts._replace(retried="always", limit=times)
+
+
 def _list_pods(obj: Fields, jobs: Sequence[ReplicatedJob], subdomain: str, cluster: Cluster) -> Iterator[CreatedPod]:
     version = parse_version(str(cluster.operators.get("jobset", "")))
     # Jobs that others wait for prepare the training, so they have no ranks.
     preparing = frozenset().union(*(job.waits for job in jobs)) if jobs else frozenset()
-    restarting = as_count(get_fields(obj, "spec", "failurePolicy").get("maxRestarts"), 0) > 0
+    max_restarts = as_count(get_fields(obj, "spec", "failurePolicy").get("maxRestarts"), 0)
     rank = 0
     for place, job in enumerate(jobs):
         for index, count in list_indexes(job.replicas):
@@ -189,7 +196,7 @@ def _list_pods(obj: Fields, jobs: Sequence[ReplicatedJob], subdomain: str, clust
                     pod,
                     template=as_fields(job.spec.get("template")),
                     rank=None if job.name in preparing else pod.rank,
-                    restarts=pod.restarts._replace(retried="always") if restarting else pod.restarts,
+                    restarts=_restart_all(pod.restarts, max_restarts),
                     count=pod.count * count,
                 )
             rank += 0 if job.name in preparing else count_job_pods(spec)

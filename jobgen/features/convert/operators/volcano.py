@@ -400,8 +400,10 @@ def _read_restarts(job: VolcanoJob, task: Task) -> Restarts:
         for policy in policies
     )
     limit = as_count(job.spec.get("maxRetry"), 0) or _MAX_RETRY
+    # The job fails when it was restarted as often as this: the first failure counts.
+    restarts = restarts and limit > 1
     policy = as_string(task.spec.get("restartPolicy"), "Always")
-    return Restarts(policy, "always" if restarts or policy != "Never" else "never", limit if restarts else None)
+    return Restarts(policy, "always" if restarts or policy != "Never" else "never", limit - 1 if restarts else None)
 
 
 def _list_objects(job: VolcanoJob) -> Iterator[CreatedObject]:

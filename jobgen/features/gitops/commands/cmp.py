@@ -6,6 +6,7 @@ no values, because Argo CD logs, stores and displays them.
 
 from __future__ import annotations
 
+import faulthandler
 import os
 import signal
 from collections.abc import Callable, Mapping, Sequence
@@ -52,8 +53,12 @@ def _parameters_command(directory: Path) -> Result:
     return _run_in_time(lambda: announce_parameters(directory, os.environ))
 
 
-class _EndedError(Exception):
-    """A signal ended the command; the text is the reason."""
+_AGAIN_SECONDS = 2.0
+"""When the time is up once more, for code that ignored it."""
+
+
+class _EndedError(BaseException):
+    """A signal ended the command; the text is the reason. It is no Exception, so that no rule is blamed for it."""
 
 
 def _run_in_time(work: Callable[[], Result]) -> Result:
@@ -62,6 +67,8 @@ def _run_in_time(work: Callable[[], Result]) -> Result:
 
     def end(number: int, frame: FrameType | None) -> None:
         late = number == signal.SIGALRM
+        if late:
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
         if late and os.getpgrp() == os.getpid():
             # End forked children, too.
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -71,13 +78,17 @@ def _run_in_time(work: Callable[[], Result]) -> Result:
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGALRM, end)
     signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        return work()
-    except _EndedError as reason:
-        return error_result(ExitCode.INTERNAL_ERROR, f"{reason}; nothing was generated")
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with open(os.devnull, "w") as nowhere:
+        # A thread of C ends the process if compiled code does not return, so that no handler of Python runs.
+        faulthandler.dump_traceback_later(seconds + 2 * _AGAIN_SECONDS, exit=True, file=nowhere)
+        try:
+            return work()
+        except _EndedError as reason:
+            return error_result(ExitCode.INTERNAL_ERROR, f"{reason}; nothing was generated")
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            faulthandler.cancel_dump_traceback_later()
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 def generate(folder: Path, environ: Mapping[str, str], *, enforce: bool = True) -> Result:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -23,9 +23,10 @@ from jobgen.rendering.build import identity_of, is_spec
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, new_overlay_use
 from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.redact_results import redact_shared
 from jobgen.rendering.run import Run
 from jobgen.rendering.trace import Job, Tracer
-from jobgen.repo.files import FileEntry, read_file
+from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.repo.root import find_root
 from jobgen.reports.duplicates import merge_duplicates
 from jobgen.reports.entries import count_severities, format_findings, pluralize
@@ -42,6 +43,8 @@ class FunctionOutput(NamedTuple):
     files: Mapping[str, int] = MappingProxyType({})
     empty: bool = False
     """True if there was nothing to generate."""
+    texts: Sequence[File] = ()
+    """What the items were read from."""
 
 
 class FunctionInput(NamedTuple):
@@ -90,9 +93,11 @@ def _run_task(given: krm.ResourceList, task: krm.FunctionTask, folder: Path) -> 
         raise krm.FunctionError("no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here")
     project = config.load(root or folder)
     if any(finding.severity is Severity.ERROR for finding in project.findings):
-        return FunctionOutput(given.items, list(config.load(project.root, traced=True).findings))
+        return FunctionOutput(given.items, redact_shared(project, config.load(project.root, traced=True).findings))
     task = task._replace(env=_select_environment(project, task))
-    return _TASKS[task.mode](FunctionInput(given, task, folder, project))
+    output = _TASKS[task.mode](FunctionInput(given, task, folder, project))
+    # Findings are printed and stored; a run has redacted its own.
+    return output._replace(findings=redact_shared(project, output.findings, output.texts))
 
 
 def _select_environment(project: ProjectConfig, task: krm.FunctionTask) -> str:
@@ -139,7 +144,9 @@ def _transform(work: FunctionInput) -> FunctionOutput:
     runner, tracer = EnvironmentRunner(work.project, work.task.env), Tracer(work.project)
     findings = runner.overlay_findings(tracer)
     items: list[Any] = []
+    texts: list[File] = []
     for item, entry in _entries(work, {}):
+        texts += [read_file(entry)] if entry else []
         made, companions = item, list[Any]()
         for job in read_jobs([entry] if entry else [], work.project.kinds, findings):
             patches = runner.patches_for(job)
@@ -150,7 +157,7 @@ def _transform(work: FunctionInput) -> FunctionOutput:
                 companions += (companion.object for companion in rendered[1:])
         items += (made, *companions)
     failed = any(finding.severity is Severity.ERROR for finding in findings)
-    return FunctionOutput(work.resources.items if failed else items, findings)
+    return FunctionOutput(work.resources.items if failed else items, findings, texts=texts)
 
 
 def _keep_name(item: Any, made: Any) -> Any:
@@ -174,7 +181,9 @@ def _validate(work: FunctionInput) -> FunctionOutput:
     findings = [*policies.findings, *checker.runner.overlay_findings(tracer)]
     comments: list[Suppression] = []
     files: dict[str, int] = {}
+    texts: list[File] = []
     for _, entry in _entries(work, files):
+        texts += [read_file(entry)] if entry else []
         for job in read_jobs([entry] if entry else [], work.project.kinds, findings, comments):
             findings += _check_job(job, checker, tracer)
     applied = filter(None, map(work.project.apply_severity, findings))
@@ -185,7 +194,7 @@ def _validate(work: FunctionInput) -> FunctionOutput:
         set(merge_duplicates(kept, work.project.mandatory)),
         key=lambda found: (found.location, found.rule, found.message),
     )
-    return FunctionOutput(work.resources.items, kept, files)
+    return FunctionOutput(work.resources.items, kept, files, texts=texts)
 
 
 def _check_job(job: Job, checker: EnvironmentChecker, tracer: Tracer) -> list[Finding]:

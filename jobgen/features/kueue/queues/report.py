@@ -14,7 +14,7 @@ from jobgen.features.kueue.job_workloads import QueuedJobs, collect_jobs, get_jo
 from jobgen.features.kueue.multikueue import OWN_SETTINGS, Worker, build_dispatcher, build_worker
 from jobgen.features.kueue.objects import find_namespace
 from jobgen.features.kueue.queues.comparison import Comparison
-from jobgen.features.kueue.quota import show_amount
+from jobgen.features.kueue.quota import summarize_amount
 from jobgen.k8s.nodes import as_mapping, get_path
 from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Finding, pluralize
@@ -94,7 +94,9 @@ def list_pod_sets(answer: Answer) -> Iterator[PodSetRow]:
     for each in workload.pod_sets if workload else ():
         found = admitted.get(each.name)
         pods = str(each.count) if found is None or found.count == each.count else f"{found.count} of {each.count}"
-        requests = ", ".join(f"{name} {show_amount(name, amount)}" for name, amount in sorted(each.requests.items()))
+        requests = ", ".join(
+            f"{name} {summarize_amount(name, amount)}" for name, amount in sorted(each.requests.items())
+        )
         flavors = ", ".join(dict.fromkeys(found.flavors.values())) if found else ""
         if found is not None and found.domains:
             shown = ", ".join(f"{count} in {'/'.join(values)}" for values, count in found.domains[:_MAX_DOMAINS])
@@ -106,7 +108,7 @@ def list_pod_sets(answer: Answer) -> Iterator[PodSetRow]:
 def list_total_cells(total: Total) -> tuple[str, ...]:
     """Return the name of a queue or cohort, flavor, resource, and the amounts of a total."""
     amounts = (total.nominal, total.used, total.borrowed, total.lent, total.waiting)
-    shown = (show_amount(total.resource, amount) for amount in amounts)
+    shown = (summarize_amount(total.resource, amount) for amount in amounts)
     return (f"{total.kind} {total.name}", total.flavor, total.resource, *shown)
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
 
-from jobgen.features.launch.shell import syntax
-from jobgen.features.launch.shell.syntax import Literal
+from jobgen.features.launch.shell import tree
+from jobgen.features.launch.shell.tree import Literal
 from jobgen.features.launch.shell.values import PERHAPS, STARTED, UNKNOWN, Exit, Field, Leave, Run, Value, is_known
 from jobgen.features.launch.shell.words import Variables, append_text
 from jobgen.model.lazy_re import lazy_pattern
@@ -64,7 +64,7 @@ class Shell(Variables):
     def __init__(self, run: Run, variables: dict[str, Value], folder: str) -> None:
         super().__init__(run, variables)
         self.folder = folder
-        self.functions: dict[str, syntax.Command] = {}
+        self.functions: dict[str, tree.Command] = {}
         self.input: str | None = None
         self.output: list[str] | None = None
         self.saved: list[dict[str, Value | None]] = []
@@ -103,10 +103,10 @@ class Shell(Variables):
     def forget(self) -> None:
         """Forget all variables: something that is not known can have set them."""
         self.variables = {name: value._replace(text=UNKNOWN) for name, value in self.variables.items()}
-        self.is_open = True
+        self.openings = ("",)
 
 
-ANYTHING = syntax.Simple((), ((Literal("eval"),), (Literal(UNKNOWN),)))
+ANYTHING = tree.Simple((), ((Literal("eval"),), (Literal(UNKNOWN),)))
 """A command that is not known."""
 
 
@@ -135,7 +135,7 @@ _COMPARE: Mapping[str, Callable[[int, int], bool]] = {
 class Condition:
     """The words of `[[ … ]]`, or of `test`, as a condition: True, False, or None if it is not known."""
 
-    def __init__(self, shell: Shell, tokens: Sequence[syntax.Word | str], *, is_test: bool = False) -> None:
+    def __init__(self, shell: Shell, tokens: Sequence[tree.Word | str], *, is_test: bool = False) -> None:
         self.shell = shell
         self.tokens = tokens
         self.is_test = is_test

@@ -10,7 +10,7 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from jobgen.features.launch.shell import syntax
+from jobgen.features.launch.shell import tree
 from jobgen.features.launch.shell.builtins import (
     ANYTHING,
     BUILTINS,
@@ -20,7 +20,8 @@ from jobgen.features.launch.shell.builtins import (
     Shell,
     to_status,
 )
-from jobgen.features.launch.shell.syntax import Assignment, UnsupportedSyntax, parse_script
+from jobgen.features.launch.shell.syntax import UnsupportedSyntax, parse_script
+from jobgen.features.launch.shell.tree import Assignment
 from jobgen.features.launch.shell.values import (
     MAX_DEPTH,
     MAX_TEXT,
@@ -39,7 +40,9 @@ from jobgen.features.launch.shell.values import (
     TooMuch,
     Value,
     Word,
+    find_variable,
     is_known,
+    list_openings,
     to_text,
     to_word,
 )
@@ -62,7 +65,7 @@ def run_command(words: Sequence[Word], env: Mapping[str, Word], files: Files, fo
     shell = Interpreter(run, {}, None, folder or UNKNOWN)
     for name, value in env.items():
         if name == "*":
-            shell.is_open = True
+            shell.openings = list_openings(value)
         else:
             shell.variables[name] = Value(to_text(value), value.node, exported=True)
     try:
@@ -91,7 +94,7 @@ def expand_references(text: str, env: Mapping[str, Word]) -> str:
         name: str | None = match[1]
         if name is None:
             return "$"
-        value = env.get(name, env.get("*"))
+        value = find_variable(env, name)
         return f"$({name})" if value is None else to_text(value)
 
     text = text if is_known(text) else SENTINELS.sub(UNKNOWN, text)
@@ -119,13 +122,13 @@ class Interpreter(Shell):
             raise TooMuch
         other.parameters, other.name = list(self.parameters), self.name
         other.functions, other.options = dict(self.functions), set(self.options)
-        other.is_open, other.is_certain = self.is_open, self.is_certain
+        other.openings, other.is_certain = self.openings, self.is_certain
         other.output, other.input, other.status = self.output, self.input, self.status
         other.in_condition, other.in_while = self.in_condition, self.in_while
         other.saved = [dict(each) for each in self.saved]
         return other
 
-    def run_script(self, script: syntax.Script) -> int:
+    def run_script(self, script: tree.Script) -> int:
         """Run commands, and return the status of the last one."""
         status = 0
         for and_or in script:
@@ -136,7 +139,7 @@ class Interpreter(Shell):
         """Run a script."""
         return self.run_script(parse_script(text))
 
-    def run_and_or(self, and_or: syntax.AndOr) -> int:
+    def run_and_or(self, and_or: tree.AndOr) -> int:
         """Run pipelines that `&&` and `||` connect; in the background, a subshell does it at any time."""
         if and_or.is_background:
             written = dict(self.run.written)
@@ -176,7 +179,7 @@ class Interpreter(Shell):
             raise Exit(status)
         return status
 
-    def run_after(self, pipeline: syntax.Pipeline, status: int, start: int) -> int:
+    def run_after(self, pipeline: tree.Pipeline, status: int, start: int) -> int:
         """Run what follows `&&`. In `program && exit`, what follows is for a program that failed."""
         end = len(self.run.calls)
         try:
@@ -189,7 +192,7 @@ class Interpreter(Shell):
             self.is_certain = False
             return PERHAPS
 
-    def run_pipeline(self, pipeline: syntax.Pipeline) -> int:
+    def run_pipeline(self, pipeline: tree.Pipeline) -> int:
         """Run commands that `|` connects."""
         self.run.step()
         if len(pipeline.commands) == 1:
@@ -220,32 +223,32 @@ class Interpreter(Shell):
             return PERHAPS if status < 0 else int(status == 0)
         return STARTED if status == 0 else status
 
-    def run_one(self, command: syntax.Command) -> int:
+    def run_one(self, command: tree.Command) -> int:
         """Run one command."""
         self.run.step()
-        if isinstance(command, syntax.Simple):
+        if isinstance(command, tree.Simple):
             return self.run_simple(command)
-        if isinstance(command, syntax.Group):
+        if isinstance(command, tree.Group):
             return self.run_group(command)
-        if isinstance(command, syntax.If):
+        if isinstance(command, tree.If):
             return self.run_if(command.branches)
-        if isinstance(command, syntax.Loop):
+        if isinstance(command, tree.Loop):
             return self.run_loop(command)
-        if isinstance(command, syntax.For):
+        if isinstance(command, tree.For):
             return self.run_for(command)
-        if isinstance(command, syntax.Case):
+        if isinstance(command, tree.Case):
             return self.run_case(command)
-        if isinstance(command, syntax.Function):
+        if isinstance(command, tree.Function):
             self.functions[command.name] = command.body
             for text in self.traps:
                 self.set_trap(text)
             return 0
-        if isinstance(command, syntax.Test):
+        if isinstance(command, tree.Test):
             return to_status(Condition(self, command.tokens).decide())
         value = self.calculate(self.join(command.expression))
         return PERHAPS if value is None else int(value == 0)
 
-    def run_group(self, group: syntax.Group) -> int:
+    def run_group(self, group: tree.Group) -> int:
         """Run a group of commands."""
         shell = self.copy() if group.is_subshell else self
         outer = shell.input, shell.output
@@ -259,7 +262,7 @@ class Interpreter(Shell):
         finally:
             shell.input, shell.output = outer
 
-    def run_if(self, branches: tuple[tuple[syntax.Script | None, syntax.Script], ...]) -> int:
+    def run_if(self, branches: tuple[tuple[tree.Script | None, tree.Script], ...]) -> int:
         """Run the branch whose condition holds, or all that can be it."""
         if not branches:
             return 0
@@ -278,7 +281,7 @@ class Interpreter(Shell):
         self.run.excuse(start, end, end, None if len(goes_on) > 1 else len(self.run.calls))
         return status
 
-    def decide(self, condition: syntax.Script) -> int:
+    def decide(self, condition: tree.Script) -> int:
         """Run a condition: that a program succeeds is not known here."""
         outer, self.in_condition = self.in_condition, True
         try:
@@ -287,7 +290,7 @@ class Interpreter(Shell):
             self.in_condition = outer
         return PERHAPS if status == STARTED else status
 
-    def run_loop(self, loop: syntax.Loop) -> int:
+    def run_loop(self, loop: tree.Loop) -> int:
         """Run `while` or `until`; a condition that is not known holds once or never."""
         while True:
             start = len(self.run.calls)
@@ -309,7 +312,7 @@ class Interpreter(Shell):
                 # It never ends, or only by what is not known.
                 raise Exit(STARTED)
 
-    def run_in_loop(self, body: syntax.Script, *, in_while: bool = False) -> int:
+    def run_in_loop(self, body: tree.Script, *, in_while: bool = False) -> int:
         """Run the body of a loop once; return 1 if the loop ends with it."""
         outer, self.in_while = self.in_while, in_while
         try:
@@ -324,7 +327,7 @@ class Interpreter(Shell):
             self.in_while = outer
         return 0
 
-    def run_for(self, loop: syntax.For) -> int:
+    def run_for(self, loop: tree.For) -> int:
         """Run `for`."""
         if loop.expressions:
             return self.run_counting(loop)
@@ -339,12 +342,12 @@ class Interpreter(Shell):
                 break
         return 0
 
-    def run_with(self, loop: syntax.For, value: Field) -> int:
+    def run_with(self, loop: tree.For, value: Field) -> int:
         """Run the body of a loop with a value."""
         self.assign(loop.name, value[0], value[1])
         return self.run_in_loop(loop.body)
 
-    def run_counting(self, loop: syntax.For) -> int:
+    def run_counting(self, loop: tree.For) -> int:
         """Run `for ((…))`."""
         first, condition, after = loop.expressions
         self.calculate(self.join(first))
@@ -359,10 +362,10 @@ class Interpreter(Shell):
             self.run.step()
             self.calculate(self.join(after))
 
-    def run_case(self, case: syntax.Case) -> int:
+    def run_case(self, case: tree.Case) -> int:
         """Run the branch of `case` that matches, or all that can match."""
         subject = self.join(case.subject)
-        possible: list[syntax.Script] = []
+        possible: list[tree.Script] = []
         for patterns, body, _ in case.branches:
             found = [self.match(subject, pattern) for pattern in patterns]
             if any(found):
@@ -415,7 +418,7 @@ class Interpreter(Shell):
             kind = kinds.pop() if len(kinds) == 1 else "?"
             merged[name] = known._replace(text=known.text if same else UNKNOWN, exported=exported, kind=kind)
         self.variables = merged
-        self.is_open = any(shell.is_open for shell in shells)
+        self.openings = tuple(dict.fromkeys(start for shell in shells for start in shell.openings))
         functions = {name: body for shell in reversed(shells) for name, body in shell.functions.items()}
         self.functions = {
             name: body if all(shell.functions.get(name) is body for shell in shells) else ANYTHING
@@ -443,7 +446,7 @@ class Interpreter(Shell):
         self.doubt(" ".join(changed), always=True)
         self.traps = list(dict.fromkeys((*self.traps, text)))
 
-    def run_simple(self, command: syntax.Simple) -> int:
+    def run_simple(self, command: tree.Simple) -> int:
         """Run a command with its words."""
         if not command.words:
             status = 0
@@ -464,7 +467,7 @@ class Interpreter(Shell):
             for name, value in before.items():
                 self.restore(name, value)
 
-    def expand_argument(self, word: syntax.Word | Assignment) -> list[Field]:
+    def expand_argument(self, word: tree.Word | Assignment) -> list[Field]:
         """Return the words that an argument becomes."""
         if not isinstance(word, Assignment):
             return self.expand(word)
@@ -481,7 +484,7 @@ class Interpreter(Shell):
         else:
             self.variables[name] = value
 
-    def redirect(self, redirections: Iterable[syntax.Redirection]) -> tuple[str | None, list[str] | None]:
+    def redirect(self, redirections: Iterable[tree.Redirection]) -> tuple[str | None, list[str] | None]:
         """Return what a command reads, and where its output is kept."""
         given, output = self.input, self.output
         for each in redirections:
@@ -531,11 +534,11 @@ class Interpreter(Shell):
 
     def record(self, fields: list[Field]) -> None:
         """Keep a call of a program."""
-        env = Environment(dict(self.variables), is_open=self.is_open)
+        env = Environment(dict(self.variables), self.openings)
         words = tuple(to_word(text, self.node if node is None else node) for text, node in fields)
         self.run.calls.append(Call(words, env, self.is_certain, self.read_file))
 
-    def call(self, function: syntax.Command, arguments: list[Field]) -> int:
+    def call(self, function: tree.Command, arguments: list[Field]) -> int:
         """Call a function."""
         self.depth += 1
         if self.depth > MAX_DEPTH:
@@ -591,7 +594,7 @@ class Interpreter(Shell):
         shell.parameters, shell.name = list(arguments), name
         shell.options = set(options) & {"e", "u", "a", "lastpipe"}
         shell.functions = dict(self.functions) if "functions" in self.options else {}
-        shell.is_open, shell.is_certain = self.is_open, self.is_certain
+        shell.openings, shell.is_certain = self.openings, self.is_certain
         shell.output, shell.input = self.output, self.input
         try:
             status = shell.run_text(text)
@@ -638,7 +641,7 @@ class Interpreter(Shell):
                 if at < len(fields):
                     shell.variables.pop(fields[at][0], None)
             elif text in ("-i", "-", "--ignore-environment"):
-                shell.variables, shell.is_open = {}, False
+                shell.variables, shell.openings = {}, ()
             elif text in ("-C", "--chdir"):
                 at += 1
                 shell.folder = shell.find_path(fields[at][0]) if at < len(fields) else UNKNOWN
@@ -653,7 +656,7 @@ class Interpreter(Shell):
             return 0
         return shell.start(fields[at:])
 
-    def capture(self, body: syntax.Script) -> str:
+    def capture(self, body: tree.Script) -> str:
         """Return the output of commands."""
         shell = self.copy()
         shell.output = []
@@ -684,7 +687,7 @@ def _read_shell_options(fields: list[Field]) -> tuple[int, set[str]]:
     return at + (at < len(fields) and fields[at][0] in ("-", "--")), options
 
 
-def _run_later(pipeline: syntax.Pipeline) -> Callable[[Interpreter], int]:
+def _run_later(pipeline: tree.Pipeline) -> Callable[[Interpreter], int]:
     return lambda shell: shell.run_pipeline(pipeline)
 
 
@@ -705,7 +708,7 @@ def _note(
     return run_and_note
 
 
-def _run_with_unknown(loop: syntax.For, node: Node) -> Callable[[Interpreter], int]:
+def _run_with_unknown(loop: tree.For, node: Node) -> Callable[[Interpreter], int]:
     return lambda shell: shell.run_with(loop, (UNKNOWN, node))
 
 

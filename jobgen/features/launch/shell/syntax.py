@@ -4,8 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import TypeAlias
+from typing import Literal as Choice
+from typing import NoReturn, TypeAlias
 
+from jobgen.features.launch.shell.tree import (
+    AndOr,
+    Arithmetic,
+    Assignment,
+    Calculation,
+    Case,
+    Command,
+    For,
+    Function,
+    Group,
+    If,
+    Literal,
+    Loop,
+    Parameter,
+    Part,
+    Pipeline,
+    Redirection,
+    Script,
+    Simple,
+    Substitution,
+    Test,
+    Word,
+)
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
@@ -24,170 +48,84 @@ _PARAMETER = lazy_pattern(r"[A-Za-z_]\w*|\d|[@*#?$!-]")
 _BRACED = lazy_pattern(r"(\d+|[A-Za-z_]\w*|[@*#?$!-])(?:\[([^\]]*)\])?")
 _OPERATOR = lazy_pattern(r":[-=?+]|[-=?+]|%%|%|##|#|/[/#%]?|\^\^?|,,?|@[A-Za-z]|:")
 _NAME = lazy_pattern(r"[A-Za-z_]\w*")
+# `[-f`, which names no program.
+_GLUED = lazy_pattern(r"\[\[?(?:-[a-zA-Z]|!)\Z")
+# Programs whose argument can be `=`.
+_PRINTING = frozenset(("echo", "printf", "expr", "test", "grep", "case"))
 
 
 class UnsupportedSyntax(Exception):  # noqa: N818 -- it is not an error
     """A script has syntax that is not understood, or none that a shell understands."""
 
 
-class Literal(NamedTuple):
-    """Text as it stands."""
+class SyntaxFault(UnsupportedSyntax):
+    """A script that every shell refuses."""
 
+    def __init__(self, kind: Fault, at: int, sign: str, other: str = "") -> None:
+        self.kind, self.at, self.sign, self.other = kind, at, sign, other
+
+
+Fault: TypeAlias = Choice["open", "lacking", "unexpected", "empty", "end"]
+"""A sign that is not closed; a word without the other one; a word or sign without a start; nothing before the other
+word; nothing behind the sign."""
+
+
+class Note(NamedTuple):
+    """What is not meant: a here-document without an end, an option as a program, a space in a wrong place."""
+
+    kind: Choice["document", "option", "space", "bracket", "equals"]
+    at: int
     text: str
-    quoted: bool = False
 
 
-class Parameter(NamedTuple):
-    """`$NAME` or `${NAME…}`."""
+class Parsed(NamedTuple):
+    """A script, or the part before its fault, with what is odd about it."""
 
-    name: str
-    quoted: bool
-    operator: str = ""
-    argument: Word = ()
-    item: Word | None = None
-    """The index of an array, or `@` or `*`."""
-    prefix: str = ""
-    """`#` for the length, `!` for the variable that the value names."""
+    script: Script
+    """The commands at the top before the fault, if it has one."""
+    starts: tuple[int, ...]
+    """Where these commands start."""
+    notes: tuple[Note, ...] = ()
+    failure: UnsupportedSyntax | None = None
 
 
-class Substitution(NamedTuple):
-    """The output of commands; that of `<(…)` is the name of a file."""
-
-    body: Script
-    quoted: bool
-    is_file: bool = False
-
-
-class Arithmetic(NamedTuple):
-    """`$((…))`."""
-
-    expression: Word
-    quoted: bool
-
-
-Part: TypeAlias = Literal | Parameter | Substitution | Arithmetic
-Word: TypeAlias = "tuple[Part, ...]"
-
-
-class Assignment(NamedTuple):
-    """`NAME=value`, `NAME[index]=value`, `NAME+=value` or `NAME=(values)`."""
-
-    name: str
-    value: Word | list[Word]
-    appends: bool = False
-    item: str | None = None
-
-
-class Redirection(NamedTuple):
-    """A file, or a text, that a command reads or writes."""
-
-    operator: str
-    target: Word
-    descriptor: str
-    body: list[Word]
-    """The text of a here-document, which follows later in the script."""
-
-
-class Simple(NamedTuple):
-    """A program, function or built-in command with its words."""
-
-    assignments: tuple[Assignment, ...]
-    words: tuple[Word | Assignment, ...]
-    redirections: tuple[Redirection, ...] = ()
-
-
-class Group(NamedTuple):
-    """`{ …; }`, or `( … )`, which has a state of its own."""
-
-    body: Script
-    is_subshell: bool
-    redirections: tuple[Redirection, ...] = ()
-
-
-class If(NamedTuple):
-    """Conditions with what follows each; the last one of `else` is None."""
-
-    branches: tuple[tuple[Script | None, Script], ...]
-
-
-class Loop(NamedTuple):
-    """`while` and `until`."""
-
-    condition: Script
-    body: Script
-    until: bool
-
-
-class For(NamedTuple):
-    """`for NAME in words`, or with three expressions."""
-
-    name: str
-    words: tuple[Word, ...] | None
-    body: Script
-    expressions: tuple[Word, ...] = ()
-
-
-class Case(NamedTuple):
-    """`case` with its patterns."""
-
-    subject: Word
-    branches: tuple[tuple[tuple[Word, ...], Script, str], ...]
-
-
-class Function(NamedTuple):
-    """The definition of a function."""
-
-    name: str
-    body: Command
-
-
-class Test(NamedTuple):
-    """`[[ … ]]`: words, and operators as texts."""
-
-    tokens: tuple[Word | str, ...]
-
-
-class Calculation(NamedTuple):
-    """`((…))`."""
-
-    expression: Word
-
-
-Command: TypeAlias = Simple | Group | If | Loop | For | Case | Function | Test | Calculation
-
-
-class Pipeline(NamedTuple):
-    """Commands that `|` connects."""
-
-    commands: tuple[Command, ...]
-    negated: bool = False
-
-
-class AndOr(NamedTuple):
-    """Pipelines, each with the operator before it: empty, `&&` or `||`."""
-
-    pipelines: tuple[tuple[str, Pipeline], ...]
-    is_background: bool = False
-
-
-Script: TypeAlias = "tuple[AndOr, ...]"
+def parse_script(text: str) -> Script:
+    """Return the commands of a script; raise `UnsupportedSyntax` if it is not understood."""
+    parsed = parse_all(text)
+    if parsed.failure is not None:
+        raise parsed.failure
+    return parsed.script
 
 
 @lru_cache(maxsize=512)
-def parse_script(text: str) -> Script:
-    """Return the commands of a script; raise `UnsupportedSyntax` if it is not understood."""
+def parse_all(text: str) -> Parsed:
+    """Return the commands of a script up to what is wrong with it, or not understood."""
     if len(text) > MAX_SCRIPT:
-        raise UnsupportedSyntax
+        return Parsed((), (), (), UnsupportedSyntax())
     parser = _Parser(text)
-    script = parser.read_list(())
-    if parser.at < len(text):
-        raise UnsupportedSyntax
-    return script
+    parser.is_whole = True
+    failure: UnsupportedSyntax | None = None
+    try:
+        parser.read_list(())
+        if parser.at < len(text):
+            parser.fail("unexpected", parser.at, parser.peek(2))
+        parser.note_open_documents()
+    except UnsupportedSyntax as error:
+        failure = error
+    except RecursionError:
+        failure = UnsupportedSyntax()
+    return Parsed(tuple(parser.top), tuple(parser.starts), tuple(parser.notes), failure)
 
 
 def parse_text(text: str) -> Word:
     """Return the parts of a text that is expanded as in double quotes."""
     return _Parser(text).read_quoted("")
+
+
+def _read_plain(word: Word | Assignment, place: int) -> str:
+    """Return the first or last part of a word, if it is text without quotation marks."""
+    part = None if isinstance(word, Assignment) or not word else word[place]
+    return part.text if isinstance(part, Literal) and not part.quoted else ""
 
 
 class _Parser:
@@ -199,7 +137,34 @@ class _Parser:
         self.depth = depth
         if depth > _MAX_DEPTH:
             raise UnsupportedSyntax
-        self.pending: list[tuple[Redirection, str, bool, bool]] = []
+        self.pending: list[tuple[Redirection, str, bool, bool, int]] = []
+        self.is_whole = False
+        """True if it reads a whole script, whose faults a shell reports when it reads the script."""
+        self.opened: list[tuple[int, str]] = []
+        self.notes: list[Note] = []
+        self.top: list[AndOr] = []
+        self.starts: list[int] = []
+
+    def fail(self, kind: Fault, at: int, sign: str, other: str = "") -> NoReturn:
+        """Refuse a script; what is not sure to be refused is not understood."""
+        if self.is_whole:
+            raise SyntaxFault(kind, at, sign, other)
+        raise UnsupportedSyntax
+
+    def refuse(self, sign: str) -> NoReturn:
+        """Refuse a word or sign here: what is open before it lacks its end, or nothing is open."""
+        if self.opened:
+            start, opener = self.opened[-1]
+            closers = _CLOSERS[opener]
+            if sign not in closers or sign != closers[-1]:
+                self.fail("lacking", start, opener, closers[-1])
+            if len(closers) > 1:
+                self.fail("lacking", start, opener, closers[0])
+        self.fail("unexpected", self.at, sign)
+
+    def note_open_documents(self) -> None:
+        """Note the here-documents that start in the last line."""
+        self.notes += (Note("document", at, end) for _, end, _, _, at in self.pending)
 
     def peek(self, length: int = 1) -> str:
         return self.text[self.at : self.at + length]
@@ -229,10 +194,11 @@ class _Parser:
         """Read a newline, and the here-documents that start behind it."""
         self.at += 1
         pending, self.pending = self.pending, []
-        for redirection, end, strips, is_quoted in pending:
+        for redirection, end, strips, is_quoted, start in pending:
             lines: list[str] = []
             while True:
                 if self.at >= len(self.text):
+                    self.notes.append(Note("document", start, end))
                     break
                 stop = self.text.find("\n", self.at)
                 stop = len(self.text) if stop < 0 else stop
@@ -254,7 +220,10 @@ class _Parser:
     def expect(self, word: str) -> None:
         self.skip_lines()
         if self.peek_reserved() != word:
-            raise UnsupportedSyntax
+            if self.peek() == "{" or not self.opened:
+                # `for NAME { … }` is one of bash.
+                raise UnsupportedSyntax
+            self.fail("lacking", *self.opened[-1], word)
         self.at += len(word)
 
     def nest(self) -> None:
@@ -270,8 +239,10 @@ class _Parser:
             self.skip_lines()
             if self.at >= len(self.text):
                 if ends or closing:
-                    raise UnsupportedSyntax
+                    self.fail("open" if closing else "lacking", *self.opened[-1], ends[-1] if ends else closing)
                 break
+            if self.depth == 1:
+                self.starts.append(self.at)
             if (closing and self.peek() == closing) or self.peek_reserved() in ends or self.peek(2) in (";;", ";&"):
                 break
             and_or = self.read_and_or()
@@ -281,8 +252,12 @@ class _Parser:
                 self.at += 1
                 and_or = AndOr(and_or.pipelines, sign == "&")
             elif sign not in ("", "\n") and sign != closing and pair not in (";;", ";&"):
+                if sign == ")":
+                    self.refuse(sign)
                 raise UnsupportedSyntax
             found.append(and_or)
+            if self.depth == 1:
+                self.top.append(and_or)
         self.depth -= 1
         return tuple(found)
 
@@ -294,8 +269,15 @@ class _Parser:
             if operator not in ("&&", "||"):
                 return AndOr(tuple(pipelines))
             self.at += 2
-            self.skip_lines()
+            self.skip_to_command(operator)
             pipelines.append((operator, self.read_pipeline()))
+
+    def skip_to_command(self, operator: str) -> None:
+        """Go to the command behind an operator."""
+        start = self.at - len(operator)
+        self.skip_lines()
+        if not self.peek():
+            self.fail("end", start, operator)
 
     def read_pipeline(self) -> Pipeline:
         negated = False
@@ -311,8 +293,9 @@ class _Parser:
             self.skip_blanks()
             if self.peek() != "|" or self.peek(2) == "||":
                 return Pipeline(tuple(commands), negated)
-            self.at += 2 if self.peek(2) == "|&" else 1
-            self.skip_lines()
+            operator = "|&" if self.peek(2) == "|&" else "|"
+            self.at += len(operator)
+            self.skip_to_command(operator)
             commands.append(self.read_command())
 
     def read_command(self) -> Command:
@@ -320,11 +303,15 @@ class _Parser:
         reader = _COMPOUND.get(word)
         if reader is not None:
             self.nest()
+            self.opened.append((self.at, word))
             self.at += len(word)
             command = reader(self)
+            self.opened.pop()
             self.depth -= 1
             redirections = self.read_redirections()
             return Group((_wrap(command),), is_subshell=False, redirections=redirections) if redirections else command
+        if word in _NEVER_FIRST:
+            self.refuse(word)
         if word or not self.peek():
             raise UnsupportedSyntax
         if self.peek(2) == "((":
@@ -333,16 +320,28 @@ class _Parser:
                 expression = self.read_slice(self.at + 2, end)
                 self.at = end + 2
                 return Calculation(expression)
+            # It is not sure that it is no calculation.
+            self.is_whole = False
         if self.peek() == "(":
             self.at += 1
-            body = self.read_list((), closing=")")
-            self.at += 1
+            body = self.read_enclosed("(")
             return Group(body, is_subshell=True, redirections=self.read_redirections())
         found = _FUNCTION.match(self.text, self.at)
         if found:
             self.at = found.end()
             return self.read_function(found[1])
         return self.read_simple()
+
+    def read_enclosed(self, opener: str) -> Script:
+        """Read commands up to the parenthesis that closes the one before."""
+        start = self.at - len(opener)
+        self.opened.append((start, opener))
+        body = self.read_list((), closing=")")
+        self.opened.pop()
+        if not body and opener == "(":
+            self.fail("empty", start, "(", ")")
+        self.at += 1
+        return body
 
     def read_function(self, name: str) -> Function:
         self.skip_lines()
@@ -377,13 +376,14 @@ class _Parser:
             written = self.text[start : self.at]
             end = "".join(part.text for part in target if isinstance(part, Literal))
             is_quoted = any(sign in written for sign in "'\"\\")
-            self.pending.append((redirection, end, match[2] == "<<-", is_quoted))
+            self.pending.append((redirection, end, match[2] == "<<-", is_quoted, match.start()))
         return redirection
 
     def read_simple(self) -> Simple:
         assignments: list[Assignment] = []
         words: list[Word | Assignment] = []
         redirections: list[Redirection] = []
+        start = self.at
         while True:
             self.skip_blanks()
             redirection = self.read_redirection()
@@ -402,8 +402,25 @@ class _Parser:
                 raise UnsupportedSyntax
             words.append(word)
         if not assignments and not words and not redirections:
+            sign = self.peek(2) if self.peek(2) in ("&&", "||", ";;") else self.peek()
+            if sign in ("&&", "||", ";", "&", "|", ")"):
+                self.refuse(sign)
             raise UnsupportedSyntax
+        if self.text[start] == "-" and self.text[start + 1 : start + 3].strip("-")[:1].isalpha():
+            self.notes.append(Note("option", start, self.text[start : start + 200].split()[0]))
+        elif len(words) > 1 and (self.text[start] == "[" or _read_plain(words[1], 0).startswith("=")):
+            self.note_words(start, words)
         return Simple(tuple(assignments), tuple(words), tuple(redirections))
+
+    def note_words(self, start: int, words: list[Word | Assignment]) -> None:
+        """Note a test without its spaces, and `NAME = value`."""
+        first, second, last = _read_plain(words[0], 0), _read_plain(words[1], 0), _read_plain(words[-1], -1)
+        is_open = first == "[" and last.endswith("]") and (last != "]" or len(words[-1]) > 1)
+        if is_open or _GLUED.match(first):
+            self.notes.append(Note("bracket", start, first))
+        is_equals = second == "=" or (first.isupper() and second[:1] == "=" and second[1:2] != "=")
+        if is_equals and _NAME.fullmatch(first) and first not in _PRINTING:
+            self.notes.append(Note("equals", start, first))
 
     def read_assignment(self) -> Assignment | None:
         match = _ASSIGNMENT.match(self.text, self.at)
@@ -421,6 +438,8 @@ class _Parser:
                 return Assignment(match[1], items, bool(match[3]))
             word = self.read_word()
             if not word:
+                if not self.peek():
+                    self.fail("open", match.end(), "(", ")")
                 raise UnsupportedSyntax
             items.append(word)
 
@@ -432,18 +451,15 @@ class _Parser:
             sign = text[self.at]
             if sign in "<>" and self.peek(2) in ("<(", ">(") and self.at == start:
                 self.at += 2
-                parts.append(Substitution(self.read_list((), closing=")"), quoted=True, is_file=True))
-                self.at += 1
+                parts.append(Substitution(self.read_enclosed(f"{sign}("), quoted=True, is_file=True))
             elif sign in _META:
                 break
             elif sign == "\\":
-                if self.at + 1 < len(text) and text[self.at + 1] != "\n":
-                    parts.append(Literal(text[self.at + 1], quoted=True))
-                self.at += 2
+                parts += self.read_escaped()
             elif sign == "'":
                 end = text.find("'", self.at + 1)
                 if end < 0:
-                    raise UnsupportedSyntax
+                    self.fail("open", self.at, "'", "'")
                 parts.append(Literal(text[self.at + 1 : end], quoted=True))
                 self.at = end + 1
             elif sign == '"':
@@ -454,6 +470,15 @@ class _Parser:
                 parts.append(Literal(self.read_plain()))
         return tuple(parts)
 
+    def read_escaped(self) -> Word:
+        """Read a backslash and the sign behind it."""
+        at, sign = self.at, self.text[self.at + 1 : self.at + 2]
+        self.at += 2
+        end = self.text.find("\n", at)
+        if sign and sign in _BLANK and end >= 0 and not self.text[at + 1 : end].strip():
+            self.notes.append(Note("space", at, "\\"))
+        return (Literal(sign, quoted=True),) if sign not in ("", "\n") else ()
+
     def read_plain(self) -> str:
         start, text = self.at, self.text
         while self.at < len(text) and text[self.at] not in _META and text[self.at] not in "\\'\"$`":
@@ -461,10 +486,11 @@ class _Parser:
         return text[start : self.at]
 
     def read_string(self) -> Word:
+        start = self.at
         self.at += 1
         parts = self.read_quoted('"')
         if self.peek() != '"':
-            raise UnsupportedSyntax
+            self.fail("open", start, '"', '"')
         self.at += 1
         return parts or (Literal("", quoted=True),)
 
@@ -512,15 +538,15 @@ class _Parser:
                 expression = self.read_slice(self.at + 2, end)
                 self.at = end + 2
                 return Arithmetic(expression, quoted)
+            self.is_whole = False
         sign = self.peek()
         if sign == "[":
             return self.read_old_arithmetic(quoted=quoted)
         if sign == "(":
             self.at += 1
             self.nest()
-            body = self.read_list((), closing=")")
+            body = self.read_enclosed("$(")
             self.depth -= 1
-            self.at += 1
             return Substitution(body, quoted)
         if sign == "{":
             return self.read_braced(quoted=quoted)
@@ -565,8 +591,8 @@ class _Parser:
         end = self.at + 1
         while end < len(self.text) and self.text[end] != "`":
             end += 2 if self.text[end] == "\\" else 1
-        if end >= len(self.text) or self.depth > _MAX_DEPTH:
-            raise UnsupportedSyntax
+        if end >= len(self.text):
+            self.fail("open", self.at, "`", "`")
         inner = self.text[self.at + 1 : end]
         for escape in ("\\`", "\\$", "\\\\"):
             inner = inner.replace(escape, escape[1])
@@ -579,6 +605,7 @@ class _Parser:
 
     def read_braced(self, *, quoted: bool) -> Parameter:
         """Read `${…}`."""
+        start = self.at - 1
         self.at += 1
         self.nest()
         prefix = ""
@@ -601,6 +628,8 @@ class _Parser:
             operator = sign[0]
             argument = self.read_argument(quoted=quoted and operator[0] not in "%#/^,")
         if self.peek() != "}":
+            if not self.peek() and operator not in (":", "/", "//"):
+                self.fail("open", start, "${", "}")
             raise UnsupportedSyntax
         self.at += 1
         self.depth -= 1
@@ -620,7 +649,7 @@ class _Parser:
             elif sign == "'" and not quoted:
                 end = text.find("'", self.at + 1)
                 if end < 0:
-                    raise UnsupportedSyntax
+                    self.fail("open", self.at, "'", "'")
                 parts.append(Literal(text[self.at + 1 : end], quoted=True))
                 self.at = end + 1
             elif sign in "$`":
@@ -658,6 +687,8 @@ class _Parser:
             body = self.read_list(("elif", "else", "fi"))
             branches.append((condition, body))
             word = self.peek_reserved()
+            if not body and word:
+                self.fail("empty", self.at, "else" if condition is None else "then", word)
             self.at += len(word)
             if word == "fi":
                 return If(tuple(branches))
@@ -672,6 +703,8 @@ class _Parser:
     def read_body(self) -> Script:
         self.expect("do")
         body = self.read_list(("done",))
+        if not body and self.peek_reserved() == "done":
+            self.fail("empty", self.at, "do", "done")
         self.expect("done")
         return body
 
@@ -730,6 +763,8 @@ class _Parser:
                 self.at += 1
                 if sign == ")" and all(patterns):
                     break
+                if sign in ("", "\n", ";"):
+                    self.fail("lacking", *self.opened[-1], "esac")
                 if sign != "|":
                     raise UnsupportedSyntax
             body = self.read_list(("esac",))
@@ -741,7 +776,9 @@ class _Parser:
 
     def read_group(self) -> Group:
         body = self.read_list(("}",))
-        self.at += 1
+        if not body and self.peek_reserved() == "}":
+            self.fail("empty", self.at, "{", "}")
+        self.expect("}")
         return Group(body, is_subshell=False)
 
     def read_named_function(self) -> Function:
@@ -799,6 +836,18 @@ def _declares(word: Word | Assignment) -> bool:
     )
 
 
+# Words that start no command, and what ends a command, after the word that must stand in it.
+_NEVER_FIRST = frozenset(("then", "elif", "else", "fi", "do", "done", "esac", "}"))
+_LOOP = ("do", "done")
+_CLOSERS: dict[str, tuple[str, ...]] = {
+    "if": ("then", "fi"),
+    **dict.fromkeys(("while", "until", "for"), _LOOP),
+    "case": ("esac",),
+    "{": ("}",),
+    "function": ("}",),
+    "[[": ("]]",),
+    **dict.fromkeys(("(", "$(", "<(", ">("), (")",)),
+}
 _COMPOUND: dict[str, Callable[[_Parser], Command]] = {
     "if": _Parser.read_if,
     "while": lambda parser: parser.read_loop(until=False),

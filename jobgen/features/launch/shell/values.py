@@ -50,6 +50,23 @@ class Word(NamedTuple):
             return None
 
 
+def find_variable(env: Mapping[str, Word], name: str) -> Word | None:
+    """Return the value of a variable; None if it is certainly not set.
+
+    The key `*` says that there are others that are not known: any, or those whose names start with one of the words of
+    its `prefix`.
+    """
+    found = env.get(name)
+    if found is None and (others := env.get("*")) is not None and name.startswith(list_openings(others)):
+        return Word(None, None)
+    return found
+
+
+def list_openings(others: Word) -> tuple[str, ...]:
+    """Return how the names of variables start that the key `*` of an environment stands for."""
+    return tuple(others.prefix.split()) or ("",)
+
+
 Files: TypeAlias = "Callable[[str], str | None]"
 """Returns the text of a file at a path in the container; None if it is not known."""
 
@@ -57,15 +74,15 @@ Files: TypeAlias = "Callable[[str], str | None]"
 class Environment(Mapping[str, Word]):
     """The exported variables of a shell; values become words when they are read."""
 
-    def __init__(self, variables: Mapping[str, Value], *, is_open: bool) -> None:
+    def __init__(self, variables: Mapping[str, Value], openings: tuple[str, ...] = ()) -> None:
         self._variables = variables
-        self._is_open = is_open
+        self._openings = openings
 
     def __getitem__(self, name: str) -> Word:
         value = self._variables.get(name)
         if value is None or not value.exported:
-            if name == "*" and self._is_open:
-                return Word(None, None)
+            if name == "*" and self._openings:
+                return Word(None, None, " ".join(self._openings))
             raise KeyError(name)
         return to_word(value.items[0] if value.items else "", value.node)
 
@@ -77,7 +94,7 @@ class Environment(Mapping[str, Word]):
 
     def __iter__(self) -> Iterator[str]:
         yield from (name for name, value in self._variables.items() if value.exported)
-        if self._is_open:
+        if self._openings:
             yield "*"
 
     def __len__(self) -> int:
@@ -90,7 +107,7 @@ class Call(NamedTuple):
     words: tuple[Word, ...]
     """The program and its arguments."""
     env: Mapping[str, Word]
-    """The environment that it sees. The key `*` says that it also has variables that are not known."""
+    """The environment that it sees, as `find_variable` reads it."""
     is_certain: bool
     files: Files
 

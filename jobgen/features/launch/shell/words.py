@@ -6,9 +6,10 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from jobgen.features.launch.shell import syntax
+from jobgen.features.launch.shell import tree
 from jobgen.features.launch.shell.arithmetic import evaluate
-from jobgen.features.launch.shell.syntax import Assignment, Literal, Parameter, UnsupportedSyntax
+from jobgen.features.launch.shell.syntax import UnsupportedSyntax
+from jobgen.features.launch.shell.tree import Assignment, Literal, Parameter
 from jobgen.features.launch.shell.values import (
     MAX_TEXT,
     SPLIT,
@@ -47,16 +48,17 @@ class Variables:
         self.parameters: list[Field] = []
         self.name = UNKNOWN
         """The name that the shell was started with."""
-        self.is_open = False
+        self.openings: tuple[str, ...] = ()
+        """How the names of variables start that may be set; an empty text for all."""
         """True if variables that are not set here can have values."""
         self.options: set[str] = set()
         self.status = 0
 
-    def capture(self, body: syntax.Script) -> str:
+    def capture(self, body: tree.Script) -> str:
         """Return the output of commands."""
         raise NotImplementedError
 
-    def match(self, subject: str, pattern: syntax.Word) -> bool | None:
+    def match(self, subject: str, pattern: tree.Word) -> bool | None:
         """Return True if a text matches a pattern; None if that is not known."""
         if all(isinstance(part, Literal) and part.text == "*" and not part.quoted for part in pattern):
             return True
@@ -76,7 +78,7 @@ class Variables:
             old = self.variables.get(name) if assignment.appends else None
             self.store(name, (*(old.items if old else ()), *items), nodes[-1] if nodes else None)
             return 0
-        status = STARTED if any(isinstance(part, syntax.Substitution) for part in assignment.value) else 0
+        status = STARTED if any(isinstance(part, tree.Substitution) for part in assignment.value) else 0
         text, node = self.join_with_node(assignment.value)
         old = self.variables.get(name)
         if assignment.item is not None:
@@ -144,7 +146,12 @@ class Variables:
             count = len(self.run.calls)
             self.run.excuse(count - 1 if self.status == STARTED and count else count, count, count)
             return Value(str(self.status) if self.status >= 0 else UNKNOWN)
-        if name in ("$", "!", "-") or self.is_open or name in _SET_ELSEWHERE or _SERVICE.fullmatch(name):
+        if (
+            name in ("$", "!", "-")
+            or name.startswith(self.openings)
+            or name in _SET_ELSEWHERE
+            or _SERVICE.fullmatch(name)
+        ):
             return Value(UNKNOWN)
         return None
 
@@ -178,15 +185,15 @@ class Variables:
             raise UnsupportedSyntax
         return found
 
-    def expand(self, word: syntax.Word) -> list[Field]:
+    def expand(self, word: tree.Word) -> list[Field]:
         """Return the words that a word becomes."""
         return _Splitter(self, word).list_all()
 
-    def join(self, word: syntax.Word) -> str:
+    def join(self, word: tree.Word) -> str:
         """Return a word as one text."""
         return self.join_with_node(word)[0]
 
-    def join_with_node(self, word: syntax.Word) -> Field:
+    def join_with_node(self, word: tree.Word) -> Field:
         """Return a word as one text, as in an assignment."""
         texts: list[str] = []
         node: Node = None
@@ -202,14 +209,14 @@ class Variables:
         self.run.spend(len(text))
         return text, node
 
-    def expand_part(self, part: syntax.Part) -> tuple[Sequence[str], Node]:
+    def expand_part(self, part: tree.Part) -> tuple[Sequence[str], Node]:
         """Return the texts of a part, several only for lists, and where the value was written."""
         self.run.step()
         if isinstance(part, Parameter):
             return self.expand_parameter(part)
-        if isinstance(part, syntax.Substitution):
+        if isinstance(part, tree.Substitution):
             return (UNKNOWN if part.is_file else self.capture(part.body),), None
-        if isinstance(part, syntax.Arithmetic):
+        if isinstance(part, tree.Arithmetic):
             value = self.calculate(self.join(part.expression))
             return (UNKNOWN if value is None else str(value),), None
         return (part.text,), None
@@ -326,10 +333,10 @@ class Variables:
         start = max(start + len(text), 0) if start < 0 else start
         return text[start : start + count]
 
-    def replace(self, text: str, operator: str, argument: syntax.Word) -> str | None:
+    def replace(self, text: str, operator: str, argument: tree.Word) -> str | None:
         """Replace what matches a pattern."""
-        pattern: list[syntax.Part] = []
-        rest: list[syntax.Part] = []
+        pattern: list[tree.Part] = []
+        rest: list[tree.Part] = []
         is_found = False
         for part in argument:
             if (
@@ -349,7 +356,7 @@ class Variables:
             return None
         return expression.sub(lambda _: new, text, count=0 if operator == "//" else 1)
 
-    def compile(self, pattern: syntax.Word) -> re.Pattern[str] | None:
+    def compile(self, pattern: tree.Word) -> re.Pattern[str] | None:
         """Return a pattern of files as a regular expression; None if it is not known."""
         pieces: list[str] = []
         for part in pattern:
@@ -400,7 +407,7 @@ def _compile(pattern: str) -> re.Pattern[str] | None:
 class _Splitter:
     """Splits a word into those that it becomes."""
 
-    def __init__(self, shell: Variables, word: syntax.Word) -> None:
+    def __init__(self, shell: Variables, word: tree.Word) -> None:
         self.shell = shell
         self.word = word
         self.found: list[Field] = []

@@ -38,17 +38,21 @@ def inadmissible_job(manifest: Manifest, queues: QueueState) -> Iterator[Violati
     obstacle = queues.find_obstacle(plain)
     if obstacle is None:
         return
+    from jobgen.check.raised_amounts import find_raised, relate_factors
     from jobgen.features.kueue.queue_state import find_cause, find_obstacle_node
 
     transformations = queues.known.configuration.resources.transformations
     node, others = find_obstacle_node(manifest.object, plain, obstacle, transformations)
     is_unmanaged = obstacle.code == "unmanaged"
     message = f"the job is {'unmanaged' if is_unmanaged else 'never admitted'}: {obstacle.message}"
+    raised = find_raised([each for each, _ in others] + [node]) if obstacle.code in ("quota", "resource") else None
+    if raised is not None:
+        others = relate_factors(raised, [*others, (node, "the request of each pod")])
     related = (*others, *find_cause(obstacle, queues.find_cluster_queue(plain), queues))
     # A job of an existing RayCluster uses the quota of that.
     is_certain = queues.is_declared and "clusterSelector" not in manifest.spec
     severity = WARNING if is_unmanaged and not is_certain else None
-    yield Violation(node, f"{message}; {obstacle.change}" if obstacle.change else message, related, severity)
+    yield Violation(node, f"{message}; {obstacle.change}" if obstacle.change else message, related, severity, at=raised)
 
 
 _HOST = "kubernetes.io/hostname"

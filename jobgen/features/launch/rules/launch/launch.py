@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.features.launch.report import list_settings, list_violations
-from jobgen.features.launch.signs import CHECKED_WORDS
+from jobgen.features.launch.signs import CHECKED_WORDS, NAMED_WORDS
 from jobgen.k8s.objects import Manifest
 
 
@@ -23,6 +23,31 @@ def launch_refused(manifest: Manifest) -> Iterator[Violation]:
     return list_violations(manifest, "")
 
 
+@rule("manifest", ERROR)
+def launcher_without_script(manifest: Manifest) -> Iterator[Violation]:
+    """A launcher, such as `torchrun` or `mpirun`, without a script or program to start.
+
+    The launcher ends at once: `the following arguments are required: training_script`. A script in a variable that the
+    image can set is not reported.
+
+    Write the script after the options.
+    """
+    return list_violations(manifest, "launcher-without-script")
+
+
+@rule("manifest", ERROR)
+def missing_mounted_file(manifest: Manifest) -> Iterator[Violation]:
+    """A script or config file that the command names, and that the ConfigMap mounted there does not have.
+
+    A ConfigMap hides everything that the image has in the folder, and nobody can write to it. So the program does not
+    find its file, and fails when it starts. An argument that can name something else than a file to read is a warning.
+    A ConfigMap that is optional, or that the repository does not have, is not reported.
+
+    Write the name of a file that the ConfigMap has, or add the file to it.
+    """
+    return list_violations(manifest, "missing-mounted-file")
+
+
 @rule("manifest", WARNING)
 def launcher_on_one_pod(manifest: Manifest) -> Iterator[Violation]:
     """A launcher such as `torchrun` that starts processes on one pod only, though the job has several.
@@ -36,7 +61,7 @@ def launcher_on_one_pod(manifest: Manifest) -> Iterator[Violation]:
     return list_violations(manifest, "launcher-on-one-pod")
 
 
-@rule("manifest", WARNING, words=CHECKED_WORDS)
+@rule("manifest", WARNING, words=(*CHECKED_WORDS, *NAMED_WORDS))
 def launch_variables(manifest: Manifest) -> Iterator[Violation]:
     """A variable of CUDA, NCCL, Gloo, OpenMP or MXNet that does not fit the devices, the network or the pods.
 

@@ -1,0 +1,50 @@
+"""Amounts that are products, such as the GPUs of a job, and the factor that a patch raised."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from jobgen.k8s.objects import Manifest
+from jobgen.model.data import Node, TracedScalar, value_of
+from jobgen.model.quantity import to_milli
+
+_PATCH = "patch of "
+Related = tuple[tuple[Node, str], ...]
+
+
+def list_counts(manifest: Manifest) -> Iterator[Node]:
+    """Yield the numbers of pods of an object, as they are written."""
+    for role in manifest.roles:
+        yield from (node for node, _ in role.compared_count)
+
+
+def list_gpu_factors(manifest: Manifest) -> list[tuple[Node, str]]:
+    """Return what the GPUs of an object are a product of, and what each factor is."""
+    roles = [role for role in manifest.roles if role.gpus]
+    counts = [(node, "the number of pods") for role in roles for node, _ in role.compared_count]
+    containers = (container for role in roles for container in role.pod.containers if container.gpus)
+    return [*counts, *((container.device_node, "the GPUs of each pod") for container in containers)]
+
+
+def find_raised(factors: Iterable[Node]) -> Node:
+    """Return the factor that a patch of an overlay raised, the first of several; None if none is known to be."""
+    return next((node for node in factors if _is_raised(node)), None)
+
+
+def relate_factors(raised: Node, factors: Iterable[tuple[Node, str]]) -> Related:
+    """Return the value that a raised factor overrides, and the other factors that layers have set."""
+    related: dict[object, tuple[Node, str]] = {}
+    if isinstance(raised, TracedScalar):
+        known = [(raised.overridden, "the value that the patch overrides"), *factors]
+        for node, text in known:
+            is_written = isinstance(node, TracedScalar) and not node.layer.startswith("kind ")
+            if is_written and isinstance(node, TracedScalar) and node.location != raised.location:
+                related.setdefault(node.location, (node, text))
+    return tuple(related.values())
+
+
+def _is_raised(node: Node) -> bool:
+    if not isinstance(node, TracedScalar) or not node.layer.startswith(_PATCH):
+        return False
+    before, after = to_milli(value_of(node.overridden)), to_milli(node.value)
+    return node.overridden is None or (before is not None and after is not None and after > before)

@@ -1,0 +1,265 @@
+"""Items of commands that are others than those that were meant: joined, split, or with a foreign character."""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.k8s.objects import Container
+from jobgen.k8s.shell_script import MAX_SHOWN, NAMES_SHELL, find_script, shorten, split_text
+from jobgen.model.data import Node, location_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.yamlio.read.scalars import quote
+from jobgen.yamlio.write import to_inline_yaml
+
+# A program without a path, or with one, and more words after it.
+_COMMAND = lazy_pattern(r"\s*[\w./+-]+\s+\S")
+_OPTION = lazy_pattern(r"--?[A-Za-z][\w.-]*(?:=.*)?\Z")
+_OPTION_AND_VALUE = lazy_pattern(r"^(--?[A-Za-z][\w.-]*) +([^\s-]\S*)((?: +\S+)*) *$", re.MULTILINE)
+
+
+@rule("container", ERROR, fields=("args", "command"))
+def command_in_one_string(container: Container) -> Iterator[Violation]:
+    """A `command` whose first item is a whole command line, such as `torchrun train.py`, or an option.
+
+    Kubernetes does not split it. The runtime looks for a program of that name, spaces included, and the container never
+    starts: `executable file not found`. A command that starts with an option, such as `[--epochs=10]`, has no program:
+    a patch replaces the whole list. An option and its value in one item, such as `--lr 0.1`, are a warning: the program
+    gets one argument of that name, which `argparse` refuses.
+
+    Write one item for each word, or start a shell: `[sh, -c, "torchrun train.py"]`. Write options of the image's own
+    program as `args`, and `--lr=0.1` for an option with a value.
+    """
+    text = as_text(container.command[0]) if container.command else ""
+    if text[:1] == "-" and _OPTION.match(text) and not _is_joined(container):
+        message = f"`{shorten(text)}` is an option, but the first item of `command` must be a program"
+        yield Violation(container.command[0], f"{message}; write the whole command, or use `args`")
+    elif _COMMAND.match(text) is not None and not _is_joined(container):
+        yield Violation(container.command[0], f"`{shorten(text)}` is not the name of a program; {_explain(text)}")
+    elif " " in container.search_text and _OPTION_AND_VALUE.search(container.search_text):
+        yield from _find_joined_options(container)
+
+
+def _find_joined_options(container: Container) -> Iterator[Violation]:
+    """Report items such as `--lr 0.1`, but for those that a shell or another program splits."""
+    words = container.words
+    if _is_joined(container):
+        return
+    for index, text in enumerate(words):
+        if NAMES_SHELL.search(text) or text == "-S":
+            return
+        found = _OPTION_AND_VALUE.fullmatch(text)
+        before = words[index - 1] if index else ""
+        # The option before it may take the options of another program as its value.
+        if found is None or len(text) > MAX_SHOWN or (before.startswith("-") and "=" not in before):
+            continue
+        advice = f"write two items, or `{found[1]}={found[2]}`"
+        if found[3].strip():
+            advice = f"write one item for each word: `{to_inline_yaml(text.split())}`"
+        node = container.command_line[index]
+        yield Violation(node, f"`{text}` is one argument, with its space; {advice}", severity=WARNING)
+
+
+def _is_joined(container: Container) -> bool:
+    """Return True if KubeRay joins the command to a line for a shell: that of the first container of a Ray pod."""
+    pod = container.pod
+    keeps = as_text(as_mapping(pod.metadata.get("annotations")).get("ray.io/overwrite-container-cmd")) == "true"
+    return pod.manifest.group == "ray.io" and pod.containers[0] is container and not keeps
+
+
+def _explain(text: str) -> str:
+    words = split_text(text) or []
+    if not words or len(text) > MAX_SHOWN or any(sign in text for sign in "|&;<>$\n"):
+        return "start a shell: `[sh, -c, …]`"
+    # A dash may be that of an item, which was indented too far.
+    return "write one item for each word" if "-" in words else f"write `{to_inline_yaml(words)}`"
+
+
+# A parenthesis that is open at the end of an item, and one that is closed and not opened.
+_PARENTHESIS = lazy_pattern(r"[()]")
+_MOST_PARTS = 30
+
+
+@rule("container", WARNING, fields=("args", "command"))
+def split_argument(container: Container) -> Iterator[Violation]:
+    """An argument that YAML splits at its commas, such as `[--betas=(0.9,0.999)]`, which is two items.
+
+    In brackets, every comma ends an item, with or without a space behind it. The program gets the parts as separate
+    arguments: `--betas=(0.9` and `0.999)`. It is an error if parentheses of an option show where the argument ends.
+
+    Write the argument in quotes: `"--betas=(0.9,0.999)"`.
+    """
+    text = container.search_text
+    if ("(" in text and ")" in text) or _may_be_split(container.words):
+        yield from _find_split_arguments(container)
+
+
+def _may_be_split(words: Sequence[str]) -> bool:
+    """Return True if `--x=a` has a word behind it that is no option, as a cheap test before the others."""
+    before = ""
+    for word in words:
+        if before[:1] == "-" and "=" in before and word[:1] != "-":
+            return True
+        before = word
+    return False
+
+
+def _find_split_arguments(container: Container) -> Iterator[Violation]:
+    nodes, words = container.command_line, container.words
+    script = find_script(container)
+    at = 0
+    while at < len(words):
+        end = at
+        if script is None or nodes[at] is not script.node:
+            end = max(at, _find_end_of_parentheses(words, at) or _find_end_of_commas(nodes, words, at))
+        if end > at:
+            joined = ",".join(words[at : end + 1])
+            is_certain = "(" in joined and words[at].startswith("-") and "=" in words[at]
+            message = f"`{shorten(joined)}` is split at its commas into {end - at + 1} items"
+            advice = f"write `{json.dumps(joined, ensure_ascii=False)}`"
+            severity = ERROR if is_certain else WARNING
+            yield Violation(nodes[at], f"{message}; {advice}", severity=severity, evidence=(words[at],))
+        at = end + 1
+
+
+def _find_end_of_parentheses(words: Sequence[str], start: int) -> int:
+    """Return the item that closes the parenthesis which an item leaves open; 0 if none does."""
+    if len(words[start]) < 2 or "\n" in words[start]:
+        return 0
+    depth = 0
+    for at in range(start, min(start + _MOST_PARTS, len(words))):
+        for found in _PARENTHESIS.finditer(words[at]):
+            depth += 1 if found[0] == "(" else -1
+        if depth <= 0:
+            return at if depth == 0 and at > start and len(words[at]) > 1 else 0
+        if at > start and words[at].startswith("--"):
+            return 0
+    return 0
+
+
+def _find_end_of_commas(nodes: Sequence[Node], words: Sequence[str], start: int) -> int:
+    """Return the last of the items behind `--x=a` that have no space before them, in a list with spaces; 0 if none."""
+    end = start
+    if words[start].startswith("-") and "=" in words[start]:
+        value = words[start].partition("=")[2]
+        while end + 1 < len(words) and _is_part(words[end + 1], value) and _measure_gap(nodes, end) in (0, 1):
+            end += 1
+    # Without locations, there may be such a list; the gaps are looked at when the rule is called with them.
+    is_spaced = end > start and (_measure_gap(nodes, start - 1) or 2) > 1
+    return end if is_spaced else 0
+
+
+_PART = lazy_pattern(r"[\w+]+")
+_LONG_PART = lazy_pattern(r"[\w+./][\w+./:=-]*")
+_NUMBER = lazy_pattern(r"[\d.]+")
+
+
+def _is_part(word: str, value: str) -> bool:
+    """Return True if a word may go on with the value of an option: a bare word, or one with the same marks.
+
+    `b=2` goes on with `a=1`, and `b.example.com` with `a.example.com`; a file goes on with one that ends like it.
+    """
+    if _PART.fullmatch(word):
+        return True
+    return _LONG_PART.fullmatch(word) is not None and _list_marks(word) == _list_marks(value)
+
+
+def _list_marks(word: str) -> tuple[str, ...]:
+    """Return what a word is made of: its name and number, its name and port, or its folders and last suffix."""
+    if "=" in word or _NUMBER.fullmatch(word):
+        return ("=",) if "=" in word else ("0",)
+    host, colon, port = word.rpartition(":")
+    if colon and host and port.isdigit():
+        return (":",)
+    return (
+        word[:1] if word[:1] in "./" else "",
+        word.rpartition(".")[2] if "." in word else "",
+        *("/" * ("/" in word)),
+    )
+
+
+def _measure_gap(nodes: Sequence[Node], at: int) -> int:
+    """Return how many characters are between a plain item and the next one; 0 without locations, else -1 or more."""
+    if at < 0:
+        return -1
+    one, other = location_of(nodes[at]), location_of(nodes[at + 1])
+    if one is None or other is None:
+        return 0
+    is_beside = one.file == other.file and one.end_line == other.line
+    return other.column - one.end_column if is_beside and other.column > one.end_column else -1
+
+
+# Chinese and Japanese text has these marks of its own: kana, ideographs, hangul.
+_EAST_ASIAN = lazy_pattern("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
+# Full-width characters, spaces and invisible characters in any place; dashes at the start of a word.
+_LOOK_ALIKE = lazy_pattern(
+    "[，：；（）［］｛｝＝０-９Ａ-Ｚａ-ｚ＿－、【】\u00a0\u3000\u200b\ufeff]|^[‐‑‒–—―−]+(?=[A-Za-z])"
+)
+
+
+@rule("container", WARNING, fields=("args", "command", "env"))
+def curly_quote(container: Container) -> Iterator[Violation]:
+    """A typographic quotation mark, such as `“`, around a command, an argument or the value of a variable.
+
+    Chat tools and word processors replace straight quotation marks when text is pasted, and input methods write
+    full-width commas, colons, digits and spaces. Neither YAML nor a shell nor a program takes them for those of ASCII,
+    so they become a part of the value. The same goes for a dash such as `–` at the start of an option. It is an error
+    in the name of the program, which no image has.
+
+    Write straight quotation marks, `"` or `'`, and other characters of ASCII. Chinese, Japanese and Korean text is not
+    reported, nor are such marks inside of straight ones, and in the messages of a script.
+    """
+    if container.search_text.isascii():
+        return
+    # Imported late: most commands are ASCII.
+    from jobgen.yamlio.read.curly_quotes import STRAIGHT, find_around, find_in_script
+    from jobgen.yamlio.read.look_alikes import describe_look_alike, to_ascii
+
+    script = find_script(container)
+    # A name with such a mark is an error of its own.
+    for node in (*container.command_line, *(entry.get("value") for _, entry in container.env)):
+        text = as_text(node)
+        if text.isascii() or _EAST_ASIAN.search(text):
+            continue
+        mark = _LOOK_ALIKE.search(text)
+        if mark and "\n" not in text and (meant := to_ascii(text)).isascii():
+            has = describe_look_alike(mark[0][0])
+            meant = f"-{meant}" if mark[0] == "—" and mark.start() == 0 else meant
+            # No program has such a name.
+            is_name = container.command and node is container.command[0]
+            message = f"{quote(text)} has {has}; write {quote(meant)}"
+            yield Violation(node, message, severity=ERROR if is_name else WARNING)
+            continue
+        is_script = "\n" in text or (script is not None and node is script.node)
+        found = find_in_script(text) if is_script else find_around(text, is_quoted=_is_quoted(node, text))
+        if found:
+            message = f"`{found}` is a typographic quotation mark and becomes part of the value"
+            yield Violation(node, f"{message}; write `{STRAIGHT[found]}`")
+
+
+def _is_quoted(node: Node, text: str) -> bool:
+    """Return True for a text of one line that is longer in its file, because it has quotation marks."""
+    at = location_of(node)
+    return at is not None and at.end_line == at.line and at.end_column - at.column > len(text)
+
+
+# One quotation mark, at the start or at the end of a word. `$'…'` and JSON have more than one.
+_STRAY = lazy_pattern(r"""(?:["'][^"'\s]+|[^"'\s\\]+["'])\Z""")
+
+
+@rule("container", WARNING, fields=("args", "command", "env"))
+def stray_quote(container: Container) -> Iterator[Violation]:
+    """A single quotation mark at the start or the end of an argument or of the value of a variable, such as `10"`.
+
+    YAML reads a quotation mark without a partner as a part of the text, and the program gets it: `10"` is not a number.
+
+    Write both quotation marks, or none.
+    """
+    if '"' not in container.search_text and "'" not in container.search_text:
+        return
+    for node in (*container.command_line, *(entry.get("value") for _, entry in container.env)):
+        text = as_text(node)
+        if _STRAY.match(text):
+            bare = text.strip("\"'")
+            yield Violation(node, f'`{text}` has one quotation mark, which becomes part of the value; write `"{bare}"`')

@@ -1,0 +1,89 @@
+"""Mounts of ConfigMaps that give other files than were meant, and volumes that nobody can write to."""
+
+import posixpath
+from collections.abc import Iterator, Mapping
+
+from jobgen.check.admission.fields import iter_mappings
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.command_line import find_output_mounts
+from jobgen.k8s.nodes import as_mapping, as_text, get_path
+from jobgen.k8s.objects import Container
+from jobgen.model.data import Node, value_of
+from jobgen.model.suggest import did_you_mean
+
+_NOT_READ = ("dir", "folder", "path", "root")
+
+
+@rule("container", WARNING, fields=("volumeMounts",), words=("configMap", "secret"))
+def file_mounted_as_folder(container: Container) -> Iterator[Violation]:
+    """A ConfigMap or Secret that is mounted at the path of one of its files, without `subPath`.
+
+    Kubernetes makes a folder of that name, with the files in it. It is an error if the command reads the path as a
+    file (`Is a directory`). A `subPath` that the ConfigMap does not have becomes an empty folder, which is an error.
+
+    Set `subPath` to the name of the file, or mount the folder around it.
+    """
+    for mount in container.volume_mounts:
+        path = as_text(mount.get("mountPath"))
+        if ("." not in path and "subPath" not in mount) or "subPathExpr" in mount:
+            continue
+        name, wanted = posixpath.basename(path), as_text(mount.get("subPath"))
+        if "." not in name.strip(".") and not wanted:
+            continue
+        volume = _find_volume(container, mount)
+        files = _list_files(container, volume)
+        if not wanted and name in files:
+            readers = [word for word in container.words if _reads(word, path)]
+            effect = "which the command reads as a file" if readers else "which has the file in it"
+            message = f"`{path}` becomes a folder, {effect}; set `subPath: {name}`"
+            yield Violation(mount["mountPath"], message, severity=ERROR if readers else None)
+        elif wanted and files and "items" not in volume and not _has(wanted, files):
+            message = f"the ConfigMap has no `{wanted}`, so `{path}` becomes an empty folder"
+            advice = did_you_mean(wanted, sorted(files)) or "; correct `subPath`"
+            yield Violation(mount["subPath"], f"{message}{advice}", severity=ERROR)
+
+
+def _find_volume(container: Container, mount: Mapping[str, Node]) -> Mapping[str, Node]:
+    name = as_text(mount.get("name"))
+    return next((volume for volume in container.pod.volumes if as_text(volume.get("name")) == name), {})
+
+
+def _reads(word: str, path: str) -> bool:
+    name, equals, value = word.rpartition("=")
+    return word == path or (bool(equals) and value == path and not name.lower().endswith(_NOT_READ))
+
+
+def _has(path: str, files: Mapping[str, Node]) -> bool:
+    wanted = posixpath.normpath(path)
+    return wanted == "." or any(name == wanted or name.startswith(f"{wanted}/") for name in files)
+
+
+def _list_files(container: Container, volume: Mapping[str, Node]) -> Mapping[str, Node]:
+    """Return the files of a volume by their paths in it, as far as they are known."""
+    config, secret = as_mapping(volume.get("configMap")), as_mapping(volume.get("secret"))
+    items = {as_text(item.get("path")): item.get("key") for item in iter_mappings((config or secret).get("items"))}
+    if items or not config or value_of(config.get("optional")) is True:
+        return items
+    manifest = container.pod.manifest
+    return manifest.find_config(manifest.namespace, as_text(config.get("name"))) or {}
+
+
+@rule("container", WARNING, fields=("volumeMounts",), words=("configMap", "readOnly", "secret"))
+def read_only_output(container: Container) -> Iterator[Violation]:
+    """An output, such as `--output_dir`, on a volume that is mounted read-only.
+
+    The program fails when it writes its first file: `Read-only file system`. Volumes of ConfigMaps and Secrets are
+    always read-only.
+
+    Mount the volume without `readOnly`, or write to another path.
+    """
+    for text, node, mount in find_output_mounts(container):
+        volume = _find_volume(container, mount)
+        claim = get_path(volume, "persistentVolumeClaim", "readOnly")
+        is_read_only = value_of(mount.get("readOnly")) is True or value_of(claim) is True
+        if is_read_only or "configMap" in volume or "secret" in volume:
+            field = "`readOnly: true`" if is_read_only else "a ConfigMap or Secret"
+            message = f"`{text}` is on a volume with {field}" if is_read_only else f"`{text}` is in {field}"
+            advice = "remove `readOnly`, or write to another path" if is_read_only else "write to another path"
+            related = ((mount["mountPath"], "mounted here"),)
+            yield Violation(node, f"{message}, so writing fails; {advice}", related)

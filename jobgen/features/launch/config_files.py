@@ -1,0 +1,203 @@
+"""Files that a command reads from ConfigMaps of the repository: those that are missing, and those that do not parse."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Callable, Iterator
+
+from jobgen.features.launch.mounted_files import MountedFiles, MountedFolder
+from jobgen.features.launch.values import Fault, Program, Word
+from jobgen.model.data import Location
+from jobgen.model.lazy_re import has_any, lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.suggest import find_closest
+from jobgen.yamlio.read import read_shared
+
+RULE = "missing-mounted-file"
+# Programs that look for files, or may be meant to fail.
+_SEARCHING = frozenset(
+    "[ awk cat chmod chown cp cut diff du echo envsubst export file find grep head jq ln ls mkdir mv printf rm sed "
+    "sort stat tail tee test touch wc which xargs yq".split()
+)
+# Options whose file a program reads when it starts.
+_READ = lazy_pattern(r"(?i)config|cfg|yaml|json|toml|recipe|deepspeed|settings|hparams|hostfile|script")
+# Options that name what a program writes, or what may be missing.
+_NOT_READ = tuple("out save log dir cache ckpt checkpoint export dest result board folder root prefix optional".split())
+_UNCLEAR = tuple("*?[{$`")
+_TEMPLATE = lazy_pattern(r"\{\{|\{%|<%")
+_MAX_SHOWN = 5
+_MAX_CONFIG = 100_000
+
+
+class _Path(NamedTuple):
+    """A path in a command line."""
+
+    text: str
+    word: Word
+    option: str
+    """The option that it is the value of, with `_` for `-`; empty for an argument, or the program itself."""
+    is_program: bool = False
+
+
+def check_files(program: Program, volumes: MountedFiles) -> Iterator[Fault]:
+    """Yield what is wrong with the files that a command line names."""
+    if program.name in _SEARCHING:
+        return
+    for path in _list_paths(program):
+        folder = volumes.find_folder(path.text)
+        if folder is None or has_any(path.text, _UNCLEAR) or has_any(path.option.lower(), _NOT_READ):
+            continue
+        inner = posixpath.relpath(posixpath.normpath(path.text), folder.path)
+        if inner in folder.files:
+            text = volumes.read(path.text)
+            yield from _check_format(program, path, text) if text is not None else ()
+        elif folder.is_complete and not any(name.startswith((f"{inner}/", inner)) for name in folder.files):
+            if inner != ".":
+                yield _report_missing(path, inner, folder)
+            if path.is_program:
+                # It gets no arguments.
+                return
+
+
+def _list_paths(program: Program) -> Iterator[_Path]:
+    if program.path.startswith("/"):
+        yield _Path(program.path, Word(program.path, program.node), "", is_program=True)
+    option = ""
+    for word in program.words:
+        text = word.text or ""
+        name, equals, value = text.partition("=")
+        if text.startswith("/"):
+            yield _Path(text, word, option)
+        elif equals and value.startswith("/"):
+            yield _Path(value, word, _to_name(name))
+        option = _to_name(text) if text.startswith("-") and not equals else ""
+
+
+def _to_name(text: str) -> str:
+    return text.lstrip("-").replace("-", "_")
+
+
+def _report_missing(path: _Path, inner: str, folder: MountedFolder) -> Fault:
+    names = sorted(folder.files)
+    close = find_closest(inner, names)
+    shown = [f"`{name}`" for name in names[:_MAX_SHOWN]]
+    others = f" and {len(names) - _MAX_SHOWN} others" if len(names) > _MAX_SHOWN else ""
+    has = f"has only {', '.join(shown)}{others}" if names else "is empty"
+    message = f"`{path.text}` does not exist: the ConfigMap at `{folder.path}` {has}"
+    advice = (
+        f"did you mean `{posixpath.join(folder.path, close)}`?"
+        if close
+        else f"add `{inner}` to it, or correct the path"
+    )
+    is_certain = path.is_program or bool(_READ.search(path.option))
+    return Fault(path.word.node, f"{message}; {advice}", is_certain, rule=RULE)
+
+
+class _Format(NamedTuple):
+    """A format of config files."""
+
+    name: str
+    find_error: Callable[[str], tuple[str, Location] | None]
+    """Returns what is wrong with a text, and where."""
+
+
+def _check_format(program: Program, path: _Path, text: str) -> Iterator[Fault]:
+    """Check that a config file has the format that its name says."""
+    extension = posixpath.splitext(path.text)[1]
+    form = _FORMATS.get(extension)
+    if form is None or not _READ.search(path.option) or _TEMPLATE.search(text) or len(text) > _MAX_CONFIG:
+        return
+    found = form.find_error(text)
+    reading = None
+    if found is not None and form is _JSON and path.option == "deepspeed_config":
+        # Imported late: most files are JSON.
+        from jobgen.features.launch.hjson import read_hjson
+
+        reading = read_hjson(text)
+        found = form.find_error(reading.uncommented)
+    if found is None:
+        return
+    message, inside = f"`{path.text}` is not {form.name}: {found[0]}", found[1]
+    reader = _find_reader(program, path.option)
+    if reading is not None and reading.is_refused:
+        message, reader = f"DeepSpeed cannot read `{path.text}`, which is not JSON or Hjson: {found[0]}", "DeepSpeed"
+    elif path.option == "deepspeed_config":
+        before, _, advice = message.partition("; ")
+        message = f"{before}, which DeepSpeed can accept and other programs cannot; {advice or 'correct it'}"
+    elif reader:
+        message = f"{reader} cannot read {message}"
+    yield Fault(path.word.node, message, bool(reader), file=path.text, inside=inside)
+
+
+def _find_reader(program: Program, option: str) -> str:
+    """Return the program that certainly reads the file of an option in its format; empty if there is none."""
+    if program.name in ("accelerate", "accelerate.commands.launch"):
+        return "accelerate" if option in ("config_file", "deepspeed_config_file") else ""
+    if option == "job.config_file":
+        return "torchtitan"
+    is_trainer = any((word.text or "").startswith(("--output_dir", "--output-dir")) for word in program.words)
+    return "the Trainer" if option == "deepspeed" and is_trainer else ""
+
+
+def _find_json_error(text: str) -> tuple[str, Location] | None:
+    try:
+        json.loads(text)
+    except RecursionError:
+        return None
+    except json.JSONDecodeError as error:
+        at, sign = error.pos, text[error.pos : error.pos + 1]
+        before = text[:at].rstrip()
+        if before.endswith(",") and sign in ("}", "]"):
+            return f"a comma precedes `{sign}`; remove the comma", _locate(text, len(before) - 1)
+        if sign in ("/", "#"):
+            return "it has a comment; remove it", _locate(text, at)
+        if sign == "'":
+            return "it has single quotes; write double quotes", _locate(text, at)
+        word = _WORD.match(text, at)
+        if word and word[0] in _LITERALS:
+            return f"it has `{word[0]}`; write `{_LITERALS[word[0]]}`", _locate(text, at)
+        if sign in ('"', "{", "[") and before[-1:] not in (",", ":", "{", "["):
+            return "a comma is missing; add it", _locate(text, max(len(before) - 1, 0))
+        return f"`{error.msg}`", _locate(text, min(at, max(len(text.rstrip()) - 1, 0)))
+    return None
+
+
+_WORD = lazy_pattern(r"\w+")
+_LITERALS = {"True": "true", "False": "false", "None": "null"}
+
+
+def _find_yaml_error(text: str) -> tuple[str, Location] | None:
+    findings = read_shared(text.encode(errors="surrogatepass"), "config.yaml").findings
+    found = next((each for each in findings if each.rule in ("yaml-syntax", "unknown-anchor")), None)
+    return None if found is None else (found.message, found.location._replace(file=""))
+
+
+def _find_toml_error(text: str) -> tuple[str, Location] | None:
+    # Imported late: most files are YAML or JSON.
+    import tomllib
+
+    try:
+        tomllib.loads(text)
+    except RecursionError:
+        return None
+    except tomllib.TOMLDecodeError as error:
+        message, _, place = str(error).partition(" (at ")
+        numbers = [int(each) for each in _NUMBER.findall(place)]
+        if len(numbers) == 2:
+            return f"`{message}`", Location("", numbers[0], numbers[1])
+        return f"`{message}`", _locate(text, max(len(text.rstrip()) - 1, 0))
+    return None
+
+
+_NUMBER = lazy_pattern(r"\d{1,9}")
+
+
+def _locate(text: str, at: int) -> Location:
+    begin = text.rfind("\n", 0, at) + 1
+    line = text.count("\n", 0, at) + 1
+    return Location("", line, at - begin + 1, line, at - begin + 2)
+
+
+_JSON, _YAML = _Format("JSON", _find_json_error), _Format("YAML", _find_yaml_error)
+_FORMATS = {".json": _JSON, ".yaml": _YAML, ".yml": _YAML, ".toml": _Format("TOML", _find_toml_error)}

@@ -1,0 +1,57 @@
+"""References such as `$(NAME)` in commands, which Kubernetes replaces if the container has a variable of that name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobgen.features.launch.judge import find_faults
+from jobgen.features.launch.read_job import read_environments
+from jobgen.features.launch.shell.values import find_variable
+from jobgen.features.launch.signs import has_launch
+from jobgen.features.launch.values import Fault
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Container, Manifest
+from jobgen.model.data import Node
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import did_you_mean
+
+REFERENCE = lazy_pattern(r"(?<!\$)(?:\$\$)*\$\(([A-Za-z_]\w*)\)")
+# A program that may read the word behind it as a script.
+_MAY_READ = lazy_pattern(r"(?:^|[/\s])(?:ba|z|da|k|a|c)?sh\b|\beval\b|\bsu\b|\bsrun\b|\benvsubst\b")
+# What Kubernetes sets for each Service of the namespace.
+_SERVICE = lazy_pattern(r"KUBERNETES_\w+|\w+_SERVICE_(?:HOST|PORT)\w*|\w+_PORT_\d+_\w+")
+# What the operator of a PyTorchJob sets if the job has a master.
+_OF_MASTER = frozenset(("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"))
+
+
+def check_references(manifest: Manifest) -> Iterator[Fault]:
+    """Yield the references that Kubernetes leaves as they are."""
+    written = [container for pod in manifest.pods for container in pod.containers if any(_list_unset(container))]
+    if not written:
+        return
+    reported = {id(fault.node) for fault in find_faults(manifest)} if has_launch(manifest) else set()
+    for container, env in read_environments(manifest):
+        for name, node in _list_unset(container):
+            if find_variable(env, name) is None and not _SERVICE.fullmatch(name) and id(node) not in reported:
+                yield Fault(node, f"`$({name})` stays as it is: {_advise(manifest, name, list(env))}", False)
+
+
+def _list_unset(container: Container) -> Iterator[tuple[str, Node]]:
+    """Yield the names in references that the container itself does not set, in words that no shell reads."""
+    if "$(" not in container.search_text or not container.command:
+        # The entry point of the image may be a shell.
+        return
+    own = {name for name, _ in container.env}
+    for node in container.command_line:
+        text = as_text(node)
+        if _MAY_READ.search(text):
+            return
+        if "$(" in text:
+            yield from ((name, node) for name in REFERENCE.findall(text) if name not in own)
+
+
+def _advise(manifest: Manifest, name: str, known: list[str]) -> str:
+    if name in _OF_MASTER and manifest.kind_name == "PyTorchJob" and manifest.find_role("master") is None:
+        return f"the operator sets `{name}` only if the job has a master; add one"
+    hint = did_you_mean(name, known)
+    return f"the container has no variable `{name}`{hint or f'; set `{name}` in `env`'}"

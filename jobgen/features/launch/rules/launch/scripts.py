@@ -1,0 +1,33 @@
+"""Shell scripts that no shell runs as they were meant."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.objects import Container
+from jobgen.model.data import TracedScalar
+
+
+@rule("container", ERROR, fields=("command", "args"))
+def script_syntax(container: Container) -> Iterator[Violation]:
+    r"""A shell script with a quotation mark that is not closed, an `if` without `fi`, or a line that ends too early.
+
+    The shell refuses the script, and the container fails at once, or after the commands before the fault. A space
+    behind the `\` at the end of a line ends the command there: the options in the next line are run as a program. It is
+    a warning if other commands can follow, or if a command can end the script before. Scripts of `sh -c` are checked,
+    and those in ConfigMaps of the repository that a command names.
+
+    Follow the message. `bash -n FILE` finds most of these faults.
+    """
+    if "sh" not in container.search_text:
+        return
+    # Few containers have scripts.
+    from jobgen.features.launch.scripts import list_mistakes
+    from jobgen.yamlio.inner_text import find_line
+
+    for script, (line, message, is_error) in list_mistakes(container):
+        severity = ERROR if is_error else WARNING
+        related = ((script.item, "the file is read here"),) if script.path else ()
+        told = f"{script.name_line(line)}{message}"
+        is_placed = not script.path or type(script.written) is TracedScalar
+        at, inside = (script.written, find_line(script.text, line)) if is_placed else (None, None)
+        yield Violation(script.item, told, related, severity, at=at, inside=inside)

@@ -1,0 +1,85 @@
+"""The shell scripts of a container: those of `sh -c`, and files of ConfigMaps that its command names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from jobgen.features.convert.operators.created import as_fields, as_items
+from jobgen.features.launch.mounted_files import MountedFiles, to_text
+from jobgen.features.launch.shell.mistakes import Mistake, find_mistakes
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Container
+from jobgen.k8s.shell_script import find_script
+from jobgen.model.data import Node, untraced
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
+
+_SHELLS = frozenset(("sh", "bash", "ash", "dash"))
+_PATH = lazy_pattern(r"(?<![\w$}.-])/[\w.-][\w./-]*")
+_SHEBANG = lazy_pattern(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(?:\S*/)?(?:ba|da|a)?sh\b")
+# A command without these signs has nothing that a shell could refuse.
+_SIGNS = lazy_pattern(r"['\"`(){}\\<;\n]|[|&]\s*\Z|\A\s*[|&]|\b(?:if|then|fi|do|done|case|esac)\b")
+
+
+class Script(NamedTuple):
+    """A shell script: its text, the item of the command that has it or names it, and the path of its file."""
+
+    text: str
+    item: Node
+    path: str = ""
+    written: Node = None
+    """The text of a file, as it is written."""
+
+    def name_line(self, line: int) -> str:
+        """Return where a line is, for a message; empty if the script has only one."""
+        if "\n" not in self.text.strip():
+            return ""
+        return f"in line {line} of {f'`{self.path}`' if self.path else 'the script'}, "
+
+
+def list_mistakes(container: Container) -> Iterator[tuple[Script, Mistake]]:
+    """Yield what is wrong with the scripts of a container."""
+    if "${" in container.image:
+        # Another tool expands the manifest, and so the script.
+        return
+    for script in _list_scripts(container):
+        if _SIGNS.search(script.text):
+            for mistake in find_mistakes(script.text):
+                yield script, mistake
+
+
+def _list_scripts(container: Container) -> Iterator[Script]:
+    own = find_script(container)
+    if own is not None and own.shell in _SHELLS:
+        # Kubernetes makes one `$` of two.
+        yield Script(own.text.replace("$$", "$"), own.node)
+    volumes = [volume for volume in container.pod.volumes if "configMap" in volume or "projected" in volume]
+    if volumes and container.volume_mounts:
+        yield from _list_files(container)
+
+
+def _list_files(container: Container) -> Iterator[Script]:
+    """Yield the scripts in ConfigMaps whose paths the command names."""
+    manifest = container.pod.manifest
+    mounts, volumes = (
+        [*map(as_fields, as_items(untraced(node)))]
+        for node in (container.data.get("volumeMounts"), container.pod.spec.get("volumes"))
+    )
+    files = MountedFiles(mounts, volumes, partial(manifest.find_config, manifest.namespace))
+    seen: set[str] = set()
+    before = ""
+    for item in container.command_line:
+        text = as_text(item)
+        for path in _PATH.findall(text) if "/" in text else ():
+            if path in seen:
+                continue
+            seen.add(path)
+            written = files.find_text(path)
+            script = to_text(written)
+            if script is None:
+                continue
+            is_run = before.rpartition("/")[2] in _SHELLS and text == path
+            if _SHEBANG.match(script) or (not script.startswith("#!") and (is_run or path.endswith(".sh"))):
+                yield Script(script, item, path, written)
+        before = text

@@ -1,0 +1,188 @@
+"""What is wrong with the text of a shell script: what every shell refuses, and what is certainly not meant.
+
+A shell reads a script command by command, so what stands behind an `exit` or `exec` is never read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobgen.features.launch.shell.syntax import Note, Parsed, SyntaxFault, parse_all
+from jobgen.features.launch.shell.tree import AndOr, Case, Command, For, Group, If, Literal, Loop, Script, Simple
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
+
+_QUOTES = frozenset("'\"`")
+_OTHER_SYNTAX = ("extglob", "{{", "}(", "\r")
+"""Signs of a syntax that is not understood: patterns that an option allows, templates, other ends of lines."""
+
+# A script that ends where a command fails.
+_EXITS = lazy_pattern(r"set[ \t]+(?:-o[ \t]+errexit|-[a-z]*e)")
+
+
+class Mistake(NamedTuple):
+    """What is wrong with a line of a script."""
+
+    line: int
+    message: str
+    is_error: bool = True
+
+
+def find_mistakes(text: str) -> Iterator[Mistake]:
+    """Yield what is wrong with a script: what follows of a fault is not yielded."""
+    if any(sign in text for sign in _OTHER_SYNTAX):
+        return
+    parsed = parse_all(text)
+    fault = parsed.failure
+    documents = [note for note in parsed.notes if note.kind == "document"]
+    if fault is not None and not isinstance(fault, SyntaxFault):
+        return
+    for note in documents:
+        yield _describe_document(text, note)
+    if fault is not None and not documents and not _ends_before(parsed, text, fault.at):
+        is_certain = not any(map(_may_end, parsed.script))
+        yield Mistake(_find_line(text, fault), _describe(text, fault), is_certain)
+    if fault is None and not documents:
+        yield from _check_lines(text, parsed)
+
+
+def _count_lines(text: str, at: int) -> int:
+    return text.count("\n", 0, at) + 1
+
+
+def _describe(text: str, fault: SyntaxFault) -> str:
+    sign, other = fault.sign, fault.other
+    if fault.kind == "open":
+        name = "a backquote" if sign == "`" else f"the quotation mark `{sign}`" if sign in _QUOTES else f"`{sign}`"
+        advice = "write the other one" if sign in _QUOTES else f"write the `{other}`"
+        return f"{name} is not closed, so that the shell refuses the script; {advice}"
+    if fault.kind == "lacking":
+        return f"`{sign}` has no `{other}`, so that the shell refuses the script; write `{other}`"
+    if fault.kind == "empty":
+        pair = f"`{sign}` and `{other}`"
+        return f"nothing stands between {pair}, so that the shell refuses the script; write a command, or `:`"
+    if fault.kind == "end":
+        return f"no command follows `{sign}`, so that the shell refuses the script; write one, or remove `{sign}`"
+    return f"`{sign}` ends nothing here, so that the shell refuses the script; remove it"
+
+
+def _find_line(text: str, fault: SyntaxFault) -> int:
+    """Return the line of a fault. The quotation mark that has no other is one of a line with an odd number of them."""
+    if fault.kind == "open" and fault.sign in _QUOTES:
+        lines = text.split("\n")
+        number = _count_lines(text, fault.at)
+        for at in range(number, 0, -1):
+            if lines[at - 1].count(fault.sign) % 2:
+                return at
+    return _count_lines(text, fault.at)
+
+
+def _describe_document(text: str, note: Note) -> Mistake:
+    line = _count_lines(text, note.at)
+    lines = enumerate(text.split("\n")[line:], line + 1)
+    close = next((number for number, each in lines if each.strip() == note.text), 0)
+    message = f"no line is `{note.text}` alone, so that the here-document has the rest of the script"
+    if close:
+        return Mistake(close, f"{message}; remove the spaces around this `{note.text}`", is_error=False)
+    return Mistake(line, f"{message}; write `{note.text}` at the start of the line behind it", is_error=False)
+
+
+def _check_lines(text: str, parsed: Parsed) -> Iterator[Mistake]:
+    """Yield lines that end a command too early."""
+    lines = text.split("\n")
+    is_error = has_broken_command(parsed) and _find_last(parsed) >= parsed.starts[-1]
+    last = -1
+    for note in parsed.notes:
+        line = _count_lines(text, note.at)
+        # What follows in the next lines is a consequence.
+        is_first, last = line > last + 1, line
+        if note.kind == "space" and is_first:
+            message = "a space behind the `\\` ends the command here; remove the space"
+            yield Mistake(line, message, is_error)
+        elif note.kind == "option" and is_first and line > 1 and lines[line - 2].strip():
+            message = f"`{note.text}` is run as a program, because the line before it ends the command"
+            yield Mistake(line, f"{message}; write `\\` at the end of line {line - 1}", is_error)
+            return
+        elif note.kind == "bracket":
+            yield Mistake(line, _describe_bracket(note.text), is_error=False)
+        elif note.kind == "equals":
+            message = f"`{note.text}` is run as a program, because `=` has a space before it"
+            yield Mistake(line, f"{message}; write `{note.text}=` without spaces", _ends_script(parsed, text, note.at))
+
+
+def _describe_bracket(text: str) -> str:
+    if text == "[":
+        return "`[` has no `]` as its last word, so that the test always fails; write a space before `]`"
+    sign = "[[" if text.startswith("[[") else "["
+    return f"`{text}` is run as a program, so that the test always fails; write `{sign} {text[len(sign) :]}`"
+
+
+def _ends_script(parsed: Parsed, text: str, at: int) -> bool:
+    """Return True if a script certainly fails where a command at the top, which is alone, fails."""
+    number = next((place for place, start in enumerate(parsed.starts) if start == at), None)
+    if number is None or number >= len(parsed.script):
+        return False
+    before = parsed.script[:number]
+    and_or = parsed.script[number]
+    is_alone = len(and_or.pipelines) == 1 and not and_or.is_background and not and_or.pipelines[0][1].negated
+    is_alone = is_alone and len(and_or.pipelines[0][1].commands) == 1
+    stops = any(_EXITS.match(text, start) for start in parsed.starts[:number]) or number + 1 == len(parsed.script)
+    return is_alone and stops and not any(_ends(each) or _may_end(each) for each in before)
+
+
+def _find_last(parsed: Parsed) -> int:
+    return max(note.at for note in parsed.notes if note.kind in ("option", "space"))
+
+
+def has_broken_command(parsed: Parsed) -> bool:
+    """Return True if a script starts an option as a program."""
+    return any(note.kind == "option" for note in parsed.notes)
+
+
+def _ends_before(parsed: Parsed, text: str, at: int) -> bool:
+    """Return True if a command in a line before a position ends the script."""
+    start = parsed.starts[len(parsed.script)] if len(parsed.starts) > len(parsed.script) else at
+    return any(
+        _ends(each) and "\n" in text[begin:start] for each, begin in zip(parsed.script, parsed.starts, strict=False)
+    )
+
+
+def _ends(and_or: AndOr) -> bool:
+    """Return True if a command certainly ends the script."""
+    _, pipeline = and_or.pipelines[0]
+    is_single = len(and_or.pipelines) == 1 and len(pipeline.commands) == 1 and not and_or.is_background
+    return is_single and _is_end(pipeline.commands[0])
+
+
+def _is_end(command: Command) -> bool:
+    if not isinstance(command, Simple) or not command.words:
+        return False
+    first = command.words[0]
+    name = first[0].text if len(first) == 1 and isinstance(first[0], Literal) else ""
+    return name == "exit" or (name == "exec" and len(command.words) > 1)
+
+
+def _succeeds(command: Command) -> bool:
+    """Return True if a command that ends the script may end it without an error."""
+    last = command.words[-1] if isinstance(command, Simple) else ()
+    is_failure = len(last) == 1 and isinstance(last[0], Literal) and last[0].text.strip("0").isdecimal()
+    return _is_end(command) and not is_failure
+
+
+def _may_end(and_or: AndOr) -> bool:
+    """Return True if a condition decides whether a command ends the script."""
+    return any(_has_end(command) for _, pipeline in and_or.pipelines for command in pipeline.commands)
+
+
+def _has_end(command: Command) -> bool:
+    bodies: list[Script] = []
+    if isinstance(command, If):
+        bodies = [body for _, body in command.branches]
+    elif isinstance(command, Case):
+        bodies = [body for _, body, _ in command.branches]
+    elif isinstance(command, (For, Loop, Group)):
+        bodies = [command.body]
+    inner = (
+        each for body in bodies for and_or in body for _, pipeline in and_or.pipelines for each in pipeline.commands
+    )
+    return any(_succeeds(each) or _has_end(each) for each in inner)

@@ -1,0 +1,101 @@
+"""What a launcher starts: a script that is missing, and options of the launcher that were written behind the script."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from jobgen.features.launch import accelerate, deepspeed, mpi, paddle, torchrun
+from jobgen.features.launch.options import Options, Syntax, read_options
+from jobgen.features.launch.script_options import find_script_options
+from jobgen.features.launch.shell.mistakes import has_broken_command
+from jobgen.features.launch.shell.syntax import parse_all
+from jobgen.features.launch.values import Fault, Pods, Program
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.shell_script import find_script
+from jobgen.model.named_tuple import NamedTuple
+
+
+class _Launcher(NamedTuple):
+    """A launcher: its name in messages, its options, what it says without a script, and options that replace it."""
+
+    title: str
+    syntax: Syntax
+    error: str
+    replacements: Collection[str] = ()
+
+
+RULE = "launcher-without-script"
+_REQUIRED = "the following arguments are required: "
+_TORCHRUN = _Launcher("torchrun", torchrun.SYNTAX, f"{_REQUIRED}training_script")
+_ACCELERATE = _Launcher("accelerate launch", accelerate.SYNTAX, f"{_REQUIRED}training_script", ("help",))
+_DEEPSPEED = _Launcher("deepspeed", deepspeed.SYNTAX, f"{_REQUIRED}user_script")
+_PADDLE = _Launcher("paddle.distributed.launch", paddle.SYNTAX, f"{_REQUIRED}training_script")
+_MPI = _Launcher("mpirun", mpi.SYNTAX, "", ("app", "config_file", "display", "display_map", "display_allocation"))
+_LAUNCHERS = {
+    name: launcher
+    for module, launcher in (
+        (torchrun, _TORCHRUN),
+        (accelerate, _ACCELERATE),
+        (deepspeed, _DEEPSPEED),
+        (paddle, _PADDLE),
+        (mpi, _MPI),
+    )
+    for name in module.NAMES
+}
+
+
+def check_script(program: Program, pods: Pods) -> Iterator[Fault]:
+    """Report a launcher without a script or program to start."""
+    launcher = _LAUNCHERS[program.name]
+    options = _read(program, launcher)
+    if options is None or options.rest or not options.is_certain:
+        return
+    is_unclear = options.unknown is not None or options.lacking is not None
+    # The image can set a variable that the job does not.
+    if is_unclear or not options.values.keys().isdisjoint(launcher.replacements) or "$" in pods.container.search_text:
+        return
+    if has_broken_command(parse_all(as_text(program.node))):
+        # The rule `script-syntax` reports it.
+        return
+    error = f" (`{launcher.error}`)" if launcher.error else ""
+    message = f"`{program.path}` gets no script to start{error}"
+    yield Fault(program.node, f"{message}; write the script after the options", rule=RULE)
+
+
+def is_cut_off(program: Program, pods: Pods) -> bool:
+    """Return True if `sh -c` runs a launcher without its arguments, as in `[bash, -c, torchrun, train.py]`.
+
+    The rule `arguments-after-script` reports it, and what follows of it is not known.
+    """
+    if program.words or program.node is None:
+        return False
+    containers = (each for pod in pods.container.pod.manifest.pods for each in pod.containers)
+    scripts = (script for each in containers if (script := find_script(each)) is not None)
+    cut = (each for each in scripts if len(each.rest) > 1 or (each.rest and "." in as_text(each.rest[0])))
+    return any(each.node is program.node for each in cut)
+
+
+def check_options(program: Program, scripts: Sequence[Program]) -> Iterator[Fault]:
+    """Report an option of the launcher behind a script that certainly has no such option."""
+    launcher = _LAUNCHERS[program.name]
+    for script in scripts:
+        for word in script.words:
+            name = (word.text or "").partition("=")[0]
+            if not name.startswith("--") or name[2:].replace("-", "_") not in launcher.syntax.counts:
+                continue
+            known = find_script_options(script)
+            if known is None or any(each.startswith(name) for each in known):
+                continue
+            message = (
+                f"`{name}` is an option of {launcher.title}, but `{script.path}`, which has no such option, gets it"
+            )
+            yield Fault(word.node, f"{message}; write it before `{script.path}`", False)
+
+
+def _read(program: Program, launcher: _Launcher) -> Options | None:
+    words = program.words
+    if program.name == "accelerate":
+        if not words or words[0].text != "launch":
+            return None
+        words = words[1:]
+    return read_options(words, launcher.syntax)

@@ -1,0 +1,56 @@
+"""What a misspelled word is meant as, and whether that is certain: this alone decides which misspellings are fixed.
+
+A word is certain if exactly one known word is the same but for case and separators, or exactly one is a single slip of
+the keyboard away: a letter too many, a letter missing, another letter, or two letters swapped. Digits tell things apart
+(`v1`, `v2`), also with the letter beside them (`a100`, `h100`), and so do most letters of short words: these are none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.limits import MAX_COMPARED, MAX_SUGGESTIONS
+
+_SEPARATORS = lazy_pattern(r"[-_. ]")
+_PRERELEASE = lazy_pattern(r"(?:alpha|beta)[0-9]{1,3}\Z")
+_OWN_GROUP = "jobgen.dev/"
+_LEAST = 4
+"""Shorter words are too alike: `cpu` and `gpu`. Two swapped letters are a slip in a word of three, too."""
+
+
+def find_meant(word: str, known: Iterable[str]) -> str:
+    """Return the one known word that a word certainly means; an empty string if there is none or a choice."""
+    if len(word) > MAX_COMPARED:
+        return ""
+    words = [other for other in list(known)[:MAX_SUGGESTIONS] if len(other) <= MAX_COMPARED]
+    same = [other for other in words if is_same_name(word, other) or _is_prerelease(word, other)]
+    near = same or [other for other in words if is_one_slip(word.lower(), other.lower())]
+    return near[0] if len(near) == 1 else ""
+
+
+def is_same_name(one: str, other: str) -> bool:
+    """Return True if two names differ only in case, dashes, dots and underscores."""
+    return _SEPARATORS.sub("", one).lower() == _SEPARATORS.sub("", other).lower()
+
+
+def is_one_slip(one: str, other: str) -> bool:
+    """Return True if a single slip of the keyboard makes one word of another."""
+    short, long = sorted((one, other), key=len)
+    if len(long) - len(short) > 1 or len(short) < _LEAST - 1 or one == other:
+        return False
+    start = next((at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))
+    around = slice(max(start - 1, 0), start + 2)
+    if any(letter.isdigit() for letter in short[around] + long[around]):
+        return False
+    if len(short) < len(long):
+        return short[start:] == long[start + 1 :]
+    if short[start + 1 :] == long[start + 1 :]:
+        return len(short) >= _LEAST
+    return short[start : start + 2] == long[start : start + 2][::-1] and short[start + 2 :] == long[start + 2 :]
+
+
+def _is_prerelease(word: str, known: str) -> bool:
+    """Return True if a word is an alpha or beta version of a version of jobgen's own formats."""
+    is_own = known.startswith(_OWN_GROUP) and word.startswith(known)
+    return is_own and _PRERELEASE.match(word[len(known) :]) is not None

@@ -1,0 +1,53 @@
+"""Words for the source of a variable that are not fields: `{secret: hub, key: token}` means a `secretKeyRef`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jobgen.model.data import untraced, value_of
+from jobgen.model.finding import FixStep, Problem
+from jobgen.model.suggest import find_key
+from jobgen.yamlio.write import to_inline_yaml
+
+_WORDS = {
+    "secret": "secretKeyRef",
+    "secretName": "secretKeyRef",
+    "secretRef": "secretKeyRef",
+    "configMap": "configMapKeyRef",
+    "configMapName": "configMapKeyRef",
+    "configMapRef": "configMapKeyRef",
+    "config": "configMapKeyRef",
+}
+_NAMES = frozenset(("name", "key"))
+
+
+def name_source(variable: str, source: dict[str, Any], problems: list[Problem]) -> dict[str, Any]:
+    """Report a source that has a word of its own, and return what it means; another source stays as it is."""
+    if source.keys() == _NAMES and all(isinstance(value_of(each), str) for each in source.values()):
+        meant = to_inline_yaml({"secretKeyRef": untraced(source)})
+        message = f"`{variable}` does not say what has this key; write `{meant}`, or `configMapKeyRef`"
+        problems.append(Problem("unknown-field", message, variable, at=next(iter(source))))
+        return {"secretKeyRef": source}
+    # A reference may have the name beside it: `{secretKeyRef: hub, key: token}`.
+    words = {**_WORDS, **dict.fromkeys(_WORDS.values(), "")}
+    word = next((key for key in source if key in words and (words[key] or "key" in source)), None)
+    if word is None or not source.keys() <= {word, "key"}:
+        return source
+    meant, own, key = words[word] or word, source[word], find_key(source, "key")
+    steps: list[FixStep] = [FixStep("rename", word, meant)] if meant != word else []
+    if isinstance(own, dict):
+        reference, is_certain = own, key is None and own.keys() == _NAMES
+    else:
+        # Without a key, it can be the secret itself.
+        reference = {"name": "NAME", "key": "KEY"} if key is None else {"name": own, "key": source[key]}
+        is_certain = key is not None and all(isinstance(value_of(each), str) for each in reference.values())
+        steps += [FixStep("set", own, untraced(reference)), FixStep("remove", key)]
+    if not reference.keys() >= _NAMES or isinstance(own, list):
+        return source
+    is_field = meant == word
+    wrong = f"`{word}` of `{variable}` is not a mapping" if is_field else f"`{word}` is not a source of `{variable}`"
+    message = f"{wrong}; write `{to_inline_yaml({meant: untraced(reference)})}`"
+    # Without the word, nothing is left of an incomplete source.
+    found = Problem("unknown-field", message, word, fix_steps=tuple(steps))
+    problems.append(found if is_certain else found._replace(node=variable, at=word, fix_steps=()))
+    return {meant: reference}
