@@ -1021,7 +1021,7 @@ def test_services_of_generic_jobs():
 @pytest.mark.parametrize(
     ("kind", "policy", "run", "expected"),
     [
-        ("PyTorchTrainingJob", None, {}, Restarts("Never", "always", 2)),
+        ("PyTorchTrainingJob", None, {}, Restarts("Never", "always", 3)),
         ("PyTorchTrainingJob", "ExitCode", {"backoffLimit": 5}, Restarts("Never", "retryable", 5)),
         ("PyTorchTrainingJob", "Never", {}, Restarts("Never", "never")),
         ("PyTorchTrainingJob", "OnFailure", {"backoffLimit": 0}, Restarts("Never", "never")),
