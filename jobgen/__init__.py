@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from jobgen.api.exceptions import AcceptedFindings, ExceptionsResult, exceptions
     from jobgen.api.explain import Explanation, RuleExplanation, explain
     from jobgen.api.lint import LintResult, lint
-    from jobgen.api.merge_reports import MergedReport, merge_reports
     from jobgen.api.project import Project, load
     from jobgen.api.render import RenderedObject, RenderResult, render
     from jobgen.compare.changes import (
@@ -57,7 +56,6 @@ __all__ = [
     "JobgenError",
     "LintResult",
     "Location",
-    "MergedReport",
     "NotFoundError",
     "OperationError",
     "Project",
@@ -88,7 +86,6 @@ __all__ = [
     "explain",
     "lint",
     "load",
-    "merge_reports",
     "queue",
     "render",
     "report",
@@ -105,7 +102,6 @@ _MODULES = {
     "jobgen.explanation.explain": "ClusterChange ExplainedField RenderedValue ValueSource",
     "jobgen.features.testing.job_tests": "JobTestOutcome JobTestsResult run_tests",
     "jobgen.api.lint": "LintResult lint",
-    "jobgen.api.merge_reports": "MergedReport merge_reports",
     "jobgen.api.project": "Project load",
     "jobgen.features.kueue.queue": "QueuedWorkload QueueResult queue",
     "jobgen.api.render": "RenderedObject RenderResult render",

@@ -572,7 +572,7 @@ def test_documented_ci_files_are_valid(tmp_path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
         (pipelines if "CI_" in text or "include:" in text else workflows if "\non:" in text else []).append(path)
-    assert (len(workflows), len(pipelines)) == (len(WORKFLOWS) + 4, 5)
+    assert (len(workflows), len(pipelines)) == (len(WORKFLOWS) + 4, 4)
 
     kinds = {"github-workflows": workflows, "gitlab-ci": pipelines, "github-actions": [ROOT / "action.yml"]}
     for kind, paths in kinds.items():
@@ -617,42 +617,3 @@ def test_documented_inputs_outputs_and_variables_exist() -> None:
     assert [data["jobgen"]["variables"].keys() <= variables for data in files if "include" in data] == [True]
     lines = (*GITLAB["before_script"], *GITLAB["script"])
     assert all(f"${name}" in "".join(lines).replace("{", "") for name in variables)
-
-
-SHARDED = [yaml.safe_load(text) for text in EXAMPLES if "merge-reports" in text]
-
-
-def list_sharded_scripts() -> Iterator[tuple[str, str, str]]:
-    """The platform of each example, and the scripts of a shard and of the merge."""
-    github, gitlab, argo = SHARDED
-    for name, lint, merge in (
-        ("github", github["jobs"]["lint"]["steps"], github["jobs"]["merge"]["steps"]),
-        ("gitlab", [{"run": each} for each in gitlab["lint"]["script"]], [{"run": gitlab["merge"]["script"][0]}]),
-        ("argo", *([{"run": argo["spec"]["templates"][number]["container"]["command"][2]}] for number in (1, 2))),
-    ):
-        yield (
-            name,
-            *(next(step["run"] for step in steps if "jobgen " in step.get("run", "")) for steps in (lint, merge)),
-        )
-
-
-@pytest.mark.parametrize("name", ["github", "gitlab", "argo"])
-def test_documented_shards_are_the_whole(repository: Repository, tmp_path: Path, name: str) -> None:
-    job = (repository.folder / "jobs/pytorch.yaml").read_text()
-    for number in range(3):
-        text = job.replace("pytorch-example", f"example-{number}").replace(
-            "gpu: 2", "gpu: 500m" if number else "gpu: 2"
-        )
-        (repository.folder / f"jobs/{number}.yaml").write_text(text)
-    [(lint, merge)] = [scripts for each, *scripts in list_sharded_scripts() if each == name]
-    for shard in "1234":
-        script = lint.replace("/tmp/report.json", f"{tmp_path}/{shard}.json")
-        words = (f"SHARD={shard}", f"CI_NODE_INDEX={shard}", "CI_NODE_TOTAL=4")
-        assert repository.run("env", *words, "sh", "-c", script).returncode in (0, 1)
-    merged = repository.run("sh", "-c", merge.replace("/reports/", f"{tmp_path}/"))
-    form = {"github": "sarif", "gitlab": "junit", "argo": "json"}[name]
-    whole = repository.run("jobgen", "lint", "--format", form)
-    written = merged.stdout if name == "argo" else (repository.folder / merge.split()[-1]).read_text()
-
-    assert (merged.returncode, whole.returncode) == (1, 1)
-    assert written == whole.stdout

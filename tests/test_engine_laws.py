@@ -42,22 +42,6 @@ def _lint_environment(folder: Path) -> Any:
     return lint_paths(folder, (), ("prod",), format_="json")
 
 
-def _lint_shards(folder: Path) -> Any:
-    reports = [lint_paths(folder, (), (), format_="json", shard=f"{index}/2") for index in (1, 2)]
-    return [(each.code, each.err) for each in reports], _merge(folder, [each.out for each in reports])
-
-
-def _merge(folder: Path, reports: list[str]) -> Any:
-    names = [f"report-{number}" for number in range(len(reports))]
-    for name, text in zip(names, reports, strict=True):
-        (folder / name).write_text(text)
-    try:
-        return _ask(lambda: jobgen.merge_reports(folder, names).text)
-    finally:
-        for name in names:
-            (folder / name).unlink()
-
-
 def _compare(folder: Path) -> Any:
     found = _ask(lambda: jobgen.diff(folder, "HEAD", format="json", more_formats=["text"]))
     return (dict(found.texts), found.findings) if isinstance(found, jobgen.DiffResult) else found
@@ -98,7 +82,6 @@ COMMANDS: dict[str, Command] = {
     "lint --today": _lint(today="2026-05-31"),
     "lint --today, later": _lint(today="2026-06-02"),
     "lint --baseline": _lint(baseline="baseline.json"),
-    "lint --shard": _lint_shards,
     "render": lambda folder: render(folder, (), (), None, format_="yaml"),
     "render JOB": lambda folder: render(folder, ("b*",), (), None, format_="yaml"),
     "render -o": _render_tree,
@@ -157,7 +140,6 @@ OTHER_COMMANDS: dict[str, Command] = {
     "lint in FOLDER": lambda folder: _lint(".")(folder / "base") if (folder / "base").is_dir() else None,
     "lint --since": _lint(since="HEAD"),
     "lint --since FOLDER": _lint("base", since="HEAD"),
-    "lint --shard": _lint_shards,
     "diff": _compare,
 }
 

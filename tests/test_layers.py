@@ -83,7 +83,6 @@ RESERVED = {
             "features",
             "kustomize.tool",  # the program that builds kustomizations
             "model.features",
-            "rendering.run",  # the sizes of files, to share them among shards
             "repo",
         }
         for look in ("os.stat", "os.lstat", *map("os.path.{}".format, "exists isfile isdir islink lexists".split()))

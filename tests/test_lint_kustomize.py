@@ -250,21 +250,6 @@ def test_inputs_of_plugins_are_no_objects(tmp_path: Path) -> None:
     assert {each["file"]: each["takenFor"] for each in report["files"]}["input/part.yaml"] == "kustomize input"
 
 
-def test_shards_find_what_one_run_finds(tmp_path: Path) -> None:
-    faulty = {"base/web.yaml": DEPLOYMENT.replace("spec:\n  selector", "spec:\n  replicas: -1\n  selector")}
-    overlays = {f"overlays/{env}/kustomization.yaml": PROD.replace("prod", env) for env in ("dev", "prod")}
-    write_all(tmp_path / "repo", BASE | faulty | overlays | {"other.yaml": DEPLOYMENT})
-    whole = lint(tmp_path / "repo")
-    for index in (1, 2):
-        done = run(tmp_path / "repo", ".", "--format", "json", "--shard", f"{index}/2")
-        (tmp_path / f"{index}.json").write_text(done.stdout, "utf-8")
-    # Without kubectl, as the shards.
-    command = ("merge-reports", "--format", "json", "../1.json", "../2.json")
-    merged = run_jobgen(tmp_path / "repo", *command, env={**os.environ, "PATH": "/usr/bin:/bin"})
-
-    assert found_in(json.loads(merged.stdout)) == found_in(whole)
-
-
 def test_since_compares_builds_of_two_revisions(tmp_path: Path) -> None:
     def git(*arguments: str) -> None:
         identity = ["-c", "user.name=a", "-c", "user.email=a@example.com"]

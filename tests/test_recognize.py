@@ -560,11 +560,6 @@ class TestCommands:
         subprocess.run([*git, "commit", "-q", "-a", "-m", "two"], cwd=tmp_path, check=True)
         assert list_found(lint(tmp_path, "--since", "HEAD", ".")[1]) == []
 
-    def test_shards(self, tmp_path: Path) -> None:
-        write_all(tmp_path, self.FILES)
-        shards = [lint(tmp_path, "--shard", f"{number}/2", ".")[1] for number in (1, 2)]
-        assert [found for each in shards for found in list_found(each)] == self.FOUND
-
     def test_settings_come_first(self, tmp_path: Path) -> None:
         write_all(tmp_path, {**self.FILES, "jobgen.yaml": "files: {object: [apps/web/web.yaml]}\n"})
         (tmp_path / "apps/web/kustomization.yaml").unlink()

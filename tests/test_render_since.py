@@ -106,13 +106,12 @@ def test_what_the_revision_cannot_render_counts_as_changed(repository: Repositor
 def test_errors_of_the_work_tree_and_of_the_arguments(repository: Repository) -> None:
     unknown = repository.run("jobgen", "render", "--since", "nowhere")
     checked = repository.run("jobgen", "render", "--since", "HEAD", "-o", "x", "--check")
-    shard = repository.run("jobgen", "render", "--since", "HEAD", "--shard", "1/2")
     write(repository, {"jobs/bert.yaml": JOB.format(name="bert", tag=2).replace("framework", "framwork")})
     broken = repository.run("jobgen", "render", "--since", "HEAD")
 
-    assert [done.returncode for done in (unknown, checked, shard, broken)] == [2, 2, 2, 1]
+    assert [done.returncode for done in (unknown, checked, broken)] == [2, 2, 1]
     assert "nowhere" in unknown.stderr
-    assert "`--since` renders a part of the objects; remove `--check` and `--shard`" in checked.stderr
+    assert "`--since` renders a part of the objects; remove `--check`" in checked.stderr
     assert broken.stdout == ""
 
 

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import jobgen
 from jobgen.check.idle_services import find_idle_services
 from jobgen.cli.run_lint import lint_paths
 
@@ -82,19 +81,6 @@ def test_two_copies_in_one_file_are_reported(tmp_path):
 
     assert [entry[:3] for entry in found] == [("a.yaml", line, "conflicting-copies") for line in (3, 9)]
     assert found[0][3].startswith("`ClusterRole runner` is twice in this file, with different `rules`, ")
-
-
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_shards_report_copies_once(tmp_path, count):
-    lint(tmp_path, {f"tree/{name}.yaml": role(name) + cron_job(name) for name in "abcd"})
-    whole = jobgen.lint(tmp_path, ["tree"])
-    parts = [jobgen.lint(tmp_path, ["tree"], shard=f"{index}/{count}") for index in range(1, count + 1)]
-    for index, part in enumerate(parts):
-        (tmp_path / f"{index}.report").write_text(part.to_text("json"))
-
-    assert jobgen.merge_reports(tmp_path, [f"{index}.report" for index in range(count)]).text == whole.to_text("json")
-    found = [each.location.file for part in parts for each in part.findings if each.rule == "conflicting-copies"]
-    assert sorted(found) == [f"tree/{name}.yaml" for name in "abcd"]
 
 
 def service(selector: str, name: str = "web", namespace: str = "") -> str:

@@ -321,23 +321,6 @@ def test_edit_of_a_crd_changes_the_cached_results_of_other_files(tmp_path, monke
     assert lint(folder, {"crd.yaml": crd(PAIRS)}) == []
 
 
-@pytest.mark.parametrize("count", [2, 3])
-def test_crds_of_all_files_count_in_each_shard(tmp_path, count):
-    files = {f"{number}.yaml": WALTZ % f", n{number}: 1" for number in range(6)}
-    write(tmp_path, {"tree/crd.yaml": crd(STYLE), "tree/other.yaml": crd(STYLE, kind="Walk")})
-    write(tmp_path / "tree", files)
-    whole = jobgen.lint(tmp_path, ["tree"])
-    parts = [jobgen.lint(tmp_path, ["tree"], shard=f"{index}/{count}") for index in range(1, count + 1)]
-    for index, part in enumerate(parts):
-        (tmp_path / f"{index}.report").write_text(part.to_text("json"))
-    merged = jobgen.merge_reports(tmp_path, [f"{index}.report" for index in range(count)])
-
-    described = [(each.rule, each.location) for each in whole.findings]
-    assert sorted((each.rule, each.location) for part in parts for each in part.findings) == sorted(described)
-    assert {rule for rule, _ in described} == {"unknown-field"}
-    assert merged.text == whole.to_text("json")
-
-
 def test_since_reports_what_the_change_of_a_crd_breaks(tmp_path):
     write(tmp_path, {"crd.yaml": crd(PAIRS), "a.yaml": WALTZ % ", pairs: 1"})
     for words in ("init -q", "add -A", "-c user.name=a -c user.email=a@example.com commit -qm x"):

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from jobgen.model.finding import Finding
-    from jobgen.model.shard import Shard
 
 
 class JobgenError(Exception):
@@ -49,16 +48,6 @@ def check_date(today: str) -> None:
 
     if not is_date(today):
         raise UsageError(f"`{today}` is not a date; write it as `2027-01-31`")
-
-
-def check_shard(text: str) -> Shard:
-    """Return the shard that a text names; raise a UsageError if it names none."""
-    from jobgen.model.shard import InvalidShardError, parse_shard
-
-    try:
-        return parse_shard(text)
-    except InvalidShardError as error:
-        raise UsageError(str(error)) from error
 
 
 class NotFoundError(JobgenError):

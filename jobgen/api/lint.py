@@ -9,9 +9,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from jobgen.api.errors import NotFoundError, UsageError, check_date, check_format, check_names, check_shard
+from jobgen.api.errors import NotFoundError, UsageError, check_date, check_format, check_names
 from jobgen.api.lint_answers import ask_findings
-from jobgen.api.lint_files import LintRequest, LintRun, open_judge, resolve_files
+from jobgen.api.lint_files import LintRequest, LintRun, open_judge
 from jobgen.engine.store import Store
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
@@ -19,7 +19,6 @@ from jobgen.repo.files import EXCLUDED
 from jobgen.repo.named_paths import read_first
 from jobgen.repo.root import find_root, find_settings, open_store
 from jobgen.reports import Report, RuleText, Suppressed, formats
-from jobgen.reports.shard_part import ShardPart
 
 if TYPE_CHECKING:
     from jobgen.api.project import ProjectPath
@@ -57,8 +56,6 @@ class LintResult(NamedTuple):
     """Findings about a fault that one of `findings` reports already."""
     pruned: int = 0
     """The number of entries that were removed from the baseline."""
-    shard: ShardPart | None = None
-    """The share of the files that was linted, with the results that `merge_reports` needs; None for all files."""
     opinions: tuple[Opinion, ...] = ()
     """How much other tools checked, for `kubeconform` and `second_opinion`."""
     weaker: tuple[str, ...] = ()
@@ -122,7 +119,6 @@ class LintResult(NamedTuple):
             show_suppressed,
             skipped=self.skipped,
             taken=self.taken,
-            shard=self.shard._replace(show_suppressed=show_suppressed) if self.shard else None,
             prefix=prefix,
             weaker=self.weaker,
             captures=self.captures,
@@ -151,7 +147,6 @@ def lint(
     prune_baseline: bool = False,
     kubeconform: bool = False,
     today: str = "",
-    shard: str = "",
     second_opinion: bool = False,
     strict_files: bool = False,
 ) -> LintResult:
@@ -169,7 +164,6 @@ def lint(
         prune_baseline: Whether to remove entries from the baseline that no finding matches.
         kubeconform: Whether to run kubeconform too and report disagreements.
         today: The date by which jobs and suppressions expire, as `YYYY-MM-DD`; by default that of the commit.
-        shard: Which share of the files to lint, such as `1/4`; `merge_reports` merges the reports of all.
         second_opinion: Whether to run jsonschema too, and kubeconform and kustomize, or else kubectl, if they are
             installed, and report disagreements.
         strict_files: Whether a file whose objects are not judged, such as a template, is an error.
@@ -184,21 +178,9 @@ def lint(
     check_names("environments", environments)
     directory = Path(path) if isinstance(path, (str, os.PathLike)) else path.root
     today = today or ("" if isinstance(path, (str, os.PathLike)) else path.today)
-    share = check_shard(shard) if shard else None
-    request = LintRequest(
-        directory, paths, environments, stdin, kubeconform, today, None, share, second_opinion, strict_files
-    )
-    check_shard_options(request, since=since, prune_baseline=prune_baseline)
+    request = LintRequest(directory, paths, environments, stdin, kubeconform, today, None, second_opinion, strict_files)
     with open_judge(request, policy_from or since) as judged:
         return lint_request(judged, since=since, baseline=baseline, prune_baseline=prune_baseline)
-
-
-def check_shard_options(request: LintRequest, *, since: str, prune_baseline: bool = False) -> None:
-    """Raise a UsageError if a share of the files is to be linted in a way that needs all files."""
-    if request.shard and (since or prune_baseline or request.other_tools or request.stdin is not None):
-        raise UsageError(
-            "`--since`, `--fix`, `--kubeconform`, `--second-opinion` and `-` cannot be combined with `--shard`"
-        )
 
 
 def lint_request(
@@ -210,10 +192,9 @@ def lint_request(
     store: Store | None = None,
 ) -> LintResult:
     """Check what a request names; the arguments and exceptions are those of `lint`."""
-    check_shard_options(request, since=since, prune_baseline=prune_baseline)
     if store is None:
         store = open_store(request.directory)
-        request = request._replace(keeps_results=bool(store.is_kept or since or request.judge or request.shard))
+        request = request._replace(keeps_results=bool(store.is_kept or since or request.judge))
     if since:
         from jobgen.api.since import findings_since, set_day
 
@@ -221,7 +202,7 @@ def lint_request(
         linted = findings_since(request, since, _lint_all(request, store, is_compared=True), store).new
     else:
         linted = _lint_all(request, store, is_compared=False)
-        if request.judge and not request.shard:
+        if request.judge:
             from jobgen.api.since import add_governance
 
             linted = add_governance(request, linted, store)
@@ -233,12 +214,7 @@ def lint_request(
         findings, known, pruned = apply_baseline(
             request, baseline, linted, prune=prune_baseline, all_findings=not since
         )
-    shard: ShardPart | None = None
-    if request.shard:
-        from jobgen.api.lint_shard import pack_shard
-
-        shard = pack_shard(request, linted, store, baseline)
-    return _to_result(request, linted._replace(findings=findings), known)._replace(pruned=pruned, shard=shard)
+    return _to_result(request, linted._replace(findings=findings), known)._replace(pruned=pruned)
 
 
 def lint_twice(
@@ -269,11 +245,6 @@ def _lint_all(request: LintRequest, store: Store, *, is_compared: bool) -> LintR
     are_others = EXCLUDED in linted.skipped or all((request.directory / path).is_file() for path in request.paths)
     if request.paths and are_others:
         return linted
-    if request.shard and request.shard.is_part:
-        # Shards may have no files of their own; the first knows whether others have.
-        files = resolve_files(request)
-        if files.jobs or files.standalone or not request.shard.is_first:
-            return linted
     listed = ", ".join(f"{count} {reason}" for reason, count in sorted(linted.skipped.items()))
     raise NotFoundError(f"there is nothing to lint here{f'; skipped: {listed}' if listed else ''}")
 

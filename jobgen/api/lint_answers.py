@@ -27,7 +27,7 @@ def name_lint(request: LintRequest) -> str:
 
 def _can_answer(request: LintRequest) -> bool:
     """Return True if a lint depends on files alone, and covers all of them."""
-    return request.stdin is None and not request.other_tools and request.shard is None
+    return request.stdin is None and not request.other_tools
 
 
 def _encode(linted: LintRun) -> str | None:

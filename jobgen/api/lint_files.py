@@ -33,7 +33,6 @@ from jobgen.reports.suppress import Coverage
 
 if TYPE_CHECKING:
     from jobgen.model.finding import Finding
-    from jobgen.model.shard import Shard
     from jobgen.pipeline.severities import Accepted
     from jobgen.rendering.run import Run
     from jobgen.reports import Opinion
@@ -58,7 +57,6 @@ class LintRequest(NamedTuple):
     today: str = ""
     committed: CommitPath | None = None
     """The directory at a commit, if that is linted instead of the files on disk."""
-    shard: Shard | None = None
     second_opinion: bool = False
     """True to run all other tools too that are installed."""
     strict_files: bool = False

@@ -81,7 +81,7 @@ def find_findings(
     objects, opinions = _check_objects(runs, request.other_tools)
     if request.second_opinion and survey is not None:
         opinions += _check_builds(runs[-1], survey, is_compared=request.is_compared)
-    if request.shard is None and runs[0].entries is None:
+    if runs[0].entries is None:
         _check_behind_errors(runs[0], request, store, cancel)
     if survey is not None:
         runs[-1].findings[:] = settle_findings(runs[-1].findings, survey, runs[-1].project)
@@ -105,12 +105,10 @@ def find_findings(
         each for each in select_findings(hidden, request, find_files) if not files.is_excluded(each.location.file)
     }
     taken = name_taken(survey, runs[-1].left_out) if survey else {}
-    compares_all = request.shard is None or request.shard.is_first
-    own = files.jobs if request.shard is None else [each for run in runs if run.entries is None for each in run.own]
     return LintRun(
         _select_shown(findings, files, request, runs[0], taken),
         [each for each in suppressed if each.finding in selected],
-        sum(run.files for run in runs) - sum(files.is_excluded(entry.path) for entry in own),
+        sum(run.files for run in runs) - sum(files.is_excluded(entry.path) for entry in files.jobs),
         objects,
         list(dict.fromkeys(name for run in runs for name in run.environments if name)),
         rules
@@ -122,7 +120,7 @@ def find_findings(
         runs[0].project.mandatory,
         today,
         join_coverage(coverages),
-        skipped=count_unjudged(taken) + Counter(files.skipped if compares_all else {}),
+        skipped=count_unjudged(taken) + Counter(files.skipped),
         taken=taken,
         rendered=all(run.rendered for run in runs),
         accepted=[each for each in accepted if each.finding in selected],
@@ -229,10 +227,9 @@ def _select_shown(
     """Return the findings in the files that were asked for, and those about the rendered tree and unjudged files."""
     project = run.project
     shown = select_findings(findings, request, run.find_files)
-    compares_all = request.shard is None or request.shard.is_first
-    shown += _check_rendered_tree(files, request, project) if compares_all else ()
+    shown += _check_rendered_tree(files, request, project)
     shown = [finding for finding in shown if not files.is_excluded(finding.location.file)]
-    shown += _find_unused_patterns(files, request, project) if compares_all else ()
+    shown += _find_unused_patterns(files, request, project)
     if request.strict_files:
         shown += filter(None, map(project.apply_severity, report_unjudged(taken)))
     return sorted(shown, key=lambda found: (found.location, found.rule, found.message, found.env))
@@ -281,7 +278,6 @@ def _start_runs(
         progress=cancel or (lambda _, __: None),
         store=store,
         is_cancellable=cancel is not None,
-        shard=request.shard,
     )
     runs: list[Run] = []
     if files.whole and files.root is not None:
@@ -344,10 +340,8 @@ def _collect_comments(run: Run) -> list[Suppression]:
     """Return the comments of the files of a run that suppress findings, with those of the layers that it renders."""
     comments = list(run.comments)
     if run.entries is None:
-        # Every shard applies the comments of layers; the first reports what is wrong with them.
-        findings = run.findings if run.shard is None or run.shard.is_first else []
         for file in layout.read_layers(run.project.root):
-            collect_suppressions(file, comments, findings)
+            collect_suppressions(file, comments, run.findings)
     return comments
 
 
@@ -439,10 +433,6 @@ def _find_coverage(run: Run, request: LintRequest) -> Coverage:
         schema_rules = frozenset(name for name, category in rule_categories(()) if category == "schema")
         without_schema = names, schema_rules
     unchecked = frozenset(run.unchecked)
-    if request.shard and request.shard.is_part:
-        # What the files of all shards need is known when their reports are merged.
-        left_out |= cross_file
-        unchecked |= {SETTINGS}
     if run.entries is None:
         everything = set(run.environments) >= {*project.environments(), *project.leaf_environments()}
         return Coverage(run.complete and everything, unchecked, left_out, cross_file, *without_schema)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from jobgen import __version__
-from jobgen.api.errors import NotFoundError, OperationError, UsageError, check_format, check_names, check_shard
+from jobgen.api.errors import NotFoundError, OperationError, UsageError, check_format, check_names
 from jobgen.api.project import Project, ProjectPath, open_project, select_environments
 from jobgen.model.data import Location, Plain, untraced
 from jobgen.model.finding import Finding, Identity, Related, Severity
@@ -104,7 +104,6 @@ def render(
     allow_empty: bool = False,
     unique_files: bool = False,
     progress: Progress = lambda _, __: None,
-    shard: str = "",
 ) -> RenderResult:
     """Render jobs for their environments. If anything is wrong, the result has findings and no objects.
 
@@ -119,8 +118,6 @@ def render(
         unique_files: Whether the objects are for a rendered tree: each has the digest of its job, and two objects with
             the same path are an error.
         progress: Called from time to time.
-        shard: Which share of the files to render, such as `1/4`. The first share reports errors that concern several
-            files, such as duplicate names.
 
     Raises:
         UsageError: `jobgen.yaml` has errors, or there is no such environment or format.
@@ -131,28 +128,21 @@ def render(
     check_names("jobs", jobs)
     check_names("environments", environments)
     check_format(format, get_args(TextFormat))
-    share = check_shard(shard) if shard else None
-    if share and jobs:
-        raise UsageError("a shard renders a share of all jobs; remove the names, or `--shard`")
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
     write = to_json if format == "json" else to_yaml
-    run = Run(
-        opened.config, selected, matcher(jobs), write, progress, deployable=True, digested=unique_files, shard=share
-    )
+    run = Run(opened.config, selected, matcher(jobs), write, progress, deployable=True, digested=unique_files)
     objects = tuple(to_rendered_object(made, format) for made in sort_objects(run))
     if jobs and run.names.issuperset(jobs):
         # All jobs are found by their names. A pattern may match a job in a file that cannot be read.
         files = ((finding, finding.location.file) for finding in run.findings)
         run.findings[:] = [found for found, file in files if not file.startswith("jobs/") or file in run.wanted_files]
     if unique_files:
-        others = (to_rendered_object(made, format) for made in run.others)
-        run.findings += _find_path_conflicts((*objects, *others))
+        run.findings += _find_path_conflicts(objects)
     result = RenderResult(objects, tuple(run.findings), tuple(selected), run.dated)
     if result.failed:
         return result._replace(objects=())
-    # A shard may have no objects if others have.
-    if objects or jobs or not (allow_empty or (share and share.is_part)):
+    if objects or jobs or not allow_empty:
         _check_found(run, jobs, objects)
     return result
 

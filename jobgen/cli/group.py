@@ -22,11 +22,14 @@ from jobgen.model.suggest import did_you_mean
 
 _CHOICES = re.compile(r"\. Choose from:(.*)", re.DOTALL)
 _NO_COMMAND = re.compile(r"No such command '(.*?)'(?=\.)")
-_LISTS = {
+_MATRIX = "it was removed: let each job of a CI matrix lint another folder, or use `--since` and the cache"
+_INSTEAD = {
     "list": "use `jobgen report` for all jobs, `jobgen render` for their objects or `jobgen explain RULE` for a rule",
     "rules": "use `jobgen explain RULE`; docs/rules.md lists all rules",
+    "merge-reports": _MATRIX,
+    "--shard": _MATRIX,
 }
-"""What shows what users look for under another name."""
+"""What to use for commands and options that users look for under another name, or that were removed."""
 
 
 class CommandFolder(click.Group):
@@ -101,8 +104,10 @@ def parse_and_run(arguments: list[str]) -> Result | int:
         result: Result | int = cli.main(arguments, prog_name="jobgen", standalone_mode=False)
     except click.UsageError as error:
         # click writes each choice of a missing argument or option in a line of its own.
-        message = _name_command(error) or _CHOICES.sub(
-            lambda found: f"; choose one of {' '.join(found[1].split())}", error.format_message()
+        message = (
+            _name_command(error)
+            or _name_option(error)
+            or _CHOICES.sub(lambda found: f"; choose one of {' '.join(found[1].split())}", error.format_message())
         )
         if message.startswith("Usage:"):
             # Without arguments, it is the help.
@@ -121,6 +126,13 @@ def _name_command(error: click.UsageError) -> str:
     features = [name for name, commands in SHIPPED.items() if found[1] in commands and error.ctx.parent is None]
     if features:
         return f"{found[0]}: {NO_FEATURE.format(find_missing_feature(features[0]))}"
-    if found[1] in _LISTS and error.ctx.parent is None:
-        return f"{found[0]}; {_LISTS[found[1]]}"
+    if found[1] in _INSTEAD and error.ctx.parent is None:
+        return f"{found[0]}; {_INSTEAD[found[1]]}"
     return f"{found[0]}{did_you_mean(found[1], error.ctx.command.list_commands(error.ctx))}"
+
+
+def _name_option(error: click.UsageError) -> str:
+    """Return an error about an option that was removed; empty if it is about something else."""
+    if not isinstance(error, click.NoSuchOption) or error.option_name not in _INSTEAD:
+        return ""
+    return f"there is no option `{error.option_name}`; {_INSTEAD[error.option_name]}"

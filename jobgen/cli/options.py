@@ -8,7 +8,7 @@ import click
 from click.core import ParameterSource
 
 from jobgen import cache
-from jobgen.api.errors import check_date, check_shard
+from jobgen.api.errors import check_date
 from jobgen.cli.complete import complete_environments, complete_folders, complete_revisions
 
 env_option = click.option(
@@ -71,21 +71,6 @@ enforce_option = partial(
 )
 no_cache_option = click.option(
     "--no-cache", is_flag=True, expose_value=False, callback=_disable_cache, help="Ignore the cache."
-)
-
-
-def _check_shard(_: click.Context, __: click.Parameter, value: str | None) -> str:
-    if value is not None:
-        check_shard(value)
-    return value or ""
-
-
-shard_option = click.option(
-    "--shard",
-    default=None,
-    metavar="I/N",
-    callback=_check_shard,
-    help="Process only share I of N of the files; see docs/ci.md.",
 )
 
 watch_option = click.option("--watch", is_flag=True, help="Run again on every change, until Ctrl-C.")

@@ -34,7 +34,7 @@ _MESSAGES = (
     (r"requires `.*install such a version", "compatibility.md#pin-a-version"),
     (r"in jobgen\.yaml", "lint.md#settings"),
     (r"baseline", "lint.md#only-new-findings"),
-    (r"shard", "ci.md#several-machines"),
+    (r"merge-reports|--shard", "ci.md#large-repositories"),
     (r"there is no environment", "overlays.md"),
     (r"there is no (?:rule|policy)", "rules.md"),
     (r"there is no kind", "kinds.md"),

@@ -36,11 +36,11 @@ _MAX_LISTED = 100
 
 def run_render(asked: Options) -> tuple[Result, Tree | None]:
     """Render jobs; return also the tree if it is up to date now, and there is nothing to say about it."""
-    folder, envs, shard = asked.folder, asked.envs, asked.shard
+    folder, envs = asked.folder, asked.envs
     try:
         project = load(asked.path, today=asked.today)
         if folder is not None:
-            part = "a shard" if shard else "`--since`" if asked.since else ""
+            part = "`--since`" if asked.since else ""
             check_folder(project.root, folder, select_environments(project.config, envs), part=part)
         rendered = render_jobs(
             project,
@@ -49,7 +49,6 @@ def run_render(asked: Options) -> tuple[Result, Tree | None]:
             format=asked.format_,
             allow_empty=asked.allow_empty,
             unique_files=folder is not None,
-            shard=shard,
         )
         changed = None
         if asked.since and not rendered.failed:
@@ -60,7 +59,6 @@ def run_render(asked: Options) -> tuple[Result, Tree | None]:
     if rendered.failed:
         message = f"{count_severities(rendered.findings)}; nothing was rendered"
         return error_result(ExitCode.ERRORS, message, findings), None
-    findings += f"shard {shard.replace('/', ' of ')} has no objects\n" if shard and not rendered.objects else ""
     if changed:
         findings += _describe_changed(changed, len(rendered.objects), asked.since)
         rendered = changed.rendered

@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from jobgen.api.errors import JobgenError, check_shard
-from jobgen.api.lint import LintResult, check_request, check_shard_options, lint_request
+from jobgen.api.errors import JobgenError
+from jobgen.api.lint import LintResult, check_request, lint_request
 from jobgen.api.lint_answers import check_files
 from jobgen.api.lint_files import LintRequest, open_judge, resolve_files
 from jobgen.cli.pages import link_rules
@@ -71,7 +71,6 @@ def lint_paths(
     explain_files: bool = False,
     strict_files: bool = False,
     today: str = "",
-    shard: str = "",
     fsync: bool = True,
     width: int = 80,
     color: bool = False,
@@ -80,14 +79,8 @@ def lint_paths(
 ) -> Result:
     """Lint a repository or some paths; `fix` is `safe` or `unsafe` to fix findings first."""
     fixed = Result(ExitCode.OK)
-    if shard and (fix or diff or write_baseline):
-        message = "`--fix`, `--diff` and `--write-baseline` concern all files; remove `--shard`"
-        return error_result(ExitCode.USAGE, message)
     try:
-        share = check_shard(shard) if shard else None
-        request = LintRequest(
-            directory, paths, envs, stdin, kubeconform, today, None, share, second_opinion, strict_files
-        )
+        request = LintRequest(directory, paths, envs, stdin, kubeconform, today, None, second_opinion, strict_files)
         if fix or diff:
             fixed = _fix(request, fix, diff=diff, fsync=fsync)
             if diff:
@@ -104,15 +97,12 @@ def lint_paths(
             hidden = f", and {len(group_findings(result.merged))} that they hide," if result.merged else ""
             shown = pluralize(len(group_findings(result.findings)), "finding")
             return Result(ExitCode.OK, err=f"{shown}{hidden} written to {path}\n")
-        check_shard_options(request, since=since)
         with open_judge(request, policy_from or since) as judged:
             result = lint_request(judged, since=since, baseline=baseline, prune_baseline=bool(fix))
     except JobgenError as error:
         return to_result(error)
     report = result.to_report(format_, show_suppressed=show_suppressed)
     report = report._replace(width=width, color=color, link=link, explain_files=explain_files)
-    if report.shard:
-        report = report._replace(shard=report.shard._replace(fail_on=fail_on))
     err = fixed.err + _describe_run(result, report, baseline, statistics=statistics)
     if format_ == "github":
         err += _write_step_summary(report, environ.get("GITHUB_STEP_SUMMARY", ""))
@@ -128,11 +118,6 @@ def _describe_run(result: LintResult, report: Report, baseline: str, *, statisti
     text = f"{visible(f'{entries} removed from {baseline}')}\n" if result.pruned else ""
     text += "".join(f"{opinion}\n" for opinion in result.opinions)
     text += count_rules(report) if statistics else ""
-    if report.shard and not report.files:
-        shard = report.shard.shard
-        is_comparing = shard.is_first and shard.is_part
-        reason = "it compares those of the others" if is_comparing else "there are more shards than files"
-        text += f"{shard} has no files: {reason}\n"
     return f"{text}{summarize(report)}\n"
 
 

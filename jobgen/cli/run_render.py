@@ -25,8 +25,8 @@ def run_command(
     run = partial(render, directory, jobs, envs, folder, **options)
     if not watch:
         return run()
-    if options["check"] or (folder is not None and (options["since"] or options["shard"])):
-        message = "`--watch` keeps a whole tree up to date; remove `--check`, `--since` and `--shard`, or `-o`"
+    if options["check"] or (folder is not None and options["since"]):
+        message = "`--watch` keeps a whole tree up to date; remove `--check` and `--since`, or `-o`"
         return error_result(ExitCode.USAGE, message)
     # Imported late, as it is rarely needed.
     from jobgen.cli.watch import watch as run_on_changes
@@ -42,14 +42,12 @@ def run_command(
 def render(path: Path, jobs: Sequence[str], envs: Sequence[str], folder: Path | None, **options: Any) -> Result:
     """Render jobs; nothing is printed or written if there are errors."""
     asked = Options(path, jobs, envs, folder, **options)
-    if asked.check and (folder is None or asked.shard):
-        missing = "`--check` compares a tree; name its folder with `-o`"
-        whole = "`--check` compares a whole tree; remove `--shard`"
-        return error_result(ExitCode.USAGE, whole if asked.shard else missing)
-    if asked.since and (asked.check or asked.shard):
-        return error_result(ExitCode.USAGE, "`--since` renders a part of the objects; remove `--check` and `--shard`")
+    if asked.check and folder is None:
+        return error_result(ExitCode.USAGE, "`--check` compares a tree; name its folder with `-o`")
+    if asked.since and asked.check:
+        return error_result(ExitCode.USAGE, "`--since` renders a part of the objects; remove `--check`")
     # That a tree is up to date does not say that it is allowed.
-    if folder is None or jobs or asked.shard or asked.since or asked.enforce:
+    if folder is None or jobs or asked.since or asked.enforce:
         return _run(asked)[0]
     request = TreeRequest(path, folder, envs, asked.format_, asked.today)
     store = open_store(path)

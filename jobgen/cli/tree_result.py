@@ -27,7 +27,6 @@ class Options(NamedTuple):
     allow_empty: bool = False
     allow_mass_delete: bool = False
     today: str = ""
-    shard: str = ""
     fsync: bool = True
     since: str = ""
     """A revision; only what differs from it is rendered."""

@@ -138,8 +138,7 @@ class ClusterAnswers:
         self._run = run
         self._env = env
         self._number = 1 + [runner.name for runner in run.runners].index(env)
-        # A shard does not keep the results of other shards' files.
-        self._store = run.store if run.project.layers and run.shard is None else None
+        self._store = run.store if run.project.layers else None
         self.layers = run.project.layers
 
     def remember(self, query: Query[Value], name: str, *parts: object, compute: Callable[[], Value]) -> Value:

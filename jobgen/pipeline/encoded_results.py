@@ -1,4 +1,4 @@
-"""Results of files as JSON data, for the cache and for the reports of shards."""
+"""Results of files as JSON data, for the cache."""
 
 from __future__ import annotations
 

@@ -180,7 +180,7 @@ class LintChecks:
         checkers = [environment.find_checker(job.file.path) for job, _, _ in made]
         mutated = [_mutate(checker, env, *each) for checker, each in zip(checkers, made, strict=True)]
         manifests = [checker.manifest(each.object) for checker, each in zip(checkers, mutated, strict=True)]
-        alone = zip(checkers, manifests, mutated, made, strict=True) if not run.is_outline else ()
+        alone = zip(checkers, manifests, mutated, made, strict=True)
         for checker, manifest, each, (job, part, rendered) in alone:
             key = b""
             if job.built is not None and manifest.group in BUILTIN_GROUPS:
@@ -200,7 +200,7 @@ class LintChecks:
         if run.entries is None:
             return self._collect_facts(run, environment, zip(checkers, manifests, made, strict=True))
         # Standalone files are not one environment, so rules over all its objects do not apply.
-        for _, several in groupby(made if not run.is_outline else (), key=lambda each: each[0].file.path):
+        for _, several in groupby(made, key=lambda each: each[0].file.path):
             objects = list(several)
             if any(rendered.identity.kind == "Service" for _, _, rendered in objects):
                 # Imported late: most files have no such objects.
@@ -263,8 +263,7 @@ class LintChecks:
             _name_broken_kinds(run.findings, run.project)
         limit_run(run)
         _name_failed_policies(run)
-        is_part = run.shard is not None and run.shard.is_part
-        covers_all = run.complete and not is_part and set(run.environments) >= set(run.project.environments())
+        covers_all = run.complete and set(run.environments) >= set(run.project.environments())
         run.findings[:], run.accepted = apply_severities(jobs, run.findings, covers_all=covers_all)
 
 

@@ -6,8 +6,6 @@ with locations. Results that the store has are used again.
 
 from __future__ import annotations
 
-import copy
-import os
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
@@ -32,7 +30,6 @@ from jobgen.rendering.result_inputs import ResultInputs, digest_value, make_key,
 from jobgen.rendering.run_state import (
     AllJobs,
     RunState,
-    discard_object,
     keep_object,
     name_finding,
     name_object,
@@ -356,10 +353,6 @@ def _answer(
     return found
 
 
-# The part of the work on a file that is left if its objects are only rendered and compared with those of other files.
-_RENDER_SHARE = 0.3
-
-
 class Run(RunState):
     """One run over a repository or over some files: its options, and its findings once it is iterated."""
 
@@ -373,8 +366,11 @@ def _process(run: RunState) -> Iterator[Rendered]:
         entries = list(layout.find_jobs(run.project.root))
     prepare_run(run)
     runners = run.runners
-    entries, parts = _process_all(run, entries)
-    own = None if run.shard is None else {entry.path for entry in run.own}
+    results = complete_results(run, entries)
+    environments = [runner.name for runner in runners]
+    for entry, several in zip(entries, results, strict=True):
+        run.not_rendered += find_in_file(entry, environments, several)
+    parts = list(map(join_parts, results))
     is_dated = any(runner.expander.environment.is_dated for runner in runners)
     run.dated = is_dated or any(part.used.days for part in parts)
     seen = run.seen
@@ -382,31 +378,25 @@ def _process(run: RunState) -> Iterator[Rendered]:
     shared: list[Finding] = []
     built: list[tuple[str, Sequence[Finding]]] = []
     for entry, part in zip(entries, parts, strict=True):
-        is_own = own is None or entry.path in own
-        _note_result(run, entry, part, is_own=is_own)
-        if entry.build is not None and is_own:
+        _note_result(run, entry, part)
+        if entry.build is not None:
             wanted = [finding for finding in part.findings if entry.build.reports(finding.location.file)]
             built.append((entry.build.file, wanted))
         for made in part.made:
             # Standalone files may be meant for different clusters, so they may repeat an object.
             known = len(shared)
-            is_new = run.entries is not None or note_duplicate(made, seen, entries, shared)
+            is_first = run.entries is not None or note_duplicate(made, seen, entries, shared)
             run.not_rendered += (
                 LeftOut(entry.path, made.env, (made.identity.name,), (each,)) for each in shared[known:]
             )
-            if is_new and is_own:
+            if is_first:
                 yield made
-            elif is_new:
-                run.others.append(made)
     run.findings += join_builds(built)
     total = len(entries) * len(runners)
     progress = partial(run.progress, total, total)
-    compares_all = run.shard is None or run.shard.is_first
-    is_standalone = run.entries is not None or not compares_all
-    jobs = AllJobs(run, runners, entries, parts, run.tracer, is_standalone, progress)
-    if compares_all:
-        shared += _find_across(run, jobs)
-        run.findings += shared
+    jobs = AllJobs(run, runners, entries, parts, run.tracer, run.entries is not None, progress)
+    shared += _find_across(run, jobs)
+    run.findings += shared
     if run.checks is not None:
         run.checks.finish(run, jobs, shared)
     # Findings that differ only in their object keep the order of the files: a set would change it from run to run.
@@ -421,57 +411,17 @@ def _find_across(run: RunState, jobs: AllJobs) -> list[Finding]:
     def find() -> list[Finding]:
         return redact_shared(run.project, find_across_jobs(jobs))
 
-    if run.store is None or run.checks is None or run.inputs is None or run.shard is not None:
-        # A shard keeps the results of its own files alone.
+    if run.store is None or run.checks is None or run.inputs is None:
         return find()
     versions = [(name, [row.reads for row in answer.rows]) for name, answer in run.answers.items()]
     read = (versions, run.environments, run.project.layers, run.inputs.digest_shared(), jobs.is_standalone)
     return run.store.remember(run.checks.across, run.scope, digest_value(read), find)
 
 
-def _process_all(run: RunState, entries: Sequence[FileEntry]) -> tuple[Sequence[FileEntry], list[FileResult]]:
-    """Process the files of a run; return those that are compared with each other, and their results.
-
-    The first shard compares all files, so it renders those of the others, too. The others report nothing about layers,
-    and nothing about several files.
-    """
-    if run.shard is None:
-        results = complete_results(run, entries)
-        environments = [runner.name for runner in run.runners]
-        for entry, parts in zip(entries, results, strict=True):
-            run.not_rendered += find_in_file(entry, environments, parts)
-        return entries, list(map(join_parts, results))
-    own = run.shard.select(((entry.path, _read_size(entry)) for entry in entries), _RENDER_SHARE)
-    run.own = [entry for entry in entries if entry.path in own]
-    mine = complete_results(run, run.own)
-    run.unchecked.update(entry.path for entry in entries if entry.path not in own)
-    if not run.shard.is_first:
-        run.findings.clear()
-        return run.own, list(map(join_parts, mine))
-    outline = copy.copy(run)
-    outline.is_outline, outline.finish, outline.store = True, discard_object, None
-    others = [entry for entry in entries if entry.path not in own]
-    rest = complete_results(outline, others)
-    known = {entry.path: parts for entry, parts in zip((*run.own, *others), (*mine, *rest), strict=True)}
-    return entries, [join_parts(known[entry.path]) for entry in entries]
-
-
-def _read_size(entry: FileEntry) -> int:
-    """The size of a file; 0 if it cannot be read."""
-    if entry.content is not None:
-        return len(entry.content)
-    try:
-        return os.stat(entry.full).st_size if entry.finding is None else 0
-    except OSError:
-        return 0
-
-
-def _note_result(run: RunState, entry: FileEntry, part: FileResult, *, is_own: bool) -> None:
-    """Add the result of a file to a run; of a file of another shard, only what concerns other files."""
+def _note_result(run: RunState, entry: FileEntry, part: FileResult) -> None:
+    """Add the result of a file to a run."""
     run.names |= part.names
     run.comments += part.comments
-    if not is_own:
-        return
     run.files += (entry.finding is None and entry.build is None) - len(part.skipped)
     run.findings += part.findings if entry.build is None else ()
     if part.lines:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from jobgen.engine.inputs import digest_bytes
 from jobgen.engine.store import Query, Store
@@ -22,9 +22,6 @@ from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder, read_date
 from jobgen.repo.files import FileEntry
 from jobgen.reports.suppress import HIDING_RULES, Suppression
-
-if TYPE_CHECKING:
-    from jobgen.model.shard import Shard
 
 
 def keep_object(made: Any) -> Any:
@@ -93,8 +90,6 @@ class RunState:
     """Findings that exceptions of the settings accept."""
     leaves_objects = False
     """True if a run with checks also leaves the objects in the store, for a render of the same files."""
-    is_outline = False
-    """True if objects are rendered to compare them with others, and not checked by themselves."""
 
     def __init__(
         self,
@@ -111,7 +106,6 @@ class RunState:
         entries: Sequence[FileEntry] | None = None,
         store: Store | None = None,
         is_cancellable: bool = False,
-        shard: Shard | None = None,
     ) -> None:
         self.project = project
         self.environments = self.selected = environments
@@ -137,11 +131,6 @@ class RunState:
         """The results of files, by name, if they are kept."""
         self.runners: list[EnvironmentRunner] = []
         self.tracer = Tracer(project)
-        self.shard = shard
-        """The share of the files whose results are returned; None for all. The first shard also compares all files."""
-        self.own: Sequence[FileEntry] = ()
-        self.others: list[Rendered] = []
-        """Objects of the other shards, without their data, if this is the first shard."""
         self.findings: list[Finding] = []
         self.names, self.wanted_files, self.comments = set[str](), set[str](), list[Suppression]()
         """The names of jobs, files with a job that is wanted, and comments that suppress findings."""
@@ -168,7 +157,7 @@ class RunState:
     @property
     def scope(self) -> str:
         """How files are processed: results of different scopes are different answers."""
-        names = ("deployable", "digested", "is_outline")
+        names = ("deployable", "digested")
         options = [name for name in names if getattr(self, name)]
         return " ".join(("jobs" if self.entries is None else "files", self.finish.__name__, *options))
 
@@ -227,8 +216,7 @@ class AllJobs(NamedTuple):
     def list_jobs(self) -> Iterator[Job]:
         """Return all jobs of the repository; if their outlines are known, these."""
         project, inputs = self.run.project, self.run.inputs
-        if inputs is None or self.run.shard is not None:
-            # A shard has the outlines of its own files alone.
+        if inputs is None:
             return read_jobs(layout.find_jobs(project.root), project.kinds, [])
         return (job for entry in self.entries for job in inputs.list_outlines(name_entry(entry)))
 

@@ -6,15 +6,11 @@ import posixpath
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Identity, Severity, pluralize
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.shipped import BUILT_IN
-
-if TYPE_CHECKING:
-    from jobgen.reports.shard_part import ShardPart
 
 
 class Suppressed(NamedTuple):
@@ -64,8 +60,6 @@ class Report(NamedTuple):
     """What each file was taken for, and why, by path; only those that were decided about."""
     explain_files: bool = False
     """True to list also the files that are judged as they are."""
-    shard: ShardPart | None = None
-    """Which share of a run this is, if it is one."""
     weaker: Sequence[str] = ()
     """What the settings check less than jobgen does without them, and the files that replace shipped ones."""
     captures: Sequence[str] = ()

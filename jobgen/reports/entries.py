@@ -188,8 +188,7 @@ def summarize(report: Report) -> str:
         counts[severity] += count
     found = _format_counts(counts) or "nothing found"
     suppressed = count_suppressed_entries(report).total()
-    share = f"{report.shard.shard}: " if report.shard else ""
-    parts = [f"{share}{describe_scope(report)}: {found}"]
+    parts = [f"{describe_scope(report)}: {found}"]
     parts += [f"{suppressed} suppressed"] if suppressed else []
     # How many files were not read, and why: `3 skipped (2 hidden, 1 Helm chart)`.
     reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(report.skipped.items()))

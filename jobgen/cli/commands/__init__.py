@@ -14,7 +14,6 @@ SHIPPED = {
         "explain": "Show where the values of a job come from, or what a rule checks.",
         "init": "Create a jobs repository.",
         "lint": "Check jobs, overlays, rendered objects and manifests for what the cluster would reject.",
-        "merge-reports": "Merge the reports of all shards of `lint` or `test` into one report.",
         "new": "Write a new job for the platform of this repository, and check it in every environment.",
         "policy": "Check, test, list and describe policies.",
         "render": "Print manifests, or write them as a tree of files.",

@@ -13,7 +13,6 @@ from jobgen.cli.options import (
     fsync_option,
     no_cache_option,
     refuse_empty,
-    shard_option,
     since_option,
     today_option,
     watch_option,
@@ -60,7 +59,6 @@ from jobgen.reports.formats import AUTO, FORMATS
 @click.option("--show-suppressed", is_flag=True, help="Show findings that comments and the baseline suppress.")
 @click.option("--explain-files", is_flag=True, help="Show how jobgen reads each file, and why.")
 @click.option("--strict-files", is_flag=True, help="Report each file that cannot be checked, such as a template.")
-@shard_option
 @click.option("--kubeconform", is_flag=True, help="Also run kubeconform; report disagreements.")
 @click.option(
     "--second-opinion",

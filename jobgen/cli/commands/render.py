@@ -13,7 +13,6 @@ from jobgen.cli.options import (
     env_option,
     fsync_option,
     no_cache_option,
-    shard_option,
     since_option,
     today_option,
     watch_option,
@@ -37,7 +36,6 @@ from jobgen.cli.run_render import run_command
 @click.option("--allow-mass-delete", is_flag=True, help="Allow deleting most files of an environment.")
 @since_option(help="Only objects that are new or have changed since a Git revision.")
 @enforce_option(default=False)
-@shard_option
 @no_cache_option
 @fsync_option
 @today_option

@@ -5,6 +5,5 @@ from jobgen.model.features import Feature
 FEATURE = Feature(
     parts={
         "editor.conditions": "evaluate:list_conditions",
-        "merge_reports.test": "job_tests:merge_test_reports",
     },
 )

@@ -37,7 +37,6 @@ from jobgen.repo.files import MANIFEST_SUFFIXES, File, FileEntry, read_file
 from jobgen.repo.walk import walk_files
 from jobgen.reports.entries import pluralize
 from jobgen.reports.escape import visible
-from jobgen.reports.shard_part import ShardPart
 from jobgen.spec.frameworks import Frameworks
 from jobgen.spec.merge import merge
 from jobgen.spec.sweeps import is_sweep
@@ -558,7 +557,7 @@ def _conclude(subject: Subject, expectation: str, message: str, node: Node | Loc
     return Outcome(subject.test, subject.environment, subject.job.document.name, expectation, shown, location)
 
 
-def summarize(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:
+def summarize(outcomes: Sequence[Outcome], errors: Sequence[Finding]) -> str:
     """Return how many expectations there were, and how many are not met."""
     failed = sum(1 for each in outcomes if each.message)
     tests = {(each.test.file, each.test.name) for each in outcomes}
@@ -567,5 +566,4 @@ def summarize(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: Sha
     files = sorted({each.location.file for each in errors})
     where = f"in {visible(files[0])}" if len(files) == 1 else f"in {len(files)} files"
     parts += [f"{pluralize(len(errors), 'error')} {where}"] if errors else []
-    share = f"{shard.shard}: " if shard else ""
-    return f"{share}{counts}: {', '.join(parts) or 'all ok'}"
+    return f"{counts}: {', '.join(parts) or 'all ok'}"

@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from functools import cache
 from itertools import groupby
-from typing import Any
 
-from jobgen.api.errors import NotFoundError, UsageError, check_format, check_names, check_shard
+from jobgen.api.errors import NotFoundError, check_format, check_names
 from jobgen.api.lint import lint
-from jobgen.api.merge_reports import MergedReport
 from jobgen.api.project import Project, ProjectPath, open_project, select_environments
 from jobgen.features.testing.evaluate import (
     FindingSource,
@@ -23,25 +21,20 @@ from jobgen.features.testing.evaluate import (
     summarize,
 )
 from jobgen.model.data import Location
-from jobgen.model.digest import blake2b
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.progress import notify
-from jobgen.model.shard import Shard
-from jobgen.pipeline.encoded_results import decode_finding, encode_finding
 from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.rendering.build import identity_of
 from jobgen.rendering.environment import EnvironmentRunner
 from jobgen.rendering.redact_results import redact_shared
 from jobgen.repo.named_paths import read_first
 from jobgen.reports.escape import dump_json, relative_path, visible
-from jobgen.reports.formats.junit import write_shard
-from jobgen.reports.shard_part import BrokenPartError, ShardPart, pack
 
 _TABLE = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\n": "&#10;", "\t": "&#9;"})
 
 
-def render_junit(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:
+def render_junit(outcomes: Sequence[Outcome], errors: Sequence[Finding]) -> str:
     """Return XML with a failure for each expectation that is not met, and what kept tests from running as errors."""
     suites: list[tuple[str, list[list[Outcome]]]] = []
     for file, group in groupby(outcomes, key=lambda each: each.test.file):
@@ -54,8 +47,6 @@ def render_junit(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: 
     lines = ['<?xml version="1.0" encoding="UTF-8"?>']
     broken = f' errors="{len(errors)}"' if errors else ""
     lines.append(f'<testsuites name="jobgen test" tests="{count + len(errors)}" failures="{failed}"{broken}>')
-    if shard:
-        lines += ('  <testsuite name="jobgen test" tests="0" failures="0">', *write_shard(shard), "  </testsuite>")
     lines += (line for file, several in suites for line in _list_suite(file, several))
     lines += (line for error in errors for line in _list_error(error))
     return "\n".join([*lines, "</testsuites>"]) + "\n"
@@ -94,9 +85,9 @@ def _xml(text: str) -> str:
     return "\n".join(map(visible, text.split("\n"))).translate(_TABLE)
 
 
-def render_text(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:
+def render_text(outcomes: Sequence[Outcome], errors: Sequence[Finding]) -> str:
     """Write the failures, and how many expectations there were."""
-    summary = f"{summarize(outcomes, errors, shard)}\n"
+    summary = f"{summarize(outcomes, errors)}\n"
     groups: dict[tuple[object, ...], list[Outcome]] = {}
     for each in (each for each in outcomes if each.message):
         groups.setdefault((each.location, each.job, each.message, each.sources), []).append(each)
@@ -111,11 +102,10 @@ def render_text(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: S
     return "".join(f"{visible(line)}\n" for line in lines) + summary
 
 
-def render_json(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: ShardPart | None = None) -> str:
+def render_json(outcomes: Sequence[Outcome], errors: Sequence[Finding]) -> str:
     """Write all outcomes, and the errors that kept tests from running."""
     document: dict[str, object] = {
         "version": 1,
-        **({"shard": shard.to_plain()} if shard else {}),
         "failed": sum(bool(each.message) for each in outcomes),
         "outcomes": [
             {
@@ -139,97 +129,11 @@ def render_json(outcomes: Sequence[Outcome], errors: Sequence[Finding], shard: S
     return dump_json(document) + "\n"
 
 
-FORMATS: dict[str, Callable[[Sequence[Outcome], Sequence[Finding], ShardPart | None], str]] = {
+FORMATS: dict[str, Callable[[Sequence[Outcome], Sequence[Finding]], str]] = {
     "json": render_json,
     "junit": render_junit,
     "text": render_text,
 }
-
-TEST = "test"
-
-
-class CaseResult(NamedTuple):
-    """What a test found."""
-
-    number: int
-    """The place of the test among all tests."""
-    outcomes: list[Outcome]
-    findings: list[Finding]
-
-
-def _select_numbers(tests: Sequence[JobTest], shard: Shard) -> list[int]:
-    """Return the places of the tests of a shard: each test costs what it expects.
-
-    Tests that expect findings stay together, because the first of them lints the whole repository.
-    """
-    linting = [number for number, test in enumerate(tests) if "findings" in test.expect and test.given is None]
-    units = [[number] for number in range(len(tests)) if number not in set(linting)]
-    units += [linting] if linting else []
-    costs = [(f"{unit[0]:09}", sum(len(str(tests[number].expect)) for number in unit)) for unit in units]
-    own = shard.select(costs)
-    return sorted(number for unit in units if f"{unit[0]:09}" in own for number in unit)
-
-
-def join_results(findings: Sequence[Finding], results: Sequence[CaseResult]) -> tuple[list[Outcome], list[Finding]]:
-    """Return the outcomes and the findings of all tests, with those that concern all of them first."""
-    outcomes = [outcome for result in results for outcome in result.outcomes]
-    return outcomes, [*findings, *(finding for result in results for finding in result.findings)]
-
-
-def pack_tests(
-    shard: Shard, tests: Sequence[JobTest], findings: Sequence[Finding], results: Sequence[CaseResult]
-) -> ShardPart:
-    """Return the share of a run of tests."""
-    names = "\0".join(f"{test.file}\0{test.name}" for test in tests)
-    data = {
-        "command": TEST,
-        "tests": [len(tests), blake2b(names.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()],
-        "errors": _encode_errors(findings),
-        "results": [
-            [
-                each.number,
-                [[one.test.name, one.test.file, one.test.location, *one[1:]] for one in each.outcomes],
-                _encode_errors(each.findings),
-            ]
-            for each in results
-        ],
-    }
-    return ShardPart(shard, "error", pack(data))
-
-
-def merge_tests(parts: Sequence[Mapping[str, Any]]) -> tuple[list[Outcome], list[Finding]]:
-    """Return the outcomes and errors of all shards, in the order of the tests.
-
-    Raises:
-        BrokenPartError: The shards ran different tests, or did not run each of them.
-
-    """
-    if any(data["tests"] != parts[0]["tests"] for data in parts):
-        raise BrokenPartError("the reports are of different tests; run every shard with the same options and files")
-    found: dict[int, CaseResult] = {}
-    for number, encoded, errors in (result for data in parts for result in data["results"]):
-        outcomes = [
-            Outcome(_name_test(*test), env, job, expectation, message, Location(*location), tuple(sources))
-            for *test, env, job, expectation, message, location, sources in encoded
-        ]
-        found[number] = CaseResult(number, outcomes, list(map(decode_finding, errors)))
-    if len(found) != sum(len(data["results"]) for data in parts):
-        # One of them would hide that the other failed.
-        raise BrokenPartError("two reports have results of one test; run the shards again")
-    # The number comes from a report, so that a list of it may be too long.
-    if len(found) != parts[0]["tests"][0] or sorted(found) != list(range(len(found))):
-        raise BrokenPartError("a test is in no report; run every shard with the same options and files")
-    shared = [decode_finding(each) for data in parts for each in data["errors"]]
-    return join_results(shared, [found[number] for number in sorted(found)])
-
-
-def _name_test(name: str, file: str, place: Sequence[Any]) -> JobTest:
-    return JobTest(name, file, Location(*place), (), (), None, "", None, {})
-
-
-def _encode_errors(findings: Sequence[Finding]) -> list[list[Any]]:
-    # Reports do not show fixes, of which some are more than plain data.
-    return [encode_finding(each._replace(fix=None)) for each in findings if each.severity is Severity.ERROR]
 
 
 class JobTestOutcome(NamedTuple):
@@ -275,7 +179,6 @@ def run_tests(
     *,
     environments: Sequence[str] = (),
     format: str = "text",  # noqa: A002 -- the name of the option
-    shard: str = "",
 ) -> JobTestsResult:
     """Run the tests of a repository. Nothing is written: `JobTestsResult.snapshots` are what `--update` writes.
 
@@ -284,7 +187,6 @@ def run_tests(
         names: Names of tests as shell patterns, or their files; by default all tests.
         environments: Names of environments; by default those of the project.
         format: The format of `JobTestsResult.text`: `text`, `json` or `junit`.
-        shard: Which share of the tests to run, such as `1/4`; `merge_reports` merges the reports of all.
 
     Raises:
         UsageError: `jobgen.yaml` has errors, or an argument is wrong.
@@ -295,7 +197,6 @@ def run_tests(
     check_names("names", names)
     check_names("environments", environments)
     check_format(format, list(FORMATS))
-    share = check_shard(shard) if shard else None
     opened = open_project(project)
     selected = select_environments(opened.config, environments)
     findings = [each for each in opened.findings if each.severity is Severity.ERROR]
@@ -307,39 +208,15 @@ def run_tests(
         raise NotFoundError(f"{message}; write `tests/<name>.yaml` with `kind: JobTests`", findings)
     jobs = collect_jobs(opened.config, tests, findings)
     run = TestRun(opened.config, selected, jobs, _list_rules(opened, selected), lambda path: _read(opened, path))
-    numbers = _select_numbers(tests, share) if share else range(len(tests))
-    results = []
-    for done, number in enumerate(numbers):
-        notify(done, len(numbers), "tests")
-        found: list[Finding] = []
-        outcomes = list(run.run(tests[number], found))
-        results.append(CaseResult(number, outcomes, redact_shared(opened.config, found)))
+    outcomes: list[Outcome] = []
+    for done, test in enumerate(tests):
+        notify(done, len(tests), "tests")
+        outcomes += run.run(test, findings)
     findings = redact_shared(opened.config, findings)
-    if share and not share.is_first:
-        # The first shard reports what concerns all tests.
-        findings = []
-    part = pack_tests(share, tests, findings, results) if share else None
-    outcomes, findings = join_results(findings, results)
     errors = [each for each in findings if each.severity is Severity.ERROR]
     shown = tuple(JobTestOutcome(each.test.name, *each[1:]) for each in outcomes)
-    text, summary = FORMATS[format](outcomes, errors, part), summarize(outcomes, errors, part)
+    text, summary = FORMATS[format](outcomes, errors), summarize(outcomes, errors)
     return JobTestsResult(shown, text, tuple(findings), run.snapshots, summary)
-
-
-def merge_test_reports(parts: Sequence[Mapping[str, Any]], format: str) -> MergedReport:  # noqa: A002 -- as above
-    """Merge what the reports of all shards hold.
-
-    Raises:
-        UsageError: There is no such format for tests.
-        BrokenPartError: The shards ran different tests, or did not run each of them.
-
-    """
-    if format not in FORMATS:
-        raise UsageError(f"there is no format `{format}` for tests (known: json, junit)")
-    outcomes, errors = merge_tests(parts)
-    failed = bool(errors) or any(outcome.message for outcome in outcomes)
-    text = FORMATS[format](outcomes, errors, None)
-    return MergedReport(TEST, text, failed, summary=summarize(outcomes, errors), findings=tuple(errors))
 
 
 def _select(tests: list[JobTest], names: Sequence[str]) -> list[JobTest]:

@@ -13,8 +13,7 @@ FORMAT = FormatInfo("programs", "one entry for each environment", "counted; list
 
 def render(report: Report) -> str:
     """Return every finding in every environment, and the totals."""
-    document: dict[str, object] = {"version": 1, **({"shard": report.shard.to_plain()} if report.shard else {})}
-    document["findings"] = [_finding(finding) for finding in report.findings]
+    document: dict[str, object] = {"version": 1, "findings": [_finding(finding) for finding in report.findings]}
     if report.show_suppressed:
         document["suppressed"] = [
             {**_finding(finding), "reason": reason, "by": by} for finding, reason, by in report.suppressed

@@ -11,9 +11,8 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.reports import Report
 from jobgen.reports.entries import ReportEntry, entries, summarize, suppressed_entries
-from jobgen.reports.escape import dump_json, relative_path, visible
+from jobgen.reports.escape import relative_path, visible
 from jobgen.reports.formats import FormatInfo
-from jobgen.reports.shard_part import SHARD_PROPERTY, ShardPart
 
 FORMAT = FormatInfo("Jenkins, GitLab, Azure", "one test case", "skipped test cases")
 
@@ -50,24 +49,17 @@ def render(report: Report) -> str:
             seen[name] += 1
             cases.append(_make_case(entry, file, f"{name} ({seen[name]})" if seen[name] > 1 else name))
         suites.append((file, cases))
-    return _write(suites, "jobgen lint", write_shard(report.shard) if report.shard else ())
+    return _write(suites, "jobgen lint")
 
 
-def _write(suites: Sequence[tuple[str, list[TestCase]]], name: str, properties: Sequence[str] = ()) -> str:
-    """Return the document; the first suite has the properties."""
+def _write(suites: Sequence[tuple[str, list[TestCase]]], name: str) -> str:
     body: list[str] = []
     for suite, cases in suites:
-        body += [f'<testsuite name="{_xml(suite)}" {_counts(cases)}>', *(() if body else properties)]
+        body.append(f'<testsuite name="{_xml(suite)}" {_counts(cases)}>')
         body += [line for case in cases for line in (*case.lines, "  </testcase>")]
         body.append("</testsuite>")
     head = f'<testsuites name="{_xml(name)}" {_counts([case for _, cases in suites for case in cases])}>'
     return "\n".join(['<?xml version="1.0" encoding="UTF-8"?>', head, *body, "</testsuites>"]) + "\n"
-
-
-def write_shard(part: ShardPart) -> list[str]:
-    """Return the lines of a suite that say which share of a run this is."""
-    value = _xml(dump_json(part.to_plain(), indent=None))
-    return ["  <properties>", f'    <property name="{SHARD_PROPERTY}" value="{value}"/>', "  </properties>"]
 
 
 def render_tests(name: str, results: Iterable[tuple[str, Sequence[str]]]) -> str:

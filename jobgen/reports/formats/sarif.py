@@ -64,7 +64,7 @@ def _run(report: Report, left: int) -> dict[str, Any]:
     notifications = [{"level": "warning", "message": {"text": text}}] if left else []
     return {
         "tool": {"driver": {"name": "jobgen", "version": __version__, "semanticVersion": __version__, "rules": []}},
-        "automationDetails": {"id": f"jobgen/{report.shard.shard}/" if report.shard else "jobgen/"},
+        "automationDetails": {"id": "jobgen/"},
         "columnKind": "unicodeCodePoints",
         "originalUriBaseIds": {_BASE: {"description": {"text": "the root of the repository"}}},
         "invocations": [{"executionSuccessful": True, "toolExecutionNotifications": notifications}],
@@ -74,7 +74,6 @@ def _run(report: Report, left: int) -> dict[str, Any]:
             "files": report.files,
             "objects": report.objects,
             "environments": [name for name in report.environments if name],
-            **({"shard": report.shard.to_plain()} if report.shard else {}),
         },
     }
 

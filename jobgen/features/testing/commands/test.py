@@ -8,8 +8,8 @@ import click
 
 from jobgen.api.project import load
 from jobgen.cli.complete import complete_files
-from jobgen.cli.options import env_option, shard_option, today_option
-from jobgen.cli.result import ExitCode, Result, error_result, write_files
+from jobgen.cli.options import env_option, today_option
+from jobgen.cli.result import ExitCode, Result, write_files
 from jobgen.features.testing.job_tests import FORMATS, JobTestsResult, run_tests
 from jobgen.reports.entries import format_findings, pluralize
 
@@ -19,7 +19,6 @@ from jobgen.reports.entries import format_findings, pluralize
 @env_option
 @click.option("--update", is_flag=True, help="Write the snapshots that differ.")
 @click.option("--format", "format_", type=click.Choice(list(FORMATS)), default="text", show_default=True)
-@shard_option
 @today_option
 @click.pass_obj
 def command(
@@ -29,17 +28,14 @@ def command(
     *,
     update: bool,
     format_: str,
-    shard: str,
     today: str,
 ) -> Result:
     """Run the job tests in tests/*.yaml: values, expressions, findings, effects of a change, and snapshots.
 
     See docs/tests.md.
     """
-    if update and shard:
-        return error_result(ExitCode.USAGE, "`--update` writes the snapshots of all tests; remove `--shard`")
     project = load(directory, today=today)
-    result = run_tests(project, names, environments=envs, format=format_, shard=shard)
+    result = run_tests(project, names, environments=envs, format=format_)
     if update:
         old = {each.location for each in result.outcomes if each.expectation == "snapshot" and each.message}
         written = write_files({project.root / path: text for path, text in result.snapshots.items()}, project.root)
