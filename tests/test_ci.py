@@ -393,7 +393,7 @@ def test_templates_install_the_version_of_this_repository() -> None:
     assert '"$SOURCE"' in STEPS["Install jobgen"]["run"]
     installed = re.findall(r"pip install (\S+)|/jobgen@(\S+)|ref: ([\w.]+)|rev: (\S+)", "".join(EXAMPLES))
     assert {re.split("==|@", "".join(each))[-1].removeprefix("v") for each in installed} == {__version__}
-    assert len(installed) == 9
+    assert len(installed) == 7
 
 
 def test_actions_are_pinned_by_digest() -> None:
