@@ -120,6 +120,61 @@ CASES = {
     "template": Case(
         change("train.py]", '"--lr={{ matrix.lr }}"]') + "  matrix: {lr: [1, 2]}\n", 9, "`${{ matrix.lr }}`"
     ),
+    # Text behind a closing quotation mark.
+    "quoted program": Case(f'{H}  command: "python" eval.py\n', 9, "write `command: [python, eval.py]`", "aligned"),
+    "quoted item of a block": Case(
+        command('\n    - "python" -m\n    - eval'), 10, "write `- python`, and `- -m` below"
+    ),
+    "quoted item of a list": Case(command('["python" -m, eval]'), 9, 'write `command: ["python", -m, eval]`'),
+    "quoted value": Case(append('  env:\n    A: "x"y\n    B: c\n'), 11, 'write `A: "xy"`', "indent"),
+    "quoted word": Case(append('  env: {A: "x" y}\n'), 10, """write `env: {A: "x y"}`, or `'"x" y'`"""),
+    "quoted image": Case(
+        change("registry.example.com/a:1.0.0", '"registry.example.com/a":1.0.0'),
+        6,
+        '`image: "registry.example.com/a:1.0.0"`',
+    ),
+    "quotes in quotes": Case(append('  env:\n    A: "a "b" c"\n'), 11, """write `A: 'a "b" c'`"""),
+    # The lines of a script without `|`.
+    "lost bar of an item": Case(
+        command("\n    - bash\n    - -c\n    -\n      set -x\n      pip install x\n      python t.py"),
+        12,
+        "write `- |`",
+    ),
+    "lost bar of an item with a colon": Case(
+        command('\n    - bash\n    - -c\n    -\n      set -x\n      echo "a: b"\n      python t.py'), 12, "write `- |`"
+    ),
+    "lost bar beside the dash": Case(
+        command("\n    - bash\n    - -c\n    - cd /app\n      python t.py"), 12, "write `- |`, and the text below it"
+    ),
+    "folded script": Case(
+        command("\n    - bash\n    - -c\n    - >-\n      cd /app\n      python t.py"),
+        12,
+        "`>-` joins the lines of this script",
+    ),
+    "lost bar of a file": Case(
+        append(
+            "  configs:\n    t:\n      mountPath: /t\n      data:\n        a.sh:\n          cd x\n          sh a: b\n"
+        ),
+        14,
+        "write `a.sh: |`",
+    ),
+    "script as a command": Case(command("\n    cd /app\n    python t.py"), 10, "write `command: [bash, -c]`", "[cd,"),
+    # Comments of other languages.
+    "comment": Case(append("  // two nodes\n  replicas: 2\n"), 10, "write `# two nodes`", "aligned"),
+    "comment of C": Case(append("  /* two nodes */\n  replicas: 2\n"), 10, "write `# two nodes`", "aligned"),
+    "comment behind a number": Case(append("  replicas: 2 // nodes\n"), 10, "write `# nodes`", "9"),
+    "comment behind a list": Case(command("[python, t.py] // run"), 9, "write `command: [python, t.py] # run`"),
+    "comment behind a key": Case(append("  roles: // all\n    worker: {replicas: 2}\n"), 10, "# all`", "aligned"),
+    "comment above the items": Case(command("\n    // run\n    - python\n    - t.py"), 10, "write `# run`", "folded"),
+    "space before a tag": Case(change("a:1.0.0", "a: 1.0.0"), 6, "write `registry.example.com/a:1.0.0`", "quotes"),
+    "space before a tag in braces": Case(
+        DATA.partition("data")[0].replace("ConfigMap", "Pod")
+        + "spec: {containers: [{image: r.example.com/a: 2, name: c}]}\n",
+        3,
+        "write `r.example.com/a:2`",
+        "quotes",
+        file="jobs/c.yaml",
+    ),
     # What the next stranger wrote.
     "at sign in a mapping": Case(
         append("  labels: {team: vision, owner: @alice}\n"), 10, '`@alice` needs quotes; write `"@alice"`'
@@ -184,6 +239,22 @@ def test_a_fix_writes_what_the_message_says(typed, safe, unsafe, tmp_path):
         lint_paths(tmp_path, (), (), format_="text", fix=kind, today=TODAY)
 
         assert expected in (tmp_path / "jobs/a.yaml").read_text()
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        "- mpirun -np 8\n      -x A\n      python t.py",
+        "- >\n      cd /app &&\n      pip install x;\n      python t.py\n      --lr 0.1",
+        "- B=2; A=1\n      exec python t.py",
+        "- exec nsys profile\n      python t.py",
+        "- echo start a\n      python.",
+        "- torchrun t.py\n      --script\n      run.py",
+        '- echo "a\n      python t.py b"',
+    ],
+)
+def test_lines_of_one_command_may_be_joined(item, tmp_path):
+    assert lint_files(tmp_path, {"jobs/a.yaml": command(f"\n    - bash\n    - -c\n    {item}")}) == []
 
 
 CURLY = """\

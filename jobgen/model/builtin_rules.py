@@ -124,7 +124,7 @@ _ERRORS = {
 _WARNINGS = {
     "yaml": {
         "empty-file": "A file without objects: it is empty, or holds only comments.",
-        "folded-item": "An item of a list that is indented deeper than the one before, and so is a part of its text.",
+        "folded-item": "Lines that YAML joins: an item that is indented too far, or commands of a script without `|`.",
         "ignored-document": "A document that is not read, after the end of another or in `jobgen.yaml`.",
         "unknown-tag": "A tag that Kubernetes does not know; it is dropped, or the file cannot be read.",
     },

@@ -16,6 +16,7 @@ from jobgen.model.finding import Finding, Fix, Severity, TextEdit
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.reports.placeholders import VALUE_RULES
+from jobgen.yamlio.read.comments import to_comment
 from jobgen.yamlio.read.flow_items import find_opening, split_items
 from jobgen.yamlio.read.look_alikes import describe_look_alike, find_look_alike, to_ascii
 from jobgen.yamlio.read.scalars import quote, resolve
@@ -26,7 +27,8 @@ _SPLIT_RULES = frozenset(
 _LOOK_ALIKE_RULES = (VALUE_RULES - {"yaml-syntax", "template-text", "unfilled-placeholder"}) | frozenset(
     "deletes-nothing unknown-field unknown-role unknown-resource unknown-variable".split()
 )
-_CONCERNED = _SPLIT_RULES | _LOOK_ALIKE_RULES | {"folded-item"}
+_COMMENT_RULES = _LOOK_ALIKE_RULES | frozenset("bad-queue-name command-in-one-string unknown-queue".split())
+_CONCERNED = _SPLIT_RULES | _COMMENT_RULES | {"folded-item"}
 _LONGEST_LINE = 2000
 _LONGEST = 120
 _ENTRY = lazy_pattern(r"""([\w./-]+|"[^"]*"|'[^']*'): +""")
@@ -105,11 +107,14 @@ def _join_folded(findings: Sequence[Finding]) -> list[Finding]:
 def _explain(found: Finding, read_lines: Callable[[str], Sequence[str]]) -> Finding | None:
     """Return the finding about the text that a person wrote; None if it is read as it was written."""
     at = found.location
-    if not at.line or (found.rule not in _SPLIT_RULES and found.rule not in _LOOK_ALIKE_RULES):
+    is_known = found.rule in _SPLIT_RULES or found.rule in _LOOK_ALIKE_RULES or found.rule in _COMMENT_RULES
+    if not at.line or not is_known:
         return None
     line, *below = [each.rstrip("\r") for each in read_lines(at.file)[at.line - 1 : max(at.line, at.end_line)]] or [""]
     if len(line) > _LONGEST_LINE:
         return None
+    if found.severity is Severity.ERROR and ("//" in found.message or "/*" in found.message):
+        return _report_comment(found, line)
     # A key without a value is reported where the value is missing.
     is_empty = at.end_line == at.line and at.end_column == at.column > 1
     split = _find_split(line, at.column - 1 - is_empty) if found.rule in _SPLIT_RULES else None
@@ -118,6 +123,19 @@ def _explain(found: Finding, read_lines: Callable[[str], Sequence[str]]) -> Find
     if found.severity is not Severity.ERROR or line.isascii() or found.rule not in _LOOK_ALIKE_RULES:
         return None
     return _report_look_alike(found, line, below)
+
+
+def _report_comment(found: Finding, line: str) -> Finding | None:
+    """Return the finding about a comment of another language, which is a part of the value."""
+    begin = found.location.column - 1
+    comment = to_comment(line)
+    at = comment.find("#")
+    if comment == line or at < begin or line.count(line[at : at + 2]) > 1:
+        return None
+    # A list that was read as the rest of the comment is no other fault.
+    place = found.location._replace(column=at + 1)
+    message = f"{quote(line[at:].strip())} is not a comment in YAML; write {quote(comment[at:])}"
+    return found._replace(message=message, location=place, fix=None)
 
 
 def _report_split(found: Finding, line: str, split: _Split) -> Finding:

@@ -19,6 +19,8 @@ _PLAIN_TEXT = lazy_pattern(r"(?!(?i:y|n|yes|no|on|off|true|false|null)$)[A-Za-z_
 """Text that YAML reads as it is written, without quotes."""
 # Only a shell understands these, or an assignment before the program.
 _SHELL_SYNTAX = lazy_pattern(r"""["'\\$|&;<>()`*?#~%!\[\]{},]|\A[^\s-]\S*=""")
+# Words that only a shell knows.
+_SHELL_WORD = lazy_pattern(r"(?:set [-+]\w|cd |export |source |#!|if |for |while )")
 _CLAIM = lazy_pattern(r"([a-z0-9.-]{1,253}):(/\S*)\Z")
 _DURATION = lazy_pattern(r"([0-9]{1,6}) ?(s|m|min|h|d)\Z")
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
@@ -63,6 +65,9 @@ def show_right_form(
     if name in OF_SECRETS and not is_valid("/data"):
         # Every text in it may be a secret.
         return f"; write `{name}: {{name: …}}`"
+    text = untraced(value)
+    if name == "command" and isinstance(text, str) and ("\n" in text.strip() or _SHELL_WORD.match(text)):
+        return "; write `command: [bash, -c]`, and the script as the only item of `args`, below `- |`"
     examples = list(examples)
     # An example that is too long for a message is shown by its first entry.
     first: list[Plain] = [dict([next(iter(each.items()))]) for each in examples if isinstance(each, dict) and each]

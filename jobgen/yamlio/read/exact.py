@@ -22,6 +22,7 @@ _TEMPLATE_ERRORS = frozenset(("yaml-syntax", "invalid-key"))
 _TEMPLATE = lazy_pattern(r"\{\{(?:.*?\}\}|[^}]*\Z)|\{%(?:.*?%\}|[^}]*\Z)")
 # Only the beginning of a line is searched: a line may be as long as a file.
 _SEARCHED_LENGTH = 1000
+_LISTS = frozenset(("args", "command"))
 _ITEM_WITHOUT_SPACE = lazy_pattern(r"-(?:[^\s-]|--\w)")
 # Template text in quotes and comments does not break YAML; quotes inside a template are part of it.
 _QUOTES_AND_COMMENTS = lazy_pattern(r""""(?:[^"\\]|\\.)*"|'[^']*'|(?:\A|(?<=\s))#.*""")
@@ -95,7 +96,9 @@ def compose(text: str, file: str, first_line: int, first_column: int = 0, *, tra
         except libyaml.NotYamlError as error:
             found, repaired = builder.explain_syntax(error)
             data = compose(repaired, file, first_line, first_column, traced=traced).data if repaired else None
-            return Composed(data, [*builder.findings, *found], is_repaired=data is not None)
+            lines = {each.location[:2] for each in found}
+            kept = (each for each in builder.findings if each.location[:2] not in lines)
+            return Composed(data, [*kept, *found], is_repaired=data is not None)
 
 
 class _Builder:
@@ -228,8 +231,10 @@ class _Builder:
         parent = stack[-1] if stack else None
         if event.style or event.tag or parent:
             self.check(event, parent)
-        if parent and not parent.flow and libyaml.spans_lines(event) and event.implicit[0]:
-            self.find_folded_item(event, parent)
+        if parent and not parent.flow and event.style != "|" and libyaml.spans_lines(event):
+            if event.implicit[0]:
+                self.find_folded_item(event, parent)
+            self.find_joined_commands(event, parent)
         if event.value == "<<" and _expects_key(stack) and (event.implicit[0] or event.tag == _CORE + "merge"):
             if event.anchor:
                 self.anchors[event.anchor] = _AnchoredScalar("<<", event)
@@ -280,6 +285,32 @@ class _Builder:
                 return
             place = self.line_span(number, len(line) - len(line.lstrip(" ")))
             self.findings.append(self.finding("folded-item", place, message, Severity.WARNING))
+
+    def find_joined_commands(self, event: Any, parent: _OpenCollection) -> None:
+        """Warn of commands of a script that become one, because YAML joins their lines."""
+        # Imported late: few texts are on several lines.
+        from jobgen.yamlio.read.script_lines import find_joined
+
+        start = event.start_mark
+        first, *lines = self.source.text[start.index : event.end_mark.index].strip("\"'\n").split("\n")
+        command, below = find_joined(lines if event.style == ">" else [first, *lines])
+        if not command or (parent.kind == "map" and parent.key in _LISTS):
+            # What must be a list is reported as such.
+            return
+        number = start.line
+        line = self.source.line(number)[0]
+        header = line[: start.column]
+        while number and (not header.strip() or header.lstrip().startswith("#")):
+            # The text begins in a line below its key.
+            number -= 1
+            header = line = self.source.line(number)[0].rstrip()
+        mark, also = (f"`{first.strip()}` joins", "") if event.style == ">" else ("without `|`, YAML joins", "")
+        if number == start.line and event.style != ">":
+            also = ", and the text below it"
+        message = f"{mark} the lines of this script: {quote(below)} becomes a part of {quote(command)}"
+        place = self.line_span(number, len(line) - len(line.lstrip(" ")))
+        message = f"{message}; write `{header.strip()} |`{also}"
+        self.findings.append(self.finding("folded-item", place, message, Severity.WARNING))
 
     def value(self, event: Any) -> Any:
         tag, text = event.tag, self.source.value(event)

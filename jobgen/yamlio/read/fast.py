@@ -280,8 +280,11 @@ def _join_block(lines: list[str], style: str, chomping: str) -> str:
     text = "\n".join(line[indent:] for line in lines)
     content = text.rstrip("\n")
     if style == ">":
-        # Lines that are indented more are not folded.
-        if content.startswith("\n") or "\n " in content:
+        # Imported late: few texts are folded.
+        from jobgen.yamlio.read.script_lines import find_joined
+
+        # Lines that are indented more are not folded; commands that become one are a finding of the exact reader.
+        if content.startswith("\n") or "\n " in content or find_joined(content.split("\n"))[0]:
             raise UncertainError
         content = _FOLD.sub(lambda breaks: breaks[1] or " ", content)
     return content + {"": "\n", "-": "", "+": "\n" * (len(text) - len(text.rstrip("\n")) + 1)}[chomping]

@@ -15,11 +15,15 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise, takewhile, zip_longest
 
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.yamlio.read import events as libyaml
+from jobgen.yamlio.read.closed_quotes import REASON, rejoin_quotes
+from jobgen.yamlio.read.comments import is_foreign_comment, to_comment
 from jobgen.yamlio.read.flow_items import find_opening, quote_items
 from jobgen.yamlio.read.look_alikes import count_look_alikes, describe_look_alike, find_look_alike, to_ascii
 from jobgen.yamlio.read.scalars import quote
+from jobgen.yamlio.read.script_lines import is_bare, list_lines_below, looks_like_script
 
 _NEAR = 12
 """How many lines before an error are changed."""
@@ -78,6 +82,7 @@ _INSIDE_WORD = re.compile(r"(?<=\w)'(?=\w)")
 _SPECIAL = frozenset("}]\"'&*%@`,:{[|>!?")
 _CLOSING = {"[": "]", "{": "}"}
 _OPENING = {"]": "[", "}": "{"}
+_TAGGED = lazy_pattern(r"""\bimage: +["']?([^\s,{}"']+)["']?: +(\w[\w.-]*)(?=\s*(?:[,}]|#|\Z))""")
 _ROOT_KEYS = frozenset("apiVersion kind metadata spec data stringData type items status rules subjects roleRef".split())
 _ODD_KEY = re.compile(r"[\s:{}\[\],\"']")
 _LONE_TEXT = re.compile(r"[A-Za-z_][\w./-]*(?:(?: +|:)[^\s:][^:]*)?\Z")
@@ -218,7 +223,7 @@ def _list_changes(lines: Sequence[str], fault: libyaml.Fault) -> Iterator[tuple[
     numbers = [number for number in range(last, max(-1, last - _NEAR), -1) if lines[number]]
     # A quote that is not closed ends where the next one begins.
     far = (number for number in range(start, last - _NEAR + 1) if _has_odd_quotes(lines[number]))
-    for distance, number in enumerate(dict.fromkeys((*numbers, start, *far))):
+    for distance, number in enumerate(dict.fromkeys((*numbers, start, *far, *_list_parents(lines, last)))):
         line = lines[number]
         if not line or len(line) > _LONGEST or line.lstrip().startswith("#"):
             continue
@@ -245,6 +250,7 @@ def _list_certain(lines: Sequence[str], number: int) -> Iterator[Slip]:
     line = lines[number]
     if _SEPARATOR.match(line):
         yield Slip(number, line, "---", "does not separate documents")
+    yield from _list_foreign(lines, number)
     if found := find_look_alike(line):
         indent = line[: len(line) - len(line.lstrip())]
         reason = f"has {describe_look_alike(found)}"
@@ -270,6 +276,33 @@ def _list_certain(lines: Sequence[str], number: int) -> Iterator[Slip]:
         if line.count("[") > line.count("]"):
             yield Slip(number, line, quoted.rstrip() + "]", "needs quotes in an item, and a `]` at its end")
         yield _quote(number, line, quoted, items, "needs quotes because of its brackets")
+
+
+def _list_foreign(lines: Sequence[str], number: int) -> Iterator[Slip]:
+    """Yield changes of a line that would be right in another language: that of images, of a shell, of C."""
+    line = lines[number]
+    for rejoined in rejoin_quotes(lines, number):
+        yield Slip(number, line, rejoined.new, REASON, also=rejoined.also)
+    if is_bare(line) and looks_like_script([*list_lines_below(lines, number)]):
+        yield Slip(number, line, f"{line.rstrip()} |", "has the lines of a script below it, and no `|`")
+    if tagged := _TAGGED.search(line):
+        new = f"{line[: tagged.end(1)]}:{line[tagged.start(2) :]}"
+        old = line[tagged.start(1) : tagged.end()]
+        part = (old, f"{tagged[1]}:{line[tagged.start(2) : tagged.end()]}")
+        yield Slip(number, line, new, "has a space before its tag", part=part)
+    if (comment := to_comment(line)) != line:
+        run = takewhile(is_foreign_comment, lines[number + 1 : number + _MOST_LINES])
+        more = tuple(map(to_comment, run)) if is_foreign_comment(line) else ()
+        yield Slip(number, line, comment, "has a comment that YAML does not know", more=more)
+
+
+def _list_parents(lines: Sequence[str], number: int) -> Iterator[int]:
+    """Yield the lines above a line that are indented less, the innermost first."""
+    width = _measure_indent(lines[number]) if number < len(lines) else 0
+    for at in range(number - 1, -1, -1):
+        if width and lines[at].strip() and _measure_indent(lines[at]) < width:
+            width = _measure_indent(lines[at])
+            yield at
 
 
 def _write_ascii(line: str) -> str:
@@ -427,7 +460,7 @@ def _count_odd_lines(lines: Sequence[str], step: int) -> int:
             odd += bool(line) and not text
             continue
         width = _measure_indent(line)
-        odd += _has_odd_quotes(line) + text.startswith("- - ") + count_look_alikes(text)
+        odd += _has_odd_quotes(line) + text.startswith("- - ") + count_look_alikes(text) + (to_comment(line) != line)
         odd += step in (2, 4) and width % step > 0
         if width > open_widths[-1]:
             is_item = before.startswith("- ")
@@ -440,7 +473,7 @@ def _count_odd_lines(lines: Sequence[str], step: int) -> int:
         while open_widths[-1] > width:
             open_widths.pop()
         odd += open_widths[-1] != width
-        before = text
+        before = text.partition(" #")[0].rstrip()
     return odd
 
 
