@@ -5,17 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.check.rules import Violation
+from jobgen.check.scaling import run_template, set_replicas
 from jobgen.k8s.kinds import CLUSTER_SCOPED
-from jobgen.k8s.kueue import stays_suspended
-from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.kueue import QUEUE_LABEL, is_managed_by_kueue, stays_suspended
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
-from jobgen.k8s.objects import Manifest, Pod
+from jobgen.k8s.objects import Manifest, Pod, replace_object
 from jobgen.k8s.resources import count_gpus, find_shared_devices, list_amounts
 from jobgen.k8s.team_uses import Use
 from jobgen.k8s.workloads import REPLICA_TYPES, find_pods
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.spec.kinds import parse_version
 from jobgen.spec.teams import Budget, DeviceLimit, TeamScope
 
 _MAX_NAMED = 4
@@ -114,34 +116,12 @@ class BudgetUse(NamedTuple):
     amount: int
     shared: tuple[tuple[object, ...], ...]
     """The devices of claims that jobs may share."""
+    base: int = 0
+    """What it requests without the replicas that another object may set."""
     each: int = 0
-    """What one replica requests, if another object may set their number."""
-
-
-Target = tuple[str, str, str]
-"""The namespace, kind and name of what is scaled."""
-_SCALABLE = frozenset("Deployment LeaderWorkerSet ReplicaSet ReplicationController Rollout StatefulSet".split())
-_SCALERS = {
-    ("autoscaling", "HorizontalPodAutoscaler"): ("maxReplicas", 1),
-    ("keda.sh", "ScaledObject"): ("maxReplicaCount", 100),
-}
-"""The objects that scale others: the field with the most replicas, and its default."""
-
-
-def name_target(manifest: Manifest) -> Target:
-    """Return what identifies an object for another one that scales it."""
-    return manifest.namespace, manifest.kind_name, manifest.name
-
-
-def find_scaling(manifest: Manifest) -> tuple[Target, int] | None:
-    """Return what an object scales, and the most replicas that it may set."""
-    scaler = _SCALERS.get((manifest.group, manifest.kind_name))
-    if scaler is None:
-        return None
-    reference = as_mapping(manifest.spec.get("scaleTargetRef"))
-    most = as_integer(manifest.spec.get(scaler[0]))
-    kind, name = as_text(reference.get("kind")) or "Deployment", as_text(reference.get("name"))
-    return (manifest.namespace, kind, name), scaler[1] if most is None else max(most, 0)
+    """What one of these replicas requests."""
+    advice: str = ""
+    """What to write so that the amount has a limit; empty if it has one."""
 
 
 class BudgetLine(NamedTuple):
@@ -165,39 +145,64 @@ def list_lines(budget: Budget) -> Iterator[BudgetLine]:
 
 def measure_use(manifest: Manifest, budget: Budget) -> Iterator[BudgetUse]:
     """Yield what an object requests of each limit; nothing if it runs no pods, or stays suspended."""
+    template = run_template(manifest)
+    if template is not None:
+        # It requests nothing by itself, and all of it for each use.
+        uses = _measure(replace_object(manifest, template), budget)
+        yield from (use._replace(amount=0, shared=(), each=use.amount) for use in uses)
+        return
     uses = list(_measure(manifest, budget))
-    if not uses or manifest.kind_name not in _SCALABLE:
+    without = set_replicas(manifest, 0)
+    single = set_replicas(manifest, 1)
+    if without is None or single is None or not uses:
         yield from uses
         return
-    one = Manifest(
-        {**manifest.object, "spec": {**manifest.spec, "replicas": 1}},
-        manifest.kind,
-        manifest.cluster,
-        manifest.read_catalog,
-        manifest.team,
-        manifest.find_config,
+    base, one = (
+        {use.name: use.amount for use in _measure(replace_object(manifest, obj), budget)} for obj in (without, single)
     )
-    for use, single in zip(uses, _measure(one, budget), strict=True):
-        yield use if use.name == "jobs" else use._replace(each=single.amount)
+    for use in uses:
+        least = base.get(use.name, 0)
+        yield use if use.name == "jobs" else use._replace(base=least, each=max(one.get(use.name, 0) - least, 0))
+
+
+def admit_by_default(manifest: Manifest) -> Manifest | None:
+    """Return a suspended job as Kueue starts it if its namespace has a LocalQueue `default`; None if it does not."""
+    version = manifest.cluster.find_version("kueue")
+    since = _DEFAULT_QUEUE_SINCE
+    if (
+        not stays_suspended(manifest)
+        or not is_managed_by_kueue(manifest)
+        or (version and parse_version(version) < since)
+    ):
+        return None
+    labels = {**manifest.labels, QUEUE_LABEL: DEFAULT_QUEUE}
+    return replace_object(manifest, {**manifest.object, "metadata": {**manifest.metadata, "labels": labels}})
+
+
+_DEFAULT_QUEUE_SINCE = (0, 12)
+"""The first version of Kueue that does so by default."""
+DEFAULT_QUEUE = "default"
 
 
 def _measure(manifest: Manifest, budget: Budget) -> Iterator[BudgetUse]:
     from jobgen.check.created_pods import find_created_pods
 
     created = find_created_pods(manifest)
-    manifest, pods, hidden = created.manifest, created.pods, created.hidden
+    manifest, pods, hidden, runs = created.manifest, created.pods, created.hidden, created.runs
     if not pods:
         return
     for line in list_lines(budget):
         if line.device is not None:
-            yield BudgetUse(line.name, line.limit, _count_devices(manifest, line.device, hidden), ())
+            amount = _count_devices(manifest, line.device, hidden) * runs
+            yield BudgetUse(line.name, line.limit, amount, (), advice=created.advice)
         elif line.name == "gpus":
             shared = tuple(tuple(each) for each in find_shared_devices(manifest))
-            amount = count_gpus(manifest) + sum(count * pod.gpus for pod, count in hidden)
-            yield BudgetUse(line.name, line.limit, amount, shared)
+            once = sum(each.gpus for each in find_shared_devices(manifest))
+            amount = (count_gpus(manifest) - once + sum(count * pod.gpus for pod, count in hidden)) * runs + once
+            yield BudgetUse(line.name, line.limit, amount, shared, advice=created.advice)
         else:
             count = 1 if line.name == "jobs" else sum(count for _, count in pods)
-            yield BudgetUse(line.name, line.limit, count, ())
+            yield BudgetUse(line.name, line.limit, count, (), advice="" if line.name == "jobs" else created.advice)
 
 
 def _count_devices(manifest: Manifest, limit: DeviceLimit, hidden: Sequence[tuple[Pod, int]]) -> int:

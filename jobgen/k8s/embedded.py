@@ -25,6 +25,18 @@ def is_embedded(key: str, text: str) -> bool:
     return key == "podSpecPatch" or (key == "manifest" and "kind" in text)
 
 
+def find_resource_text(resource: Mapping[str, Node]) -> tuple[str, Node]:
+    """Return the field of a `resource` of a Workflow with the text of what it creates, and its value.
+
+    An artifact that is not written in the Workflow has no text; the value is then the artifact.
+    """
+    if resource.get("manifestFrom") is None:
+        return "manifest", resource.get("manifest")
+    artifact = get_path(resource["manifestFrom"], "artifact")
+    text = get_path(artifact, "raw", "data")
+    return "manifestFrom", resource["manifestFrom"] if artifact is None else artifact if text is None else text
+
+
 def read_embedded(text: str) -> list[Mapping[str, Node]] | None:
     """Return the objects in a text of YAML or JSON; None if it cannot be read."""
     source = read_shared(text.encode(errors="replace"), "text")

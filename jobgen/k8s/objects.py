@@ -442,6 +442,11 @@ class Manifest:
         return sum(role.count for role in self.roles)
 
 
+def replace_object(manifest: Manifest, obj: Mapping[str, Node]) -> Manifest:
+    """Return a manifest with the values of another object of its kind."""
+    return Manifest(obj, manifest.kind, manifest.cluster, manifest.read_catalog, manifest.team, manifest.find_config)
+
+
 def _build_single_role(manifest: Manifest, kind: Kind) -> Role:
     """Build the role of a kind without pod templates; its pod has only the fields of the main container."""
     assert kind.template is not None

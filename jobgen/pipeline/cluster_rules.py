@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from itertools import count, islice, product
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from jobgen.check.cluster.exported import read_exported
 from jobgen.check.cluster.state import (
     CLUSTER_KINDS,
     RUNTIME_KINDS,
@@ -51,7 +52,7 @@ from jobgen.model.mutated import Mutated
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import find_path, format_pointer
 from jobgen.model.quantity import to_milli
-from jobgen.pipeline.environment_checker import find_duplicates, read_exported, report_folder, report_missing_folder
+from jobgen.pipeline.environment_checker import find_duplicates, report_folder, report_missing_folder
 from jobgen.rendering import config
 from jobgen.rendering.build import identity_of, split_list
 from jobgen.rendering.environment import new_overlay_use

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
+from jobgen.check.cluster.exported import read_exported
 from jobgen.k8s.devices import DeviceCatalog, build_catalog, concerns_devices, may_concern_devices
 from jobgen.k8s.kinds import Definition, may_define_kinds, read_definition
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
@@ -13,7 +14,6 @@ from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.quantity import to_milli
 from jobgen.rendering import config
 from jobgen.rendering.build import split_list
 from jobgen.rendering.config import ProjectConfig
@@ -21,49 +21,9 @@ from jobgen.rendering.environment import EnvironmentRunner, new_overlay_use
 from jobgen.rendering.locate import locate
 from jobgen.rendering.trace import Tracer
 from jobgen.repo import layout
-from jobgen.repo.commit import Folder
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.root import SETTINGS
 from jobgen.spec.overlay import Cluster
-
-# Read the exported state of a cluster: the objects in a folder of the repository.
-
-_LOCATED_KINDS = (
-    *(b"ClusterQueue", b"Cohort", b"ResourceFlavor"),
-    *(b"Namespace", b"LimitRange", b"ResourceQuota", b"Runtime"),
-)
-"""Kinds whose objects findings point at."""
-
-
-def read_exported(root: Folder, folder: str, findings: list[Finding]) -> Iterator[Mapping[str, Node]]:
-    """Read the objects of the exported state; those that decide about others have locations."""
-    for file in layout.read_state(root, folder):
-        is_traced = any(kind in file.content for kind in _LOCATED_KINDS)
-        for document in config.read_documents(file, findings, traced=is_traced, shared=True).documents:
-            for obj in split_list(document.data):
-                problem = _find_problem(obj)
-                if problem:
-                    findings.append(locate(problem, file.path))
-                if isinstance(obj, dict) and obj is not document.data and "kind" not in obj:
-                    # Only the List has the kind if the API server wrote it.
-                    kind = str(value_of(document.data.get("kind"))).removesuffix("List")
-                    yield {**obj, "apiVersion": document.data.get("apiVersion"), "kind": kind}
-                elif isinstance(obj, dict):
-                    yield dict(obj)
-
-
-def _find_problem(obj: Any) -> Problem | None:
-    """Find an item of the state that is not applied."""
-    kind = str(value_of(obj.get("kind")) or "") if isinstance(obj, dict) else ""
-    if kind.endswith("List") and obj.get("items"):
-        message = f"the objects in this `{kind}` are not read; write the objects as the items of one List"
-        return Problem("unread-file", message, obj.get("kind"), category="meta")
-    hard = as_mapping(as_mapping(obj.get("spec")).get("hard")) if kind == "ResourceQuota" else {}
-    wrong = next((key for key, value in hard.items() if to_milli(value) is None), None)
-    if wrong is None:
-        return None
-    message = f"`{wrong}` is `{value_of(hard[wrong])}`, which is not a quantity, so the quota does not limit it"
-    return Problem("unread-file", f"{message}; write an amount such as `8` or `16Gi`", hard[wrong], category="meta")
 
 
 def report_folder(project: config.ProjectConfig, folder: str, message: str) -> Finding:

@@ -189,7 +189,11 @@ HIDDEN = {
     ),
     "CronWorkflow": (
         "argoproj.io/v1alpha1",
-        {"schedule": "* * * * *", "workflowSpec": {"templates": [{"name": "a", "container": CONTAINER}]}},
+        {
+            "schedule": "* * * * *",
+            "concurrencyPolicy": "Forbid",
+            "workflowSpec": {"templates": [{"name": "a", "container": CONTAINER}]},
+        },
         4,
         None,
     ),

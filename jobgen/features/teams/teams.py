@@ -7,7 +7,8 @@ from fnmatch import fnmatchcase
 
 from jobgen.api.errors import UsageError, check_format, check_names
 from jobgen.api.project import ProjectPath, open_project, select_environments
-from jobgen.check.team_limits import Target, find_scaling, list_lines, measure_use, name_target
+from jobgen.check.scaling import Scalable, find_scaling, name_target, scale_amounts
+from jobgen.check.team_limits import list_lines, measure_use
 from jobgen.k8s.kueue import creates_wrapped_objects
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest
@@ -89,7 +90,9 @@ def list_overviews(
 def _describe(checker: EnvironmentChecker, scope: TeamScope, made: Iterable[Rendered]) -> TeamEnvironment:
     limits = {line.name: line.limit for line in list_lines(scope.budget)}
     measured = _MEASURED._replace(devices=scope.budget.devices)
-    uses: dict[str, list[tuple[int, tuple[object, ...]]]] = {line.name: [] for line in list_lines(measured)}
+    uses: dict[str, list[tuple[Scalable, tuple[tuple[object, ...], ...]]]] = {
+        line.name: [] for line in list_lines(measured)
+    }
     every: list[Manifest] = []
     for each in made:
         # An object, and the objects inside an AppWrapper, as the rules see them.
@@ -97,14 +100,16 @@ def _describe(checker: EnvironmentChecker, scope: TeamScope, made: Iterable[Rend
         if is_app_wrapper(each.object) and creates_wrapped_objects(manifests[0]):
             manifests += (checker.checker.manifest(inner) for _, inner in list_wrapped_objects(each.object))
         every += manifests
-    scales: dict[Target, int] = {}
-    for target, most in filter(None, map(find_scaling, every)):
-        scales[target] = max(scales.get(target, 0), most)
     for manifest in every:
         for use in measure_use(manifest, measured):
-            amount = max(use.amount, use.each * scales.get(name_target(manifest), 0))
-            uses[use.name].append((amount, use.shared))
-    lines = (BudgetLine(name, sum_gpus(found), limits.get(name)) for name, found in uses.items())
+            scalable = Scalable(name_target(manifest), use.amount, use.base, use.each)
+            uses[use.name].append((scalable, use.shared))
+    scalings = [scaling for manifest in every for scaling in find_scaling(manifest)]
+    lines: list[BudgetLine] = []
+    for name, found in uses.items():
+        amounts = scale_amounts([scalable for scalable, _ in found], scalings)
+        used = sum_gpus((amount, shared) for amount, (_, shared) in zip(amounts, found, strict=True))
+        lines.append(BudgetLine(name, used, limits.get(name)))
     return TeamEnvironment(checker.runner.name, scope.allowed, tuple(lines))
 
 

@@ -1,17 +1,20 @@
 """What the team of a file may use."""
 
+from __future__ import annotations
+
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, Violation, rule
+from jobgen.check.scaling import Scalable, Scaling, Target, find_scaling, name_target, scale_amounts
 from jobgen.check.team_limits import (
-    Target,
+    DEFAULT_QUEUE,
+    admit_by_default,
     advise,
     find_accelerated_pods,
     find_foreign_uses,
-    find_scaling,
     is_kind_allowed,
     measure_use,
-    name_target,
     requires_queue,
 )
 from jobgen.k8s.kinds import CLUSTER_SCOPED
@@ -31,8 +34,12 @@ from jobgen.k8s.team_uses import (
     QUEUES,
     VOLUMES,
 )
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.teams import count_units
+
+if TYPE_CHECKING:
+    from jobgen.rendering.config import ProjectConfig
 
 
 @rule("manifest", ERROR)
@@ -193,51 +200,100 @@ def platform_not_allowed(manifest: Manifest) -> Iterator[Violation]:
 _MAX_RELATED = 5
 
 
+class _Use(NamedTuple):
+    """What an object requests of a line of its team's budget, as the value of a fact."""
+
+    team: str
+    line: str
+    limit: int
+    job: str
+    target: Target
+    amount: int
+    base: int
+    each: int
+    shared: tuple[tuple[object, ...], ...]
+    advice: str
+    default_in: str
+    """The namespace whose LocalQueue `default` starts the object; empty if it starts anyway."""
+
+
+_SCALING, _DEFAULT = "scaling", "default queue"
+"""The first word of facts about what scales others, and of LocalQueues; those about uses have the team in a tuple."""
+
+
 def collect_team_gpus(manifest: Manifest) -> Iterator[Fact]:
     """Yield what a job requests of each limit of its team's budget."""
-    team = manifest.team
+    team, path = manifest.team, ("metadata", "name")
     if team is None:
         return
-    scaling = find_scaling(manifest)
-    if scaling:
-        yield Fact((team.team, "", 0, scaling[1], "", (), 0, scaling[0]), ("metadata", "name"))
-    for name, limit, amount, shared, each in measure_use(manifest, team.budget):
-        if amount or shared or each:
-            value = (team.team, name, limit, amount, manifest.name, shared, each, name_target(manifest))
-            yield Fact(value, ("metadata", "name"))
+    if (manifest.group, manifest.kind_name, manifest.name) == ("kueue.x-k8s.io", "LocalQueue", DEFAULT_QUEUE):
+        yield Fact((_DEFAULT, manifest.namespace), path)
+    for scaling in find_scaling(manifest):
+        yield Fact((_SCALING, team.team, tuple(scaling)), path)
+    admitted = admit_by_default(manifest)
+    where = manifest.namespace if admitted is not None else ""
+    for use in measure_use(admitted or manifest, team.budget):
+        if use.amount or use.shared or use.each:
+            of_job = (team.team, use.name, use.limit, manifest.name, name_target(manifest))
+            amounts = (use.amount, use.base, use.each, use.shared, use.advice, where)
+            yield Fact(("use", *of_job, *amounts), path)
 
 
-@rule("fleet", ERROR, collect=collect_team_gpus)
-def team_budget_exceeded(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
+@rule("fleet", ERROR, collect=collect_team_gpus, needs_project=True)
+def team_budget_exceeded(
+    facts: list[Fact], cluster: Cluster, project: ProjectConfig, environment: str
+) -> Iterator[FactViolation]:
     """A team's jobs that together exceed its budget.
 
     A team's file declares its `budget`: GPUs, devices of some types, jobs and pods, also for single environments.
     All jobs in the team's folders count, except suspended jobs that no queue starts. Objects that are scaled count with
-    the most replicas that a HorizontalPodAutoscaler or a ScaledObject can set.
+    the most replicas that a HorizontalPodAutoscaler or a ScaledObject can set, and runs of a schedule with the most
+    that can overlap.
 
     Suspend, shrink or remove some of the jobs, or raise the budget in the team's file.
     """
-    by_line: dict[tuple[str, str], list[Fact]] = {}
-    scales: dict[Target, int] = {}
+    by_line: dict[tuple[str, str], list[tuple[Fact, _Use]]] = {}
+    scalings: dict[str, list[Scaling]] = {}
+    defaults = {fact.value[1] for fact in facts if fact.value[0] == _DEFAULT}
+    uses = [(fact, _Use(*fact.value[1:])) for fact in facts if fact.value[0] == "use"]
+    if any(use.default_in for _, use in uses):
+        defaults |= set(_list_default_queues(project, cluster))
     for fact in facts:
-        if not fact.value[1]:
-            scales[fact.value[7]] = max(scales.get(fact.value[7], 0), fact.value[3])
-    for fact in facts:
-        team, name, limit, amount, job, shared, each, target = fact.value
-        if name:
-            most = max(amount, each * scales.get(target, 0))
-            by_line.setdefault((team, name), []).append(fact._replace(value=(team, name, limit, most, job, shared)))
-    for (team, name), jobs in by_line.items():
-        limit = jobs[0].value[2]
-        total = sum_gpus((fact.value[3], fact.value[5]) for fact in jobs)
+        if fact.value[0] == _SCALING:
+            scalings.setdefault(fact.value[1], []).append(Scaling(*fact.value[2]))
+    for fact, use in uses:
+        if not use.default_in or use.default_in in defaults:
+            by_line.setdefault((use.team, use.line), []).append((fact, use))
+    for (team, name), known in by_line.items():
+        amounts = scale_amounts(
+            [Scalable(use.target, use.amount, use.base, use.each) for _, use in known], scalings.get(team, ())
+        )
+        jobs = [(amount, use, fact) for amount, (fact, use) in zip(amounts, known, strict=True) if amount or use.shared]
+        limit = known[0][1].limit
+        total = sum_gpus((amount, use.shared) for amount, use, _ in jobs)
         if total > limit:
             # Reported once, on the largest job.
-            largest, *others = sorted(jobs, key=lambda fact: (-fact.value[3], fact.value[4]))
+            (_, largest, at), *others = sorted(jobs, key=lambda job: (-job[0], job[1].job))
             named = others[:_MAX_RELATED]
-            related = tuple((fact, f"`{fact.value[4]}`: {count_units(fact.value[3], name)}") for fact in named)
+            related = tuple((fact, f"`{use.job}`: {count_units(amount, name)}") for amount, use, fact in named)
             what = f"{'has' if name == 'jobs' else 'requests'} {count_units(total, name)}"
-            message = f"team `{team}` {what}, above its budget of {limit}; suspend, shrink or remove some of its jobs"
-            yield FactViolation(largest, message, related, evidence=(team, name), is_amount=True)
+            if largest.advice:
+                what = f"can request any number of {count_units(total, name).partition(' ')[2]}"
+            advice = "suspend, shrink or remove some of its jobs"
+            if largest.advice:
+                advice = f"nothing limits `{largest.job}`: {largest.advice}"
+            message = f"team `{team}` {what}, above its budget of {limit}; {advice}"
+            yield FactViolation(at, message, related, evidence=(team, name), is_amount=True)
+
+
+def _list_default_queues(project: ProjectConfig, cluster: Cluster) -> Iterator[str]:
+    """Yield the namespaces whose captured state has a LocalQueue `default`."""
+    # Imported late: few repositories have suspended jobs of teams.
+    from jobgen.check.cluster.exported import read_exported
+
+    for obj in read_exported(project.root, cluster.state, []) if cluster.state else ():
+        if as_text(obj.get("kind")) == "LocalQueue" and as_text(get_path(obj, "metadata", "name")) == DEFAULT_QUEUE:
+            yield as_text(get_path(obj, "metadata", "namespace"))
 
 
 @rule("manifest", ERROR)
