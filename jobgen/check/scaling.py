@@ -37,6 +37,23 @@ class Scalable(NamedTuple):
     """What one of them adds."""
 
 
+class BudgetedUse(NamedTuple):
+    """What an object requests of a line of its team's budget, as a fact has it."""
+
+    team: str
+    line: str
+    limit: int
+    job: str
+    target: Target
+    amount: int
+    base: int
+    each: int
+    shared: tuple[tuple[object, ...], ...]
+    advice: str
+    default_in: str
+    """The namespace whose LocalQueue `default` starts the object; empty if it starts anyway."""
+
+
 def name_target(manifest: Manifest) -> Target:
     """Return what identifies an object for another one that scales it."""
     return manifest.namespace, manifest.kind_name, manifest.name

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.check.rules import Violation
-from jobgen.check.scaling import run_template, set_replicas
 from jobgen.k8s.kinds import CLUSTER_SCOPED
 from jobgen.k8s.kueue import QUEUE_LABEL, is_managed_by_kueue, stays_suspended
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
@@ -145,11 +144,14 @@ def list_lines(budget: Budget) -> Iterator[BudgetLine]:
 
 def measure_use(manifest: Manifest, budget: Budget) -> Iterator[BudgetUse]:
     """Yield what an object requests of each limit; nothing if it runs no pods, or stays suspended."""
+    # Imported late: most repositories have no teams.
+    from jobgen.check.scaling import run_template, set_replicas
+
     template = run_template(manifest)
     if template is not None:
         # It requests nothing by itself, and all of it for each use.
-        uses = _measure(replace_object(manifest, template), budget)
-        yield from (use._replace(amount=0, shared=(), each=use.amount) for use in uses)
+        for use in _measure(replace_object(manifest, template), budget):
+            yield use._replace(amount=0, shared=(), each=use.amount)
         return
     uses = list(_measure(manifest, budget))
     without = set_replicas(manifest, 0)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from jobgen.check.cluster.exported import read_exported
 from jobgen.k8s.devices import DeviceCatalog, build_catalog, concerns_devices, may_concern_devices
 from jobgen.k8s.kinds import Definition, may_define_kinds, read_definition
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
@@ -326,5 +325,8 @@ def _measure_distance(folder: str, path: str) -> int:
 
 def complete_catalog(objects: Iterable[Mapping[str, Node]], project: ProjectConfig, cluster: Cluster) -> DeviceCatalog:
     """Build the catalog of objects and of those in the exported state of their cluster."""
+    # Imported late: most repositories have no state of a cluster.
+    from jobgen.check.cluster.exported import read_exported
+
     exported = list(read_exported(project.root, cluster.state, [])) if cluster.state else ()
     return build_catalog(objects, cluster.gpu_resource, exported)

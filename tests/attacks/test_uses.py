@@ -145,8 +145,6 @@ def claim(**spec: Any) -> Tree:
 
 
 BUDGET, UNQUEUED, UNKNOWN = "team-budget-exceeded", "unqueued-accelerators", "uncounted-accelerators"
-NAMESPACE, ACCOUNT, VOLUME = "foreign-namespace", "foreign-service-account", "foreign-volume"
-DEVICES, TRAFFIC, TRACKING = "unrequested-devices", "foreign-traffic", "team-untracked-object"
 ANY = -1
 """For an attack that lets the team use any number of GPUs."""
 RAW_POD = json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "z"}, "spec": pod(64)})
@@ -225,73 +223,7 @@ SCALED = {
     ),
     "artifact": attack(BUDGET, creating(manifestFrom={"artifact": {"name": "a", "raw": {"data": RAW_POD}}}), gpus=64),
 }
-REACHING = {
-    "namespace of a command": attack(NAMESPACE, creating(manifest=RAW_POD, flags=["--namespace=v"])),
-    "account of a task": attack(
-        ACCOUNT, tekton("PipelineRun", {"taskRunSpecs": [{"pipelineTaskName": "a", "taskServiceAccountName": "v"}]})
-    ),
-    "namespaces of an affinity": attack(NAMESPACE, affinity("podAntiAffinity", namespaces=["v"])),
-    "namespaces of a monitor": attack(
-        NAMESPACE,
-        make("monitoring.coreos.com/v1", "PodMonitor", {"selector": {}, "namespaceSelector": {"matchNames": ["v"]}}),
-    ),
-    "nodes in settings of Spark": attack(
-        BUDGET,
-        spark(
-            {"spark.kubernetes.node.selector.gpu": "a100"}, executor={"gpu": {"name": "nvidia.com/gpu", "quantity": 9}}
-        ),
-    ),
-}
-OTHERS = {
-    "controller": attack(
-        UNQUEUED,
-        job(
-            metadata={
-                "ownerReferences": [
-                    {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "b", "uid": "0", "controller": True}
-                ]
-            }
-        ),
-    ),
-    "Workload of another": attack(
-        UNQUEUED, job(metadata={"labels": {**QUEUED, "kueue.x-k8s.io/prebuilt-workload-name": "w"}})
-    ),
-    "CDI": attack(
-        DEVICES,
-        make("v1", "Pod", pod(0), annotations={"cdi.k8s.io/gpus": "nvidia.com/gpu=all"}),
-    ),
-    "all devices": attack(
-        DEVICES,
-        make("v1", "Pod", {"containers": [container(0, env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}])]}),
-    ),
-    "address": attack(TRAFFIC, make("v1", "Service", {"ports": [{"port": 80}], "externalIPs": ["192.0.2.1"]})),
-    "host": attack(
-        TRAFFIC, make("networking.istio.io/v1", "VirtualService", {"hosts": ["api.v.svc.cluster.local"], "http": []})
-    ),
-    "claim by labels": attack(VOLUME, claim(selector={"matchLabels": {"pv": "vd"}})),
-    "inline volume": attack(
-        VOLUME, job(spec={"volumes": [{"name": "d", "nfs": {"server": "nfs.example.com", "path": "/v/d"}}]})
-    ),
-    "suspended job of a default queue": attack(
-        BUDGET,
-        make("batch/v1", "Job", {"suspend": True, **batch_job(64)}, labels={}),
-        make("kueue.x-k8s.io/v1beta1", "LocalQueue", {"clusterQueue": "t"}, "default"),
-        gpus=64,
-    ),
-    "forged tracking id": attack(
-        TRACKING, job(metadata={"annotations": {"argocd.argoproj.io/tracking-id": "v:batch/Job:v/a"}})
-    ),
-    "finalizer": attack(
-        TRACKING,
-        job(
-            metadata={
-                "finalizers": ["t.example.com/keep"],
-                "annotations": {"argocd.argoproj.io/sync-options": "Prune=false"},
-            }
-        ),
-    ),
-}
-ATTACKS = {**SCALED, **REACHING, **OTHERS}
+ATTACKS = SCALED
 VOLUME_OF_V = {
     "apiVersion": "v1",
     "kind": "PersistentVolume",

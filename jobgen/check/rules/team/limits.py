@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, Violation, rule
-from jobgen.check.scaling import Scalable, Scaling, Target, find_scaling, name_target, scale_amounts
 from jobgen.check.team_limits import (
     DEFAULT_QUEUE,
     admit_by_default,
@@ -34,7 +33,6 @@ from jobgen.k8s.team_uses import (
     QUEUES,
     VOLUMES,
 )
-from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.teams import count_units
 
@@ -200,25 +198,8 @@ def platform_not_allowed(manifest: Manifest) -> Iterator[Violation]:
 _MAX_RELATED = 5
 
 
-class _Use(NamedTuple):
-    """What an object requests of a line of its team's budget, as the value of a fact."""
-
-    team: str
-    line: str
-    limit: int
-    job: str
-    target: Target
-    amount: int
-    base: int
-    each: int
-    shared: tuple[tuple[object, ...], ...]
-    advice: str
-    default_in: str
-    """The namespace whose LocalQueue `default` starts the object; empty if it starts anyway."""
-
-
-_SCALING, _DEFAULT = "scaling", "default queue"
-"""The first word of facts about what scales others, and of LocalQueues; those about uses have the team in a tuple."""
+_SCALING, _DEFAULT, _USE = "scaling", "default queue", "use"
+"""The first words of facts: about what scales others, about LocalQueues, and about what an object requests."""
 
 
 def collect_team_gpus(manifest: Manifest) -> Iterator[Fact]:
@@ -226,6 +207,9 @@ def collect_team_gpus(manifest: Manifest) -> Iterator[Fact]:
     team, path = manifest.team, ("metadata", "name")
     if team is None:
         return
+    # Imported late: most repositories have no teams.
+    from jobgen.check.scaling import find_scaling, name_target
+
     if (manifest.group, manifest.kind_name, manifest.name) == ("kueue.x-k8s.io", "LocalQueue", DEFAULT_QUEUE):
         yield Fact((_DEFAULT, manifest.namespace), path)
     for scaling in find_scaling(manifest):
@@ -236,7 +220,7 @@ def collect_team_gpus(manifest: Manifest) -> Iterator[Fact]:
         if use.amount or use.shared or use.each:
             of_job = (team.team, use.name, use.limit, manifest.name, name_target(manifest))
             amounts = (use.amount, use.base, use.each, use.shared, use.advice, where)
-            yield Fact(("use", *of_job, *amounts), path)
+            yield Fact((_USE, *of_job, *amounts), path)
 
 
 @rule("fleet", ERROR, collect=collect_team_gpus, needs_project=True)
@@ -252,10 +236,12 @@ def team_budget_exceeded(
 
     Suspend, shrink or remove some of the jobs, or raise the budget in the team's file.
     """
-    by_line: dict[tuple[str, str], list[tuple[Fact, _Use]]] = {}
+    from jobgen.check.scaling import BudgetedUse, Scalable, Scaling, scale_amounts
+
+    by_line: dict[tuple[str, str], list[tuple[Fact, BudgetedUse]]] = {}
     scalings: dict[str, list[Scaling]] = {}
     defaults = {fact.value[1] for fact in facts if fact.value[0] == _DEFAULT}
-    uses = [(fact, _Use(*fact.value[1:])) for fact in facts if fact.value[0] == "use"]
+    uses = [(fact, BudgetedUse(*fact.value[1:])) for fact in facts if fact.value[0] == _USE]
     if any(use.default_in for _, use in uses):
         defaults |= set(_list_default_queues(project, cluster))
     for fact in facts:
