@@ -22,6 +22,7 @@ from jobgen.api.lint_files import (
     select_findings,
     split_paths,
 )
+from jobgen.check.cluster.exported import read_exported
 from jobgen.compare.change_rules import ChangedFiles, check_change
 from jobgen.compare.governance import find_begun, find_changed_files, find_changes, to_findings
 from jobgen.engine.store import Store
@@ -32,7 +33,7 @@ from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_pointer, list_item_names
-from jobgen.pipeline.environment_checker import find_duplicates, read_exported
+from jobgen.pipeline.environment_checker import find_duplicates
 from jobgen.pipeline.policies import load_policies
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from jobgen.check.cluster.exported import read_exported
 from jobgen.check.cluster.state import Name, name_object
 from jobgen.model.data import Location, Node, location_of, untraced, value_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import list_item_names
 from jobgen.model.quantity import to_milli
-from jobgen.pipeline.environment_checker import read_exported
 from jobgen.repo import layout
 from jobgen.repo.captures import INDEX
 from jobgen.repo.commit import Folder

@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from jobgen.check.cluster.exported import read_exported
 from jobgen.compare.impact import Impact, assess_change
 from jobgen.compare.snapshot import Snapshot, find_causes, snapshot_repository
 from jobgen.features.live.capture import RESOURCES, RUNNING, Kubectl, UnansweredError, pluralize_kind
@@ -21,7 +22,6 @@ from jobgen.model.data import Location, untraced
 from jobgen.model.finding import Finding, pluralize
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted
-from jobgen.pipeline.environment_checker import read_exported
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import Rendered
 from jobgen.rendering.left_out import LeftOutFile, join_environments

@@ -9,6 +9,7 @@ from fractions import Fraction
 from math import ceil
 from typing import Any
 
+from jobgen.check.cluster.exported import read_exported
 from jobgen.check.cluster.quotas import measure_use
 from jobgen.check.cluster.state import ClusterState, build_state, list_kinds_to_read, name_object
 from jobgen.check.rules.fleet.budgets import collect_gpus
@@ -30,7 +31,7 @@ from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import did_you_mean
-from jobgen.pipeline.environment_checker import read_exported, report_missing_folder
+from jobgen.pipeline.environment_checker import report_missing_folder
 from jobgen.rendering.locate import locate
 from jobgen.repo.files import File
 from jobgen.repo.root import folder_exists

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from jobgen.check.cluster.exported import read_exported
 from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import DECISIONS, Answer, Decision, Job, Total, decide
 from jobgen.features.kueue.captured import attach_captured
@@ -19,7 +20,7 @@ from jobgen.k8s.nodes import as_mapping, get_path
 from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Finding, pluralize
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.pipeline.environment_checker import find_duplicates, read_exported, report_missing_folder
+from jobgen.pipeline.environment_checker import find_duplicates, report_missing_folder
 from jobgen.pipeline.policies import ClusterMutations
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.config import load as load_config
