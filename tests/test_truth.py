@@ -282,7 +282,6 @@ def test_null_in_a_list_or_a_map_is_the_zero_value_of_its_type(text: str, rule: 
 
 
 PREFERRED = "affinity: {podAntiAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1}]}}"
-AVOIDED = "annotations: {scheduler.alpha.kubernetes.io/preferAvoidPods: x}"
 VERSION = "{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, properties: {a: %s}}}}"
 CRD = "{group: b.c, scope: Cluster, names: {plural: as, kind: A}, versions: [%s]}"
 TASK = "{minAvailable: 1, tasks: [{name: a, replicas: 1, template: %s}]}"
@@ -311,7 +310,6 @@ ADMITTED = f"{{conditions: [{RESERVED}], admission: {{clusterQueue: a, podSetAss
         ("resource.k8s.io/v1", "DeviceClass", "{name: a, generateName: B}", "{}", ""),
         ("resource.k8s.io/v1", "DeviceClass", "{name: a, generateName: b/c}", "{}", "invalid-name"),
         ("scheduling.volcano.sh/v1beta1", "Queue", "{name: a, namespace: A_b}", "{weight: 1}", ""),
-        ("v1", "Node", f"{{name: a, {AVOIDED}}}", "{}", "invalid-annotation"),
         ("apiextensions.k8s.io/v1", "CustomResourceDefinition", "{name: as.b.c}", CRD % VERSION % "{type: string}", ""),
         (
             *("apiextensions.k8s.io/v1", "CustomResourceDefinition", "{name: as.b.c}"),

@@ -25,7 +25,9 @@ def find_problems(obj, release=NEWEST_RELEASE):
         ("rbac.authorization.k8s.io/v1/ClusterRole", "a/b", False),
         ("rbac.authorization.k8s.io/v1/RoleBinding", "..", False),
         ("networking.k8s.io/v1/IPAddress", "10.0.0.1", True),
-        ("networking.k8s.io/v1/IPAddress", "fe80:0::1", False),
+        ("networking.k8s.io/v1/IPAddress", "fe80::1", True),
+        ("v1/Event", "a:b", True),
+        ("certificates.k8s.io/v1beta1/ClusterTrustBundle", "example.com:signer:a", True),
         ("networking.k8s.io/v1/Ingress", "a:b", False),
     ],
 )

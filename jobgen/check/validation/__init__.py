@@ -12,7 +12,7 @@ from importlib import import_module
 
 from jobgen.check.admission.fields import Fields, Kind, Validation
 from jobgen.check.admission.metadata import MetadataFormat
-from jobgen.check.admission.names import SUBDOMAIN_NAME, NameFormat
+from jobgen.check.admission.names import PATH_SEGMENT_NAME, SUBDOMAIN_NAME, NameFormat
 from jobgen.k8s.devices import CatalogSource, no_catalog
 from jobgen.k8s.kinds import BUILTIN_GROUPS, CLUSTER_SCOPED, NEWEST_RELEASE, Release, is_answered
 from jobgen.k8s.nodes import as_mapping, as_text
@@ -20,7 +20,7 @@ from jobgen.model.finding import Problem
 
 MODULES: Mapping[str, Mapping[str, str]] = {
     "": {
-        "cluster": "Binding Event Namespace Node",
+        "cluster": "Namespace",
         "config": "ConfigMap Secret",
         "quotas": "LimitRange ResourceQuota",
         "services": "Endpoints Service",
@@ -34,29 +34,23 @@ MODULES: Mapping[str, Mapping[str, str]] = {
     "apiextensions.k8s.io": {"crds": "CustomResourceDefinition"},
     "apiregistration.k8s.io": {"cluster": "APIService"},
     "apps": {"workloads": "ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet"},
-    "authentication.k8s.io": {"reviews": "TokenReview"},
-    "authorization.k8s.io": {
-        "reviews": "LocalSubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview"
-    },
     "autoscaling": {"workloads": "HorizontalPodAutoscaler"},
     "batch": {"jobs": "CronJob Job"},
-    "certificates.k8s.io": {"access": "CertificateSigningRequest ClusterTrustBundle"},
-    "coordination.k8s.io": {"cluster": "Lease"},
     "discovery.k8s.io": {"services": "EndpointSlice"},
-    "events.k8s.io": {"cluster": "Event"},
-    "flowcontrol.apiserver.k8s.io": {"access": "FlowSchema PriorityLevelConfiguration"},
-    "networking.k8s.io": {"networking": "IPAddress Ingress IngressClass NetworkPolicy ServiceCIDR"},
+    "networking.k8s.io": {"networking": "Ingress IngressClass NetworkPolicy"},
     "node.k8s.io": {"cluster": "RuntimeClass"},
     "policy": {"workloads": "PodDisruptionBudget"},
     "rbac.authorization.k8s.io": {"access": "ClusterRole ClusterRoleBinding Role RoleBinding"},
-    "resource.k8s.io": {"devices": "DeviceClass DeviceTaintRule ResourceClaim ResourceClaimTemplate ResourceSlice"},
+    "resource.k8s.io": {"devices": "DeviceClass ResourceClaim ResourceClaimTemplate"},
     "scheduling.k8s.io": {"quotas": "PodGroup PriorityClass Workload"},
-    "storage.k8s.io": {
-        "storage": "CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment VolumeAttributesClass"
-    },
+    "storage.k8s.io": {"storage": "CSIDriver StorageClass VolumeAttributesClass"},
 }
-"""The kinds that are validated: by group, the module and its kinds."""
+"""The kinds that are validated: by group, the module and its kinds. Those that no repository holds are not."""
 
+_PATH_SEGMENT_NAMES = frozenset(
+    ("/Event", "certificates.k8s.io/CertificateSigningRequest", "certificates.k8s.io/ClusterTrustBundle")
+) | {"networking.k8s.io/IPAddress"}
+"""Kinds that are not validated, but whose names have more characters than those of most kinds."""
 # Kinds whose finalizers need no domain: the API server validates their metadata as that of custom resources.
 _GROUPS_WITH_ANY_FINALIZER = frozenset(
     """admissionregistration.k8s.io apiextensions.k8s.io apiregistration.k8s.io coordination.k8s.io node.k8s.io
@@ -107,8 +101,9 @@ def find_metadata_format(obj: Fields, release: Release = NEWEST_RELEASE) -> Meta
 def _find_metadata_format(group: str, kind: str, release: Release) -> MetadataFormat:
     is_builtin = group in BUILTIN_GROUPS
     has_any_finalizer = group in _GROUPS_WITH_ANY_FINALIZER or f"{group}/{kind}" in _ANY_FINALIZER
+    has_any_name = f"{group}/{kind}" in _PATH_SEGMENT_NAMES
     return MetadataFormat(
-        _find_name_format(_find_kind(group, kind), release),
+        PATH_SEGMENT_NAME if has_any_name else _find_name_format(_find_kind(group, kind), release),
         is_namespaced=kind not in CLUSTER_SCOPED and (group, kind) != ("scheduling.volcano.sh", "Queue"),
         qualifies_finalizers=is_builtin and not has_any_finalizer,
         keeps_generation=is_builtin and group not in _GROUPS_WITH_GENERATION and kind not in _WITH_GENERATION,
@@ -126,5 +121,5 @@ def _find_kind(group: str, kind: str) -> Kind | None:
     for module, kinds in MODULES.get(group, {}).items():
         if kind in kinds.split():
             found: Mapping[str, Kind] = import_module(f"{__name__}.{module}").KINDS
-            return found.get(f"{group}/{kind}") or found[kind]
+            return found[kind]
     return None

@@ -1,4 +1,4 @@
-"""Validate the kinds of `networking.k8s.io`: Ingresses and their classes, network policies and addresses."""
+"""Validate the kinds of `networking.k8s.io`: Ingresses, their classes, and network policies."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ from jobgen.check.admission.names import (
     DNS_LABEL_1035,
     DNS_SUBDOMAIN,
     PORT_NAME,
-    NameFormat,
     is_dns_label,
     is_dns_label_1035,
     is_dns_subdomain,
@@ -36,7 +35,7 @@ from jobgen.check.admission.names import (
     is_port_name,
 )
 from jobgen.check.admission.scheduling import validate_label_selector
-from jobgen.check.validation.addresses import describe_cidr_fault, is_canonical_address, is_sloppy_address, parse_cidr
+from jobgen.check.validation.addresses import describe_cidr_fault, is_sloppy_address, parse_cidr
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.model.data import Node, value_of
 
@@ -47,13 +46,6 @@ _segment = path_segment("invalid-object-name", "name")
 _REFERENCE = {"apiGroup": api_group, "kind": _segment, "name": _segment}
 _resource = mapping(_REFERENCE, "kind", "name")
 _HOST = f"{DNS_SUBDOMAIN}, or such a name after `*.`"
-_PARENT = {
-    "group": dns_subdomain("invalid-value", "API group"),
-    "apiGroup": api_group,
-    "resource": _segment,
-    "name": _segment,
-    "namespace": _segment,
-}
 
 
 def _check_ingress(ingress: Fields, place: Node, run: Validation) -> None:
@@ -209,24 +201,6 @@ def _policy_rules(peers: str) -> Validator:
     return items("a rule", {"ports": ports, peers: items("a peer", _PEER, _check_peer)})
 
 
-def _validate_cidrs(key: str, value: Node, owner: Fields, run: Validation) -> None:
-    """Validate one CIDR, or one of each IP family."""
-    versions: list[int] = []
-    for found, node in iter_strings(value):
-        network = parse_cidr(found)
-        if fault := describe_cidr_fault(found, run.release, canonical=True):
-            run.report("invalid-host-name", fault, node)
-        elif network and network.version in versions:
-            run.invalid(f"`{found}` is the second IPv{network.version} network; use one of each IP family", node)
-        if network:
-            versions.append(network.version)
-
-
-def _require_parent(address: Fields, place: Node, run: Validation) -> None:
-    if not isinstance(address.get("parentRef"), dict):
-        run.report_missing("an IPAddress", address, "parentRef", place)
-
-
 _service = mapping({}, "name", _check_service)
 _PEER = {
     "podSelector": validate_label_selector,
@@ -255,12 +229,7 @@ _NETWORK_POLICY = {
 }
 
 KINDS = {
-    "IPAddress": Kind(
-        spec("an IPAddress", {"parentRef": mapping(_PARENT, "resource", "name")}, _require_parent),
-        NameFormat(is_canonical_address, "write an IP address in its canonical form, such as `10.9.8.7`"),
-    ),
     "Ingress": Kind(spec("an Ingress", _INGRESS, _check_ingress)),
     "IngressClass": Kind(spec("an IngressClass", _INGRESS_CLASS, "controller")),
     "NetworkPolicy": Kind(spec("a NetworkPolicy", _NETWORK_POLICY)),
-    "ServiceCIDR": Kind(spec("a ServiceCIDR", {"cidrs": at_most(2, _validate_cidrs, at_key=False)}, "cidrs")),
 }

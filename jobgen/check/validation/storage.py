@@ -1,4 +1,4 @@
-"""Validate volumes and claims for them, and the kinds of `storage.k8s.io`: classes, CSI drivers and attachments."""
+"""Validate volumes and claims for them, and the kinds of `storage.k8s.io`: classes and CSI drivers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,9 @@ from jobgen.check.admission.fields import (
     Table,
     Validation,
     all_of,
-    count,
     fields,
     find_key,
-    is_empty,
     is_set,
-    items,
     iter_items,
     iter_strings,
     list_set_keys,
@@ -29,8 +26,8 @@ from jobgen.check.admission.fields import (
     texts,
 )
 from jobgen.check.admission.metadata import describe_label_key
-from jobgen.check.admission.names import LABEL_KEY, is_annotation_key, is_driver_name, is_label_key
-from jobgen.check.admission.scheduling import validate_label_selector, validate_node_selector
+from jobgen.check.admission.names import LABEL_KEY, is_annotation_key, is_label_key
+from jobgen.check.admission.scheduling import validate_node_selector
 from jobgen.check.admission.volumes import (
     SHARED_SOURCES,
     validate_access_modes,
@@ -74,10 +71,8 @@ _MOUNTABLE_SOURCES = frozenset(
     azureDisk photonPersistentDisk""".split()
 )
 _ACCESS: Table = {"accessModes": validate_access_modes}
-_check_access = fields("a volume", _ACCESS, "accessModes")
 _MAX_PARAMETERS = 512
 _MAX_PARAMETER_BYTES = 256 * 1024
-_MAX_NODE_ID = 256
 _provisioner = text("invalid-value", "name of a driver", is_annotation_key, LABEL_KEY)
 _expiration = number(600, 1 << 32)
 _values = texts(twice="`{}` is listed twice in `values`; delete one of them")
@@ -128,21 +123,6 @@ def _check_volume(volume: Fields, place: Node, run: Validation) -> None:
     if _MOUNT_OPTIONS in annotations and not any(is_set(volume.get(name)) for name in _MOUNTABLE_SOURCES):
         message = f"`{_MOUNT_OPTIONS}` is not valid for this source of a volume; use `mountOptions`"
         run.report("invalid-annotation", message, find_key(annotations, _MOUNT_OPTIONS, annotations))
-
-
-def validate_inline_volume_spec(volume: Fields, place: Node, run: Validation) -> None:
-    """Validate the spec of a volume that has no object of its own."""
-    _check_access(volume, place, run)
-    for field in ("claimRef", "capacity", "nodeAffinity", "storageClassName"):
-        if not is_empty(volume.get(field)) or (field in ("claimRef", "nodeAffinity") and is_set(volume.get(field))):
-            run.invalid(f"`{field}` cannot be set for an inline volume; delete it", find_key(volume, field, place))
-    for field, *expected in (("persistentVolumeReclaimPolicy", "Retain", ""), ("volumeMode", "Filesystem")):
-        if is_set(volume.get(field)) and value_of(volume[field]) not in expected:
-            message = f"`{field}` must be `{expected[0]}` for an inline volume, got `{value_of(volume[field])}`"
-            run.invalid(message, volume[field])
-    if not is_set(volume.get("csi")):
-        run.report_missing("an inline volume", volume, "csi", place)
-    _validate_volume_source(volume, place, run)
 
 
 def _check_claim(obj: Fields, place: Node, run: Validation) -> None:
@@ -198,17 +178,6 @@ def _check_tokens(driver: Fields, place: Node, run: Validation) -> None:
         run.invalid("`serviceAccountTokenInSecrets` requires `tokenRequests`; set them or delete it", in_secrets)
 
 
-def _validate_node_id(key: str, value: Node, owner: Fields, run: Validation) -> None:
-    size = len(as_text(value).encode(errors="replace"))
-    if size > _MAX_NODE_ID:
-        run.report("out-of-range", f"`{key}` must have at most {_MAX_NODE_ID} bytes, got `{size}`", value)
-
-
-def _validate_capacity(key: str, value: Node, owner: Fields, run: Validation) -> None:
-    if (decode_milli(value) or 0) < 0:
-        run.report("negative-quantity", f"`{key}` must be at least 0, got `{value_of(value)}`", value)
-
-
 def _validate_topologies(key: str, value: Node, owner: Fields, run: Validation) -> None:
     seen: list[dict[str, frozenset[str]]] = []
     for term, place in iter_items(key, value):
@@ -230,18 +199,6 @@ def _validate_topologies(key: str, value: Node, owner: Fields, run: Validation) 
         seen.append(topology)
 
 
-def _check_attached_source(attachment: Fields, place: Node, run: Validation) -> None:
-    source = as_mapping(attachment.get("source"))
-    given = list_set_keys(source, ("inlineVolumeSpec", "persistentVolumeName"))
-    if len(given) != 1:
-        message = "`source` requires exactly one of `inlineVolumeSpec` and `persistentVolumeName`"
-        run.report("invalid-form", message, given[-1] if given else find_key(attachment, "source", place))
-    elif given[0] == "persistentVolumeName":
-        _check_volume_name(source, given[0], run)
-    elif isinstance(source["inlineVolumeSpec"], dict):
-        validate_inline_volume_spec(source["inlineVolumeSpec"], given[0], run)
-
-
 _SOURCES: Table = {
     **SHARED_SOURCES,
     "glusterfs": mapping({"endpointsNamespace": all_of(_validate_not_empty, namespace_name)}, "endpoints", "path"),
@@ -260,34 +217,11 @@ _VOLUME: Table = {
     "volumeAttributesClassName": since(_ATTRIBUTES_CLASS_SINCE, all_of(_validate_not_empty, object_name)),
     "volumeMode": one_of("Filesystem", "Block"),
 }
-_driver_name = text("invalid-value", "driver name", is_driver_name, "use a domain name with at most 63 characters")
 
-_check_volume_name = fields("a VolumeAttachment", {"persistentVolumeName": object_name}, "persistentVolumeName")
-_topology_keys = texts(
-    is_valid=is_label_key,
-    fault=("invalid-label", describe_label_key("{}")),
-    twice="`topologyKeys` contains `{}` twice; delete one of them",
-)
-_NODE_DRIVER: Table = {
-    "allocatable": mapping({"count": count}),
-    "name": _driver_name,
-    "nodeID": _validate_node_id,
-    "topologyKeys": _topology_keys,
-}
 _CSI_DRIVER: Table = {
     "fsGroupPolicy": one_of("ReadWriteOnceWithFSType", "File", "None"),
     "nodeAllocatableUpdatePeriodSeconds": since((1, 35), number(10)),
     "volumeLifecycleModes": texts("Persistent", "Ephemeral"),
-}
-_CSI_NODE: Table = {
-    "drivers": items(
-        "a driver", _NODE_DRIVER, "name", "nodeID", unique=("name", "two drivers are named `{}`; delete one of them")
-    )
-}
-_STORAGE_CAPACITY: Table = {
-    "capacity": _validate_capacity,
-    "nodeTopology": validate_label_selector,
-    "storageClassName": object_name,
 }
 _STORAGE_CLASS: Table = {
     "allowedTopologies": _validate_topologies,
@@ -297,15 +231,11 @@ _STORAGE_CLASS: Table = {
     "volumeBindingMode": one_of("Immediate", "WaitForFirstConsumer"),
 }
 _ATTRIBUTES_CLASS: Table = {"driverName": _provisioner, "parameters": _validate_parameters}
-_ATTACHMENT: Table = {"attacher": _driver_name, "nodeName": object_name}
 
 KINDS = {
     "PersistentVolume": Kind(spec("a volume", _VOLUME, "accessModes", _check_volume)),
     "PersistentVolumeClaim": Kind(_check_claim),
     "CSIDriver": Kind(spec("a CSIDriver", _CSI_DRIVER, _check_tokens)),
-    "CSINode": Kind(spec("a CSINode", _CSI_NODE)),
-    "CSIStorageCapacity": Kind(fields("a CSIStorageCapacity", _STORAGE_CAPACITY, "storageClassName")),
     "StorageClass": Kind(fields("the class", _STORAGE_CLASS, "provisioner")),
-    "VolumeAttachment": Kind(spec("a VolumeAttachment", _ATTACHMENT, "attacher", "nodeName", _check_attached_source)),
     "VolumeAttributesClass": Kind(fields("the class", _ATTRIBUTES_CLASS, "driverName", _require_parameters)),
 }
