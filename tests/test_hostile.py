@@ -16,8 +16,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from growth import count_calls
 from jobgenprocess import run_jobgen
 from transcripts import changed_files, copy_repository, files_below, find_transcripts, output_sections, read_transcript
+
+from jobgen.model.finding import FixStep
+from jobgen.model.suggest import suggest_rename
 
 TRANSCRIPTS = find_transcripts("hostile")
 # Seconds at work, and for waiting in all: tests run beside each other, and a clock on the wall counts them too.
@@ -182,6 +186,20 @@ def test_5000_errors_are_cut_to_100(folder: Path) -> None:
     assert done.returncode == 1
     assert len(done.stderr.splitlines()) == 102
     assert b"[too-many-errors]" in done.stderr
+
+
+def test_one_of_many_unknown_names_is_judged_without_the_others() -> None:
+    """Each name that is reported would be compared with all others, and each of these with all known ones."""
+    known, few, many = ["image", "command"], {"imag1": 1, "imag2": 1}, {f"imag{number}": 1 for number in range(5_000)}
+    # The first call compiles patterns.
+    _, *calls = [
+        count_calls(lambda names=names: suggest_rename("imag1", known, names, bool)) for names in (few, few, many)
+    ]
+
+    renamed = (FixStep("rename", "imagee", "image"),)
+    assert suggest_rename("imagee", known, {**many, "imagee": 1}, bool) == (renamed, True)
+    assert suggest_rename("imagee", known, {**many, "imagee": 1, "imgae": 1}, bool) == (renamed, False)
+    assert calls[0] == calls[1]
 
 
 def test_document_of_four_million_nodes_is_refused(folder: Path) -> None:

@@ -29,6 +29,13 @@ def find_meant(word: str, known: Iterable[str]) -> str:
     return near[0] if len(near) == 1 else ""
 
 
+def may_mean(word: str, known: str) -> bool:
+    """Return True if a word may mean a known one, whatever else is known."""
+    return len(word) <= MAX_COMPARED and (
+        is_one_slip(word.lower(), known.lower()) or is_same_name(word, known) or _is_prerelease(word, known)
+    )
+
+
 def is_same_name(one: str, other: str) -> bool:
     """Return True if two names differ only in case, dashes, dots and underscores."""
     return _SEPARATORS.sub("", one).lower() == _SEPARATORS.sub("", other).lower()
@@ -36,7 +43,7 @@ def is_same_name(one: str, other: str) -> bool:
 
 def is_one_slip(one: str, other: str) -> bool:
     """Return True if a single slip of the keyboard makes one word of another."""
-    short, long = sorted((one, other), key=len)
+    short, long = (one, other) if len(one) <= len(other) else (other, one)
     if len(long) - len(short) > 1 or len(short) < _LEAST - 1 or one == other:
         return False
     start = next((at for at, (a, b) in enumerate(zip(short, long, strict=False)) if a != b), len(short))

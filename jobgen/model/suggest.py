@@ -92,15 +92,14 @@ def suggest_rename(
     `fits` says whether the field of a name takes the value. Without it, only case and separators are corrected safely.
     """
     # Imported late: most names are right.
-    from jobgen.model.meant import find_meant, is_same_name
+    from jobgen.model.meant import find_meant, is_same_name, may_mean
 
     meant = find_closest(key, known, _FIX_CUTOFF)
     if not meant or meant in taken:
         return NO_FIX
-    is_only = all(other == key or other in known or find_meant(other, known) != meant for other in taken)
-    is_safe = is_same_name(key, meant) or (
-        fits is not None and is_only and find_meant(key, known) == meant and fits(meant)
-    )
+    others = (other for other in taken if other != key and may_mean(other, meant) and other not in known)
+    is_certain = fits is not None and find_meant(key, known) == meant and fits(meant)
+    is_safe = is_same_name(key, meant) or (is_certain and all(find_meant(other, known) != meant for other in others))
     return (FixStep("rename", key, meant),), is_safe
 
 
