@@ -3,5 +3,10 @@
 from jobgen.model.features import Feature
 
 FEATURE = Feature(
-    parts={"job.launch": "describe:describe_launches", "job.launch.faults": "judge:find_faults"}, needs=("convert",)
+    parts={
+        "job.launch": "describe:describe_launches",
+        "job.launch.faults": "judge:find_faults",
+        "container.variables.unset": "references:is_unset",
+    },
+    needs=("convert",),
 )

@@ -36,6 +36,13 @@ def check_references(manifest: Manifest) -> Iterator[Fault]:
                 yield Fault(node, f"`$({name})` stays as it is: {_advise(manifest, name, list(env))}", False)
 
 
+def is_unset(container: Container, name: str) -> bool:
+    """Return True if neither a container nor its operator sets a variable, nor Kubernetes."""
+    environments = (env for other, env in read_environments(container.pod.manifest) if other is container)
+    env = next(environments, None)
+    return env is not None and find_variable(env, name) is None and not _SERVICE.fullmatch(name)
+
+
 def _list_unset(container: Container) -> Iterator[tuple[str, Node]]:
     """Yield the names in references that the container itself does not set, in words that no shell reads."""
     if "$(" not in container.search_text or not container.command:

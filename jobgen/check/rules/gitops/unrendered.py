@@ -7,6 +7,7 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container, Manifest
 from jobgen.model.data import Node
+from jobgen.model.features import find_part
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -60,7 +61,22 @@ def unexpanded_variable(container: Container) -> Iterator[Violation]:
     for word in container.command_line:
         if _SHELL.search(as_text(word)):
             return
+        yield from _check_word(container, word)
+
+
+def _check_word(container: Container, word: Node) -> Iterator[Violation]:
+    """Check a word of a command; what refers to a variable that nothing sets cannot be written as a reference."""
+    found = _BARE_VARIABLE.search(as_text(word)) if "$" in as_text(word) else None
+    if found is None:
+        return
+    is_unset = find_part("container.variables.unset")
+    names = {next(filter(None, match.groups())) for match in _BARE_VARIABLE.finditer(as_text(word))}
+    unset = [name for name in sorted(names) if is_unset is not None and is_unset(container, name)]
+    if not unset:
         yield from _check(word, "without a shell", _BARE_VARIABLE)
+        return
+    message = f"Kubernetes does not expand `{found[0]}` without a shell, and the container has no variable `{unset[0]}`"
+    yield Violation(word, f"{message}; set it in `env`, and write `$({unset[0]})` here")
 
 
 def _check_values(container: Container) -> Iterator[Violation]:
