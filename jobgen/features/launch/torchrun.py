@@ -394,8 +394,9 @@ def _compare(
     related, fix = ((container.device_node, ""),), fix_value(value, "gpu") if is_torchrun else ()
     shown = _count_processes(count)
     # In another environment, a pod may have another number of GPUs.
-    is_option = bool(fix) or (is_torchrun and "--nproc" in str(value_of(value.node)))
-    advice = "write `--nproc-per-node=gpu`" if is_option else f"use {gpus}"
+    is_option = is_torchrun and "--nproc" in str(value_of(value.node))
+    written = "--nproc-per-node=gpu" if is_option else "gpu" if fix else ""
+    advice = f"write `{written}`" if written else f"use {gpus}"
     if count > gpus:
         message = f"{shown}, but {has}: `CUDA error: invalid device ordinal`; {advice}"
         return Fault(value.node, message, is_error, fix, related, PROCESSES_RULE)
