@@ -125,7 +125,7 @@ def _explain_exclusion(block: dict[str, Any], rows: _Rows) -> Problem:
         if not rows.find(block, (key,)):
             known, text = rows.list_values(key), to_text(value)
             hint = did_you_mean(text, known) if len(known) <= _MOST_COMPARED else ""
-            message = f"this leaves out nothing: `{key}` is never {quote(text)}{hint}"
+            message = f"this leaves out nothing; `{key}` is never {quote(text)}{hint}"
             return Problem("invalid-value", message, value)
     return Problem("invalid-value", "this leaves out nothing: no combination has these values", block)
 
