@@ -465,18 +465,26 @@ def test_environment_of_a_third_platform_is_compared(tmp_path):
     assert b"[overlays]" in done.stderr
 
 
-def test_environment_that_gets_the_platform_later_does_not_change_unseen(tmp_path):
-    """`dev` still has the old platform, and would render the new spec with the command of Ray."""
+def test_environment_that_lacks_the_platform_is_named_and_renders_what_the_others_do(tmp_path):
+    """The job asks for its platform, so `dev` cannot render the new command with the old operator."""
     job = make_job(**{**NUMBERED["spec"], "command": ["torchrun", "t.py", "--name=$(A)"], "env": {"A": "1"}})
     overlays = [
         make_overlay("dev", cluster={"platform": "kubeflow"}),
         make_overlay("prod", cluster={"platform": "ray"}),
     ]
     write_repository(tmp_path, job, overlays)
+    refused = jobgen(tmp_path, "migrate", "a", "--to", "ray")
     done = jobgen(tmp_path, "migrate", "a", "--to", "ray", "--accept", "ray")
+    needed = b"`dev` needs the platform `ray`: write `platforms: [kubeflow, ray]` in overlays/dev/overlay.yaml:7\n"
 
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert b"`dev`: all nodes: command: " in done.stderr
+    assert (refused.returncode, refused.stdout) == (1, b"")
+    assert done.returncode == 0, done.stderr
+    assert needed in done.stderr
+    assert yaml.safe_load(done.stdout)["spec"]["platform"] == "ray"
+    (tmp_path / "jobs/a.yaml").write_bytes(done.stdout)
+    before, after = (jobgen(tmp_path, "render", "a", "-e", env).stdout for env in ("dev", "prod"))
+    assert b"kind: RayJob" in before
+    assert before == after
 
 
 def test_platform_is_written_for_the_environment_that_has_both(tmp_path):
