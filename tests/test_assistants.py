@@ -18,15 +18,16 @@ COPIES = [".agents/skills/jobgen/SKILL.md", ".claude/skills/jobgen/SKILL.md"]
 BERT, LLAMA = "jobs/bert.yaml", "jobs/llama.yaml"
 PASSWORD = "shm: 4Gi\n  env: {DB_PASSWORD: %s}"
 MOUNTS = "replicas: 2\n  volumes: {a: {pvc: data, mountPath: /data}, b: {emptyDir: {}, mountPath: /%s}}"
+TOTAL = "roles: {master: {}, worker: {replicas: 1}}\n  replicas: %d"
 FAULTS = [
-    (BERT, "replicas: 2", "replicas: 3", "replicas: 2", "replica-totals"),
+    (BERT, "replicas: 2", TOTAL % 3, TOTAL % 2, "replica-totals"),
     (BERT, "research/pytorch:1.0.0", "research/bert", "research/bert:1.0.0", "untagged-image"),
     (BERT, "memory: 16Gi", "memory: 16GB", "memory: 16G", "invalid-quantity"),
     (BERT, "shm: 4Gi", "shmm: 4Gi", "shm: 4Gi", "unknown-field"),
     (LLAMA, "train.py", "--nproc-per-node=8, train.py", "--nproc-per-node=4, train.py", "nproc-gpu-mismatch"),
     (LLAMA, "shm: 4Gi", PASSWORD % "hunter2-7Gx", PASSWORD % "{secretKeyRef: {name: db, key: pw}}", "plain-secret"),
     (LLAMA, "replicas: 2", MOUNTS % "data", MOUNTS % "cache", "duplicate-item"),
-    ("jobs/horovod.yaml", '-np, "4", ', '-np, "8", ', "", "mpi-slots-mismatch"),
+    ("jobs/horovod.yaml", "[mpirun, python", '[mpirun, -np, "8", python', "[mpirun, python", "mpi-slots-mismatch"),
     ("overlays/dev/overlay.yaml", "LOG_LEVEL: debug", "LOG_LEVEL: on", 'LOG_LEVEL: "on"', "ambiguous-scalar"),
     ("overlays/prod/overlay.yaml", "ml-prod", "ML_prod", "ml-prod", "invalid-value"),
 ]

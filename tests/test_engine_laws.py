@@ -427,6 +427,8 @@ def test_a_tree_that_is_up_to_date_is_not_rendered(tmp_path: Path) -> None:
     edited.write("jobs/bert.yaml", JOB)
     for env in ("base", "dev", "prod"):
         edited.write(f"overlays/{env}/overlay.yaml", JOB_OVERLAY.format(env=env))
+    # A tree with warnings is rendered again, to say them again: this one overrides the namespace of the other file.
+    edited.write("overlays/dev/more.json", '{"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": {}}\n')
     edited.commit()
     words = ["render", "-o", "rendered", "--allow-empty"]
     # The first run creates the folder, and so changes that around it.

@@ -136,7 +136,7 @@ CONTENTS = {
 def test_a_fix_changes_only_what_its_finding_is_about(rule, case, variant, tmp_path):
     case.write(tmp_path)
     for path, content in files_below(tmp_path).items():
-        if path.endswith(".yaml") and path.startswith(("jobs/", "overlays/")):
+        if path.endswith(".yaml") and path.startswith(("jobs/", "overlays/", "teams/")):
             (tmp_path / path).write_bytes(CONTENTS[variant](content.decode()).encode())
     for finding in find_findings(LintRequest(tmp_path, today=TODAY)).findings:
         if not finding.fix or finding.fix.edits[0].op == "comment":

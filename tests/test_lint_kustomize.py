@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -38,12 +40,23 @@ def write_all(folder: Path, files: dict[str, str]) -> None:
         (folder / name).write_text(text, "utf-8")
 
 
-def run(folder: Path, *arguments: str, path: str = "/usr/bin:/bin") -> subprocess.CompletedProcess[str]:
+def _link_programs() -> str:
+    """A folder with the programs that a lint and the stand-ins use; the system may have a kubectl beside them."""
+    folder = Path(tempfile.mkdtemp(prefix="jobgen-tests-"))
+    for name in ("cat", "git", "sh"):
+        (folder / name).symlink_to(shutil.which(name) or name)
+    return str(folder)
+
+
+PROGRAMS = _link_programs()
+
+
+def run(folder: Path, *arguments: str, path: str = PROGRAMS) -> subprocess.CompletedProcess[str]:
     done = run_jobgen(folder, "lint", "--no-cache", *arguments, env={**os.environ, "PATH": path})
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def lint(folder: Path, *arguments: str, path: str = "/usr/bin:/bin") -> dict:
+def lint(folder: Path, *arguments: str, path: str = PROGRAMS) -> dict:
     done = run(folder, "--format", "json", *(arguments or (".",)), path=path)
     assert done.stdout, done.stderr
     report: dict = json.loads(done.stdout)
@@ -58,7 +71,7 @@ needs_kubectl = pytest.mark.skipif(not (BIN / "kubectl").exists(), reason="kubec
 needs_shell = pytest.mark.skipif(os.name == "nt", reason="the tool of this test is a shell script")
 # What is added to a kustomization, so that jobgen or kubectl builds it.
 BUILDERS = [pytest.param("", id="jobgen"), pytest.param(PLUGIN, id="kubectl", marks=needs_kubectl)]
-WITH_KUBECTL = f"{BIN}:/usr/bin:/bin"
+WITH_KUBECTL = f"{BIN}:{PROGRAMS}"
 
 
 def note_builds(more: str, *roots: str) -> list[tuple[str, int, str]]:
@@ -109,7 +122,7 @@ def test_the_report_says_what_another_program_built(tmp_path: Path) -> None:
         folder,
         BASE | {"overlays/prod/kustomization.yaml": PROD + PLUGIN, "a/kustomization.yaml": "resources: [../base]\n"},
     )
-    done = run(folder, ".", path=f"{bin_}:/usr/bin:/bin")
+    done = run(folder, ".", path=f"{bin_}:{PROGRAMS}")
 
     assert read_calls(bin_) == [f"kubectl kustomize {folder / 'overlays/prod'}"]
     assert done.stdout.startswith(
@@ -127,7 +140,7 @@ def test_what_another_program_built_is_built_again_if_the_program_changes(tmp_pa
     )
 
     def lint_cached() -> list[tuple[str, int, str]]:
-        env = {**os.environ, "PATH": f"{bin_}:/usr/bin:/bin", "XDG_CACHE_HOME": str(tmp_path / "cache")}
+        env = {**os.environ, "PATH": f"{bin_}:{PROGRAMS}", "XDG_CACHE_HOME": str(tmp_path / "cache")}
         return found_in(
             json.loads(run_jobgen(tmp_path / "repository", "lint", "--format", "json", ".", env=env).stdout)
         )
@@ -260,9 +273,9 @@ def test_since_compares_builds_of_two_revisions(tmp_path: Path) -> None:
     git("init", "--quiet")
     git("add", ".")
     git("commit", "--quiet", "-m", "a")
-    same = lint(tmp_path, ".", "--since", "HEAD", path=f"{BIN}:/usr/bin:/bin")
+    same = lint(tmp_path, ".", "--since", "HEAD", path=f"{BIN}:{PROGRAMS}")
     write_all(tmp_path, {"overlays/prod/kustomization.yaml": f"{PROD}commonAnnotations: {{a b: c}}\n"})
-    changed = lint(tmp_path, ".", "--since", "HEAD", path=f"{BIN}:/usr/bin:/bin")
+    changed = lint(tmp_path, ".", "--since", "HEAD", path=f"{BIN}:{PROGRAMS}")
 
     assert found_in(same) == []
     assert [rule for _, _, rule in found_in(changed)] == ["invalid-annotation"]
