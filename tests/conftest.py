@@ -32,12 +32,6 @@ sys.dont_write_bytecode = False
 
 # Tests that take more than about half a second of CPU time together, and modules with mostly such tests.
 # `make test-fast` leaves them out.
-KNOWN_FAILURES = {
-    test: reason
-    for line in (Path(__file__).parent / "known_failures.txt").read_text().splitlines()
-    for test, _, reason in [line.partition(" -- ")]
-}
-"""Tests that fail and must be repaired, with what is known about it. The list is to be empty."""
 SLOW_TESTS = tuple((Path(__file__).parent / "slow.txt").read_text().split())
 
 
@@ -90,8 +84,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """Mark the tests that are listed as slow, and leave out those of `make stress`, or all others."""
     slow = set(SLOW_TESTS)
     for item in items:
-        if reason := KNOWN_FAILURES.get(item.nodeid.removeprefix("tests/")):
-            item.add_marker(pytest.mark.xfail(reason=reason, strict=False))
         if item.path.name in slow or f"{item.path.name}::{item.name.partition('[')[0]}" in slow:
             item.add_marker("slow")
     is_left = _gains_nothing if config.getoption("--stress") else _needs_stress
