@@ -34,6 +34,8 @@ class CreatedPods(NamedTuple):
     """How many times all of them may run at the same time."""
     advice: str = ""
     """What to write so that their number has a limit; empty if it has one."""
+    refused: Sequence[Unknown] = ()
+    """What cannot be counted although the file of the team says how, so that the object is refused."""
 
     @property
     def pods(self) -> list[CountedPod]:
@@ -130,7 +132,7 @@ class PodSearch:
         self.unknown: list[Unknown] = []
 
     def search(self, top: Node, labels: Mapping[str, Node], times: int = 1, seen: Iterable[int] = ()) -> None:
-        """Search in a part of an object; `seen` are the ids of resources that count already."""
+        """Search in a part of an object; `seen` are the ids of resources and objects that count already."""
         known = frozenset(seen)
         labels = {**labels, **as_mapping(get_path(top, "podMetadata", "labels"))}
         below: list[tuple[Node, Mapping[str, Node], Mapping[str, Node], int]] = [(top, {}, labels, times)]
@@ -141,7 +143,8 @@ class PodSearch:
             if not isinstance(node, dict):
                 continue
             if self.count_object is not None and node is not top and _is_object(node):
-                self._add_object(node, count)
+                if id(node) not in known:
+                    self._add_object(node, count)
                 continue
             labels = {**labels, **as_mapping(get_path(node, "metadata", "labels"))}
             before, count = len(self.found), min(count * _count(node), MAX_PODS)

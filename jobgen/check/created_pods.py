@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from jobgen.check.counted_pods import MAX_PODS, CreatedPods, PodSearch, count_scale
+from jobgen.check.counted_pods import MAX_PODS, CountedPod, CreatedPods, PodSearch, count_scale
 from jobgen.check.repeated_runs import count_runs
 from jobgen.check.spark_pods import find_spark_pods
 from jobgen.check.workflow_pods import Workflow
@@ -18,20 +18,27 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.object_paths import is_app_wrapper
 from jobgen.k8s.objects import Manifest, replace_object
 from jobgen.k8s.resources import list_counted_pods
+from jobgen.k8s.team_kinds import counts_pods
 from jobgen.k8s.workloads import RAY_CLUSTERS
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.spec.teams import CountedPods
 
 
 def find_created_pods(manifest: Manifest, depth: int = 0) -> CreatedPods:
     """Return the pods of an object that are not kept from running, and what is not known about them."""
+    manifest = manifest.judged
     if stays_suspended(manifest):
         return CreatedPods(manifest, ())
     started, advice = _start(manifest)
     described = list_counted_pods(started)
     if started.team is None:
         return CreatedPods(started, described)
-    found = _find_hidden(started, depth)
+    entries = started.team.pods.get((started.group, started.kind_name))
+    if entries is None or counts_pods(started.group, started.kind_name):
+        found = _find_hidden(started, depth)
+    else:
+        found = _find_declared(started, described, entries, depth)
     runs, advice_of_runs = count_runs(started.group, started.kind_name, started.object)
     if started.runs_on_every_node and not _selects_one_node(started):
         runs, advice_of_runs = MAX_PODS, "it runs on every node, so use a Deployment"
@@ -59,6 +66,23 @@ def _find_hidden(started: Manifest, depth: int) -> CreatedPods:
     times, advice = _count_scaled(started)
     search.search(started.spec, labels, times, {id(each.data.get("resources")) for each in known})
     return CreatedPods(started, (), search.found, search.unknown, advice=advice)
+
+
+def _find_declared(
+    started: Manifest, described: Sequence[CountedPod], entries: Sequence[CountedPods], depth: int
+) -> CreatedPods:
+    """Return the pods of a kind that the team's file says how to count, and other containers with accelerators."""
+    # Imported late: most teams need no such entries.
+    from jobgen.check.declared_pods import find_declared_pods
+
+    counter = partial(count_object, started, depth) if depth < MAX_DEPTH else None
+    declared = find_declared_pods(started, entries, counter)
+    containers = (each for pod, _ in (*described, *declared.pods) for each in pod.all_containers)
+    seen = {*(id(each.data.get("resources")) for each in containers), *map(id, declared.objects)}
+    search = PodSearch(started, counter)
+    search.search(started.spec, {}, seen=seen)
+    found = [*declared.pods, *search.found]
+    return CreatedPods(started, (), found, [*declared.unknown, *search.unknown], refused=declared.refused)
 
 
 def _count_scaled(manifest: Manifest) -> tuple[int, str]:

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.check.rules import Violation
-from jobgen.k8s.kinds import CLUSTER_SCOPED
 from jobgen.k8s.kueue import QUEUE_LABEL, is_managed_by_kueue, stays_suspended
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest, Pod, replace_object
 from jobgen.k8s.resources import count_gpus, find_shared_devices, list_amounts
-from jobgen.k8s.team_uses import Use
 from jobgen.k8s.workloads import REPLICA_TYPES, find_pods
 from jobgen.model.data import Node
-from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.teams import Budget, DeviceLimit, TeamScope
@@ -46,32 +43,6 @@ def advise(team: TeamScope, what: str) -> str:
     return f"team `{team.team}` can use {listed}{more}"
 
 
-GRANTING_KINDS = frozenset(
-    """Application ApplicationSet AppProject AuthorizationPolicy CiliumNetworkPolicy CleanupPolicy Endpoints
-    EndpointSlice ExternalSecret GitRepo HelmChart HelmRelease InfisicalSecret Issuer Kustomization
-    LimitRange LocalQueue NamespacedDeletingPolicy NamespacedGeneratingPolicy
-    NamespacedImageValidatingPolicy NamespacedMutatingPolicy NamespacedValidatingPolicy NetworkPolicy Policy
-    PolicyException PushSecret Queue ReferenceGrant ResourceQuota Role RoleBinding SealedSecret Secret
-    SecretProviderClass SecretStore Sensor SopsSecret VaultAuth VaultDynamicSecret VaultPKISecret
-    VaultStaticSecret""".split()
-)
-"""Kinds of a namespace that grant access, hold or read secrets, set limits, route traffic or deploy other objects."""
-_OF_CLUSTER = lazy_pattern(r"Cluster[A-Z]")
-"""By convention, how the names of kinds of the whole cluster begin if there is a kind for namespaces, too."""
-
-
-def is_kind_allowed(team: TeamScope, use: Use) -> bool:
-    """Return True if a team may have objects of a kind; without a list, all but those that affect others."""
-    if "kinds" in team.allowed:
-        return team.allows("kinds", use.value, f"{use.value}.{use.qualifier}" if use.qualifier else use.value)
-    return not is_of_cluster(use.value) and use.value not in GRANTING_KINDS
-
-
-def is_of_cluster(kind: str) -> bool:
-    """Return True if objects of a kind are in no namespace, as far as its name says."""
-    return kind in CLUSTER_SCOPED or _OF_CLUSTER.match(kind) is not None
-
-
 def requires_queue(team: TeamScope) -> bool:
     """Return True if a team lists queues, so that its accelerators must wait in one of them."""
     return any(pattern.strip("*") for pattern in team.allowed.get("queues", ()))
@@ -82,6 +53,7 @@ def find_accelerated_pods(manifest: Manifest) -> Iterator[tuple[Manifest, list[P
 
     The pods of the objects inside an AppWrapper wait in its own queue.
     """
+    manifest = manifest.judged
     if stays_suspended(manifest) or (manifest.kind and manifest.kind.completed_by):
         return
     # Imported late: most repositories have no teams.

@@ -49,6 +49,7 @@ class Workflow:
         self.spec = as_mapping(get_path(manifest.spec, "workflowSpec")) or manifest.spec
         self.parameters: Parameters = list_parameters(manifest.object)
         self.unknown: list[Unknown] = []
+        self.refused: list[Unknown] = []
         defaults = as_mapping(self.spec.get("templateDefaults"))
         named = (_merge(defaults, as_mapping(each)) for each in as_list(self.spec.get("templates")))
         self.templates = {as_text(each.get("name")): each for each in named}
@@ -89,7 +90,7 @@ class Workflow:
             if name in own and count:
                 found.append((own[name][0], count))
                 others += ((pod, min(times * count, MAX_PODS)) for pod, times in made[name])
-        return CreatedPods(self.manifest, (), [*self._limit(found), *others], self.unknown)
+        return CreatedPods(self.manifest, (), [*self._limit(found), *others], self.unknown, refused=self.refused)
 
     def _follow_calls(self) -> dict[str, list[_Step]]:
         """Return the steps of each template that is reached; the empty name is the Workflow itself."""
@@ -278,6 +279,7 @@ class Workflow:
             assert self.count_object is not None
             created = self.count_object(document)
             self.unknown += ((node, text) for _, text in created.unknown)
+            self.refused += ((node, text) for _, text in created.refused)
             yield from created.pods
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 from jobgen.compare.states import compare_states
 from jobgen.k8s.nodes import as_list
+from jobgen.k8s.team_kinds import DEFAULT, KINDS, covers
 from jobgen.model.builtin_rules import canonical_rule_name
 from jobgen.model.data import Location, location_of, untraced
 from jobgen.model.finding import Finding, Severity
@@ -362,14 +363,24 @@ def _judge(names: Sequence[str], old: Any, new: Any) -> tuple[bool, str]:
         before, after = ({*map(str, each)} if isinstance(each, list) else set() for each in (old, new))
         is_weaker = new is None or old is None or not before <= after
         return is_weaker, "fewer environments are checked" if is_weaker else "more environments are checked"
+    if "pods" in names[:-1] and "defaults" not in names:
+        is_counted = new is not None
+        effect = "another number of pods counts" if is_counted else "a kind is refused, because its pods do not count"
+        return is_counted, effect if old is not None else "a kind is allowed, because its pods count"
     if not ("budget" in names or _GRANTS & set(names)):
         return False, _OTHER
+    if names[-1] == KINDS and "environments" not in names:
+        # Without the entry, a team has the kinds of the default.
+        old, new = ([DEFAULT] if each is None else each for each in (old, new))
     # A limit of a team: without the entry, nothing is limited. That of an environment replaces the one above it.
     if old is None or new is None:
         is_weaker = new is None or "environments" in names
         return is_weaker, "a limit is removed or replaced" if is_weaker else "a limit is added"
     if isinstance(old, list) and isinstance(new, list):
-        is_weaker = not new or not set(map(str, new)) <= set(map(str, old))
+        known, items = list(map(str, old)), list(map(str, new))
+        is_kinds = names[-1] == KINDS
+        is_weaker = not all(covers(known, each) if is_kinds else each in known for each in items)
+        is_weaker = is_weaker or (not items and not is_kinds)
     else:
         is_weaker = not (isinstance(old, (int, float)) and isinstance(new, (int, float)) and new < old)
     return is_weaker, "more is allowed" if is_weaker else "less is allowed"

@@ -370,6 +370,13 @@ class Manifest:
         templates = (template for path in paths for template in find_nodes(self.object, path))
         return [Pod(template, self) for template in templates if isinstance(template, dict)]
 
+    @cached_property
+    def judged(self) -> Manifest:
+        """The object without a kind description that only the revision that is judged has."""
+        if self.kind is None or not self.kind.is_added:
+            return self
+        return Manifest(self.object, None, self.cluster, self.read_catalog, self.team, self.find_config)
+
     @property
     def runs_on_every_node(self) -> bool:
         """Return True if it is a DaemonSet: one pod of it runs on each node, and usually works for that node."""

@@ -79,9 +79,10 @@ def find_uses(obj: Mapping[str, Node], parameters: Parameters | None = None, dep
         elif isinstance(node, dict):
             # The kind of an object, and its own name if that counts.
             metadata, kind, version = node.get("metadata"), as_text(node.get("kind")), as_text(node.get("apiVersion"))
-            if isinstance(metadata, dict) and kind and version:
+            # An object inside another one can lack metadata; a reference has neither these nor a spec.
+            if (isinstance(metadata, dict) or isinstance(node.get("spec"), dict)) and kind and version:
                 found.append(Use(KINDS, kind, node["kind"], version.rpartition("/")[0]))
-                if kind in _OWN_NAMES and as_text(metadata.get("name")):
+                if kind in _OWN_NAMES and isinstance(metadata, dict) and as_text(metadata.get("name")):
                     found.append(Use(_OWN_NAMES[kind], as_text(metadata["name"]), metadata["name"]))
             # Outside of pods, a priority is something else.
             if "containers" in node and as_integer(node.get("priority")) and not as_text(node.get("priorityClassName")):

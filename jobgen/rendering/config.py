@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import Any
 
 from jobgen import __version__
+from jobgen.k8s.kinds import get_group
 from jobgen.k8s.nodes import as_list
 from jobgen.model.builtin_rules import (
     ENTRY_RULES,
@@ -47,7 +48,7 @@ from jobgen.spec.overlay import (
     find_leaves,
     find_overlay_errors,
 )
-from jobgen.spec.teams import Teams, find_team_errors, parse_team
+from jobgen.spec.teams import DescribedKinds, Teams, find_team_errors, parse_team
 from jobgen.yamlio.read import Source, YamlDocument, read, read_shared
 
 
@@ -309,9 +310,13 @@ def read_traced_source(file: File) -> Source:
 
 
 @lru_cache(maxsize=16)
-def _parse_kinds(files: tuple[File, ...], *, traced: bool) -> tuple[tuple[Kind, ...], tuple[Finding, ...]]:
+def _parse_kinds(
+    files: tuple[File, ...], added: frozenset[str], *, traced: bool
+) -> tuple[tuple[Kind, ...], tuple[Finding, ...]]:
     findings: list[Finding] = []
     described: list[ValidFields] = []
+    # Those that are added come first.
+    count = 0
     for file in files:
         ready = None if traced else read_ready(file)
         if ready is not None:
@@ -321,10 +326,24 @@ def _parse_kinds(files: tuple[File, ...], *, traced: bool) -> tuple[tuple[Kind, 
             described += (document.data for document in read_documents(file, findings, traced=traced).documents)
         else:
             described += read_valid_documents(file, "kind", findings, traced=traced)
+        count = len(described) if file.path in added else count
     # A description that replaces a shipped one may leave out the types of its fields.
-    known = {(str(value_of(kind.api_version)), kind.name): kind for kind in parse_kinds(described)}
+    known = {
+        (str(value_of(kind.api_version)), kind.name): kind.with_parts(is_added=True) if number < count else kind
+        for number, kind in enumerate(parse_kinds(described))
+    }
     # The repository's own kinds were read last and take precedence.
     return tuple(reversed(known.values())), tuple(findings)
+
+
+def _list_described(kinds: Iterable[Kind]) -> DescribedKinds:
+    """Return what kind descriptions say about kinds; those that a change adds say nothing before it is merged."""
+    judged = [kind for kind in kinds if not kind.is_added]
+    names = {kind: (get_group(str(value_of(kind.api_version))), kind.name) for kind in judged}
+    rendered = frozenset(names[kind] for kind in judged if kind.is_job_kind)
+    # What another kind completes, such as a runtime, says nothing about the number of pods.
+    counted = (names[kind] for kind in judged if kind.pods and not kind.completed_by)
+    return DescribedKinds(rendered, rendered | frozenset(counted))
 
 
 class _Loader:
@@ -335,7 +354,7 @@ class _Loader:
         self.traced = traced
         self.mended = mended
         self.has_gaps = False
-        self.kinds, found = _parse_kinds(tuple(layout.read_kinds(root)), traced=traced)
+        self.kinds, found = _parse_kinds(tuple(layout.read_kinds(root)), layout.list_added_kinds(root), traced=traced)
         self.findings = list(found)
 
     @property
@@ -428,7 +447,10 @@ class _Loader:
         # Other errors can be suppressed by a comment, and then what follows from them must be reported.
         kept = [parse_severities(settings).apply(each) for each in unreadable]
         is_complete = not any(each is not None and each.severity is Severity.ERROR for each in kept)
-        return Teams(tuple({team.name: team for team in reversed(found)}.values())[::-1], is_complete=is_complete)
+        teams = tuple({team.name: team for team in reversed(found)}.values())[::-1]
+        return Teams(
+            teams, is_complete=is_complete, described=_list_described(self.kinds) if teams else DescribedKinds()
+        )
 
     def _check_names(self, documents: Iterable[ValidFields], name: str, path: str) -> None:
         rule, what, where = "overlay-name-mismatch", "overlay", "folder"

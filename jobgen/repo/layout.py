@@ -203,16 +203,21 @@ def read_teams(root: Folder) -> Iterator[File]:
 
 def read_kinds(root: Folder) -> Iterator[File]:
     """Read the kind descriptions: the shipped ones, then those of the repository, which override them."""
-    home, base = find_shipped("schemas").parent, find_judge(root)
+    added = list_added_kinds(root)
     own = list(read_own_kinds(root))
-    if base is not None:
-        # Those that only the repository has come first: they describe no kind that others describe.
-        known = {file.path for file in read_own_kinds(base)}
-        yield from (file for file in own if file.path not in known)
-        own = [file for file in own if file.path in known]
-    if home != root:
+    # Those that only the repository has come first: they describe no kind that others describe.
+    yield from (file for file in own if file.path in added)
+    if find_shipped("schemas").parent != root:
         yield from read_shipped_kinds()
-    yield from own
+    yield from (file for file in own if file.path not in added)
+
+
+def list_added_kinds(root: Folder) -> frozenset[str]:
+    """Return the paths of the kind descriptions that a repository has, and the revision that judges it has not."""
+    base = find_judge(root)
+    if base is None:
+        return frozenset()
+    return frozenset(file.path for file in read_own_kinds(root)) - {file.path for file in read_own_kinds(base)}
 
 
 def read_own_kinds(root: Folder) -> Iterator[File]:
@@ -286,6 +291,7 @@ def read_inputs(root: Folder) -> Iterator[File]:
     """
     overlays, judge = list(map(read_file, _walk_layers(root, "overlays"))), find_judge(root)
     settings, beside = read_settings(root), list[File]()
+    added = list_added_kinds(root)
     if judge is not None:
         # The locks, clusters and states of its overlays, and the environments and the version of the own settings.
         beside += map(read_file, _walk_layers(judge, "overlays"))
@@ -293,6 +299,9 @@ def read_inputs(root: Folder) -> Iterator[File]:
         beside += (file for file in [_read_settings_file(root)] if file and file != settings)
     for top in LAYER_FOLDERS:
         yield from overlays if top == "overlays" else map(read_file, _walk_layers(root, top))
+    if added:
+        # Kind descriptions that are added do not count for the limits of teams.
+        yield from (file._replace(path=f"{_BESIDE}{file.path}") for file in read_own_kinds(root) if file.path in added)
     if settings:
         yield settings
     # Their paths are those of other files.

@@ -256,6 +256,8 @@ class Kind:
         """The function of `jobgen/rendering/by_kind.py` for what depends on several fields."""
         self.unsupported: Mapping[str, str] = raw.get("unsupported", {})
         """What to do instead of setting fields of a job that the kind does not support."""
+        self.is_added = False
+        """True if only the repository has the description, and not the revision that judges it."""
 
     @cached_property
     def frameworks(self) -> Mapping[str, Framework]:
@@ -358,6 +360,11 @@ class Kind:
         other = copy(self)
         vars(other).update(parts)
         return other
+
+    @property
+    def is_job_kind(self) -> bool:
+        """Return True if jobs become objects of this kind."""
+        return bool(self._raw.get("frameworks"))
 
     @property
     def replicas_at(self) -> tuple[Step, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from types import MappingProxyType
 from typing import Any
@@ -10,12 +11,52 @@ from typing import Any
 from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Problem, pluralize
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.path import InvalidPathError, Step, parse_dotted
 from jobgen.model.suggest import did_you_mean
 
 NAMES = ("namespaces", "queues", "serviceAccounts", "priorityClasses", "kinds", "platforms")
 """The lists of patterns of what a team may use."""
 _UNITS = {"gpus": "GPU", "jobs": "job", "replicas": "pod"}
 """What the limits of a budget count; a limit of devices is named by their resource."""
+
+
+KindName = tuple[str, str]
+"""The API group and the name of a kind."""
+
+
+class DescribedKinds(NamedTuple):
+    """What the kind descriptions of the revision that judges, and those of jobgen, say about kinds."""
+
+    rendered: frozenset[KindName] = frozenset()
+    """Those that jobs become."""
+    counted: frozenset[KindName] = frozenset()
+    """Those whose pods are described."""
+
+
+TEMPLATE, POD_SPEC, OBJECT = "template", "podSpec", "object"
+"""What is at a path of an entry of `pods`: a pod template, the spec of a pod, or an object that creates pods."""
+
+
+class CountPath(NamedTuple):
+    """The path of a number that a number of pods is multiplied with."""
+
+    path: tuple[Step, ...]
+    is_beside: bool
+    """True if it starts at the mapping that holds the template, not at the object."""
+
+
+class CountedPods(NamedTuple):
+    """How to count pods of a kind, as the file of a team says: an entry of `pods`."""
+
+    at: tuple[Step, ...]
+    holds: str
+    """`TEMPLATE`, `POD_SPEC` or `OBJECT`."""
+    factors: tuple[int | CountPath, ...]
+    """Numbers, and paths of numbers, whose product is the number of pods."""
+    omitted: int
+    """The number of each path that an object lacks."""
+    is_optional: bool
+    """True if an object may have nothing at the path."""
 
 
 class DeviceLimit(NamedTuple):
@@ -80,6 +121,14 @@ class TeamScope(NamedTuple):
     """Patterns by the names of `NAMES`; a name that is missing is not limited."""
     claims: Claims = Claims()
     budget: Budget = Budget()
+    described: DescribedKinds = DescribedKinds()
+    pods: Mapping[KindName, tuple[CountedPods, ...]] = MappingProxyType({})
+    """How to count the pods of kinds that jobgen does not count."""
+
+    @property
+    def has_budget(self) -> bool:
+        """Return True if what its objects request together is limited."""
+        return self.budget != Budget()
 
     def find_owner(self, name: str, value: str) -> str:
         """Return another team that has a namespace, queue or other name for itself; empty if none has."""
@@ -108,8 +157,15 @@ class TeamScope(NamedTuple):
 class Teams:
     """The teams of a repository."""
 
-    def __init__(self, teams: tuple[Team, ...] = (), *, is_complete: bool = True) -> None:
+    def __init__(
+        self,
+        teams: tuple[Team, ...] = (),
+        *,
+        is_complete: bool = True,
+        described: DescribedKinds = DescribedKinds(),  # noqa: B008 -- it is frozen
+    ) -> None:
         self.all = teams
+        self.described = described
         self.is_complete = is_complete
         """True if all files of teams could be read. If not, what is missing here may follow from that."""
         # Of two teams with one folder, which is an error, the first owns it.
@@ -145,13 +201,60 @@ class Teams:
             for each in own.get("devices", ())
         )
         budget = Budget(own.get("gpus"), own.get("jobs"), own.get("replicas"), devices)
-        return TeamScope(team.name, _list_allowed(team, environment), self._claims[environment], budget)
+        allowed = _list_allowed(team, environment)
+        return TeamScope(
+            team.name, allowed, self._claims[environment], budget, self.described, _parse_counted_pods(team)
+        )
 
 
 def parse_team(name: str, spec: Any, file: str) -> Team:
     """Return a team from its block."""
     folders = tuple(str(value_of(folder)).rstrip("/") for folder in spec["folders"])
     return Team(name, folders, spec, file)
+
+
+def split_kind(text: str) -> KindName:
+    """Return the group and the name of a kind that is written as `Kind` or `Kind.group`."""
+    name, _, group = text.partition(".")
+    return group, name
+
+
+def _parse_counted_pods(team: Team) -> dict[KindName, tuple[CountedPods, ...]]:
+    own: dict[str, Any] = untraced(team.spec.get("pods", {}))
+    found: dict[KindName, tuple[CountedPods, ...]] = {}
+    for kind, entries in own.items():
+        # A kind with a malformed path, which has an error of its own, is not counted.
+        with suppress(InvalidPathError):
+            found[split_kind(kind)] = tuple(map(_parse_entry, entries))
+    return found
+
+
+def _parse_entry(raw: Mapping[str, Any]) -> CountedPods:
+    factors = (each if isinstance(each, int) else _parse_count_path(each) for each in _list_counts(raw))
+    holds, omitted = raw.get("holds", TEMPLATE), raw.get("default", 1)
+    return CountedPods(parse_dotted(raw["at"]), holds, tuple(factors), omitted, raw.get("optional", False))
+
+
+def _list_counts(raw: Mapping[str, Any]) -> list[Any]:
+    counts = raw.get("count", [])
+    return counts if isinstance(counts, list) else [counts]
+
+
+def _parse_count_path(text: str) -> CountPath:
+    path = parse_dotted(text.removeprefix("."))
+    if not path:
+        raise InvalidPathError(f"`{text}` is not the path of a number; write one such as `spec.replicas`")
+    return CountPath(path, text.startswith("."))
+
+
+def _find_path_errors(team: Team) -> Iterator[Problem]:
+    """Report malformed paths in `pods`."""
+    for entry in (entry for entries in team.spec.get("pods", {}).values() for entry in entries):
+        for path in (entry["at"], *_list_counts(entry)):
+            try:
+                _parse_count_path(value_of(path)) if isinstance(value_of(path), str) else ()
+            except InvalidPathError as error:
+                yield Problem("invalid-value", str(error), path)
 
 
 def count_units(amount: int, limit: str) -> str:
@@ -176,6 +279,7 @@ def find_team_errors(teams: Iterable[Team], environments: Iterable[str]) -> Iter
                 advice = "a folder has one team, so remove it from one of them"
                 message = f"team `{other.name}` also owns `{folder}`; {advice}"
                 yield team, Problem("duplicate-team", message, node)
+        yield from ((team, problem) for problem in _find_path_errors(team))
         for node in team.spec.get("environments", ()):
             if value_of(node) not in known:
                 hint = did_you_mean(str(value_of(node)), known)

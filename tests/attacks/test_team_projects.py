@@ -7,9 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jobgenprocess import run_jobgen
 
 from jobgen.features.gitops.commands.gitops import argocd
+from jobgen.features.gitops.documents import build_project, list_projects
+from jobgen.features.gitops.engine_kinds import GitSource
+from jobgen.k8s.team_kinds import DEFAULT_KINDS, GRANTING_KINDS, is_kind_allowed, is_of_cluster
+from jobgen.spec.teams import Teams, TeamScope, parse_team
 from jobgen.yamlio.read import read
 
 REPO = "https://git.example.com/ml/jobs.git"
@@ -21,6 +27,13 @@ teams:
   audio: {{folders: [jobs/audio], namespaces: [audio, speech-*], kinds: [TrainJob]}}
   speech: {{folders: [jobs/speech], namespaces: [speech-prod], kinds: [RayJob]}}
   platform: {{folders: [jobs/platform], namespaces: [kueue], kinds: [ClusterQueue, Namespace]}}
+  weak: {{folders: [jobs/weak], namespaces: [weak], kinds: ["*", ExternalSecret]}}
+  budget:
+    folders: [jobs/budget]
+    namespaces: [budget]
+    kinds: [default, Ingress, TaskRun.tekton.dev, CloneSet.apps.kruise.io]
+    budget: {{jobs: 1}}
+    pods: {{CloneSet.apps.kruise.io: [{{at: spec.template}}]}}
 {more}"""
 OPEN = "  open: {folders: [jobs/open]}\n"
 
@@ -108,7 +121,49 @@ def test_kinds_are_those_of_the_team(tmp_path: Path) -> None:
         "clusterResourceWhitelist": ["ClusterQueue", "Namespace"],
         "namespaceResourceBlacklist": ["*"],
     }
-    assert {"Application", "RoleBinding", "Secret"} < set(kinds["jobs-nlp"]["namespaceResourceBlacklist"])
+    # Without a list, those of the default; a budget leaves out what cannot be counted.
+    default = [(kind, group) for group, kinds in DEFAULT_KINDS.items() for kind in kinds.split()]
+    written = [(each["kind"], each["group"]) for each in projects["jobs-nlp"]["namespaceResourceWhitelist"]]
+    assert written == sorted(default)
+    assert projects["jobs-nlp"]["clusterResourceWhitelist"] == []
+    written = [(each["kind"], each["group"]) for each in projects["jobs-budget"]["namespaceResourceWhitelist"]]
+    added = [("CloneSet", "apps.kruise.io"), ("Ingress", "*")]
+    assert written == sorted([*default, *added])
+
+
+def test_weaker_list_keeps_refusals(tmp_path: Path) -> None:
+    projects, _ = print_projects(tmp_path)
+
+    spec = projects["jobs-weak"]
+    refused = {each["kind"] for each in spec["namespaceResourceBlacklist"]}
+    assert refused == GRANTING_KINDS - {"ExternalSecret"}
+    assert spec["clusterResourceWhitelist"] == []
+
+
+SCOPES = [TeamScope("t", {"kinds": each}) for each in (("*",), ("default", "Role"), ("Job", "C*.example.com"))]
+
+
+@given(
+    st.sampled_from([TeamScope("t"), *SCOPES]),
+    st.sampled_from(["Job", "Role", "Secret", "Service", "ClusterRole", "CloneSet", "Namespace"]),
+    st.sampled_from(["", "batch", "batch.volcano.sh", "example.com", "serving.knative.dev"]),
+)
+def test_project_allows_what_a_lint_allows(scope: TeamScope, kind: str, group: str) -> None:
+    spec = {"folders": ["jobs/t"], "namespaces": ["t"], **{name: list(each) for name, each in scope.allowed.items()}}
+    teams = Teams((parse_team("t", spec, ""),))
+    (project,) = list_projects(teams, [""])
+    document: Any = build_project(project, teams, GitSource("https://git.example.com/a.git", "main", ()))["spec"]
+    lists = {name: [(e["kind"], e["group"]) for e in each] for name, each in document.items() if "Resource" in name}
+
+    def names(field: str) -> bool:
+        return any(fnmatchcase(kind, a) and fnmatchcase(group, b) for a, b in lists.get(field, ()))
+
+    if is_of_cluster(kind):
+        allowed = names("clusterResourceWhitelist")
+    else:
+        listed = "namespaceResourceWhitelist" not in lists or names("namespaceResourceWhitelist")
+        allowed = listed and not names("namespaceResourceBlacklist")
+    assert allowed == is_kind_allowed(scope, group, kind)
 
 
 def test_printed_settings_pass_a_lint(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ teams:
     queues: [nlp]
     priorityClasses: [low]
     budget: {gpus: 1}
-  vision: {folders: [jobs/vision], namespaces: [vision], kinds: ["*"]}
+  vision: {folders: [jobs/vision], namespaces: [vision], kinds: ["*", PersistentVolume]}
 """
 OVERLAY = """\
 apiVersion: jobgen.dev/v1

@@ -13,6 +13,8 @@ from jobgen.cli.commands.schema import editor_files
 from jobgen.cli.doctor import NOTE, PROBLEM, Check
 from jobgen.engine.inputs import read_start
 from jobgen.k8s.kinds import format_release, list_releases, parse_release
+from jobgen.k8s.team_kinds import DEFAULT, KINDS, format_kind, is_always_refused, is_counted, list_missing
+from jobgen.k8s.team_uses import find_uses
 from jobgen.model.data import value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
@@ -20,6 +22,7 @@ from jobgen.pipeline.policies import load_policies
 from jobgen.rendering import config
 from jobgen.rendering.config import FIELD, ProjectConfig
 from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.run import Run
 from jobgen.repo import layout
 from jobgen.repo.files import MANIFEST_SUFFIXES, read_file, read_path
 from jobgen.repo.lock import TREE
@@ -28,6 +31,7 @@ from jobgen.repo.root import SETTINGS
 from jobgen.repo.walk import list_paths, walk_files
 from jobgen.reports.entries import pluralize
 from jobgen.spec.overlay import Cluster
+from jobgen.spec.teams import KindName, Team
 from jobgen.yamlio.read import read
 
 _MAX_NAMES = 8
@@ -105,10 +109,44 @@ def check_policies(root: Path) -> Check:
 
 
 def check_teams(project: ProjectConfig) -> Check:
-    """The teams, and errors of their files."""
+    """The teams, errors of their files, and the kinds in their folders that these do not allow yet."""
     names = [team.name for team in project.teams.all]
     errors = [each for each in _list_errors(project) if each.location.file.startswith("teams/")]
-    return _judge("teams", errors, _join(names) or "none", {"teams": names})
+    lines = [] if errors or not names else list(_list_missing_kinds(project))
+    facts = {
+        "teams": names,
+        "missingLines": [{"team": team.name, "file": team.file, "line": line} for team, line in lines],
+    }
+    found = _join(names) or "none"
+    if lines:
+        # All of them, because they are to be copied.
+        needed = "; ".join(f"team `{team.name}` in {team.file} needs `{line}`" for team, line in lines)
+        found = f"{found}; for the kinds that are there today, {needed}"
+        return Check("teams", found, PROBLEM, "jobgen explain kind-not-allowed", {**facts, "errors": 0})
+    return _judge("teams", errors, found, facts)
+
+
+def _list_missing_kinds(project: ProjectConfig) -> Iterator[tuple[Team, str]]:
+    """Yield a team, and a line for the kinds of its objects that it lacks, as text."""
+    kinds: dict[str, set[KindName]] = {}
+    uncounted: dict[str, set[KindName]] = {}
+    for made in Run(project, project.environments()):
+        team = project.teams.find(made.location.file)
+        if team is None:
+            continue
+        scope = project.teams.find_scope(team, made.env)
+        found = [(use.qualifier, use.value) for use in find_uses(made.object) if use.what == KINDS]
+        if KINDS not in scope.allowed:
+            kinds.setdefault(team.name, set()).update(list_missing(scope, found))
+        wanted = (each for each in found if scope.has_budget and not is_counted(scope, *each))
+        uncounted.setdefault(team.name, set()).update(each for each in wanted if not is_always_refused(each[1]))
+    for team in project.teams.all:
+        if kinds.get(team.name):
+            listed = ", ".join((DEFAULT, *(format_kind(*each) for each in sorted(kinds[team.name]))))
+            yield team, f"{KINDS}: [{listed}]"
+        if uncounted.get(team.name):
+            entries = ", ".join(f"{format_kind(*each)}: [...]" for each in sorted(uncounted[team.name]))
+            yield team, f"pods: {{{entries}}}"
 
 
 def check_clusters(project: ProjectConfig) -> Iterator[Check]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
-from jobgen.check.team_limits import GRANTING_KINDS, is_of_cluster
 from jobgen.features.gitops.engine_kinds import (
     INJECTED_FIELDS,
     QUEUE_MANAGER,
@@ -17,10 +16,18 @@ from jobgen.features.gitops.engine_kinds import (
     resource_name,
 )
 from jobgen.k8s.kueue import QUEUE_LABEL
+from jobgen.k8s.team_kinds import (
+    GRANTING_KINDS,
+    is_counted,
+    is_everything,
+    is_of_cluster,
+    list_named_kinds,
+    list_patterns,
+)
 from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.spec.teams import Team, Teams
+from jobgen.spec.teams import Team, Teams, TeamScope
 from jobgen.yamlio.write import to_yaml
 
 _ALL = "*"
@@ -73,8 +80,10 @@ def _list_namespaces(teams: Teams, team: Team, env: str) -> Sequence[str]:
     return (*listed, "default") if any(map(_may_be_of_cluster, allowed.get("kinds", ()))) else listed
 
 
-def _may_be_of_cluster(kind: str) -> bool:
-    return is_of_cluster(kind.partition(".")[0]) or _WILDCARD.search(kind) is not None
+def _may_be_of_cluster(pattern: str) -> bool:
+    if is_everything(pattern):
+        return False
+    return is_of_cluster(pattern.partition(".")[0]) or _WILDCARD.search(pattern) is not None
 
 
 def _select_own(name: str, claims: Namespaces) -> Sequence[str]:
@@ -106,11 +115,11 @@ def name_cluster(env: str) -> dict[str, Plain]:
 
 def build_project(project: TeamProject, teams: Teams, source: GitSource) -> dict[str, Plain]:
     """Return the AppProject: one source, the namespaces, and the kinds that its teams may have in any environment."""
-    scopes = [teams.find_scope(team, env).allowed for team in project.teams for env in project.allowed]
-    listed = sorted({each for scope in scopes for each in scope.get("kinds", ())})
-    kinds = [(kind, group or _ALL) for kind, _, group in (each.partition(".") for each in listed)]
+    scopes = [teams.find_scope(team, env) for team in project.teams for env in project.allowed]
+    patterns = {each for scope in scopes for each in list_patterns(scope)}
+    kinds = sorted({each for scope in scopes for each in _list_kinds(scope)})
     namespaced = "Whitelist", [each for each in kinds if not is_of_cluster(each[0])]
-    if not all("kinds" in scope for scope in scopes):
+    if any(map(is_everything, patterns)):
         refused = GRANTING_KINDS - {kind for kind, _ in kinds}
         namespaced = "Blacklist", [(kind, _ALL) for kind in sorted(refused)]
     elif not namespaced[1]:
@@ -129,6 +138,17 @@ def build_project(project: TeamProject, teams: Teams, source: GitSource) -> dict
             f"namespaceResource{namespaced[0]}": _write_kinds(namespaced[1]),
         },
     }
+
+
+def _list_kinds(team: TeamScope) -> Iterator[tuple[str, str]]:
+    """Yield the kinds that a team may have and whose pods count for its budget, each with its group, as patterns."""
+    for pattern in list_patterns(team):
+        named = list_named_kinds(team, pattern)
+        if named is not None:
+            yield from ((kind, group) for group, kind in named if not team.has_budget or is_counted(team, group, kind))
+        elif not is_everything(pattern):
+            kind, _, group = pattern.partition(".")
+            yield kind, group or _ALL
 
 
 def _write_kinds(kinds: Iterable[tuple[str, str]]) -> Plain:

@@ -12,7 +12,6 @@ from jobgen.check.team_limits import (
     advise,
     find_accelerated_pods,
     find_foreign_uses,
-    is_kind_allowed,
     measure_use,
     requires_queue,
 )
@@ -21,6 +20,7 @@ from jobgen.k8s.kueue import advise_queue
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import sum_gpus
+from jobgen.k8s.team_kinds import explain_refusal
 from jobgen.k8s.team_uses import (
     ACCOUNTS,
     IDENTITIES,
@@ -165,8 +165,9 @@ def foreign_volume(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolatio
 def kind_not_allowed(manifest: Manifest) -> Iterator[Violation]:
     """An object, or an object inside it, of a kind that the file's team cannot have.
 
-    Objects of the whole cluster affect all teams. Roles, secrets, quotas and Applications grant access, or deploy other
-    objects without review. Without `kinds` in the team's file, these are not allowed.
+    Without `kinds` in its file, a team has jobs, the workloads of Kubernetes, and their configuration. Other kinds can
+    grant access, deploy objects without review, affect all teams, or create pods that no budget counts. A kind whose
+    pods jobgen does not count is refused for a team with a budget, unless `pods` in the team's file says how.
 
     Move the object to a folder of the platform team, or ask it to add the kind to the team's `kinds`.
     """
@@ -174,10 +175,18 @@ def kind_not_allowed(manifest: Manifest) -> Iterator[Violation]:
     if team is None:
         return
     for use in manifest.uses:
-        if use.what == KINDS and not is_kind_allowed(team, use):
-            what = advise(team, KINDS) if KINDS in team.allowed else "move it to a folder of the platform team"
-            message = f"team `{team.team}` cannot have objects of kind `{use.value}`; {what}"
-            yield Violation(use.node, message, evidence=(use.value,))
+        message = explain_refusal(team, use.qualifier, use.value) if use.what == KINDS else ""
+        if message:
+            what = f"; {advise(team, KINDS)}" if KINDS in team.allowed and "; " not in message else ""
+            yield Violation(use.node, message + what, evidence=(use.value,))
+    if team.has_budget and team.pods:
+        # Imported late: most teams say nothing about pods.
+        from jobgen.check.created_pods import find_created_pods
+
+        for node, reason in find_created_pods(manifest).refused:
+            message = f"jobgen cannot count the pods for the budget of team `{team.team}`: {reason}"
+            advice = "write what `pods` of the team's file names"
+            yield Violation(node if node is not None else manifest.object, f"{message}; {advice}")
 
 
 @rule("job", ERROR)

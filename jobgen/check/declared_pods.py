@@ -1,0 +1,121 @@
+"""The pods of a kind that jobgen does not count, as the file of a team says how to count them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from jobgen.check.counted_pods import MAX_PODS, CountedPod, CountObject, Unknown
+from jobgen.k8s.kinds import get_group
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes
+from jobgen.k8s.objects import Manifest, Pod
+from jobgen.k8s.team_kinds import explain_refusal
+from jobgen.model.data import Node, value_of
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.path import NamedItem, Step, format_dotted
+from jobgen.model.quantity import parse_digits
+from jobgen.spec.teams import OBJECT, POD_SPEC, CountedPods, CountPath
+
+
+class _Found(NamedTuple):
+    """What is at the path of an entry."""
+
+    beside: Node
+    """The mapping or list that it is in."""
+    node: Node
+
+
+class _Missing(NamedTuple):
+    """Nothing is at the path of an entry: the first step that is missing, and what lacks it."""
+
+    owner: Node
+    path: tuple[Step, ...]
+
+
+class DeclaredPods(NamedTuple):
+    """The pods that the entries of a kind find, and what they cannot count."""
+
+    pods: Sequence[CountedPod]
+    refused: Sequence[Unknown] = ()
+    unknown: Sequence[Unknown] = ()
+    objects: Sequence[Node] = ()
+    """The objects inside whose pods are among these."""
+
+
+def find_declared_pods(
+    manifest: Manifest, entries: Iterable[CountedPods], count_object: CountObject | None
+) -> DeclaredPods:
+    """Return the pods of an object. What an entry does not find or cannot count is refused."""
+    pods: list[CountedPod] = []
+    refused: list[Unknown] = []
+    unknown: list[Unknown] = []
+    objects: list[Node] = []
+    for entry in entries:
+        for found in _walk(manifest.object, entry.at, manifest.object, ()):
+            if isinstance(found, _Missing):
+                refused += () if entry.is_optional else [(found.owner, f"there is no `{format_dotted(found.path)}`")]
+                continue
+            if not isinstance(found.node, dict):
+                refused.append((found.node, f"`{format_dotted(entry.at)}` is not a mapping"))
+                continue
+            count = _multiply(manifest.object, found.beside, entry)
+            if isinstance(count, CountPath):
+                text = f"{'.' * count.is_beside}{format_dotted(count.path)}"
+                refused.append((found.node, f"`{text}` is not one number"))
+                continue
+            inner = _count_one(manifest, entry.holds, found.node, count_object)
+            pods += ((pod, min(times * count, MAX_PODS)) for pod, times in inner.pods)
+            refused += inner.refused
+            unknown += inner.unknown
+            objects += inner.objects
+    return DeclaredPods(pods, refused, unknown, objects)
+
+
+def _count_one(manifest: Manifest, holds: str, node: dict[str, Node], count_object: CountObject | None) -> DeclaredPods:
+    if holds != OBJECT:
+        template = {"spec": node} if holds == POD_SPEC else node
+        if not as_list(as_mapping(template.get("spec")).get("containers")):
+            return DeclaredPods((), [(node, "the pod has no containers")])
+        return DeclaredPods([(Pod(template, manifest), 1)])
+    group, kind = get_group(as_text(node.get("apiVersion"))), as_text(node.get("kind"))
+    reason = explain_refusal(manifest.team, group, kind) if manifest.team else ""
+    if count_object is None or reason:
+        return DeclaredPods((), [(node, reason or "objects are inside each other too deeply")])
+    created = count_object(node)
+    return DeclaredPods(created.pods, created.refused, created.unknown, [node])
+
+
+def _multiply(obj: Mapping[str, Node], beside: Node, entry: CountedPods) -> int | CountPath:
+    """Return the number of pods; the path of what is not one number."""
+    product = 1
+    for factor in entry.factors:
+        if isinstance(factor, int):
+            product *= factor
+            continue
+        found = list(find_nodes(beside if factor.is_beside else obj, factor.path))
+        if all(value_of(each) is None for each in found):
+            product *= entry.omitted
+            continue
+        number = as_integer(found[0])
+        number = parse_digits(as_text(found[0])) if number is None else number
+        if len(found) > 1 or number is None or number < 0:
+            return factor
+        product *= number
+    return product
+
+
+def _walk(node: Node, steps: Sequence[Step], beside: Node, path: tuple[Step, ...]) -> Iterator[_Found | _Missing]:
+    """Yield what is at a path; an empty list has no items, and what is missing is named."""
+    if not steps:
+        yield _Found(beside, node)
+        return
+    step = steps[0]
+    if step == "*" and isinstance(node, (dict, list)):
+        children = list(node.values()) if isinstance(node, dict) else list(node)
+    else:
+        children = [] if step == "*" else list(find_nodes(node, (step,)))
+        if all(value_of(child) is None for child in children):
+            yield _Missing(node, (*path, step))
+            return
+    below = node if not isinstance(step, NamedItem) else beside
+    for child in children:
+        yield from _walk(child, steps[1:], below, (*path, step))
