@@ -407,7 +407,7 @@ COUNTED: dict[str, tuple[dict[str, Any], dict[str, Any], int]] = {
     "text": (KNATIVE, knative(max_scale="7"), 56),
     "a number of the team": (
         AGENTS,
-        make("example.com/v1", "AdvancedDaemonSet", {"template": TEMPLATE}),
+        make("example.com/v1", "Agents", {"template": TEMPLATE}),
         96,
     ),
     "a container that no entry names": (CLONES, clones(replicas=1, hooks={"containers": [{**G, "name": "b"}]}), 16),
