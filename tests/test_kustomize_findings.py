@@ -200,8 +200,14 @@ LEFT = {
     "nothing that is left to a tool": ("namePrefix: a-\n", False),
     "a plugin of kustomize": (PLUGIN, True),
     "a plugin of kustomize in a file": ("transformers: [plugin.yaml]\n", True),
-    "a pattern that jobgen cannot evaluate": ("patches: [{path: p.yaml, target: {name: '(?i)web'}}]\n", True),
-    "an image with such a pattern": ("resources: [pod.yaml]\nimages: [{name: '(?i)web', newTag: a}]\n", True),
+    "a pattern that jobgen cannot evaluate": (
+        "patches: [{path: p.yaml, target: {name: '" + "a" * 1001 + "'}}]\n",
+        True,
+    ),
+    "an image with such a pattern": (
+        "resources: [pod.yaml]\nimages: [{name: '(" + "a" * 1001 + ")', newTag: a}]\n",
+        True,
+    ),
     "a plugin of others": (PLUGIN.replace("builtin", "example.com/v1"), False),
     "a plugin that runs helm": (PLUGIN.replace("AnnotationsTransformer", "HelmChartInflationGenerator"), False),
     "a plugin that fetches a file": (PLUGIN + "  path: http://127.0.0.1:9/patch.yaml\n", False),

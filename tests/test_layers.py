@@ -40,7 +40,7 @@ RESERVED = {
     "yaml": {"yamlio.read.events"},
     "ruamel": {"yamlio.commented"},
     "click": {"cli", *(f"features.{name}.commands" for name in FEATURES)},
-    "cel_expr_python": {"check.cel.engine"},
+    "cel_expr_python": {"check.cel.engine", "model.re2"},
     "pygls": {"features.editor.server"},
     "lsprotocol": {"features.editor.server"},
     "deepdiff": {"compare.formats.delta"},

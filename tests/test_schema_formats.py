@@ -119,6 +119,6 @@ def test_constraints_of_a_value(schema, accepted, refused):
 
 
 def untrusted(schema):
-    from jobgen.model.limits import Budget
+    from jobgen.model.budget import Budget, Work
 
-    return compile_structural({"properties": {"a": schema}}, Budget(1000))
+    return compile_structural({"properties": {"a": schema}}, Budget(1000, Work.SCHEMA))

@@ -14,9 +14,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 from conformance import Verdict
-from jobgen.check.cel.steps import RUN_STEPS
 from jobgen.check.checker import Checker
 from jobgen.check.policy import ClusterFacts, PolicyEvaluator, compile_policies
+from jobgen.model.budget import RUN
 from jobgen.model.finding import Problem, Severity
 from jobgen.rendering import config
 
@@ -47,7 +47,7 @@ def run(data: Any) -> Iterator[Verdict]:
         yield from _run_shipped(cases, root)
         yield from _run_operators(cases, root)
         for case in cases["policies"]:
-            RUN_STEPS.reset()  # each case is a run of its own
+            RUN.reset()  # each case is a run of its own
             yield from _run_policy(case, cases["objects"], root)
         yield from _run_documents(cases["documents"], root)
         yield from _run_expressions(cases, root)

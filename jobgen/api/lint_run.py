@@ -21,7 +21,6 @@ from jobgen.model.data import Location, untraced, value_of
 from jobgen.model.features import find_part
 from jobgen.model.finding import Finding, Problem, Severity, pluralize
 from jobgen.pipeline.lint_checks import LintChecks
-from jobgen.pipeline.run_steps import TOO_MANY_STEPS
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.locate import locate
@@ -249,8 +248,6 @@ def finish_file(
 ) -> list[Finding]:
     """Return what a lint reports about one file by itself, with severities, comments and placeholders applied."""
     text = file.content.decode("utf-8", "replace")
-    # What an object takes of the steps of a run only counts in a run.
-    findings = [finding for finding in findings if finding.rule != TOO_MANY_STEPS]
     found = sorted(
         dict.fromkeys(project.apply_severities(findings, file.path)),
         key=lambda each: (each.location, each.rule, each.message, each.env),

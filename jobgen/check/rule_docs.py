@@ -142,6 +142,10 @@ _OWN_REASONS = {
         " for a plugin that is part of kustomize, or a pattern that jobgen cannot evaluate. What the program built was"
         " checked, so nothing has to be fixed."
     ),
+    "too-many-steps": (
+        "The work on one file, and on all files of a run together, is limited, so that no file can stall a run or fill"
+        " the memory. The message says what took the most. Split the file, or simplify what the message names."
+    ),
     "unbuilt-kustomization": (
         "jobgen is offline and runs neither charts nor plugins, so it does not know the objects of these parts. It"
         " built and checked the rest of the kustomization. To check a remote resource, copy it into the repository. For"

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 
 from jobgen.check.rules import Fact, Rule, Violation
 from jobgen.k8s.objects import Container, Manifest, Pod, Role
+from jobgen.model.budget import TOO_MANY_STEPS, OverBudgetError
 from jobgen.model.data import Node
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_FINDINGS
@@ -185,5 +186,7 @@ def to_problem(rule: Rule, violation: Violation) -> Problem:
 
 def report_exception(check: str, error: Exception, obj: Mapping[str, Node]) -> Problem:
     """A problem for a check that raised an exception on an object, so that the run goes on and still fails."""
+    if isinstance(error, OverBudgetError):
+        return Problem(TOO_MANY_STEPS, str(error), obj.get("kind"), category="meta")
     message = f"{check} failed on this object with `{type(error).__name__}`: {error}; please report this bug in jobgen"
     return Problem(INTERNAL_ERROR, message, obj.get("kind"), category="meta")

@@ -23,6 +23,7 @@ from jobgen.cli.result import (
     to_result,
 )
 from jobgen.cli.stored_help import find_help
+from jobgen.model.budget import OverBudgetError
 
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EPIPE, errno.EDQUOT, errno.EFBIG, errno.EIO)
 # A path of the user that the system does not accept.
@@ -58,6 +59,8 @@ def run(arguments: list[str]) -> int:
         return _finish(arguments, result) if isinstance(result, Result) else finish_printed(result)
     except KeyboardInterrupt as error:
         return find_exit_code(error)
+    except OverBudgetError as error:
+        return _finish(arguments, error_result(ExitCode.INTERNAL_ERROR, str(error)))
     except Exception as error:
         if "--traceback" in arguments:
             raise

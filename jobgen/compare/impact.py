@@ -19,8 +19,9 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals
 from jobgen.k8s.workloads import find_workload
+from jobgen.model.budget import Budget, BudgetExceededError, Work
 from jobgen.model.data import Node, Plain
-from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
+from jobgen.model.limits import MALFORMED_DATA_ERRORS
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, format_pointer
 from jobgen.pipeline.object_summary import ObjectSummary
@@ -102,7 +103,7 @@ def _index_items(key: str, items: Node) -> dict[str, Node]:
 
 @lru_cache(maxsize=64)
 def _find_rule_sites(schema: bytes) -> tuple[tuple[_RuleSite, ...], Budget]:
-    budget = Budget(200_000)  # the largest CRDs have about ten thousand nodes
+    budget = Budget(200_000, Work.COMPARISON)  # the largest CRDs have about ten thousand nodes
     if b"oldSelf" not in schema:
         return (), budget
     try:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.yamlio.read import read_shared
@@ -39,6 +40,7 @@ def find_resource_text(resource: Mapping[str, Node]) -> tuple[str, Node]:
 
 def read_embedded(text: str) -> list[Mapping[str, Node]] | None:
     """Return the objects in a text of YAML or JSON; None if it cannot be read."""
+    charge(Work.WORKFLOW, 4 + len(text) // 8, len(text))
     source = read_shared(text.encode(errors="replace"), "text")
     return None if source.findings else [as_mapping(document.data) for document in source.documents]
 
@@ -62,5 +64,6 @@ def fill(text: str, parameters: Parameters) -> str:
     def replace(match: re.Match[str]) -> str:
         return parameters.get(match[1], match[0])
 
+    charge(Work.WORKFLOW, len(text) // 64)
     size = sum(len(replace(match)) for match in _reference.finditer(text))
     return text if size > _MAX_FILLED else _reference.sub(replace, text)

@@ -22,18 +22,17 @@ from jobgen.kustomize.resource import Id, Resource, read_documents, read_inline
 from jobgen.kustomize.select import PatternError
 from jobgen.kustomize.transformers import parse_references, parse_spec, replace_variables, update_references
 from jobgen.kustomize.tree import SourceTree, find_kustomizations, resolve_path
+from jobgen.model.budget import RUN, TOO_MANY_STEPS, OverBudgetError, Work, charge
 from jobgen.model.data import Location, Node, TracedScalar, location_of, untraced, value_of, with_value
 from jobgen.model.finding import Finding, Problem, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import Budget, BudgetExceededError
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import find_closest
 from jobgen.repo.files import BuiltObject, is_kustomization
 from jobgen.spec.json_patch import copy_containers
 
-_MAX_STEPS = 2_000_000
-"""The work of a build: a file that is read counts as many objects that are looked at."""
-_FILE_STEPS = 100
+_FILE_STEPS, _OBJECT_STEPS = 200, 2
+"""The steps of a file that is read, and of an object that is looked at."""
 _MAX_DEPTH = 50
 _MAX_SHOWN = 60
 _LOCAL = "config.kubernetes.io/local-config"
@@ -97,9 +96,10 @@ def build_own(tree: SourceTree, root: str) -> Build:
     """Build a kustomization without another program."""
     builder = _Builder(tree, root)
     try:
-        resources = builder.build()
-    except BudgetExceededError:
-        builder.unbuilt[f"`{root}` takes more steps than jobgen allows for a build"] = None
+        with RUN.begin_file():
+            resources = builder.build()
+    except OverBudgetError as error:
+        builder.findings = [Finding(TOO_MANY_STEPS, "meta", Severity.ERROR, str(error), Location(root))]
         resources = []
     objects = tuple(
         BuiltObject(untraced(each.node), each.node, each.file, each.position, each.location) for each in resources
@@ -113,7 +113,6 @@ class _Builder:
     def __init__(self, tree: SourceTree, root: str) -> None:
         self.tree = tree
         self.root = root
-        self.budget = Budget(_MAX_STEPS)
         self.findings: list[Finding] = []
         self.unbuilt: dict[str, None] = {}
         self.needs_tool: set[str] = set()
@@ -157,7 +156,7 @@ class _Builder:
         """Add what a kustomization builds to the objects of the one that lists it."""
         self.above.append(path)
         self.files.add(path)
-        self.budget.spend(_FILE_STEPS)
+        charge(Work.BUILD, _FILE_STEPS)
         kustomization = load(self.tree, path)
         self.findings += kustomization.findings
         if kustomization.is_other:
@@ -176,7 +175,7 @@ class _Builder:
         self.transform(kustomization, own)
         own.variables += kustomization.items("vars")
         if own is not into:
-            self.budget.spend(len(own.resources))
+            charge(Work.BUILD, _OBJECT_STEPS * len(own.resources))
             into.resources += own.resources
             for name, specs in own.config.items():
                 into.config[name] += specs
@@ -225,7 +224,7 @@ class _Builder:
                 self.report_incomplete(path, missing, location, item)
             else:
                 found.append(Resource(copy_containers(data), path, position, location))
-        self.budget.spend(2 * len(found))
+        charge(Work.BUILD, 2 * _OBJECT_STEPS * len(found))
         into.resources += found
 
     def report_incomplete(self, path: str, missing: str, location: Location, item: Node) -> None:
@@ -280,7 +279,7 @@ class _Builder:
         if path is None or not self.tree.exists(path):
             self.report_absent(kustomization, field, item, path, text)
             return None
-        self.budget.spend(_FILE_STEPS)
+        charge(Work.BUILD, _FILE_STEPS)
         file = self.tree.read(path)
         self.files.add(path)
         if file.finding is not None:
@@ -378,7 +377,7 @@ class _Builder:
     def absorb(self, made: Resource, item: Any, into: _Accumulator) -> None:
         """Add a generated object, or merge it into the one with its name."""
         wanted = made.id
-        self.budget.spend(len(into.resources))
+        charge(Work.BUILD, _OBJECT_STEPS * len(into.resources))
         found = [each for each in into.resources if wanted == each.id or wanted in each.previous_ids]
         if len(found) == 1 and made.behavior in ("merge", "replace"):
             absorb(made, found[0])
@@ -398,7 +397,7 @@ class _Builder:
         self.patch(kustomization, into, "patchesStrategicMerge")
         self.patch(kustomization, into, "patches")
         if kustomization.fields.get("namespace"):
-            self.budget.spend(len(into.resources))
+            charge(Work.BUILD, _OBJECT_STEPS * len(into.resources))
             before = len({each.id for each in into.resources})
             transformers.set_namespace(kustomization, into.resources, into.config)
             if len({each.id for each in into.resources}) < before:
@@ -407,7 +406,8 @@ class _Builder:
         transformers.add_metadata(kustomization, into.resources, into.config)
         self.patch(kustomization, into, "patchesJson6902")
         problems: list[Problem] = []
-        self.budget.spend(len(into.resources) * (1 + len(kustomization.items("replicas", "images", "imageTags"))))
+        changed = 1 + len(kustomization.items("replicas", "images", "imageTags"))
+        charge(Work.BUILD, _OBJECT_STEPS * len(into.resources) * changed)
         transformers.set_replicas(kustomization, into.resources, into.config, problems)
         self.report(problems if self.is_complete else ())
         for sentence in transformers.set_images(kustomization, into.resources, into.config):
@@ -419,7 +419,7 @@ class _Builder:
             patch = self.read_patch(kustomization, field, item)
             if patch is None or not patch.documents:
                 continue
-            self.budget.spend(1 + len(into.resources) * len(patch.documents))
+            charge(Work.BUILD, _OBJECT_STEPS * (1 + len(into.resources) * len(patch.documents)))
             applied = apply_patch(into.resources, patch, self.schemas, is_complete=self.is_complete)
             into.resources = applied.resources
             self.report(applied.problems)
@@ -472,7 +472,9 @@ class _Builder:
                     self.cannot_build(f"`{text_of(item['path'])}` cannot be read")
                 listed = [each for document in documents[:1] for each in check_replacements(document, self.findings)]
             for replacement in listed:
-                self.budget.spend(1 + len(into.resources) * (1 + len(replacement.get("targets") or ())))
+                charge(
+                    Work.BUILD, _OBJECT_STEPS * (1 + len(into.resources) * (1 + len(replacement.get("targets") or ())))
+                )
                 problems: list[Problem] = []
                 try:
                     replace(into.resources, replacement, layer, problems)

@@ -14,6 +14,7 @@ from jobgen.kustomize.field_specs import Origin
 from jobgen.kustomize.kustomization import Kustomization, text_of
 from jobgen.kustomize.resource import Resource
 from jobgen.kustomize.transformers import origin_of
+from jobgen.model.budget import Work, charge
 from jobgen.model.data import Location, Node, TracedScalar, location_of, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
@@ -148,6 +149,7 @@ def _add_data(node: dict[str, Any], pairs: list[_Pair], origin: Origin, kind: st
     """Add the entries, sorted; a ConfigMap has those that are not UTF-8 as binary data."""
     data: dict[str, dict[str, Any]] = {"data": {}} if kind == "Secret" else {}
     seen: set[str] = set()
+    charge(Work.BUILD, len(pairs), sum(len(pair.content) for pair in pairs))
     for pair in sorted(pairs, key=lambda each: each.key):
         if not _KEY.match(pair.key) or pair.key in seen:
             fault = (

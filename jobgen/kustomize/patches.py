@@ -12,17 +12,17 @@ from jobgen.kustomize.field_specs import KNOWN_TYPES
 from jobgen.kustomize.kustomization import text_of
 from jobgen.kustomize.resource import Resource, identify
 from jobgen.kustomize.select import PatternError, select
+from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, TracedList, TracedScalar, is_null, override, value_of, with_value
 from jobgen.model.finding import Problem, Severity
-from jobgen.model.limits import Budget
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
-from jobgen.spec.json_patch import apply_json_patch, copy_containers
+from jobgen.spec.json_patch import apply_json_patch, copy_containers, count_nodes
 
 # Merge a strategic merge patch into an object as kustomize does.
 
 _DIRECTIVE = "$patch"
-_MAX_SCHEMA_STEPS = 500_000
+_SCHEMA_STEPS = 8
 _CONTAINER_KEYS = {
     "env": ("name",),
     "ports": ("containerPort", "protocol"),
@@ -159,6 +159,7 @@ class _Merge(NamedTuple):
             # What is new is merged with itself, so that its own directives apply.
             base = patch
         merged: dict[str, Any] = {}
+        charge(Work.BUILD, 2 * len(base))
         for key in [*base, *(key for key in patch or () if key not in base)]:
             if key == _DIRECTIVE:
                 continue
@@ -191,6 +192,8 @@ class _Merge(NamedTuple):
     def merge_keyed(self, base: Any, patch: Any, keys: Sequence[str], schema: Schema) -> list[Any]:
         """Merge items by keys: those of the patch come first, in its order."""
         every = [*(patch or ()), *base]
+        # Each item is looked up among all others.
+        charge(Work.BUILD, len(every) * len(every))
         values_of = (tuple(text_of(as_mapping(item).get(key)) for key in keys) for item in every)
         identities = [list(identity) for identity in dict.fromkeys(values_of)]
         if len(keys) > 1:
@@ -289,21 +292,20 @@ def read_openapi(document: Any) -> Schemas:
     """Return the schemas of an OpenAPI document, together with those that kustomize knows."""
     definitions = document.get("definitions") if isinstance(document, dict) else None
     found = dict(_built_in())
-    budget = Budget(_MAX_SCHEMA_STEPS)
     for definition in definitions.values() if isinstance(definitions, dict) else ():
         types = definition.get("x-kubernetes-group-version-kind") if isinstance(definition, dict) else None
         for each in types if isinstance(types, list) else ():
             if isinstance(each, dict):
                 group, version = each.get("group") or "", each.get("version") or ""
-                keys = dict(_walk_openapi(definition, definitions, (), (), budget))
+                keys = dict(_walk_openapi(definition, definitions, (), ()))
                 found[f"{group}/{version}" if group else str(version), str(each.get("kind"))] = _to_schema(keys)
     return MappingProxyType(found)
 
 
 def _walk_openapi(
-    schema: Any, definitions: Any, path: tuple[str, ...], above: tuple[str, ...], budget: Budget
+    schema: Any, definitions: Any, path: tuple[str, ...], above: tuple[str, ...]
 ) -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
-    budget.spend()
+    charge(Work.BUILD, _SCHEMA_STEPS)
     while isinstance(schema, dict) and isinstance(schema.get("$ref"), str):
         name = schema["$ref"].rpartition("/")[2]
         if name in above or len(above) > 20:
@@ -318,10 +320,10 @@ def _walk_openapi(
         yield path, tuple(map(str, listed)) if isinstance(listed, list) else (str(single),) if single else ()
     properties = schema.get("properties")
     for name, below in properties.items() if isinstance(properties, dict) else ():
-        yield from _walk_openapi(below, definitions, (*path, name), above, budget)
+        yield from _walk_openapi(below, definitions, (*path, name), above)
     for keyword, step in (("items", "[]"), ("additionalProperties", "*")):
         if isinstance(schema.get(keyword), dict):
-            yield from _walk_openapi(schema[keyword], definitions, (*path, step), above, budget)
+            yield from _walk_openapi(schema[keyword], definitions, (*path, step), above)
 
 
 _OPERATIONS = ("add", "remove", "replace", "move", "copy", "test")
@@ -390,6 +392,7 @@ def _apply_to_target(resources: list[Resource], patch: Patch, schemas: Schemas |
         if patch.stores_names:
             resource.store_id()
         failed: list[Problem] = []
+        charge(Work.BUILD, count_nodes(resource.node) + 4 * len(operations))
         changed = apply_json_patch(resource.node, operations, failed, replaces_missing=True)
         problems += [_fail(f"{each.message}; this patch is applied to {resource.id}", each.node) for each in failed[:1]]
         resource.node = copy_containers(changed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from jobgen.k8s.nodes import as_list, as_mapping
@@ -10,11 +11,12 @@ from jobgen.kustomize.field_specs import Origin, split_path
 from jobgen.kustomize.kustomization import text_of
 from jobgen.kustomize.patches import MergeError
 from jobgen.kustomize.resource import NO_NAMESPACE, Id, Resource
-from jobgen.kustomize.select import PatternError, has_selected_metadata, is_selected, matches
+from jobgen.kustomize.select import PatternError, has_selected_metadata, is_selected, select_texts
+from jobgen.model.budget import Work, charge
 from jobgen.model.data import Location, Node, TracedScalar, is_null, location_of, override, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_DEPTH
-from jobgen.spec.json_patch import copy_containers
+from jobgen.spec.json_patch import copy_containers, count_nodes
 from jobgen.yamlio.read.scalars import resolve
 
 _DEFAULT_PATH = "metadata.name"
@@ -38,6 +40,7 @@ def _replace(resources: Sequence[Resource], replacement: Any, layer: str) -> Non
         if not target.get("select"):
             raise MergeError("a target of a replacement needs `select`; add it", target)
         paths = as_list(target.get("fieldPaths")) or [_DEFAULT_PATH]
+        charge(Work.BUILD, 10 * len(resources))
         for resource in resources:
             if _is_target(resource, target):
                 for path in paths:
@@ -105,6 +108,11 @@ def split_steps(path: str) -> list[str]:
     return steps
 
 
+@lru_cache(maxsize=256)
+def _split_once(path: str) -> list[str]:
+    return split_steps(path)
+
+
 def _split_match(step: str) -> tuple[str, str] | None:
     """Return the field and the value of a step such as `[name=x]`; None if it is another."""
     if not (step.startswith("[") and step.endswith("]") and "=" in step):
@@ -134,7 +142,8 @@ def _look_up(node: Any, steps: Sequence[str]) -> Any:
 
 def _set(resource: Resource, value: Any, path: Node, options: Any, origin: Origin, target: Any) -> None:
     text = path if isinstance(path, str) else text_of(path)
-    steps = split_steps(text)
+    steps = _split_once(text)
+    charge(Work.BUILD, 4 + 2 * len(steps))
     if len(steps) > MAX_DEPTH:
         raise MergeError(f"`{text}` has more than {MAX_DEPTH} steps", path)
     creates = origin if value_of(options.get("create")) is True else None
@@ -152,9 +161,11 @@ def _replaced(old: Any, value: Any, options: Any, origin: Origin) -> Any:
     if isinstance(old, (dict, list)) or isinstance(value, (dict, list)):
         if delimiter:
             raise MergeError("`delimiter` needs a scalar; remove it", options["delimiter"])
+        charge(Work.BUILD, count_nodes(value))
         copied = copy_containers(value)
         return override(copied, old) if isinstance(copied, (dict, list)) else origin.scalar(value_of(copied), old)
     text = text_of(value)
+    charge(Work.BUILD, 4, len(text) + (len(text_of(old)) if delimiter else 0))
     if delimiter:
         parts = text_of(old).split(delimiter)
         if index < 0:
@@ -196,6 +207,7 @@ def _find_items(
     items: list[Any], step: str, pair: tuple[str, str] | None, creates: Origin | None, rest: Sequence[str], value: Any
 ) -> list[int]:
     if step == "*":
+        charge(Work.BUILD, 4 * len(items))
         return list(range(len(items)))
     if pair is None:
         at = int(step) if step.isdecimal() and len(step) < 10 else -1
@@ -203,8 +215,10 @@ def _find_items(
             items.append(_create(rest, value))
         return [at] if 0 <= at < len(items) else []
     field, pattern = pair
+    charge(Work.BUILD, 2 * len(items))
     texts = [text_of(as_mapping(item).get(field)) if field else text_of(item) for item in items]
-    found = [at for at, text in enumerate(texts) if text and (text == pattern or matches(text, f".*(?:{pattern}).*"))]
+    fitting = select_texts(f".*(?:{pattern}).*", filter(None, texts))
+    found = [at for at, text in enumerate(texts) if text and (text == pattern or text in fitting)]
     if not found and creates:
         items.append({creates.key(field): creates.scalar(pattern)} if field else creates.scalar(pattern))
         return [len(items) - 1]

@@ -117,7 +117,7 @@ _ERRORS = {
     "policy": {
         "binding-without-policy": "A binding of a policy that does not exist.",
         "invalid-policy": "A policy or binding that the API server rejects.",
-        "too-many-steps": "An object for which policies or rules were not evaluated, because all took too many steps.",
+        "too-many-steps": "What was not checked, because a file, or all files together, take too many steps or bytes.",
         "not-a-policy": "A document in `policies/` that is not evaluated, because it is of another kind.",
     },
 }

@@ -36,8 +36,6 @@ MAX_OBJECT_STEPS = 2_000_000
 """The steps that all policies, or all rules of a CRD, may take together on one object: a few seconds."""
 FREE_STEPS = 50_000
 """The steps on one object that do not count for a run: a few times what all shipped packs take."""
-MAX_RUN_STEPS = 10_000_000
-"""The steps that policies and rules may take in a run beyond those: about half a minute."""
 MAX_DEFECTS, MAX_DEFECT_ITEMS = 500, 500
 """The defects of a repository, and the parts of one object for which the condition of a defect is evaluated."""
 MAX_PARAMS = 200
@@ -75,26 +73,3 @@ def allowed_alias_share(nodes: int) -> float:
     if nodes >= high:
         return 0.10
     return 0.99 - 0.89 * (nodes - low) / (high - low)
-
-
-class BudgetExceededError(Exception):
-    """A check of untrusted input needed more steps than its budget has."""
-
-
-class Budget:
-    """A limited number of steps. Steps instead of a clock make the result the same on every machine."""
-
-    __slots__ = ("limit", "remaining")
-
-    def __init__(self, limit: int) -> None:
-        self.limit = self.remaining = limit
-
-    def reset(self) -> None:
-        """Restore all steps, for the next object."""
-        self.remaining = self.limit
-
-    def spend(self, steps: int = 1) -> None:
-        """Use steps; raise `BudgetExceededError` if there are too few."""
-        self.remaining -= steps
-        if self.remaining < 0:
-            raise BudgetExceededError

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from jobgen.check.rules import Fact
+from jobgen.model.budget import Excess
 from jobgen.model.data import Location
 from jobgen.model.finding import Identity
 from jobgen.pipeline.encoded_results import decode_finding, load_plain, unpack
 from jobgen.pipeline.object_summary import ObjectSummary
 from jobgen.rendering.environment import OverlayUse, Rendered
-from jobgen.rendering.file_result import FileResult
+from jobgen.rendering.file_result import FileResult, NotedExcess
 from jobgen.rendering.trace import JobRef
 from jobgen.reports.suppress import Suppression
 
@@ -16,7 +17,7 @@ from jobgen.reports.suppress import Suppression
 def decode_result(text: str) -> FileResult:
     """Decode a result."""
     outline, _, encoded_facts = text.partition("\n")
-    made, findings, names, used, comments, unchecked, skipped, dependent, jobs, lines = load_plain(outline)
+    made, findings, names, used, comments, unchecked, skipped, dependent, jobs, lines, excesses = load_plain(outline)
     patches, hits, misses, own_misses, days = used
     facts: list[tuple[str, Fact]] = []
     for *where, rows in load_plain(encoded_facts):
@@ -45,4 +46,5 @@ def decode_result(text: str) -> FileResult:
         [(name, position, item) for name, position, item in jobs],
         [],
         dict(lines),
+        [NotedExcess(Excess(*excess), decode_finding(finding)) for excess, finding in excesses],
     )

@@ -41,6 +41,7 @@ def encode_result(part: FileResult) -> str | None:
             part.dependent,
             part.jobs,
             list(part.lines.items()),
+            [[noted.excess, encode_finding(noted.finding)] for noted in part.excesses],
         ]
         facts: Encoded = [
             [*job, [[rule, pack(fact.value), list(fact.path)] for rule, fact in rows]]

@@ -8,12 +8,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from jobgen.check.cel.steps import RUN_STEPS
 from jobgen.check.checker import NO_CHECKS, Checker
 from jobgen.check.rules import all_rules
 from jobgen.engine.store import Query, keep
 from jobgen.k8s.kinds import BUILTIN_GROUPS, Release, parse_release
 from jobgen.k8s.nodes import as_mapping
+from jobgen.model.budget import RUN
 from jobgen.model.data import Location, location_of, value_of
 from jobgen.model.digest import blake2b
 from jobgen.model.finding import (
@@ -132,7 +132,6 @@ class LintChecks:
 
     def forget_shared(self) -> None:
         """Forget what other files define; they may have changed since the last run."""
-        RUN_STEPS.reset()
         for environment in self.environments.values():
             environment.forget_shared()
 
@@ -182,6 +181,7 @@ class LintChecks:
         manifests = [checker.manifest(each.object) for checker, each in zip(checkers, mutated, strict=True)]
         alone = zip(checkers, manifests, mutated, made, strict=True)
         for checker, manifest, each, (job, part, rendered) in alone:
+            RUN.open(job.file.path, env)
             key = b""
             if job.built is not None and manifest.group in BUILTIN_GROUPS:
                 # Several builds may share the object, and it depends on no other file.
@@ -221,9 +221,11 @@ class LintChecks:
         from jobgen.pipeline.object_summary import summarize_object
 
         kept: list[Any] = []
+        env = environment.runner.name
         dated = {rule.name for rule in all_rules() if rule.needs_project}
         for checker, manifest, (job, part, rendered) in checked:
-            where = JobRef(environment.runner.name, job.file.path, job.position, job.item, rendered.companion)
+            RUN.open(job.file.path, env)
+            where = JobRef(env, job.file.path, job.position, job.item, rendered.companion)
             problems: list[Problem] = []
             rows = [(rule, row._replace(job=where)) for rule, row in checker.collect_facts(manifest, problems)]
             part.rows.extend(rows)
@@ -268,6 +270,7 @@ class LintChecks:
 
 
 def _mutate(checker: Checker, env: str, job: Job, part: FileResult, rendered: Rendered) -> Mutated:
+    RUN.open(job.file.path, env)
     mutated = checker.mutate(rendered.object)
     note_excesses(env, job, part, rendered)
     return mutated

@@ -1,20 +1,15 @@
-"""The steps that policies and rules take on all objects of a run together.
-
-An object that takes more steps than what is free leaves a finding in the result of its file, with their number. Results
-are kept and come from several processes, so only the end of a run knows the sum: if it is within the limit, these
-findings are dropped; otherwise they stay, and nothing else is said of what was evaluated on these objects.
-"""
+"""The steps that all objects of a run take together beyond those that are free: noted for each, judged at the end."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from jobgen.check.cel.steps import RUN_STEPS
 from jobgen.check.cel.values import RUN_USED_UP
+from jobgen.model import budget
+from jobgen.model.budget import RUN, TOO_MANY_STEPS
 from jobgen.model.finding import Problem
-from jobgen.model.limits import MAX_RUN_STEPS
-from jobgen.rendering.file_result import UNKEPT
+from jobgen.rendering.file_result import NotedExcess
 from jobgen.rendering.locate import locate
 
 if TYPE_CHECKING:
@@ -23,38 +18,47 @@ if TYPE_CHECKING:
     from jobgen.rendering.run_state import RunState
     from jobgen.rendering.trace import Job
 
-TOO_MANY_STEPS = "too-many-steps"
 _CRD_RULES = "crd-rule-violated"
 
 
 def note_excesses(env: str, job: Job, part: FileResult, made: Rendered) -> bool:
     """Add the steps of an object beyond what is free to the result of its file; return whether there are any."""
-    excesses = RUN_STEPS.take_excesses()
+    excesses = RUN.file.take_excesses()
     for excess in excesses:
-        problem = Problem(TOO_MANY_STEPS, f"{excess.steps} {excess.costliest}", category="policy")
-        finding = locate(problem, job.file.path, job.location)
-        pointer = "" if excess.is_whole else UNKEPT
-        part.findings.append(finding._replace(object=made.identity, env=env, pointer=pointer))
+        finding = locate(Problem(TOO_MANY_STEPS, "", category="policy"), job.file.path, job.location)
+        part.excesses.append(NotedExcess(excess, finding._replace(object=made.identity, env=env)))
     return bool(excesses)
 
 
 def limit_run(run: RunState) -> None:
-    """If the objects of a run take too many steps together, report those that take more than what is free."""
-    noted = [finding for finding in run.findings if finding.rule == TOO_MANY_STEPS]
-    if not noted:
-        return
-    others = [finding for finding in run.findings if finding.rule != TOO_MANY_STEPS]
-    split = [finding.message.partition(" ") for finding in noted]
-    if sum(int(steps) for steps, _, _ in split) <= MAX_RUN_STEPS:
-        run.findings[:] = others
-        return
-    # The numbers of steps depend on when a process stopped, and the names do not.
-    costliest = Counter(sorted(name for _, _, name in split)).most_common(1)[0][0]
-    message = f"not all policies and rules were evaluated: {RUN_USED_UP}; simplify the {costliest}, which took the most"
-    objects = {(finding.object, finding.env) for finding in noted}
-    evaluated = {*run.policies, _CRD_RULES}
-    run.findings[:] = [
-        finding for finding in others if finding.rule not in evaluated or (finding.object, finding.env) not in objects
-    ]
-    run.findings += dict.fromkeys(finding._replace(message=message, pointer="") for finding in noted)
-    run.unchecked.update(finding.location.file for finding in noted)
+    """If the objects of a run take too many steps together, report those that take more than what is free.
+
+    Nothing else is said of what was evaluated on these objects. Of a file that takes too many by itself, one finding is
+    enough in each environment.
+    """
+    excesses = [noted.excess for noted in run.excesses]
+    if sum(excess.steps for excess in excesses) > budget.MAX_RUN_STEPS:
+        # The numbers of steps depend on when a process stopped, and the names do not.
+        costliest = Counter(sorted(excess.costliest for excess in excesses)).most_common(1)[0][0]
+        message = (
+            f"not all policies and rules were evaluated: {RUN_USED_UP}; simplify the {costliest}, which took the most"
+        )
+        noted = [each.finding for each in run.excesses]
+        objects = {(finding.object, finding.env) for finding in noted}
+        evaluated = {*run.policies, _CRD_RULES, TOO_MANY_STEPS}
+        run.findings[:] = [
+            finding
+            for finding in run.findings
+            if finding.rule not in evaluated or (finding.object, finding.env) not in objects
+        ]
+        run.findings += dict.fromkeys(finding._replace(message=message) for finding in noted)
+        run.unchecked.update(finding.location.file for finding in noted)
+    elif any(finding.rule == TOO_MANY_STEPS for finding in run.findings):
+        first: dict[tuple[str, str, str], int] = {}
+        for number, finding in enumerate(run.findings):
+            if finding.rule == TOO_MANY_STEPS:
+                first.setdefault((finding.location.file, finding.env, finding.message), number)
+        kept = {*first.values()}
+        run.findings[:] = [
+            finding for number, finding in enumerate(run.findings) if finding.rule != TOO_MANY_STEPS or number in kept
+        ]

@@ -9,9 +9,20 @@ from jobgen.model.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
     from jobgen.engine.store import Row
+    from jobgen.model.budget import Excess
     from jobgen.model.finding import Finding
     from jobgen.rendering.environment import OverlayUse, Rendered
     from jobgen.reports.suppress import Suppression
+
+
+class NotedExcess(NamedTuple):
+    """The steps on an object that count for the run, and the finding that says so if all together are too many.
+
+    The message of the finding is known at the end of the run.
+    """
+
+    excess: Excess
+    finding: Finding
 
 
 class FileResult(NamedTuple):
@@ -36,10 +47,9 @@ class FileResult(NamedTuple):
     """The data of what is made, if a run leaves it beside what it keeps of each object."""
     lines: dict[int, str]
     """The lines of the file that findings point at, without secrets, by number: what is printed below a finding."""
+    excesses: list[NotedExcess]
+    """The steps beyond what is free. A result that is not whole holds for this run alone."""
 
-
-UNKEPT = "not kept"
-"""In the place of a pointer: the finding, and the result that it is part of, hold for this run alone."""
 
 FileParts = tuple[FileResult, ...]
 """The results of a file: of the file by itself, then of each environment."""
@@ -56,7 +66,7 @@ def new_result() -> FileResult:
     """Return a result with nothing in it."""
     from jobgen.rendering.environment import new_overlay_use
 
-    return FileResult([], [], set(), new_overlay_use(), [], [], [], [], [], [], [], {})
+    return FileResult([], [], set(), new_overlay_use(), [], [], [], [], [], [], [], {}, [])
 
 
 def are_same(one: FileParts, other: FileParts) -> bool:
@@ -91,4 +101,5 @@ def join_parts(parts: FileParts) -> FileResult:
         dependent=[name for part in parts for name in part.dependent],
         objects=[],
         lines={number: line for part in parts for number, line in part.lines.items()},
+        excesses=[excess for part in parts for excess in part.excesses],
     )

@@ -8,6 +8,7 @@ from typing import Any
 from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.workloads import list_template_paths
+from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, is_null, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
@@ -34,6 +35,8 @@ from jobgen.spec.merge import is_deletion, merge
 from jobgen.spec.normalize import ROLE_FIELDS, is_job_field
 from jobgen.spec.overlay import FieldLock, Patch
 
+_LOCK_STEPS = 60
+"""The steps of a lock in a layer."""
 _SIDES = ("limits", "requests")
 _RESOURCE_BLOCKS = (*_SIDES, "claims")
 _CONTAINERS = ("initContainers", "sidecars")
@@ -384,6 +387,7 @@ def find_locked_in_job(
         *_list_patches(patches),
     ]
     target = _Target(kind, _name_containers(kind, job.name, layers))
+    charge(Work.LOCKS, _LOCK_STEPS * len(layers) * len(expander.environment.locks))
     for lock in expander.environment.locks:
         places = _find_places(lock, target, expander)
         if places.role and places.role not in roles:
@@ -405,6 +409,7 @@ def find_locked_in_manifest(job: JobDocument, expander: Expander, patches: Seque
     objects: list[Mapping[str, Node]] = [job.data]
     if is_app_wrapper(job.data):
         objects += [wrapped for _, wrapped in list_wrapped_objects(job.data)]
+    charge(Work.LOCKS, _LOCK_STEPS * len(objects) * (1 + len(layers)) * len(expander.environment.locks))
     for lock in expander.environment.locks:
         for obj in objects:
             places = _find_places(lock, _describe(obj, expander), expander)

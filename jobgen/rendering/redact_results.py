@@ -17,7 +17,8 @@ _MAX_KEPT = 500
 
 def redact_results(project: ProjectConfig, batch: Sequence[FileEntry], results: Sequence[FileParts]) -> None:
     """Remove secrets from findings, before they are cached or sent to another process; add the lines they point at."""
-    faulty = [(entry, part) for entry, parts in zip(batch, results, strict=True) for part in parts if part.findings]
+    pairs = ((entry, part) for entry, parts in zip(batch, results, strict=True) for part in parts)
+    faulty = [(entry, part) for entry, part in pairs if part.findings or part.excesses]
     if not faulty:
         return
     # Imported late: most runs have no finding.
@@ -31,7 +32,8 @@ def redact_results(project: ProjectConfig, batch: Sequence[FileEntry], results: 
         if entry.build is None:
             file = read_file(entry)
             part.findings[:] = redact_findings(part.findings, (file, *layers))
-            part.lines.update(_select_lines(file, part.findings))
+            noted = (each.finding for each in part.excesses)
+            part.lines.update(_select_lines(file, (*part.findings, *noted)))
         else:
             sources = entry.build.read_sources
             part.findings[:] = [one for each in part.findings for one in redact_findings([each], sources(each))]

@@ -20,7 +20,7 @@ from jobgen.model.data import Location
 from jobgen.model.finding import Finding
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner
-from jobgen.rendering.file_result import UNKEPT, FileResult
+from jobgen.rendering.file_result import FileResult
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.trace import Job
 from jobgen.repo import layout
@@ -127,7 +127,7 @@ class ResultInputs:
             asked += [(_LINES, f"{line} {file}") for file, line in last.items()]
         reads = [(probe, argument, self.digest(probe, argument)) for probe, argument in asked]
         # No file has an empty digest, so no later run uses the result.
-        return [*reads, (_FILE, name, "")] if any(found.pointer == UNKEPT for found in part.findings) else reads
+        return [*reads, (_FILE, name, "")] if not all(noted.excess.is_whole for noted in part.excesses) else reads
 
     def note_jobs(self, entry: FileEntry, jobs: Iterable[Job]) -> None:
         """Keep the outlines of the jobs of a file, which have been read."""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from jobgen.engine.store import Query, Row
 from jobgen.engine.workers import parallel_map
+from jobgen.model.budget import RUN, TOO_MANY_STEPS, OverBudgetError
 from jobgen.model.data import Location, ValidFields
 from jobgen.model.finding import Finding, Identity, Problem, Related, Severity
 from jobgen.model.progress import notify
@@ -67,15 +68,10 @@ def map_files(
 
 def process_files(run: RunState, runners: Sequence[EnvironmentRunner], share: Sequence[FileEntry]) -> list[FileParts]:
     """Process files one by one, without looking at the others."""
-    kinds = run.project.kinds
     own = [new_result() for _ in share]
     mended: list[list[MendedJob]] = [[] for _ in share]
-    read = [
-        list(read_jobs([entry], kinds, part.findings, part.comments, part.skipped, faulty))
-        if run.checked
-        else list(read_jobs([entry], kinds, part.findings, None, part.skipped))
-        for entry, part, faulty in zip(share, own, mended, strict=True)
-    ]
+    read = [_read_file(run, *each) for each in zip(share, own, mended, strict=True)]
+    RUN.close()
     for entry, jobs, part in zip(share, read, own, strict=True):
         # A document with an error is not a job.
         part.unchecked.extend("" for finding in part.findings if finding.severity is Severity.ERROR)
@@ -87,9 +83,24 @@ def process_files(run: RunState, runners: Sequence[EnvironmentRunner], share: Se
         if run.inputs is not None:
             run.inputs.note_jobs(entry, jobs)
     by_environment = [_run_environment(run, runner, read, mended) for runner in runners]
+    RUN.close()
     results = list(zip(own, *by_environment, strict=True))
     redact_results(run.project, share, results)
     return results
+
+
+def _read_file(run: RunState, entry: FileEntry, part: FileResult, faulty: list[MendedJob]) -> list[Job]:
+    RUN.open(entry.path)
+    kinds, found = run.project.kinds, part.findings
+    if not run.checked:
+        read = read_jobs([entry], kinds, found, None, part.skipped)
+    else:
+        read = read_jobs([entry], kinds, found, part.comments, part.skipped, faulty)
+    try:
+        return list(read)
+    except OverBudgetError as error:
+        found.append(locate(Problem(TOO_MANY_STEPS, str(error), category="meta"), entry.path))
+        return []
 
 
 def _run_environment(
@@ -101,7 +112,7 @@ def _run_environment(
     """The results of files, whose jobs have been read, in one environment; objects are checked if the run does."""
     results = [new_result() for _ in read]
     jobs = [(job, part) for jobs, part in zip(read, results, strict=True) for job in jobs]
-    every = [(job, part, made) for job, part in jobs for made in _render_job(run, runner, job, part)]
+    every = [(job, part, made) for job, part in jobs for made in _render_in_budget(run, runner, job, part)]
     if run.checks is None:
         finished = [run.finish(made.object) for _, _, made in every]
     else:
@@ -152,6 +163,17 @@ def _render_copy(
         job = mended.filled if fill else mended.left_out
         made = runner.render_job(job, runner.patches_for(job) or [], result.used)
     return [(job, result, each) for each in made or []]
+
+
+def _render_in_budget(run: RunState, runner: EnvironmentRunner, job: Job, part: FileResult) -> list[Rendered]:
+    RUN.open(job.file.path, runner.name)
+    try:
+        return _render_job(run, runner, job, part)
+    except OverBudgetError as error:
+        problem = Problem(TOO_MANY_STEPS, str(error), category="meta")
+        part.findings.append(locate(problem, job.file.path, job.start())._replace(env=runner.name))
+        part.unchecked.append(job.document.name)
+        return []
 
 
 def _render_job(run: RunState, runner: EnvironmentRunner, job: Job, part: FileResult) -> list[Rendered]:
@@ -424,6 +446,7 @@ def _note_result(run: RunState, entry: FileEntry, part: FileResult) -> None:
     run.comments += part.comments
     run.files += (entry.finding is None and entry.build is None) - len(part.skipped)
     run.findings += part.findings if entry.build is None else ()
+    run.excesses += part.excesses
     if part.lines:
         run.lines[entry.path] = part.lines
     for finding in part.findings:

@@ -7,12 +7,13 @@ from typing import Any, Protocol
 
 from jobgen.engine.inputs import digest_bytes
 from jobgen.engine.store import Query, Store
+from jobgen.model.budget import RUN
 from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, OverlayUse, Rendered, overlay_errors, valid_environments
-from jobgen.rendering.file_result import Answer, FileResult
+from jobgen.rendering.file_result import Answer, FileResult, NotedExcess
 from jobgen.rendering.left_out import LeftOut, find_environments
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.redact_results import redact_shared
@@ -132,6 +133,8 @@ class RunState:
         self.runners: list[EnvironmentRunner] = []
         self.tracer = Tracer(project)
         self.findings: list[Finding] = []
+        self.excesses: list[NotedExcess] = []
+        """What objects took of the steps of the run."""
         self.names, self.wanted_files, self.comments = set[str](), set[str](), list[Suppression]()
         """The names of jobs, files with a job that is wanted, and comments that suppress findings."""
         self.left_out: dict[str, tuple[str, str]] = {}
@@ -283,6 +286,7 @@ def prepare_run(run: RunState) -> Prepared:
         where = str(project.root), _name_reader(project.root)
         key = repr((where, project.today, project.date, project.as_written, run.environments, run.checked))
         prepared = store.remember(_PREPARED, key, project.layers, lambda: _prepare(run))
+    RUN.reset()
     if prepared.checks is not None:
         prepared.checks.forget_shared()
     run.checks, run.runners, run.tracer = prepared.checks, prepared.runners, prepared.tracer

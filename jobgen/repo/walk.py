@@ -32,10 +32,42 @@ class ExcludePattern(NamedTuple):
 
     def matches(self, path: str) -> bool:
         """Return True if a file, by its path from the root, or one of the folders above it matches."""
-        parts = path.split("/")
-        if self.only_folders:
-            parts.pop()
-        return any(match_names(self.names, parts))
+        folder, _, name = path.rpartition("/")
+        states = _reach(self.names, folder)
+        if _END in states:
+            return True
+        return not self.only_folders and len(self.names) in _advance(self.names, states, name)
+
+
+_END = -1
+"""The state of a folder that is matched, or is inside of one that is."""
+_MAX_KEPT = 200_000
+_reached: dict[tuple[tuple[str, ...], str], frozenset[int]] = {}
+
+
+def _reach(names: tuple[str, ...], folder: str) -> frozenset[int]:
+    """Return the places in a pattern after a folder, which are kept: most files share theirs."""
+    pending: list[tuple[str, str]] = []
+    states = frozenset((_END,))
+    at = folder
+    while at:
+        known = _reached.get((names, at))
+        if known is not None:
+            states = known
+            break
+        above, _, part = at.rpartition("/")
+        pending.append((at, part))
+        at = above
+    else:
+        states = _pass_any(names, {0})
+    if len(_reached) > _MAX_KEPT:
+        _reached.clear()
+    for path, part in reversed(pending):
+        if _END not in states:
+            states = _advance(names, states, part)
+            states = frozenset((_END,)) if len(names) in states else states
+        _reached[names, path] = states
+    return states
 
 
 def match_names(names: Sequence[str], parts: Sequence[str]) -> Iterator[bool]:
@@ -45,19 +77,30 @@ def match_names(names: Sequence[str], parts: Sequence[str]) -> Iterator[bool]:
     """
     states = _pass_any(names, {0})
     for part in parts:
-        fitting = [
-            at for at in states if at < len(names) and (names[at] == ANY_FOLDERS or fnmatchcase(part, names[at]))
-        ]
-        states = _pass_any(names, {at + (names[at] != ANY_FOLDERS) for at in fitting})
+        states = _advance(names, states, part)
         yield len(names) in states
 
 
-def _pass_any(names: Sequence[str], states: set[int]) -> set[int]:
+def _advance(names: Sequence[str], states: Iterable[int], part: str) -> frozenset[int]:
+    """Return the places in a pattern after one more part of a path."""
+    found = set()
+    for at in states:
+        if at < len(names):
+            name = names[at]
+            if name == ANY_FOLDERS:
+                found.add(at)
+            elif name == part or fnmatchcase(part, name):
+                found.add(at + 1)
+    return _pass_any(names, found)
+
+
+def _pass_any(names: Sequence[str], states: set[int]) -> frozenset[int]:
     """Add the states after each `**`, which may match no folder."""
-    for at, name in enumerate(names):
-        if at in states and name == ANY_FOLDERS:
-            states.add(at + 1)
-    return states
+    pending = list(states)
+    for at in pending:
+        if at < len(names) and names[at] == ANY_FOLDERS:
+            pending.append(at + 1)
+    return frozenset(pending)
 
 
 def parse_patterns(texts: Iterable[str]) -> tuple[ExcludePattern, ...]:

@@ -7,10 +7,11 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from jobgen.model.budget import Budget, BudgetExceededError, Work, charge
 from jobgen.model.data import Node, TracedList, TracedMapping, ValidFields, override, untraced, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import MAX_COPIED_NODES, MAX_DEPTH, Budget, BudgetExceededError
+from jobgen.model.limits import MAX_COPIED_NODES, MAX_DEPTH
 from jobgen.model.path import InvalidPathError, NamedItem, Step, parse_pointer
 
 _INDEX = lazy_pattern(r"(?:0|[1-9][0-9]{0,8})\Z", re.ASCII)
@@ -32,7 +33,8 @@ def apply_json_patch(
     With `replaces_missing`, `replace` adds a field that does not exist, as in kustomize.
     """
     changed: dict[str, Any] = copy_containers(target)
-    budget = Budget(MAX_COPIED_NODES)
+    budget = Budget(MAX_COPIED_NODES, Work.PATCHES)
+    charge(Work.PATCHES, 10 * len(operations))
     for operation in operations:
         try:
             _apply(changed, operation, budget, replaces_missing=replaces_missing)
@@ -49,7 +51,7 @@ def apply_json_patch(
 def step_through(target: Mapping[str, Node], operations: Sequence[ValidFields]) -> Iterator[Mapping[str, Node]]:
     """Yield the object before each operation, and the result: one object that changes. A failure ends it."""
     changed: dict[str, Any] = copy_containers(target)
-    budget = Budget(MAX_COPIED_NODES)
+    budget = Budget(MAX_COPIED_NODES, Work.PATCHES)
     yield changed
     for operation in operations:
         try:
@@ -91,6 +93,19 @@ def copy_containers(tree: Any) -> Any:
     if isinstance(tree, list):
         return [copy_containers(value) for value in tree]
     return tree
+
+
+def count_nodes(tree: Any) -> int:
+    """Count the values of a tree."""
+    count, pending = 0, [tree]
+    while pending:
+        node = pending.pop()
+        count += 1
+        if isinstance(node, dict):
+            pending += node.values()
+        elif isinstance(node, list):
+            pending += node
+    return count
 
 
 def _apply(target: Any, operation: ValidFields, budget: Budget, *, replaces_missing: bool = False) -> None:

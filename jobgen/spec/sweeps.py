@@ -9,10 +9,11 @@ from itertools import product
 from math import prod
 from typing import Any
 
+from jobgen.model.budget import Budget, BudgetExceededError, Work
 from jobgen.model.data import Node, TracedList, TracedScalar, location_of, untraced, value_of, with_value
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import MAX_MATRIX_BLOCKS, MAX_MATRIX_VALUES, MAX_SWEEP_BYTES, Budget, BudgetExceededError
+from jobgen.model.limits import MAX_MATRIX_BLOCKS, MAX_MATRIX_VALUES, MAX_SWEEP_BYTES
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean, find_closest, find_key
 from jobgen.yamlio.read.scalars import quote
@@ -238,7 +239,7 @@ def expand_sweep(data: Any, problems: list[Problem]) -> list[Any]:
     known: dict[str, Any] = {}
     found = expand_matrix(data["spec"]["matrix"])
     variables = list(dict.fromkeys(key for member in found for key in member.values))
-    budget, size = Budget(MAX_SWEEP_BYTES), _count_characters(data)
+    budget, size = _start_budget(), _count_characters(data)
     for member in found:
         try:
             budget.spend(size)
@@ -259,15 +260,25 @@ def expand_sweep(data: Any, problems: list[Problem]) -> list[Any]:
     return list(known.values())
 
 
+def _start_budget() -> Budget:
+    return Budget(MAX_SWEEP_BYTES, Work.SWEEP, counts_bytes=True)
+
+
 def expand_member(data: Any, index: int) -> Any:
     """Expand one job of a sweep."""
-    return _expand(data, expand_matrix(data["spec"]["matrix"])[index], [], [], Budget(MAX_SWEEP_BYTES))
+    return _expand(
+        data,
+        expand_matrix(data["spec"]["matrix"])[index],
+        [],
+        [],
+        _start_budget(),
+    )
 
 
 def find_stray_variables(data: Any, reason: str = "the job has no `matrix`") -> Iterator[Problem]:
     """Report variables of a matrix in a document without one."""
     problems: list[Problem] = []
-    _substitute(data, Substitution(Member({}, ()), "", [], problems, Budget(MAX_SWEEP_BYTES)))
+    _substitute(data, Substitution(Member({}, ()), "", [], problems, _start_budget()))
     for problem in problems:
         yield problem._replace(message=f"{problem.message.partition(';')[0]}; {reason}")
 

@@ -20,8 +20,8 @@ from jobgen.check.cel import steps
 from jobgen.cli.result import Result
 from jobgen.cli.run_lint import lint_paths
 from jobgen.engine import workers
+from jobgen.model import budget
 from jobgen.model.limits import MAX_DEPTH, MAX_OBJECT_STEPS, MAX_PARAMS
-from jobgen.pipeline import run_steps
 
 Files = dict[str, str]
 HEAD = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\n"
@@ -219,9 +219,7 @@ def test_objects_of_a_run_have_a_budget_together(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(steps, "FREE_STEPS", 3000)
     texts = []
     for cores, limit in ((1, 30_000), (3, 30_000), (3, 30_000), (3, 10_000_000)):
-        monkeypatch.setattr(cel, "MAX_RUN_STEPS", limit)
-        monkeypatch.setattr(steps, "MAX_RUN_STEPS", limit)
-        monkeypatch.setattr(run_steps, "MAX_RUN_STEPS", limit)
+        monkeypatch.setattr(budget, "MAX_RUN_STEPS", limit)
         monkeypatch.setattr(workers, "_count_cores", lambda cores=cores: cores)
         result = lint_paths(tmp_path, (), (), format_="concise")
         texts.append(result.out)

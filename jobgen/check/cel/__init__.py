@@ -12,11 +12,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from jobgen.check.cel import engine
-from jobgen.check.cel.steps import RUN_STEPS, EvaluationBudget, Shares, Steps, estimate_steps, make_shares
+from jobgen.check.cel.steps import EvaluationBudget, Shares, Steps, estimate_steps, make_shares
 from jobgen.check.cel.values import NO_OVERLOAD, OFFLINE, THAN_ALLOWED, CompileError, Failed
 from jobgen.engine.store import keep
+from jobgen.model import budget as run_budget
+from jobgen.model.budget import RUN
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import MAX_CALL_COST, MAX_RUN_STEPS
+from jobgen.model.limits import MAX_CALL_COST
 from jobgen.repo import ready
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ class Bound:
         if failure:
             return Failed(failure)
         before = engine.WORK.steps
-        if RUN_STEPS.used > MAX_RUN_STEPS:
+        if RUN.used > run_budget.MAX_RUN_STEPS:
             engine.WORK.last = before + max(budget.free, 0)
         try:
             result = evaluate()

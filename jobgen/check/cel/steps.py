@@ -9,8 +9,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from jobgen.check.cel.values import RUN_USED_UP, USED_UP
+from jobgen.model import budget
+from jobgen.model.budget import RUN, OpenExcess
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import FREE_STEPS, MAX_OBJECT_STEPS, MAX_RUN_STEPS
+from jobgen.model.limits import FREE_STEPS, MAX_OBJECT_STEPS
 from jobgen.model.named_tuple import NamedTuple
 
 if TYPE_CHECKING:
@@ -76,48 +78,6 @@ def join_shares(joined: Sequence[Shares]) -> Shares:
     return Shares(parts, sum(shares.weight for shares in joined), sum(shares.more for shares in joined))
 
 
-class Excess:
-    """The steps on one object that count for the run, and the policy or rule that took the most before them."""
-
-    __slots__ = ("costliest", "is_whole", "steps")
-
-    def __init__(self, costliest: str) -> None:
-        self.costliest = costliest
-        self.steps = 0
-        self.is_whole = True
-        """False if the run had no steps left for the rest of the object."""
-
-
-class RunSteps:
-    """The steps that count for the run of this process. Each process has the limit of the whole run.
-
-    So whether a run takes more does not depend on its processes: those that stop early have taken more already.
-    """
-
-    def __init__(self) -> None:
-        self.used = 0
-        self._excesses: list[Excess] = []
-
-    def reset(self) -> None:
-        """Start a run."""
-        self.used = 0
-        self._excesses.clear()
-
-    def begin_excess(self, costliest: str) -> Excess:
-        """Note that an object takes more than what is free."""
-        excess = Excess(costliest)
-        self._excesses.append(excess)
-        return excess
-
-    def take_excesses(self) -> list[Excess]:
-        """What was noted since the last call."""
-        taken, self._excesses = self._excesses, []
-        return taken
-
-
-RUN_STEPS = RunSteps()
-
-
 class EvaluationBudget:
     """The steps that the expressions for one object may still take, and those that each has taken."""
 
@@ -137,13 +97,13 @@ class EvaluationBudget:
         self.used: dict[str, int] = {}
         """The steps that were counted, of each expression."""
         self.is_reported = False
-        self._excess: Excess | None = None
+        self._excess: OpenExcess | None = None
 
     def find_failure(self) -> str:
         """Why nothing more is evaluated; empty if there are steps left."""
         if self.rest < 0:
             return USED_UP
-        if self._excess and RUN_STEPS.used > MAX_RUN_STEPS:
+        if self._excess and RUN.used > budget.MAX_RUN_STEPS:
             self._excess.is_whole = False
             return RUN_USED_UP
         return ""
@@ -157,9 +117,9 @@ class EvaluationBudget:
             self.rest -= steps
             self.free -= steps
             if self.free < 0:
-                self._excess = self._excess or RUN_STEPS.begin_excess(self.name_costliest())
+                self._excess = self._excess or RUN.file.begin_excess(self.name_costliest())
                 self._excess.steps += steps * self._weight
-                RUN_STEPS.used += steps * self._weight
+                RUN.used += steps * self._weight
         self.rest -= shares.more
 
     def name_costliest(self) -> str:

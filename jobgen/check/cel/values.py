@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 
+from jobgen.model.budget import MAX_RUN_STEPS
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import MAX_OBJECT_STEPS, MAX_RUN_STEPS
+from jobgen.model.limits import MAX_OBJECT_STEPS
 from jobgen.model.named_tuple import NamedTuple
 
 NO_OVERLOAD = "no such overload"

@@ -24,10 +24,11 @@ from jobgen.check.schema.admitted import Admission, name_type
 from jobgen.check.schema.cel_types import OBJECT_META
 from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
+from jobgen.model.budget import Budget, BudgetExceededError, Work
 from jobgen.model.data import Plain, location_of, untraced, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import MAX_COPIED_NODES, MAX_DEPTH, MAX_NODES, MAX_OBJECT_LENGTH, Budget, BudgetExceededError
+from jobgen.model.limits import MAX_COPIED_NODES, MAX_DEPTH, MAX_NODES, MAX_OBJECT_LENGTH
 from jobgen.model.mutated import Change, Source
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.schema.types_of_release import Types
@@ -82,7 +83,7 @@ class _FailedTest(Exception):  # noqa: N818 -- it is not an error
 def apply_json_patch(obj: Any, operations: Any) -> Any:
     """An object with the operations of a JSON patch applied in order; unchanged if one of its tests does not hold."""
     made = copy.deepcopy(obj)
-    copied = Budget(MAX_COPIED_NODES)
+    copied = Budget(MAX_COPIED_NODES, Work.POLICIES)
     try:
         for operation in operations if isinstance(operations, list) else ():
             if str(operation.get("path")).count("/") > MAX_DEPTH:

@@ -15,8 +15,8 @@ from jobgen.check.schema.cel_types import generate_name
 from jobgen.check.schema.crd_schema import DROPS_STATUS
 from jobgen.k8s.images import parse_image_name
 from jobgen.k8s.kinds import Release, parse_release
+from jobgen.model.budget import Budget
 from jobgen.model.data import Plain
-from jobgen.model.limits import Budget
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.schema.own_formats import LazyFields
 from jobgen.schema.types_of_release import DECODED, METADATA, Types

@@ -23,10 +23,10 @@ from jobgen.check.cel.type_checker import Scope
 from jobgen.check.cel.values import LIMITS, NO_OVERLOAD, OFFLINE
 from jobgen.check.schema.cel_types import Conversion, compile_conversion, declare_types, escape_name, needs_types
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
+from jobgen.model.budget import Budget
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import Budget
 from jobgen.schema.own_formats import Check, reported_node
 
 _NAME = "crd-rule-violated"

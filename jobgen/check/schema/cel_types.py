@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from jobgen.check.cel.values import blank_strings
 from jobgen.check.schema.formats import is_date, parse_duration
+from jobgen.model.budget import Budget
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import Budget
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.schema.own_formats import LazyFields
 

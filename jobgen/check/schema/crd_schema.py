@@ -15,9 +15,10 @@ from jobgen.check.cel import EvaluationBudget
 from jobgen.check.schema.cel_types import OBJECT_META
 from jobgen.check.schema.constraints import compile_alternatives, compile_constraints
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
+from jobgen.model.budget import Budget
 from jobgen.model.data import Node, Plain, TracedKey, TracedList, TracedScalar, is_null, locatable, type_of, value_of
 from jobgen.model.finding import NAMED_ITEM, Problem
-from jobgen.model.limits import MAX_FINDINGS, Budget
+from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.suggest import (
     NO_FIX,
     describe_unquoting,

@@ -10,9 +10,10 @@ from jobgen.check.schema.admitted import Admission, compile_admission
 from jobgen.check.schema.constraints import BadPatternError
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
+from jobgen.model.budget import Budget, BudgetExceededError, Work
 from jobgen.model.data import Node, Plain
 from jobgen.model.finding import Problem
-from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
+from jobgen.model.limits import MALFORMED_DATA_ERRORS
 
 _IGNORED = frozenset(
     """$dynamicRef $recursiveRef additionalItems const contains dependencies dependentRequired dependentSchemas else if
@@ -64,7 +65,7 @@ class BrokenSchemaError(Exception):
 
 def compile_untrusted(text: bytes, release: Release = NEWEST_RELEASE) -> Callable[[Mapping[str, Node]], list[Problem]]:
     """The check for a whole object; both may raise BrokenSchemaError."""
-    budget = Budget(_STEPS)
+    budget = Budget(_STEPS, Work.SCHEMA)
     check_value = _run(lambda: compile_structural(json.loads(text), budget, release))
 
     def check(value: Mapping[str, Node]) -> list[Problem]:
@@ -77,7 +78,7 @@ def compile_untrusted(text: bytes, release: Release = NEWEST_RELEASE) -> Callabl
 def read_untrusted(text: bytes) -> dict[str, Any] | None:
     """The schema in a file; None if it is broken."""
     try:
-        _run(lambda: compile_structural(json.loads(text), Budget(_STEPS)))
+        _run(lambda: compile_structural(json.loads(text), Budget(_STEPS, Work.SCHEMA)))
     except BrokenSchemaError:
         return None
     schema: dict[str, Any] = json.loads(text)
@@ -87,7 +88,7 @@ def read_untrusted(text: bytes) -> dict[str, Any] | None:
 def compile_untrusted_admission(text: bytes, api_version: str, kind: str) -> Admission:
     """The conversion of an object for policies; if the schema is broken, which its check reports, of metadata only."""
     without = compile_admission(None, api_version, kind)
-    budget = Budget(_STEPS)
+    budget = Budget(_STEPS, Work.SCHEMA)
     try:
         convert = _run(lambda: compile_admission(json.loads(text), api_version, kind, budget))
     except BrokenSchemaError:

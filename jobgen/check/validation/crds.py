@@ -33,9 +33,10 @@ from jobgen.check.schema.cel_rules import find_errors_of_rule
 from jobgen.check.schema.crd_schema import compile_structural
 from jobgen.check.validation.admissionregistration import validate_client, validate_review_versions
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.model.budget import Budget, BudgetExceededError, Work
 from jobgen.model.data import Node, Plain, type_of, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.limits import MALFORMED_DATA_ERRORS, Budget, BudgetExceededError
+from jobgen.model.limits import MALFORMED_DATA_ERRORS
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import list_alternatives
 
@@ -327,7 +328,8 @@ def validate_defaults(schema: Fields, run: Validation) -> None:
         plain: Any = untraced(schema)
         try:
             field = convert_schema_node({word: child for word, child in plain.items() if word != "default"})
-            check = compile_structural({"type": "object", "properties": {"default": field}}, Budget(100_000))
+            budget = Budget(100_000, Work.SCHEMA)
+            check = compile_structural({"type": "object", "properties": {"default": field}}, budget)
             problems = check({"default": plain["default"]})
         except (*MALFORMED_DATA_ERRORS, BudgetExceededError):
             problems = []

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise, takewhile, zip_longest
 
+from jobgen.model.budget import RUN
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.yamlio.read import events as libyaml
@@ -200,11 +201,12 @@ class _Search:
         """Return the best change of one line; None if none leads beyond the error."""
         lines = text.split("\n")
         best: _Repair | None = None
+        near, size = _select_near(lines, text, fault)
         for rank, slip in _list_changes(lines, fault):
-            self.budget -= len(text)
-            if self.budget < 0:
+            self.budget -= size
+            if self.budget < 0 or not RUN.allows_advice(size):
                 break
-            changed = slip.apply_to(lines)
+            changed = slip.apply_to(near)
             whole = "\n".join(changed)
             next_fault = libyaml.find_fault(whole)
             if next_fault and next_fault.line <= fault.line:
@@ -214,7 +216,27 @@ class _Search:
             repair = _Repair((-reached, odd, rank), slip, whole, next_fault)
             if best is None or repair.score < best.score:
                 best = repair
-        return best
+        return best and best._replace(text="\n".join(best.slip.apply_to(lines)))
+
+
+def _select_near(lines: list[str], text: str, fault: libyaml.Fault) -> tuple[list[str], int]:
+    """Return the lines that decide whether a change helps, with empty ones for the others, and how long they are.
+
+    What is beside the error and well before it has been read, and is read in the same way after each change.
+    """
+    first = max(0, min(fault.start, fault.line) - 2 * _NEAR)
+    if first < _MOST_LINES:
+        return lines, len(text)
+    kept = [""] * first + lines[first:]
+    width, is_item = _measure_indent(lines[first]) + 1, False
+    for number in range(first - 1, -1, -1):
+        line = lines[number]
+        own = _measure_indent(line)
+        if line.strip() and (own < width or (own == width and is_item and not line.lstrip().startswith("-"))):
+            kept[number] = line
+            width, is_item = own, line.lstrip().startswith("- ")
+    near = "\n".join(kept)
+    return (kept, len(near)) if libyaml.find_fault(near) == fault else (lines, len(text))
 
 
 def _list_changes(lines: Sequence[str], fault: libyaml.Fault) -> Iterator[tuple[float, Slip]]:

@@ -46,6 +46,7 @@ from jobgen.features.launch.shell.values import (
     to_text,
     to_word,
 )
+from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -74,6 +75,8 @@ def run_command(words: Sequence[Word], env: Mapping[str, Word], files: Files, fo
         pass
     except (UnsupportedSyntax, TooMuch, RecursionError):
         return ()
+    finally:
+        run.charge()
     return run.list_calls()
 
 
@@ -98,7 +101,13 @@ def expand_references(text: str, env: Mapping[str, Word]) -> str:
         return f"$({name})" if value is None else to_text(value)
 
     text = text if is_known(text) else SENTINELS.sub(UNKNOWN, text)
-    return _REFERENCE.sub(replace, text) if "$" in text else text
+    if "$" not in text:
+        return text
+    found = [*_REFERENCE.finditer(text)]
+    size = sum(len(replace(match)) for match in found)
+    charge(Work.VARIABLES, 2 * len(found), size)
+    # A variable that holds others many times would not fit into memory.
+    return _REFERENCE.sub(replace, text) if size <= MAX_TEXT else UNKNOWN
 
 
 class Interpreter(Shell):

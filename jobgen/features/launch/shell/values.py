@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias
 
+from jobgen.features.launch.shell.patterns import Pattern
+from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -191,6 +193,14 @@ class Run:
         self.bytes += size + _WORD_BYTES
         if self.bytes > MAX_BYTES:
             raise TooMuch
+
+    def match(self, pattern: Pattern, text: str) -> None:
+        """Count the match of a pattern; end a run with too many."""
+        self.spend(len(text) * (1 + pattern.width // 64))
+
+    def charge(self) -> None:
+        """Charge the budget of the file with what the shells have done."""
+        charge(Work.COMMANDS, 8 * self.steps + self.bytes // 64, self.bytes)
 
     def excuse(self, start: int, end: int, after: int, stop: int | None = None) -> None:
         """Note that some calls may be meant to fail, if others follow that can stand in for them."""

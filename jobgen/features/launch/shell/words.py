@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from functools import lru_cache
 
 from jobgen.features.launch.shell import tree
 from jobgen.features.launch.shell.arithmetic import evaluate
+from jobgen.features.launch.shell.patterns import MAX_PATTERN, Pattern, parse_pattern
 from jobgen.features.launch.shell.syntax import UnsupportedSyntax
 from jobgen.features.launch.shell.tree import Assignment, Literal, Parameter
 from jobgen.features.launch.shell.values import (
+    MAX_BYTES,
     MAX_TEXT,
     SPLIT,
     STARTED,
@@ -24,8 +24,6 @@ from jobgen.features.launch.shell.values import (
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 
-_MAX_PATTERN = 1000
-_MAX_STARS = 3
 _GLOB = lazy_pattern(r"[*?]|\[[^\]]+\]")
 _BRACES = lazy_pattern(r"\{[^{}]*(?:,|\.\.)[^{}]*\}")
 # Variables that the image, the kubelet or the shell sets.
@@ -63,9 +61,10 @@ class Variables:
         if all(isinstance(part, Literal) and part.text == "*" and not part.quoted for part in pattern):
             return True
         expression = self.compile(pattern)
-        if expression is None or not is_known(subject) or len(subject) > _MAX_PATTERN:
+        if expression is None or not is_known(subject) or len(subject) > MAX_PATTERN:
             return None
-        return expression.fullmatch(subject) is not None
+        self.run.match(expression, subject)
+        return expression.matches(subject)
 
     def apply(self, assignment: Assignment, *, exported: bool = False) -> int:
         """Apply an assignment, and return its status."""
@@ -288,7 +287,7 @@ class Variables:
             return self.expand_default(part)
         if text is None:
             return ("",), None
-        if not is_known(text) or (items is not None and len(items) != 1) or len(text) > _MAX_PATTERN:
+        if not is_known(text) or (items is not None and len(items) != 1) or len(text) > MAX_PATTERN:
             self.doubt(self.join(part.argument) if operator == ":" else "")
             return (UNKNOWN,), node
         changed = self.change(text, operator, part)
@@ -313,16 +312,12 @@ class Variables:
         expression = self.compile(part.argument) if operator[0] in "%#" else None
         if expression is None:
             return None
-        places = range(len(text) + 1)
+        self.run.match(expression, text)
         if operator[0] == "#":
-            found = (
-                text[at:] for at in (places if operator == "#" else reversed(places)) if expression.fullmatch(text[:at])
-            )
-        else:
-            found = (
-                text[:at] for at in (reversed(places) if operator == "%" else places) if expression.fullmatch(text[at:])
-            )
-        return next(found, text)
+            end = expression.find_end(text, longest=operator == "##")
+            return text[end:] if end >= 0 else text
+        start = expression.find_start(text, longest=operator == "%%")
+        return text[:start] if start >= 0 else text
 
     def cut(self, text: str, argument: str) -> str | None:
         """Return a part of a text."""
@@ -354,54 +349,26 @@ class Variables:
         expression, new = self.compile(tuple(pattern)), self.join(tuple(rest))
         if expression is None or not is_known(new) or operator in ("/#", "/%") or not any(pattern):
             return None
-        return expression.sub(lambda _: new, text, count=0 if operator == "//" else 1)
+        self.run.match(expression, text)
+        if len(text) * len(new) > MAX_BYTES:
+            return None
+        return expression.replace(text, new, everywhere=operator == "//")
 
-    def compile(self, pattern: tree.Word) -> re.Pattern[str] | None:
-        """Return a pattern of files as a regular expression; None if it is not known."""
+    def compile(self, pattern: tree.Word) -> Pattern | None:
+        """Return a pattern of files; None if it is not known."""
         pieces: list[str] = []
         for part in pattern:
             text = part.text if isinstance(part, Literal) else " ".join(self.expand_part(part)[0])
             if not is_known(text):
                 return None
             pieces.append("".join(f"\\{sign}" for sign in text) if part.quoted else text)
-        return _compile("".join(pieces))
+        return parse_pattern("".join(pieces))
 
 
 def append_text(old: Value, text: str) -> str:
     """Return what `+=` makes of a value; it adds to an integer."""
     before = old.items[0] if old.items else ""
     return f"({before or 0})+({text or 0})" if old.kind == "i" else before + text
-
-
-@lru_cache(maxsize=256)
-def _compile(pattern: str) -> re.Pattern[str] | None:
-    pieces: list[str] = []
-    at = 0
-    while at < len(pattern):
-        sign = pattern[at]
-        at += 1
-        if sign == "\\":
-            pieces.append(re.escape(pattern[at : at + 1]))
-            at += 1
-        elif sign == "*":
-            pieces.append(".*")
-        elif sign == "?":
-            pieces.append(".")
-        elif sign == "[":
-            end = pattern.find("]", at + 1)
-            if end < 0 or "\\" in pattern[at:end] or "[" in pattern[at:end]:
-                return None
-            inner = pattern[at:end]
-            pieces.append(f"[{'^' + inner[1:] if inner[0] in '!^' else inner}]")
-            at = end + 1
-        else:
-            pieces.append(re.escape(sign))
-    if pieces.count(".*") > _MAX_STARS or len(pieces) > _MAX_PATTERN:
-        return None
-    try:
-        return re.compile("".join(pieces), re.DOTALL)
-    except re.error:
-        return None
 
 
 class _Splitter:

@@ -1,0 +1,299 @@
+"""A run has one budget: work on user data takes steps and bytes, and a file that takes too many ends in one finding."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from limitedrun import run_limited
+from transcripts import write_files
+
+from jobgen.cli.result import Result
+from jobgen.cli.run_lint import lint_paths
+from jobgen.features.launch.shell.patterns import parse_pattern
+from jobgen.model import budget
+from jobgen.model.budget import (
+    FREE_FILE_STEPS,
+    MAX_FILE_BYTES,
+    MAX_FILE_STEPS,
+    RUN,
+    FileBudget,
+    OverBudgetError,
+    Work,
+    charge,
+)
+from jobgen.repo.walk import parse_patterns
+
+Files = dict[str, str]
+KUSTOMIZATION = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
+SECONDS = 40
+"""CPU time, far more than any case takes: the assertions are about steps."""
+
+
+def config_map(name: str, **data: str) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "b"}, "data": data}
+
+
+def join(documents: list[dict[str, Any]]) -> str:
+    return "\n---\n".join(map(json.dumps, documents))
+
+
+def build(objects: list[dict[str, Any]], **fields: Any) -> Files:
+    return {
+        "kustomization.yaml": json.dumps({**KUSTOMIZATION, "resources": ["c.yaml"], **fields}),
+        "c.yaml": join(objects),
+    }
+
+
+def replacement(path: str, *targets: str, **options: Any) -> dict[str, Any]:
+    source = {"kind": "ConfigMap", "name": "c", "fieldPath": path}
+    target = {"select": {"kind": "ConfigMap"}, "fieldPaths": list(targets), "options": options}
+    return {"source": source, "targets": [target]}
+
+
+def doubled(number: int) -> dict[str, Any]:
+    return replacement("data", f"data.x{number}", create=True)
+
+
+def added(number: int) -> dict[str, Any]:
+    return {"patch": json.dumps(config_map("c", **{f"k{number}": ""}))}
+
+
+def diamonds(levels: int) -> Files:
+    files = {"k0a/c.yaml": json.dumps(config_map("a")), "k0b/c.yaml": json.dumps(config_map("b"))}
+    files |= {f"k0{side}/kustomization.yaml": json.dumps({**KUSTOMIZATION, "resources": ["c.yaml"]}) for side in "ab"}
+    for level in range(1, levels + 1):
+        below = [f"../k{level - 1}a", f"../k{level - 1}b"]
+        for side in "ab":
+            fields = {**KUSTOMIZATION, "resources": below, "namePrefix": f"{side}{level}-"}
+            files[f"k{level}{side}/kustomization.yaml"] = json.dumps(fields)
+    return files
+
+
+def workflow(parameter: str, templates: int) -> Files:
+    container = {"name": "main", "image": "example.com/a:1"}
+    listed = [
+        {"name": f"m{number}", "podSpecPatch": "{{workflow.parameters.p}}", "container": container}
+        for number in range(templates)
+    ]
+    spec = {"entrypoint": "m0", "arguments": {"parameters": [{"name": "p", "value": parameter}]}, "templates": listed}
+    made = {"apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": {"name": "a", "namespace": "b"}}
+    team = "apiVersion: jobgen.dev/v1\nkind: Team\nmetadata: {name: t}\nspec: {folders: [jobs/t], budget: {gpus: 16}}\n"
+    return {"jobgen.yaml": "", "teams/t.yaml": team, "jobs/t/a.yaml": json.dumps({**made, "spec": spec})}
+
+
+def job(name: str = "a", **spec: Any) -> str:
+    own = {"framework": "pytorch", "image": "registry.example.com/a:1.0.0", **spec}
+    metadata = {"name": name, "namespace": "b"}
+    return json.dumps({"apiVersion": "jobgen.dev/v1", "kind": "TrainingJob", "metadata": metadata, "spec": own})
+
+
+def run_script(script: str) -> Files:
+    command = ["bash", "-c", f"X={'a' * 1000}\n{script}\ntorchrun a.py"]
+    return {"jobgen.yaml": "", "jobs/a.yaml": job(replicas=2, command=command, resources={"gpu": 8})}
+
+
+def overlays(count: int, jobs: int, **spec: Any) -> Files:
+    overlay = json.dumps({"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": spec})
+    files = {f"overlays/o{number}/o.yaml": overlay for number in range(count)}
+    return {"jobgen.yaml": "", **files, **{f"jobs/j{number}.yaml": job(f"j{number}") for number in range(jobs)}}
+
+
+def lint(root: Path, files: Files) -> Result:
+    write_files(root, {path: text.encode() for path, text in files.items()})
+    result: Result = run_limited(lambda: lint_paths(root, (), (), format_="concise"), seconds=SECONDS)
+    assert "internal" not in result.out + result.err
+    return result
+
+
+NAMES = [f"{'a' * 55}{number}" for number in range(1000)]
+MANY = [config_map(f"c{number}") for number in range(1500)]
+PARTS = json.dumps({"containers": [{"name": f"c{number}", "image": "a"} for number in range(8000)]})
+# Each case: the files of a repository, the file of the finding, and what took the most.
+OVER: dict[str, tuple[Files, str, Work]] = {
+    "a parameter with 8,000 containers in 500 templates": (workflow(PARTS, 500), "jobs/t/a.yaml", Work.WORKFLOW),
+    "replacements that double an object": (
+        build([config_map("c", a="b")], replacements=[doubled(n) for n in range(22)]),
+        "kustomization.yaml",
+        Work.BUILD,
+    ),
+    "replacements that double a text": (
+        build(
+            [config_map("c", a="b" * 10, b="c")],
+            replacements=[
+                replacement(f"data.{one}", f"data.{other}", delimiter="/", index=-1)
+                for _ in range(30)
+                for one, other in ("ab", "ba")
+            ],
+        ),
+        "kustomization.yaml",
+        Work.BUILD,
+    ),
+    "1,000 replacements in 1,500 objects": (
+        build(
+            [config_map("c", a="b"), *MANY],
+            replacements=[replacement("data.a", "data.a", "data.b", "data.c", create=True)] * 1000,
+        ),
+        "kustomization.yaml",
+        Work.BUILD,
+    ),
+    "8,000 patches of one object": (
+        build([config_map("c")], patches=[added(n) for n in range(8000)]),
+        "kustomization.yaml",
+        Work.BUILD,
+    ),
+    "400 generators of a large file": (
+        {
+            "kustomization.yaml": json.dumps(
+                {**KUSTOMIZATION, "configMapGenerator": [{"name": f"g{n}", "files": ["big"]} for n in range(400)]}
+            ),
+            "big": ("x" * 99 + "\n") * 10_000,
+        },
+        "kustomization.yaml",
+        Work.BUILD,
+    ),
+    "patches with a pattern for 1,000 objects each": (
+        build(
+            list(map(config_map, NAMES)),
+            patches=[
+                {"target": {"name": f"(a+)+(a+)+b{n}$"}, "patch": "- {op: add, path: /data/x, value: y}"}
+                for n in range(300)
+            ],
+        ),
+        "kustomization.yaml",
+        Work.BUILD,
+    ),
+    "diamonds of 20 levels": (diamonds(20), "k20a/kustomization.yaml", Work.BUILD),
+}
+
+
+@pytest.mark.parametrize("case", OVER)
+def test_a_file_over_its_budget_is_one_finding_and_the_rest_goes_on(tmp_path: Path, case: str) -> None:
+    files, file, work = OVER[case]
+    is_repository = "jobgen.yaml" in files
+    beside = "jobs/other.yaml" if is_repository else "other.yaml"
+    wrong = json.dumps({**config_map("other"), "dat": {}})
+    result = lint(tmp_path, {**files, beside: wrong})
+    lines = [line for line in result.out.splitlines() if "[too-many-steps]" in line and line.startswith(f"{file}:")]
+
+    assert len(lines) == 1
+    assert f"the {work} needed more than" in lines[0]
+    assert f"{beside}:1:" in result.out
+    assert result.code == 4
+
+
+SLIP = "kind: A\nspec:\n  env:\n" + "".join(f"    A{number}: b\n" for number in range(2000)) + "  args: [a\n"
+# Each case: the files of a repository, and what a finding says; empty for none.
+WITHIN: dict[str, tuple[Files, str]] = {
+    "a pattern with stars for one end of a text": (run_script("Y=${X##*a*a*b}\n" * 100), ""),
+    "such patterns of a case": (run_script("case $X in *a*a*b) exit;; esac\n" * 100), ""),
+    "such patterns that are replaced": (run_script("Y=${X//*a*a*b/}\n" * 100), ""),
+    "such patterns for the other end": (run_script("Y=${X%%b*a*a*}\n" * 100), ""),
+    "variables that hold others three times": (
+        {
+            "jobgen.yaml": "",
+            "jobs/a.yaml": job(
+                command=["torchrun", "$(A19)", "a.py"],
+                env={"A0": "a" * 10, **{f"A{n}": f"$(A{n - 1})" * 3 for n in range(1, 20)}},
+            ),
+        },
+        "",
+    ),
+    "a parameter that contains itself": (workflow('{"a": "' + "{{workflow.parameters.p}}" * 40 + '"}', 1), ""),
+    "excluded folders with many stars": (
+        {
+            "jobgen.yaml": json.dumps({"exclude": [f"{'**/a/' * 30}b{n}" for n in range(100)]}),
+            **{f"jobs/{'a/' * 60}x{n}.yaml": job(f"x{n}") for n in range(30)},
+        },
+        "exclude-matches-nothing",
+    ),
+    "60,000 arguments": ({"jobgen.yaml": "", "jobs/a.yaml": job(args=[f"--a{n}" for n in range(60_000)])}, ""),
+    "a slip at the end of long files": (
+        {
+            "jobgen.yaml": "",
+            **{
+                f"jobs/{n}.yaml": "kind: A\nspec:\n  env:\n"
+                + "".join(f"    A{k}: b\n" for k in range(2000))
+                + "  args: [a\n"
+                for n in range(20)
+            },
+        },
+        "has a `[` that is not closed",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WITHIN)
+def test_what_is_bounded_by_itself_needs_no_budget(tmp_path: Path, case: str) -> None:
+    files, expected = WITHIN[case]
+    result = lint(tmp_path, files)
+
+    assert expected in result.out
+    assert "too-many-steps" not in result.out
+    assert result.err
+
+
+def test_locks_of_many_environments_are_limited_for_the_run(tmp_path: Path) -> None:
+    result = lint(tmp_path, overlays(60, 20, locked=[f"env.A{number}" for number in range(600)]))
+    named = {line.partition(":")[0] for line in result.out.splitlines() if f"the {Work.LOCKS} needed more" in line}
+
+    assert named
+    assert named <= {f"jobs/j{number}.yaml" for number in range(20)}
+    assert result.code == 4
+
+
+def test_every_limit_ends_the_work_on_a_file() -> None:
+    for steps, size in ((MAX_FILE_STEPS + 1, 0), (0, MAX_FILE_BYTES + 1)):
+        with pytest.raises(OverBudgetError, match=r"the matrix needed more than .*; split the file, or simplify it"):
+            FileBudget().charge(Work.SWEEP, steps, size)
+
+
+def test_the_excesses_of_all_files_are_limited_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "MAX_RUN_STEPS", 10 * FREE_FILE_STEPS)
+    RUN.reset()
+    try:
+        for number in range(5):
+            RUN.open(f"{number}.yaml")
+            charge(Work.PATCHES, 2 * FREE_FILE_STEPS)
+            assert [(each.steps, each.costliest) for each in RUN.file.take_excesses()] == [
+                (2 * FREE_FILE_STEPS, Work.PATCHES)
+            ]
+        RUN.open("last.yaml")
+        charge(Work.PATCHES, FREE_FILE_STEPS)
+        with pytest.raises(OverBudgetError, match="steps of a run"):
+            charge(Work.PATCHES, 1)
+        assert not RUN.file.take_excesses()[0].is_whole
+    finally:
+        RUN.reset()
+
+
+@pytest.mark.parametrize(
+    ("pattern", "text", "expected"),
+    [
+        ("*a*a*b", "xaxab", True),
+        ("*a*a*b", "a" * 1000, False),
+        ("a?c", "abc", True),
+        ("[!a-c]*", "dx", True),
+        ("[!a-c]*", "bx", False),
+        ("ab", "abc", False),
+        ("a*", "a", True),
+        ("a*a", "a", False),
+        (r"\*", "*", True),
+    ],
+)
+def test_patterns_of_a_shell_match_whole_texts(pattern: str, text: str, expected: bool) -> None:
+    parsed = parse_pattern(pattern)
+    assert parsed is not None
+    assert parsed.matches(text) is expected
+
+
+def test_excluded_folders_are_matched_as_their_files(tmp_path: Path) -> None:
+    (pattern,) = parse_patterns(["jobs/**/old"])
+    assert [pattern.matches(path) for path in ("jobs/old", "jobs/a/b/old/c.yaml", "jobs/a/older", "old")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
