@@ -159,6 +159,27 @@ CASES = {
         "write `a.sh: |`",
     ),
     "script as a command": Case(command("\n    cd /app\n    python t.py"), 10, "write `command: [bash, -c]`", "[cd,"),
+    # Words of Slurm and docker-compose, and fields in wrong places.
+    "wall time": Case(append("  walltime: 12:00:00\n"), 10, "write `runPolicy.activeDeadlineSeconds`, in seconds"),
+    "tasks": Case(append("  tasks_per_node: 4\n"), 10, "write `pytorch.nprocPerNode`", "manifest"),
+    "shared memory": Case(append("  shared_memory: 4Gi\n"), 10, "write `shm`", "manifest"),
+    "file among configs": Case(
+        append("  configs:\n    ds.json: '{}'\n"), 11, "write `ds: {mountPath: /etc/ds, data: {ds.json: …}}`"
+    ),
+    "labels of an overlay": Case(
+        OVERLAY.replace("prod}", "prod, labels: {a: b}}"), 3, "write `spec.defaults.labels`", file=PROD
+    ),
+    "namespace of an overlay": Case(
+        OVERLAY.replace("prod}", "prod, namespace: a}"), 3, "write `namespace` below `spec`", "name`?", file=PROD
+    ),
+    # Variables that Kubernetes does not expand.
+    "variable of the image": Case(
+        command("[python, t.py, $HOME/x]"), 9, "the container has no variable `HOME`; set it in `env`"
+    ),
+    "variable of the container": Case(
+        command("[python, t.py, $OUT/x]") + "  env: {OUT: /x}\n", 9, "write `$(OUT)`", "has no"
+    ),
+    "path": Case(append('  env: {PYTHONPATH: "$PYTHONPATH:/src"}\n'), 10, "does not expand `$PYTHONPATH`, so that"),
     # Comments of other languages.
     "comment": Case(append("  // two nodes\n  replicas: 2\n"), 10, "write `# two nodes`", "aligned"),
     "comment of C": Case(append("  /* two nodes */\n  replicas: 2\n"), 10, "write `# two nodes`", "aligned"),
@@ -220,9 +241,26 @@ def test_a_mistake_has_the_answer_that_helps(name, tmp_path):
     assert case.forbidden not in found[0]["message"]
 
 
+def test_a_variable_that_the_container_lacks_has_no_fix(tmp_path):
+    text = command("[python, t.py, --out=$HOME/out]")
+    lint_files(tmp_path, {"jobs/a.yaml": text})
+    lint_paths(tmp_path, (), (), format_="text", fix="unsafe", today=TODAY)
+
+    assert (tmp_path / "jobs/a.yaml").read_text() == text
+
+
+def test_a_patch_may_delete_what_a_volume_has(tmp_path):
+    job = append("  volumes: {d: {pvc: x, mountPath: /d, readOnly: true, subPath: a}}\n")
+    change = "{volumes: {d: {readOnly: null, subPath: null, pvc: null, emptyDir: {}}}}"
+    prod = patch(f"  patches: [{{match: {{names: [a]}}, merge: {change}}}]\n")
+
+    assert lint_files(tmp_path, {"jobs/a.yaml": job, PROD: prod}) == []
+
+
 @pytest.mark.parametrize(
     ("typed", "safe", "unsafe"),
     [
+        ('  args: ["--out=$OUT/x"]\n  env: {OUT: /x}\n', "", '  args: ["--out=$(OUT)/x"]\n  env: {OUT: /x}\n'),
         ("  env: {A: 0,1, B: c}\n", '  env: {A: "0,1", B: c}\n', ""),
         ("  env: {A: 0, 1, B: c}\n", '  env: {A: "0, 1", B: c}\n', ""),
         ("  nodeSelector: {zone: a,b}\n", '  nodeSelector: {zone: "a,b"}\n', ""),

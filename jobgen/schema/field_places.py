@@ -24,7 +24,23 @@ _MAIN_CONTAINER = "`image`, `command`, `args` and other fields of the main conta
 _MAX_FORM = 100
 _ROLES = "`roles.<role>`"
 _PODS = "`replicas`, the number of all pods; or `replicas` of each role"
+_SECONDS = "`runPolicy.activeDeadlineSeconds`, in seconds"
+_RESTARTS = "`runPolicy.backoffLimit`"
 _JOB_WORDS = {
+    # Slurm, docker-compose, and launchers of other clusters.
+    **dict.fromkeys("maxRuntime time timeLimit timelimit timeout wallTime walltime".split(), _SECONDS),
+    **dict.fromkeys("maxRestarts maxRetries maxRetry retries retry".split(), _RESTARTS),
+    **dict.fromkeys("cpusPerTask cores ncpus".split(), "`resources.cpu`"),
+    **dict.fromkeys("accelerators gpusPerTask gres ngpus numGpus".split(), "`resources.gpu`"),
+    **dict.fromkeys("mem memPerNode memLimit".split(), "`resources.memory`"),
+    **dict.fromkeys("ntasksPerNode nproc numProcesses procsPerNode tasksPerNode".split(), "`pytorch.nprocPerNode`"),
+    **dict.fromkeys("chdir cwd workdir workDir".split(), "`workingDir`"),
+    **dict.fromkeys("cmd run script".split(), "`command`"),
+    **dict.fromkeys("constraint nodelist".split(), "`nodeSelector`"),
+    **dict.fromkeys("dockerImage containerImage".split(), "`image`"),
+    **dict.fromkeys("partition".split(), "`queue`"),
+    **dict.fromkeys("sharedMemory shmSize".split(), "`shm`"),
+    "jobName": "`metadata.name`",
     "count": _PODS,
     "containers": f"{_MAIN_CONTAINER}, or `podTemplate.spec.containers` for others",
     "cpu": "`resources.cpu`",
@@ -86,6 +102,11 @@ _PATCH_WORDS = {
 }
 _FOREIGN_WORDS: Mapping[str, Mapping[str, str]] = {
     "a volume": {"claim": "`pvc`", "claimName": "`pvc`", "mount": "`mountPath`", "path": "`mountPath`"},
+    "an overlay's metadata": {
+        "annotations": "`spec.defaults.annotations`",
+        "labels": "`spec.defaults.labels`",
+        "namespace": "`namespace` below `spec`",
+    },
     "an exception": dict.fromkeys(("date", "end", "expiry", "until"), "`expires`"),
     "jobgen's settings": {"envs": "`environments`", "env": "`environments`", "rules": "`severities`"},
     JOB: _JOB_WORDS,

@@ -66,6 +66,10 @@ def show_right_form(
         # Every text in it may be a secret.
         return f"; write `{name}: {{name: …}}`"
     text = untraced(value)
+    if isinstance(text, str) and _FILE.fullmatch(name) and is_valid({"mountPath": "/etc/x", "data": {name: text}}):
+        # A file that stands where its ConfigMap belongs.
+        config = name.partition(".")[0].lower().replace("_", "-") or "files"
+        return f"; write `{config}: {{mountPath: /etc/{config}, data: {{{name}: …}}}}`, with this text for `…`"
     if name == "command" and isinstance(text, str) and ("\n" in text.strip() or _SHELL_WORD.match(text)):
         return "; write `command: [bash, -c]`, and the script as the only item of `args`, below `- |`"
     examples = list(examples)

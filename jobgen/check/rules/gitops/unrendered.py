@@ -37,6 +37,7 @@ def template_text(container: Container) -> Iterator[Violation]:
 _SHELL_VARIABLE = lazy_pattern(r"(?<!\$)\$\{([A-Z_][A-Z0-9_]*)\}")
 # Without braces, names in capitals that end with the word; `$1` and `$HOMEdir` may be anything else.
 _BARE_VARIABLE = lazy_pattern(r"(?<![\w$\\])\$(?:\{([A-Z_][A-Z0-9_]*)\}|([A-Z][A-Z0-9_]+)(?![\w(]))")
+_ITSELF = lazy_pattern(r"(?<![\w$\\])\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}|\(([A-Za-z_]\w*)\))")
 _SHELL = lazy_pattern(r"(?:^|[/\s])(?:ba|z|da|k|a|c)?sh\b|\beval\b|\benvsubst\b|\.sh\b|\bsource\b|\bexport\b")
 
 
@@ -75,18 +76,33 @@ def _check_word(container: Container, word: Node) -> Iterator[Violation]:
     if not unset:
         yield from _check(word, "without a shell", _BARE_VARIABLE)
         return
-    message = f"Kubernetes does not expand `{found[0]}` without a shell, and the container has no variable `{unset[0]}`"
-    yield Violation(word, f"{message}; set it in `env`, and write `$({unset[0]})` here")
+    shown = next(match[0] for match in _BARE_VARIABLE.finditer(as_text(word)) if unset[0] in match.groups())
+    message = f"Kubernetes does not expand `{shown}` without a shell, and the container has no variable `{unset[0]}`"
+    yield Violation(word, f"{message}; set it in `env` and write `$({unset[0]})`, or start a shell: `[sh, -c, …]`")
 
 
 def _check_values(container: Container) -> Iterator[Violation]:
     """Check the values that refer to a variable that Kubernetes could expand: one that is set before them."""
     known: set[str] = set()
     for name, entry in container.env:
-        used = {match[1] for match in _SHELL_VARIABLE.finditer(as_text(entry.get("value")))}
-        if used and (used <= known or "envFrom" in container.data):
+        text = as_text(entry.get("value"))
+        used = {match[1] for match in _SHELL_VARIABLE.finditer(text)}
+        if name not in known and "$" in text and (found := _find_itself(name, text)):
+            message = f"Kubernetes does not expand `{found}`, so that the value that `{name}` has in the image is lost"
+            advice = f"write the whole value, or start a shell that runs `export {name}=…`"
+            yield Violation(entry.get("value"), f"{message}; {advice}")
+        elif used and (used <= known or "envFrom" in container.data):
             yield from _check(entry.get("value"), "in a value", _SHELL_VARIABLE)
         known.add(name)
+
+
+def _find_itself(name: str, text: str) -> str:
+    """Return how the value of a variable refers to itself to add something: `$PATH:/opt/bin`; empty if it does not."""
+    found = _ITSELF.search(text)
+    if found is None or name not in found.groups() or found[0] == text:
+        return ""
+    # In braces, another tool may fill it in.
+    return found[0] if found[1] or name.endswith("PATH") else ""
 
 
 def _check(leaf: Node, where: str, pattern: re.Pattern[str]) -> Iterator[Violation]:
