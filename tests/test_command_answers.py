@@ -287,7 +287,7 @@ CASES = {
     ),
     "a test without a space behind the bracket": (
         '  command: [bash, -c, "if [-f /ckpt/$RUN/x ]; then ls; fi; torchrun --nproc-per-node=8 train.py"]\n',
-        ("script-syntax", 0, "warning", "`[-f` is run as a program, so that the test always fails; write `[ -f`"),
+        ("script-syntax", 0, "warning", "`[-f` is run as a program, so that the test always fails; write `[ -f /"),
     ),
     "a test without a space before the bracket": (
         '  command: [bash, -c, "[ -d /ckpt/$RUN] && ls; torchrun --nproc-per-node=8 train.py"]\n',

@@ -295,6 +295,41 @@ def test_lines_of_one_command_may_be_joined(item, tmp_path):
     assert lint_files(tmp_path, {"jobs/a.yaml": command(f"\n    - bash\n    - -c\n    {item}")}) == []
 
 
+MOUNTS = """\
+  configs: {cfg: {mountPath: /etc/cfg, data: {a.yaml: b}}}
+  volumes: {raw: {pvc: x, mountPath: /raw, readOnly: true}, tmp: {emptyDir: {}, mountPath: /raw/tmp}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (
+            "sed -i 's/b/c/' /etc/cfg/a.yaml",
+            "`sed` writes to `/etc/cfg/a.yaml`, but `/etc/cfg` is a volume of a ConfigMap",
+        ),
+        ("echo a >> /etc/cfg/a.yaml", "`echo` writes to `/etc/cfg/a.yaml`"),
+        ("if a; then mkdir /raw/x; fi", "`mkdir` writes to `/raw/x`, but `/raw` is a volume that is read-only"),
+        ("cp x y /raw/", "`cp` writes to `/raw/`"),
+        ("chmod +x /etc/cfg/run.sh && b", "`chmod` writes to"),
+        ("sed 's/b/c/' /etc/cfg/a.yaml > /tmp/a", ""),
+        ("cp /etc/cfg/a.yaml /tmp/a", ""),
+        ("touch /raw/tmp/x /dev/null", ""),
+        ("mkdir -p /raw/x", ""),
+        ("touch /raw/x || true", ""),
+        ("if [ -w /raw ]; then touch /raw/x; fi", ""),
+        ("if ! touch /raw/x; then a; fi", ""),
+        ("touch /raw$X", ""),
+    ],
+)
+def test_a_script_that_writes_to_a_read_only_volume_is_a_warning(line, words, tmp_path):
+    text = f"{H}  command:\n    - bash\n    - -c\n    - |\n      set -x\n      {line}\n{MOUNTS}"
+    found = lint_files(tmp_path, {"jobs/a.yaml": text})
+
+    assert [(each["line"], each["severity"]) for each in found] == [(14, "warning")] * bool(words)
+    assert all(words in each["message"] for each in found)
+
+
 CURLY = """\
   command: [bash, -c]
   args:

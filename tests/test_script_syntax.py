@@ -130,6 +130,26 @@ FAULTS = [
     ("torchrun train.py\n  --lr 1\necho end\n", (2, "`--lr` is run as a program", False)),
     ("cat <<EOF\na\n  EOF\nb\n", (3, "no line is `EOF` alone", False)),
     ("cat <<EOF\na\nb\n", (1, "no line is `EOF` alone", False)),
+    (
+        "if [ -d x; then\n  a\nfi\n",
+        (1, "`[` has no `]` as its last word, so that the test always fails; write `[ -d x ]`", False),
+    ),
+    ('[ -d "$X" && b\n', (1, '`[ -d "$X" ]`', False)),
+    ('if [ "$A" = 1 && "$B" = 2 ]; then c; fi', (1, "`&&` ends the test before its `]`", False)),
+    (
+        "if [$A -eq 0]; then b; fi",
+        (1, "`[$A` is run as a program, so that the test always fails; write `[ $A -eq 0 ]`", False),
+    ),
+    ('if ["$A" = b ]; then c; fi', (1, 'write `[ "$A" = b ]`', False)),
+    ("if [[ -d x; then a; fi", (1, "`[[` has no `]]` as its last word", False)),
+    (
+        "if [ -d x ] then\n  a\nfi\n",
+        (1, "no `;` is before it, so that the shell refuses the script; write `; then`", True),
+    ),
+    ("for i in 1 2 do\n  a\ndone\n", (1, "write `; do`", True)),
+    ("export A = 1\nb\n", (1, "`A` gets no value; write `export A=` without spaces", False)),
+    ("set -e\nb\nexport A = 1\nb\n", (3, "`A` gets no value", True)),
+    ("a\nexec b \\\n  --c\nd e\n", (2, "`exec` ends the script here, so that `d e` never runs", False)),
     # A command ends the script before the fault, or may end it.
     ("exec torchrun train.py\necho 'x\n", None),
     ("exit 0\nfi\n", None),
@@ -144,6 +164,14 @@ FAULTS = [
     ("cat <<'EOF'\nit's\nEOF\n", None),
     ("ls --all \\\n  --long\n", None),
     ("# it's\necho a # don't\n", None),
+    ('[ "$A" = "]" ] && b', None),
+    ("echo a = b\npython t.py --x = 1\n", None),
+    ("exec python t.py\necho no\nexit 1\n", None),
+    ("exec > >(tee x)\na\n", None),
+    ("exec 3>&1\na\n", None),
+    ("if a; then exec b; fi\nc\n", None),
+    ("exec a || b\nc\n", None),
+    ("(exec a)\nb\n", None),
 ]
 
 
@@ -162,6 +190,21 @@ def test_says_what_is_wrong_and_in_which_line(script, expected):
 def test_shells_refuse_the_faults(script):
     if is_refused(script):
         assert not any(accepts(shell, script) for shell in SHELLS)
+
+
+@pytest.mark.parametrize(
+    ("script", "is_lost"),
+    [
+        ("a\ntorchrun t.py &\n", True),
+        ("for i in 1 2; do\n  python $i &\ndone\n", True),
+        ("a &\nb\n", False),
+        ("a &\nwait $!\n", False),
+        ("trap 'wait' EXIT\na &\n", False),
+    ],
+)
+def test_a_script_that_ends_at_once_ends_what_it_started(script, is_lost):
+    assert ["in the background" in each.message for each in find_mistakes(script, is_whole=True)] == [True] * is_lost
+    assert not list(find_mistakes(script))
 
 
 @pytest.mark.parametrize(

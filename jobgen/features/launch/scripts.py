@@ -21,6 +21,8 @@ _SHEBANG = lazy_pattern(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(?:\S*/)?(?:ba|da|a)?sh\
 # A command without these signs has nothing that a shell could refuse.
 _SIGNS = lazy_pattern(r"['\"`(){}\\<;\n]|[|&]\s*\Z|\A\s*[|&]|\b(?:if|then|fi|do|done|case|esac)\b")
 
+_WRITES = lazy_pattern(r">|\b(?:chmod|chown|cp|install|ln|mkdir|mv|rsync|sed|tee|touch|truncate)\b")
+
 
 class Script(NamedTuple):
     """A shell script: its text, the item of the command that has it or names it, and the path of its file."""
@@ -45,7 +47,13 @@ def list_mistakes(container: Container) -> Iterator[tuple[Script, Mistake]]:
         return
     for script in _list_scripts(container):
         if _SIGNS.search(script.text):
-            for mistake in find_mistakes(script.text):
+            for mistake in find_mistakes(script.text, is_whole=not script.path):
+                yield script, mistake
+        if _WRITES.search(script.text) and container.volume_mounts:
+            # Imported late: few scripts write to their volumes.
+            from jobgen.features.launch.writes import find_writes
+
+            for mistake in find_writes(container, script.text):
                 yield script, mistake
 
 

@@ -8,9 +8,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from jobgen.features.launch.shell.syntax import Note, Parsed, SyntaxFault, parse_all
-from jobgen.features.launch.shell.tree import AndOr, Case, Command, For, Group, If, Literal, Loop, Script, Simple
+from jobgen.features.launch.shell.tree import (
+    AndOr,
+    Case,
+    Command,
+    For,
+    Function,
+    Group,
+    If,
+    Literal,
+    Loop,
+    Script,
+    Simple,
+)
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.yamlio.read.scalars import quote
 
 _QUOTES = frozenset("'\"`")
 _OTHER_SYNTAX = ("extglob", "{{", "}(", "\r")
@@ -18,6 +31,11 @@ _OTHER_SYNTAX = ("extglob", "{{", "}(", "\r")
 
 # A script that ends where a command fails.
 _EXITS = lazy_pattern(r"set[ \t]+(?:-o[ \t]+errexit|-[a-z]*e)")
+
+
+_HARMLESS = frozenset(("echo", "exit", "false", "function", "printf", "return", "true", ":"))
+"""What is written behind a command that ends the script, for the case that it does not."""
+_WAITS = lazy_pattern(r"\b(?:wait|trap|fg|disown)\b")
 
 
 class Mistake(NamedTuple):
@@ -28,14 +46,19 @@ class Mistake(NamedTuple):
     is_error: bool = True
 
 
-def find_mistakes(text: str) -> Iterator[Mistake]:
-    """Yield what is wrong with a script: what follows of a fault is not yielded."""
+def find_mistakes(text: str, *, is_whole: bool = False) -> Iterator[Mistake]:
+    """Yield what is wrong with a script: what follows of a fault is not yielded.
+
+    `is_whole` says that the container ends where the script does.
+    """
     if any(sign in text for sign in _OTHER_SYNTAX):
         return
     parsed = parse_all(text)
     fault = parsed.failure
     documents = [note for note in parsed.notes if note.kind == "document"]
     if fault is not None and not isinstance(fault, SyntaxFault):
+        if parsed.notes and parsed.notes[-1].text.startswith("[["):
+            yield _describe_bracket(text, parsed.notes[-1])
         return
     for note in documents:
         yield _describe_document(text, note)
@@ -44,6 +67,8 @@ def find_mistakes(text: str) -> Iterator[Mistake]:
         yield Mistake(_find_line(text, fault), _describe(text, fault), is_certain)
     if fault is None and not documents:
         yield from _check_lines(text, parsed)
+        if "exec" in text or (is_whole and "&" in text):
+            yield from _check_end(text, parsed, is_whole=is_whole)
 
 
 def _count_lines(text: str, at: int) -> int:
@@ -57,6 +82,11 @@ def _describe(text: str, fault: SyntaxFault) -> str:
         advice = "write the other one" if sign in _QUOTES else f"write the `{other}`"
         return f"{name} is not closed, so that the shell refuses the script; {advice}"
     if fault.kind == "lacking":
+        if other in ("then", "do") and f" {other}" in text[fault.at :].partition("\n")[0]:
+            message = (
+                f"`{other}` is an argument here, because no `;` is before it, so that the shell refuses the script"
+            )
+            return f"{message}; write `; {other}`"
         return f"`{sign}` has no `{other}`, so that the shell refuses the script; write `{other}`"
     if fault.kind == "empty":
         pair = f"`{sign}` and `{other}`"
@@ -104,17 +134,69 @@ def _check_lines(text: str, parsed: Parsed) -> Iterator[Mistake]:
             yield Mistake(line, f"{message}; write `\\` at the end of line {line - 1}", is_error)
             return
         elif note.kind == "bracket":
-            yield Mistake(line, _describe_bracket(note.text), is_error=False)
+            yield _describe_bracket(text, note)
+        elif note.kind == "declared":
+            program, name = note.text.split()
+            message = f"`=` is not the name of a variable, and `{name}` gets no value; write `{program} {name}=` without spaces"
+            yield Mistake(line, message, _ends_script(parsed, text, note.at))
         elif note.kind == "equals":
             message = f"`{note.text}` is run as a program, because `=` has a space before it"
             yield Mistake(line, f"{message}; write `{note.text}=` without spaces", _ends_script(parsed, text, note.at))
 
 
-def _describe_bracket(text: str) -> str:
-    if text == "[":
-        return "`[` has no `]` as its last word, so that the test always fails; write a space before `]`"
-    sign = "[[" if text.startswith("[[") else "["
-    return f"`{text}` is run as a program, so that the test always fails; write `{sign} {text[len(sign) :]}`"
+def _describe_bracket(text: str, note: Note) -> Mistake:
+    """Say what a test lacks: a space behind its bracket, or the other bracket with a space before it."""
+    found = note.text
+    sign = "[[" if found.startswith("[[") else "["
+    close = "]" * len(sign)
+    inner = found[len(sign) :].rstrip("]").strip() if "\n" not in found else ""
+    meant = f"`{sign} {inner} {close}`" if inner and "`" not in inner else f"`{sign}` and a space"
+    word = found.split()[0]
+    behind = text[note.at + len(found) :].partition("\n")[0].strip()
+    message = f"`{sign}` has no `{close}` as its last word, so that the test always fails"
+    if word != sign:
+        message = f"`{word}` is run as a program, so that the test always fails; write {meant}"
+    elif found.endswith("]"):
+        message += f"; write a space before `{close}`"
+    elif behind[:2] in ("&&", "||") and "[" not in behind.partition("]")[0] and "]" in behind:
+        message = f"`{behind[:2]}` ends the test before its `]`, so that it always fails; write `[[ … ]]`"
+    else:
+        message += f"; write {meant}"
+    return Mistake(_count_lines(text, note.at), message, is_error=False)
+
+
+def _check_end(text: str, parsed: Parsed, *, is_whole: bool) -> Iterator[Mistake]:
+    """Yield what ends a script before the commands behind it, or before what it started."""
+    for number, and_or in enumerate(parsed.script[:-1]):
+        if _read_name(and_or) == "exec" and _ends(and_or):
+            rest = zip(parsed.script[number + 1 :], parsed.starts[number + 1 :], strict=False)
+            lost = next((at for other, at in rest if _read_name(other) not in _HARMLESS), -1)
+            if lost >= 0:
+                command = quote(text[lost:].partition("\n")[0].strip())
+                message = f"`exec` ends the script here, so that {command} never runs; remove `exec`"
+                yield Mistake(_count_lines(text, parsed.starts[number]), message, is_error=False)
+            return
+    last = parsed.script[-1] if parsed.script and is_whole else None
+    if last is not None and _stays_behind(last) and not _WAITS.search(text):
+        message = "the script ends here, and with it the container and what runs in the background"
+        line = _count_lines(text, parsed.starts[len(parsed.script) - 1])
+        yield Mistake(line, f"{message}; remove `&`, or write `wait` below it", is_error=False)
+
+
+def _stays_behind(and_or: AndOr) -> bool:
+    """Return True if the last command that a script starts runs in the background."""
+    command = and_or.pipelines[-1][1].commands[-1]
+    body = command.body if isinstance(command, (For, Loop)) else ()
+    return and_or.is_background or (bool(body) and _stays_behind(body[-1]))
+
+
+def _read_name(and_or: AndOr) -> str:
+    """Return the name of the first program of a command; `function` for the definition of one, and empty for others."""
+    command = and_or.pipelines[0][1].commands[0]
+    if isinstance(command, Function):
+        return "function"
+    first = command.words[0] if isinstance(command, Simple) and command.words else ()
+    return first[0].text if len(first) == 1 and isinstance(first[0], Literal) else ""
 
 
 def _ends_script(parsed: Parsed, text: str, at: int) -> bool:

@@ -50,6 +50,7 @@ _OPERATOR = lazy_pattern(r":[-=?+]|[-=?+]|%%|%|##|#|/[/#%]?|\^\^?|,,?|@[A-Za-z]|
 _NAME = lazy_pattern(r"[A-Za-z_]\w*")
 # `[-f`, which names no program.
 _GLUED = lazy_pattern(r"\[\[?(?:-[a-zA-Z]|!)\Z")
+_DECLARING = frozenset(("declare", "export", "local", "readonly"))
 # Programs whose argument can be `=`.
 _PRINTING = frozenset(("echo", "printf", "expr", "test", "grep", "case"))
 
@@ -73,7 +74,7 @@ word; nothing behind the sign."""
 class Note(NamedTuple):
     """What is not meant: a here-document without an end, an option as a program, a space in a wrong place."""
 
-    kind: Choice["document", "option", "space", "bracket", "equals"]
+    kind: Choice["document", "option", "space", "bracket", "equals", "declared"]
     at: int
     text: str
 
@@ -408,16 +409,22 @@ class _Parser:
             raise UnsupportedSyntax
         if self.text[start] == "-" and self.text[start + 1 : start + 3].strip("-")[:1].isalpha():
             self.notes.append(Note("option", start, self.text[start : start + 200].split()[0]))
-        elif len(words) > 1 and (self.text[start] == "[" or _read_plain(words[1], 0).startswith("=")):
+        elif len(words) > 1 and (
+            self.text[start] == "[" or _read_plain(words[1], 0).startswith("=") or " = " in self.text[start : self.at]
+        ):
             self.note_words(start, words)
         return Simple(tuple(assignments), tuple(words), tuple(redirections))
 
     def note_words(self, start: int, words: list[Word | Assignment]) -> None:
         """Note a test without its spaces, and `NAME = value`."""
         first, second, last = _read_plain(words[0], 0), _read_plain(words[1], 0), _read_plain(words[-1], -1)
-        is_open = first == "[" and last.endswith("]") and (last != "]" or len(words[-1]) > 1)
-        if is_open or _GLUED.match(first):
-            self.notes.append(Note("bracket", start, first))
+        is_open = first == "[" and (last != "]" or len(words[-1]) > 1)
+        # `[$A` is one word, as `[-f` is.
+        is_glued = _GLUED.match(first) or (first in ("[", "[[") and len(words[0]) > 1)
+        if is_open or is_glued:
+            self.notes.append(Note("bracket", start, self.text[start : self.at].strip()))
+        if first in _DECLARING and second[:1] != "-" and "=" in [_read_plain(word, 0) for word in words[2:]]:
+            self.notes.append(Note("declared", start, f"{first} {second}"))
         is_equals = second == "=" or (first.isupper() and second[:1] == "=" and second[1:2] != "=")
         if is_equals and _NAME.fullmatch(first) and first not in _PRINTING:
             self.notes.append(Note("equals", start, first))
@@ -810,6 +817,8 @@ class _Parser:
                 is_pattern = bool(tokens) and tokens[-1] == (Literal("=~"),)
                 word = self.read_regular_expression() if is_pattern else self.read_word()
                 if not word:
+                    start, _ = self.opened[-1]
+                    self.notes.append(Note("bracket", start, self.text[start : self.at].strip()))
                     raise UnsupportedSyntax
                 tokens.append(word)
 
