@@ -21,7 +21,9 @@ _SHEBANG = lazy_pattern(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(?:\S*/)?(?:ba|da|a)?sh\
 # A command without these signs has nothing that a shell could refuse.
 _SIGNS = lazy_pattern(r"['\"`(){}\\<;\n]|[|&]\s*\Z|\A\s*[|&]|\b(?:if|then|fi|do|done|case|esac)\b")
 
-_WRITES = lazy_pattern(r">|\b(?:chmod|chown|cp|install|ln|mkdir|mv|rsync|sed|tee|touch|truncate)\b")
+_WRITES = lazy_pattern(
+    r"(?:>\s*|\b(?:chmod|chown|cp|install|ln|mkdir|mv|rsync|sed|tee|touch|truncate)\s[^\n;&|]*)/(?!(?:dev|proc|tmp)\b)\w"
+)
 
 
 class Script(NamedTuple):

@@ -46,7 +46,7 @@ class _Mount(NamedTuple):
 def find_writes(container: Container, text: str) -> Iterator[Mistake]:
     """Yield the commands of a script that certainly write to a volume that is read-only."""
     mounts = sorted(_list_mounts(container), key=lambda mount: -len(mount.path))
-    if not any(mount.reason for mount in mounts) or parse_all(text).failure is not None:
+    if not [mount for mount in mounts if mount.reason and mount.path in text] or parse_all(text).failure is not None:
         return
     seen: set[str] = set()
     for command in _list_commands(parse_all(text).script):

@@ -35,6 +35,8 @@ _EXITS = lazy_pattern(r"set[ \t]+(?:-o[ \t]+errexit|-[a-z]*e)")
 
 _HARMLESS = frozenset(("echo", "exit", "false", "function", "printf", "return", "true", ":"))
 """What is written behind a command that ends the script, for the case that it does not."""
+# A line behind the command of an `exec`.
+_GOES_ON = lazy_pattern(r"\bexec\s(?:[^\n]*\\\n)*[^\n]*(?:\n\s*|; *)\S")
 _WAITS = lazy_pattern(r"\b(?:wait|trap|fg|disown)\b")
 
 
@@ -67,7 +69,7 @@ def find_mistakes(text: str, *, is_whole: bool = False) -> Iterator[Mistake]:
         yield Mistake(_find_line(text, fault), _describe(text, fault), is_certain)
     if fault is None and not documents:
         yield from _check_lines(text, parsed)
-        if "exec" in text or (is_whole and "&" in text):
+        if (is_whole and "&" in text) or _GOES_ON.search(text):
             yield from _check_end(text, parsed, is_whole=is_whole)
 
 
@@ -137,7 +139,8 @@ def _check_lines(text: str, parsed: Parsed) -> Iterator[Mistake]:
             yield _describe_bracket(text, note)
         elif note.kind == "declared":
             program, name = note.text.split()
-            message = f"`=` is not the name of a variable, and `{name}` gets no value; write `{program} {name}=` without spaces"
+            message = f"`=` is not the name of a variable, and `{name}` gets no value"
+            message = f"{message}; write `{program} {name}=` without spaces"
             yield Mistake(line, message, _ends_script(parsed, text, note.at))
         elif note.kind == "equals":
             message = f"`{note.text}` is run as a program, because `=` has a space before it"
