@@ -472,7 +472,7 @@ def test_programs_that_ci_uses(owner: User) -> None:
     programs = owner.home / "programs"
     programs.mkdir()
     owner.environ["PATH"] = f"{programs}:{owner.home.parent / 'bin'}:/usr/bin:/bin"
-    owner.write({".github/workflows/lint.yaml": "jobs: {a: {steps: [{run: jobgen lint --kubeconform}]}}\n"})
+    owner.write({".github/workflows/lint.yaml": "jobs: {a: {steps: [{run: kubeconform -v && jobgen lint}]}}\n"})
     checks = owner.doctor()
     assert checks["CI"]["facts"]["files"] == [".github/workflows/lint.yaml"]
     assert (checks["kubeconform"]["status"], checks["kubeconform"]["next"]) == (

@@ -519,7 +519,7 @@ def test_killed_run_leaves_no_copies(number: signal.Signals, clone: Path, scratc
     binary.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\nexec sleep 5\n")
     binary.chmod(0o755)
     environment = {**os.environ, "PATH": f"{binary.parent}:{os.environ['PATH']}", "TMPDIR": str(scratch)}
-    command = [sys.executable, "-m", "jobgen", "lint", "--kubeconform", "--no-cache"]
+    command = [sys.executable, "-m", "jobgen", "lint", "--second-opinion", "--no-cache"]
     (scratch / "jobgen-scratch-of-another").symlink_to(clone)
     with subprocess.Popen(command, cwd=clone, env=environment, stderr=subprocess.DEVNULL) as process:
         deadline = time.monotonic() + 20

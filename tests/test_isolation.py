@@ -321,7 +321,7 @@ STARTS = {
         ["--second-opinion"],
         ["kubeconform"],
     ),
-    "kubeconform alone": ("namePrefix: a-\n", ["--kubeconform"], ["kubeconform"]),
+    "the old name of a second opinion": ("namePrefix: a-\n", ["--kubeconform"], ["kubeconform", "kustomize"]),
 }
 
 
@@ -357,7 +357,7 @@ def test_lint_starts_exactly_the_programs_that_are_listed(tmp_path: Path, case: 
     assert sorted(call.split()[0] for call in read_calls(bin_)) == expected
     assert read_calls(root) == []
     # The Python package jsonschema runs in a process of its own.
-    others = [Path(sys.executable).name] if "--second-opinion" in options else []
+    others = [Path(sys.executable).name] if {"--second-opinion", "--kubeconform"} & set(options) else []
     assert sorted(name for name in started if name != "git") == sorted(expected + others)
 
 

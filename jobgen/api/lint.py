@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -57,7 +58,7 @@ class LintResult(NamedTuple):
     pruned: int = 0
     """The number of entries that were removed from the baseline."""
     opinions: tuple[Opinion, ...] = ()
-    """How much other tools checked, for `kubeconform` and `second_opinion`."""
+    """How much other tools checked, for `second_opinion`."""
     weaker: tuple[str, ...] = ()
     """What the settings check less than jobgen does without them."""
     captures: tuple[str, ...] = ()
@@ -162,7 +163,7 @@ def lint(
             of the folder. By default that of `since`, or else the folder.
         baseline: A baseline file below `path`; the findings that it lists are suppressed.
         prune_baseline: Whether to remove entries from the baseline that no finding matches.
-        kubeconform: Whether to run kubeconform too and report disagreements.
+        kubeconform: The old name of `second_opinion`.
         today: The date by which jobs and suppressions expire, as `YYYY-MM-DD`; by default that of the commit.
         second_opinion: Whether to run jsonschema too, and kubeconform and kustomize, or else kubectl, if they are
             installed, and report disagreements.
@@ -178,7 +179,10 @@ def lint(
     check_names("environments", environments)
     directory = Path(path) if isinstance(path, (str, os.PathLike)) else path.root
     today = today or ("" if isinstance(path, (str, os.PathLike)) else path.today)
-    request = LintRequest(directory, paths, environments, stdin, kubeconform, today, None, second_opinion, strict_files)
+    if kubeconform:
+        warnings.warn("`kubeconform` is deprecated; use `second_opinion`", DeprecationWarning, stacklevel=2)
+    asks_others = second_opinion or kubeconform
+    request = LintRequest(directory, paths, environments, stdin, today, None, asks_others, strict_files)
     with open_judge(request, policy_from or since) as judged:
         return lint_request(judged, since=since, baseline=baseline, prune_baseline=prune_baseline)
 

@@ -53,7 +53,6 @@ class LintRequest(NamedTuple):
     envs: Sequence[str] = ()
     stdin: bytes | None = None
     """The content of `-`."""
-    kubeconform: bool = False
     today: str = ""
     committed: CommitPath | None = None
     """The directory at a commit, if that is linted instead of the files on disk."""
@@ -75,7 +74,7 @@ class LintRequest(NamedTuple):
     @property
     def other_tools(self) -> tuple[str, ...]:
         """The tools that check the same objects, so that disagreements are found."""
-        return ("jsonschema", "kubeconform") if self.second_opinion else ("kubeconform",) if self.kubeconform else ()
+        return ("jsonschema", "kubeconform") if self.second_opinion else ()
 
     @property
     def folder(self) -> Folder:

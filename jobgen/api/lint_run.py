@@ -418,8 +418,7 @@ def _find_coverage(run: Run, request: LintRequest) -> Coverage:
     )
     off = project.severities.ever_off(rule_categories(run.policies, list_defect_names(project.root)))
     left_out = CHANGE_RULES | _RENDER_RULES | project.mandatory | off | run.unchecked_rules
-    left_out |= frozenset() if request.other_tools else _KUBECONFORM_RULES
-    left_out |= frozenset() if request.second_opinion else _SECOND_OPINION_RULES
+    left_out |= frozenset() if request.second_opinion else _KUBECONFORM_RULES | _SECOND_OPINION_RULES
     without_schema: tuple[frozenset[str], ...] = ()
     if run.without_schema:
         # Imported late: most files have a schema.

@@ -57,7 +57,6 @@ def lint_paths(
     *,
     format_: str,
     stdin: bytes | None = None,
-    kubeconform: bool = False,
     second_opinion: bool = False,
     since: str = "",
     policy_from: str = "",
@@ -80,7 +79,7 @@ def lint_paths(
     """Lint a repository or some paths; `fix` is `safe` or `unsafe` to fix findings first."""
     fixed = Result(ExitCode.OK)
     try:
-        request = LintRequest(directory, paths, envs, stdin, kubeconform, today, None, second_opinion, strict_files)
+        request = LintRequest(directory, paths, envs, stdin, today, None, second_opinion, strict_files)
         if fix or diff:
             fixed = _fix(request, fix, diff=diff, fsync=fsync)
             if diff:
@@ -128,7 +127,7 @@ def _fix(request: LintRequest, fix: str, *, diff: bool, fsync: bool) -> Result:
 
     check_request(request)
     check_files(request, resolve_files(request))
-    plain = request._replace(kubeconform=False, second_opinion=False, strict_files=False)
+    plain = request._replace(second_opinion=False, strict_files=False)
     fixes = compute_fixes(plain, unsafe=fix == "unsafe")
     skipped: dict[str, str] = {}
     if not diff:

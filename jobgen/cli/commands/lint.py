@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,12 @@ from jobgen.cli.run_lint import run_command
 from jobgen.model.finding import Severity
 from jobgen.repo.root import BASELINE
 from jobgen.reports.formats import AUTO, FORMATS
+
+
+def _rename_kubeconform(context: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        warnings.warn("`--kubeconform` is deprecated; use `--second-opinion`", stacklevel=2)
+        context.params["second_opinion"] = True
 
 
 @click.command("lint")
@@ -59,7 +66,9 @@ from jobgen.reports.formats import AUTO, FORMATS
 @click.option("--show-suppressed", is_flag=True, help="Show findings that comments and the baseline suppress.")
 @click.option("--explain-files", is_flag=True, help="Show how jobgen reads each file, and why.")
 @click.option("--strict-files", is_flag=True, help="Report each file that cannot be checked, such as a template.")
-@click.option("--kubeconform", is_flag=True, help="Also run kubeconform; report disagreements.")
+@click.option(
+    "--kubeconform", is_flag=True, is_eager=True, expose_value=False, hidden=True, callback=_rename_kubeconform
+)
 @click.option(
     "--second-opinion",
     is_flag=True,

@@ -140,8 +140,8 @@ _VERSION = lazy_pattern(r"v?\d+\.\d+[\w.+-]*")
 _PROGRAMS = {
     "kubeconform": (
         ("-v",),
-        "--kubeconform",
-        "`lint --kubeconform` needs it, and `lint --second-opinion` also asks it",
+        "kubeconform",
+        "`lint --second-opinion` asks it",
         "go install github.com/yannh/kubeconform/cmd/kubeconform@latest",
     ),
     "kubectl": (
