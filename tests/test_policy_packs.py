@@ -1,9 +1,11 @@
 """The packs of policies that come with jobgen: off by default, turned on by the settings, replaced by a repository."""
 
 import functools
+import importlib.util
 import json
 import random
 import tempfile
+from collections import Counter
 from copy import deepcopy
 from pathlib import Path
 
@@ -30,6 +32,40 @@ HOME = ROOT / "policies" / "packs"
 FILES = sorted(HOME.glob("*/*.yaml"))
 PARAMS = sorted(HOME.glob("*/params/*.yaml"))
 CASES = ROOT / "policies" / "tests"
+
+
+def load_build_packs():
+    spec = importlib.util.spec_from_file_location("build_packs", ROOT / "tools/build_packs.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+build_packs = load_build_packs()
+PARTS = build_packs.read_parts()
+
+
+@pytest.mark.parametrize(("name", "path"), build_packs.list_policies(), ids=lambda each: str(each).rpartition("/")[2])
+def test_policies_have_the_parts_of_the_table(name, path):
+    text = path.read_text("utf-8")
+
+    assert build_packs.build_policy(name, text, PARTS) == text, "run `python tools/build_packs.py`"
+    # What the table changes reaches each policy that has the part.
+    other = {"rules": [], "variables": {"spec": "- name: spec\n  expression: dyn(object).other\n"}}
+    changed = build_packs.build_policy(name, text, other)
+    assert ("dyn(object).other" in changed) == ("    - name: spec\n" in text)
+    emptied = {**PARTS, "rules": [{**each, "text": "- resources: [others]\n"} for each in PARTS["rules"]]}
+    has_rules = any(name in each["policies"] for each in PARTS["rules"])
+    assert ("resources: [others]" in build_packs.build_policy(name, text, emptied)) == has_rules
+
+
+def test_what_many_policies_repeat_is_in_the_table():
+    texts = [path.read_text("utf-8") for _, path in build_packs.list_policies()]
+    variables = Counter((found[1], found[0]) for text in texts for found in build_packs.VARIABLE.finditer(text))
+    rules = Counter(found[0] for text in texts for found in build_packs.RULES.finditer(text))
+
+    assert {name for (name, _), count in variables.items() if count > 3} <= PARTS["variables"].keys()
+    assert sum(count for count in rules.values() if count > 1) == sum(len(each["policies"]) for each in PARTS["rules"])
 
 
 def documents(path):
