@@ -47,8 +47,9 @@ CONSEQUENCES = {
         nnodes-mismatch script-syntax unknown-nproc-per-node""",
     "loses-work": "ttl-reruns-job",
     "forbidden": """foreign-namespace foreign-priority-class foreign-queue foreign-service-account
-        foreign-team-label foreign-volume kind-not-allowed platform-not-allowed sweep-too-large team-budget-exceeded
-        team-cloud-identity team-node-name unqueued-accelerators""",
+        foreign-team-label foreign-traffic foreign-volume kind-not-allowed platform-not-allowed sweep-too-large
+        team-budget-exceeded team-cloud-identity team-node-name team-untracked-object unqueued-accelerators
+        unrequested-devices""",
     "leaks": "plain-secret",
     "ignored": """argocd-typo arguments-after-script backoff-without-restarts bad-sync-wave
         deprecated-nproc-per-node gang-without-volcano ignored-device-claims ineffective-queue-label

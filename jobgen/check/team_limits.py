@@ -10,6 +10,7 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest, Pod, replace_object
 from jobgen.k8s.resources import count_gpus, find_shared_devices, list_amounts
+from jobgen.k8s.team_uses import NAMESPACES
 from jobgen.k8s.workloads import REPLICA_TYPES, find_pods
 from jobgen.model.data import Node
 from jobgen.model.named_tuple import NamedTuple
@@ -29,6 +30,15 @@ def find_foreign_uses(manifest: Manifest, what: str, noun: str, *, always: tuple
             owner = team.find_owner(what, use.value)
             whose = f"belongs to team `{owner}`" if owner else f"is not allowed for team `{team.team}`"
             yield Violation(use.node, f"{noun} `{use.value}` {whose}; {advise(team, what)}", evidence=(use.value,))
+
+
+def reaches_others(team: TeamScope) -> bool:
+    """Return True if namespaces that a team may not use are among all namespaces."""
+    patterns = team.allowed.get(NAMESPACES)
+    if patterns is not None:
+        return "*" not in patterns
+    others = (allowed for name, allowed in team.claims.allowed.items() if name != team.team)
+    return any(pattern.strip("*") for allowed in others for pattern in allowed.get(NAMESPACES, ()))
 
 
 def advise(team: TeamScope, what: str) -> str:

@@ -6,7 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.check.counted_pods import MAX_PODS, CountedPod, CountObject, CreatedPods, Unknown, read_count
 from jobgen.k8s.devices import is_device
-from jobgen.k8s.embedded import TEMPLATE_TEXT, Parameters, fill, find_resource_text, list_parameters, read_embedded
+from jobgen.k8s.embedded import (
+    CREATING,
+    TEMPLATE_TEXT,
+    Parameters,
+    fill,
+    find_resource_text,
+    list_parameters,
+    read_embedded,
+)
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.data import Node
@@ -35,7 +43,6 @@ class _Step(NamedTuple):
 
 
 _POD_FIELDS = ("nodeSelector", "affinity", "tolerations", "schedulerName", "volumes")
-_CREATING = ("create", "apply", "replace", "patch")
 _name = lazy_pattern(r"[A-Za-z0-9_-]+")
 
 
@@ -266,7 +273,7 @@ class Workflow:
         return {**as_mapping(container), "resources": {**resources, **filled}}
 
     def _find_created(self, resource: Mapping[str, Node]) -> Iterator[CountedPod]:
-        if as_text(resource.get("action")) not in _CREATING:
+        if as_text(resource.get("action")) not in CREATING:
             return
         field, node = find_resource_text(resource)
         if node is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.model.budget import Work, charge
@@ -13,17 +13,22 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.yamlio.read import read_shared
 
 Parameters = Mapping[str, str]
+CREATING: Final = ("create", "apply", "replace", "patch")
+"""The actions of a Workflow that create or change the object of a text."""
 MAX_DEPTH: Final = 5
 """How many objects may be inside of each other as text."""
 TEMPLATE_TEXT: Final = "{{"
 """What is left in a text if its value is known only when it runs."""
 _MAX_FILLED = 4_000_000
+_OPEN, _CLOSE = "\ue000", "\ue001"
+"""Letters for private use, which stand for the braces around what is filled in."""
+_expression = lazy_pattern(r"\{\{([^{}\n]*)\}\}")
 _reference = lazy_pattern(r"\{\{\s*workflow\.parameters\.([\w.-]+)\s*\}\}")
 
 
 def is_embedded(key: str, text: str) -> bool:
     """Return True if the text in a field is an object, or a part of a pod."""
-    return key == "podSpecPatch" or (key == "manifest" and "kind" in text)
+    return key == "podSpecPatch" or ("kind" in text and (key == "manifest" or "apiVersion" in text))
 
 
 def find_resource_text(resource: Mapping[str, Node]) -> tuple[str, Node]:
@@ -42,7 +47,21 @@ def read_embedded(text: str) -> list[Mapping[str, Node]] | None:
     """Return the objects in a text of YAML or JSON; None if it cannot be read."""
     charge(Work.WORKFLOW, 4 + len(text) // 8, len(text))
     source = read_shared(text.encode(errors="replace"), "text")
+    if source.findings and TEMPLATE_TEXT in text:
+        # What is filled in when it runs is one value, but braces without quotation marks are a mapping for YAML.
+        quoted = _expression.sub(lambda match: f"{_OPEN}{match[1].strip()}{_CLOSE}", text)
+        source = read_shared(quoted.encode(errors="replace"), "text")
+        return None if source.findings else [as_mapping(_restore(each.data)) for each in source.documents]
     return None if source.findings else [as_mapping(document.data) for document in source.documents]
+
+
+def _restore(node: Any) -> Any:
+    """Return data with the braces that `read_embedded` has replaced; its depth is limited by the reader."""
+    if isinstance(node, dict):
+        return {_restore(key): _restore(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_restore(each) for each in node]
+    return node.replace(_OPEN, "{{").replace(_CLOSE, "}}") if isinstance(node, str) else node
 
 
 def list_parameters(obj: Mapping[str, Node]) -> Parameters:

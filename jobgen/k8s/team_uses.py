@@ -8,27 +8,56 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from jobgen.k8s.embedded import MAX_DEPTH, Parameters, fill, is_embedded, list_parameters, read_embedded
-from jobgen.k8s.nodes import as_integer, as_text
-from jobgen.model.data import Node
+from jobgen.k8s.devices import is_device
+from jobgen.k8s.embedded import (
+    CREATING,
+    MAX_DEPTH,
+    Parameters,
+    fill,
+    find_resource_text,
+    is_embedded,
+    list_parameters,
+    read_embedded,
+)
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes
+from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.path import parse_dotted
 
 NAMESPACES, QUEUES, ACCOUNTS = "namespaces", "queues", "serviceAccounts"
 PRIORITIES, KINDS, LABELS = "priorityClasses", "kinds", "labels"
 NODES, VOLUMES, PRIORITY_NUMBERS, IDENTITIES = "nodes", "volumes", "priorities", "cloudIdentities"
+SELECTED_NAMESPACES, UNREAD, OWNERS = "selectedNamespaces", "unread", "owners"
+DEVICES, TRAFFIC, TRACKING, FINALIZERS = "devices", "traffic", "tracking", "finalizers"
 _FIELDS: Final = {
     **dict.fromkeys(("serviceAccount", "serviceAccountName"), ACCOUNTS),
     **dict.fromkeys(("priorityClass", "priorityClassName"), PRIORITIES),
-    **dict.fromkeys(("queue", "queueName", "clusterQueue"), QUEUES),
+    **dict.fromkeys(("queue", "queueName", "clusterQueue", "localQueue", "localQueueName"), QUEUES),
     "nodeName": NODES,
     "volumeName": VOLUMES,
 }
+_SUFFIXES: Final = (
+    (("Namespace", "namespace"), NAMESPACES),
+    (("ServiceAccountName",), ACCOUNTS),
+    (("PriorityClassName",), PRIORITIES),
+)
+"""Ends of other names of such fields, as in `targetNamespace` or `taskServiceAccountName`."""
+_NO_NAMES: Final = frozenset(("externalStorageNamespace", "metricNamespace"))
+"""Fields that end so and name something else."""
+_LISTS: Final = {
+    **dict.fromkeys(("namespaces", "matchNames"), NAMESPACES),
+    **dict.fromkeys(("serviceAccounts", "serviceAccountNames"), ACCOUNTS),
+    **dict.fromkeys(("queues", "localQueues"), QUEUES),
+    "priorityClasses": PRIORITIES,
+}
+"""Fields whose value is a list of names, or of mappings with the name."""
 _REFERENCES: Final = {"serviceAccount": ACCOUNTS, "serviceAccountRef": ACCOUNTS, "priorityClassRef": PRIORITIES}
 """Fields whose value is a mapping with the name."""
 _LABELS: Final = {
     "kueue.x-k8s.io/queue-name": QUEUES,
     "kueue.x-k8s.io/priority-class": PRIORITIES,
+    "kueue.x-k8s.io/prebuilt-workload-name": OWNERS,
     "scheduling.volcano.sh/queue-name": QUEUES,
     "volcano.sh/queue-name": QUEUES,
     "yunikorn.apache.org/queue": QUEUES,
@@ -44,7 +73,10 @@ _LABELS: Final = {
     "iam.gke.io/gcp-service-account": IDENTITIES,
     "azure.workload.identity/client-id": IDENTITIES,
     "pod-identity.alibabacloud.com/role-name": IDENTITIES,
+    "argocd.argoproj.io/tracking-id": TRACKING,
 }
+_CDI: Final = "cdi.k8s.io/"
+"""How annotations begin with which a container runtime gives a pod devices that it does not request."""
 _OWN_NAMES: Final = {"ServiceAccount": ACCOUNTS, "LocalQueue": QUEUES}
 """Kinds whose own names count, because to create one is to use it."""
 _CHOSEN_KEYS: Final = frozenset(
@@ -84,6 +116,8 @@ def find_uses(obj: Mapping[str, Node], parameters: Parameters | None = None, dep
                 found.append(Use(KINDS, kind, node["kind"], version.rpartition("/")[0]))
                 if kind in _OWN_NAMES and isinstance(metadata, dict) and as_text(metadata.get("name")):
                     found.append(Use(_OWN_NAMES[kind], as_text(metadata["name"]), metadata["name"]))
+                found += find_traffic(node, kind, version.rpartition("/")[0])
+                found += _find_kept(metadata)
             # Outside of pods, a priority is something else.
             if "containers" in node and as_integer(node.get("priority")) and not as_text(node.get("priorityClassName")):
                 found.append(Use(PRIORITY_NUMBERS, str(as_integer(node["priority"])), node["priority"]))
@@ -96,35 +130,185 @@ def _add_fields(node: dict[str, Node], found: list[Use], below: list[Node], para
     for key, value in reversed(node.items()):
         if not isinstance(value, (dict, list)):
             found += _read_field(key, value, parameters, depth)
-        elif isinstance(value, dict) and key == "sparkConf":
+        elif isinstance(value, list):
+            found += _read_list(key, value, node, parameters)
+            below.append(value)
+        elif key == "sparkConf":
             for name, text in value.items():
                 found += _find_spark_uses(str(name), as_text(text), text)
-        elif isinstance(value, dict) and key in _CHOSEN_KEYS:
+        elif key in _CHOSEN_KEYS:
             for label, text in value.items() if key in ("labels", "annotations") else ():
-                if as_text(text) and label in _LABELS:
-                    found.append(Use(_LABELS[label], as_text(text), text, str(label)))
-                if as_text(text) and key == "labels":
-                    found.append(Use(LABELS, as_text(text), text, str(label)))
+                found += _read_label(key, str(label), text)
             below += value.values()
         else:
-            name = value.get("name") if isinstance(value, dict) and key in _REFERENCES else None
+            name = value.get("name") if key in _REFERENCES else None
             if as_text(name):
                 found.append(Use(_REFERENCES[key], as_text(name), name))
+            found += _read_selector(value, node) if key == "namespaceSelector" else ()
+            if key == "resource" and as_text(value.get("action")) in CREATING:
+                found += _read_created(value, parameters, depth)
             below.append(value)
+
+
+def _read_label(key: str, label: str, node: Node) -> Iterator[Use]:
+    """Yield what a label or annotation names."""
+    text = as_text(node)
+    if not text:
+        return
+    if label in _LABELS:
+        yield Use(_LABELS[label], text, node, label)
+    if key == "labels":
+        yield Use(LABELS, text, node, label)
+    elif label.startswith(_CDI):
+        yield Use(DEVICES, text, node, label)
+
+
+def _read_list(key: str, items: list[Node], node: Mapping[str, Node], parameters: Parameters) -> Iterator[Use]:
+    """Yield the names in a list."""
+    what = _LISTS.get(key) or (NAMESPACES if key.endswith("Namespaces") else None)
+    if what is not None:
+        for item in items:
+            name = item.get("name") if isinstance(item, dict) else item
+            if as_text(name):
+                yield Use(what, fill(as_text(name), parameters), name)
+    elif key == "flags" and "action" in node:
+        yield from _read_flags(items, parameters)
+    elif key == "ownerReferences":
+        for owner in map(as_mapping, items):
+            if value_of(owner.get("controller")) is True:
+                yield Use(OWNERS, as_text(owner.get("name")), owner["controller"], "ownerReferences")
+    elif key == "env" and not _requests_devices(node):
+        yield from _read_variables(items)
+
+
+def _read_variables(items: list[Node]) -> Iterator[Use]:
+    """Yield the variable with which a container runtime gives a container devices that it does not request."""
+    for variable in map(as_mapping, items):
+        is_hidden = as_text(variable.get("value")) in _NO_DEVICES and "valueFrom" not in variable
+        if as_text(variable.get("name")) == _VISIBLE_DEVICES and not is_hidden:
+            yield Use(DEVICES, as_text(variable.get("value")), variable["name"], _VISIBLE_DEVICES)
+
+
+_VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
+_NO_DEVICES: Final = ("", "none", "void")
+
+
+def _requests_devices(container: Mapping[str, Node]) -> bool:
+    """Return True if a container requests devices, or if another part of the object says what it requests."""
+    known = [as_mapping(container.get(field)) for field in ("resources", "computeResources")]
+    if "image" not in container and not any(known):
+        return True
+    names = {str(name) for each in known for side in ("limits", "requests") for name in as_mapping(each.get(side))}
+    return any(map(is_device, names)) or any("claims" in each for each in known)
+
+
+def _read_selector(selector: Mapping[str, Node], node: Mapping[str, Node]) -> Iterator[Use]:
+    """Yield the namespaces that the selector of a monitor, or of the affinity of a pod, selects."""
+    if value_of(selector.get("any")) is True:
+        yield Use(SELECTED_NAMESPACES, "any: true", selector["any"])
+    if "topologyKey" not in node:
+        return
+    # Without `namespaces` beside it, an empty selector selects all namespaces, as other labels can.
+    named: list[Node] = []
+    if (only := as_mapping(selector.get("matchLabels")).get(_NAME_LABEL)) is not None:
+        named.append(only)
+    for term in map(as_mapping, as_list(selector.get("matchExpressions"))):
+        if as_text(term.get("key")) == _NAME_LABEL and as_text(term.get("operator")) == "In":
+            named += as_list(term.get("values"))
+    yield from (Use(NAMESPACES, as_text(name), name) for name in named if as_text(name))
+    if not named:
+        yield Use(SELECTED_NAMESPACES, "namespaceSelector", node["topologyKey"])
+
+
+_NAME_LABEL: Final = "kubernetes.io/metadata.name"
+
+
+def _read_flags(items: list[Node], parameters: Parameters) -> Iterator[Use]:
+    """Yield what the flags of kubectl name."""
+    texts = [fill(as_text(each), parameters) for each in items]
+    for position, (text, node) in enumerate(zip(texts, items, strict=True)):
+        name, has_value, value = text.partition("=")
+        if name.startswith("-n") and len(name) > 2 and not name.startswith("--"):
+            name, has_value, value = "-n", "=", text[2:].removeprefix("=")
+        if not has_value:
+            value = texts[position + 1] if position + 1 < len(texts) else ""
+        if name in ("-n", "--namespace") and value:
+            yield Use(NAMESPACES, value, node)
+        elif name in ("-A", "--all-namespaces") and value != "false":
+            yield Use(SELECTED_NAMESPACES, name, node)
+        elif name == "--as" and value.startswith(_ACCOUNT_USER):
+            namespace, _, account = value.removeprefix(_ACCOUNT_USER).partition(":")
+            yield from (Use(NAMESPACES, namespace, node), Use(ACCOUNTS, account, node))
+
+
+_ACCOUNT_USER: Final = "system:serviceaccount:"
+
+
+def _read_created(resource: Mapping[str, Node], parameters: Parameters, depth: int) -> Iterator[Use]:
+    """Yield the text of an object that a Workflow creates if it cannot be read."""
+    field, node = find_resource_text(resource)
+    text = fill(as_text(node), parameters)
+    documents = read_embedded(text) if text and depth < MAX_DEPTH else None
+    if node is not None and (documents is None or not all(as_text(each.get("kind")) for each in documents)):
+        yield Use(UNREAD, field, node if as_text(node) or not isinstance(node, dict) else resource[field])
 
 
 def _read_field(key: str, value: Node, parameters: Parameters, depth: int) -> Iterator[Use]:
     """Yield the name in a field, or the names in the objects that it has as text."""
     what = _FIELDS.get(key)
-    # A reference names a namespace in `namespace`, or in a field such as `targetNamespace`.
-    if what is None and (key == "namespace" or key.endswith("Namespace")):
-        what = NAMESPACES
+    if what is None and key not in _NO_NAMES:
+        what = next((each for ends, each in _SUFFIXES if key.endswith(ends)), None)
     text = fill(as_text(value), parameters)
     if what is not None and text:
         yield Use(what, text, value)
     if depth < MAX_DEPTH and is_embedded(key, text):
         for document in read_embedded(text) or ():
             yield from (use._replace(node=value) for use in find_uses(document, parameters, depth + 1))
+
+
+def _find_kept(metadata: Mapping[str, Node]) -> Iterator[Use]:
+    """Yield what keeps an object when it is deleted from Git and from the cluster."""
+    annotations = as_mapping(metadata.get("annotations"))
+    options = as_text(annotations.get("argocd.argoproj.io/sync-options")).replace(" ", "").split(",")
+    is_kept = "Prune=false" in options or as_text(annotations.get("kustomize.toolkit.fluxcd.io/prune")) == "disabled"
+    for each in as_list(metadata.get("finalizers")) if is_kept else ():
+        if as_text(each) not in _DELETING:
+            yield Use(FINALIZERS, as_text(each), each)
+
+
+_DELETING: Final = ("foregroundDeletion", "orphan", "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection")
+"""Finalizers that Kubernetes itself removes."""
+_HOSTS: Final = {
+    ("networking.istio.io", "VirtualService"): "hosts",
+    ("networking.istio.io", "DestinationRule"): "host",
+    ("networking.istio.io", "ServiceEntry"): "hosts",
+    ("networking.k8s.io", "Ingress"): "rules.*.host",
+    ("gateway.networking.k8s.io", "GRPCRoute"): "hostnames",
+    ("gateway.networking.k8s.io", "HTTPRoute"): "hostnames",
+    ("gateway.networking.k8s.io", "TLSRoute"): "hostnames",
+    ("route.openshift.io", "Route"): "host",
+    ("", "Service"): "externalIPs",
+}
+"""Where the spec of a kind has the hosts or addresses whose traffic it takes."""
+_SERVICE_HOST: Final = lazy_pattern(r"(?:[^.]+\.)?([^.]+)\.svc(?:\.|\Z)")
+_MESH_WIDE: Final = lazy_pattern(r"\*\.(?:svc\.)?(?:cluster\.)?local\Z")
+
+
+def find_traffic(obj: Mapping[str, Node], kind: str, group: str) -> Iterator[Use]:
+    """Yield the addresses whose traffic an object takes, and the namespaces of hosts; `*` is every namespace."""
+    path = _HOSTS.get((group, kind))
+    for node in find_nodes(obj.get("spec"), parse_dotted(path)) if path else ():
+        for host in node if isinstance(node, list) else (node,):
+            text = as_text(host)
+            if kind == "Service" and text:
+                yield Use(TRAFFIC, text, host, "externalIPs")
+            elif _MESH_WIDE.match(text):
+                yield Use(TRAFFIC, "*", host, text)
+            elif found := _SERVICE_HOST.match(text):
+                yield Use(TRAFFIC, found[1], host, text)
+            elif group == "networking.istio.io" and text.count(".") == 1:
+                # Istio also knows a service by its name and namespace alone.
+                yield Use(TRAFFIC, text.partition(".")[2], host, text)
 
 
 def _find_spark_uses(name: str, value: str, node: Node) -> Iterator[Use]:

@@ -208,9 +208,9 @@ ENTRY_RULES = frozenset(("expired-exception", "mandatory-suppressed", "unknown-c
 """Rules about exceptions and other entries of the settings themselves."""
 LIMIT_RULES = frozenset(
     """duplicate-team foreign-namespace foreign-priority-class foreign-queue foreign-service-account
-    foreign-team-label foreign-volume job-without-team kind-not-allowed locked-field platform-not-allowed
-    team-budget-exceeded team-cloud-identity team-name-mismatch team-node-name uncounted-accelerators
-    unqueued-accelerators""".split()
+    foreign-team-label foreign-traffic foreign-volume job-without-team kind-not-allowed locked-field
+    platform-not-allowed team-budget-exceeded team-cloud-identity team-name-mismatch team-node-name
+    team-untracked-object uncounted-accelerators unqueued-accelerators unrequested-devices""".split()
 )
 """Rules that limit what the author of a file may write, so that a comment in the file cannot suppress them."""
 BUILTIN_RULES: tuple[tuple[str, str, Severity, str], ...] = tuple(

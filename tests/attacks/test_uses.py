@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 import jobgen
+from jobgen.check.repeated_runs import count_starts
 
 TEAMS = """\
 teams:
@@ -145,9 +146,27 @@ def claim(**spec: Any) -> Tree:
 
 
 BUDGET, UNQUEUED, UNKNOWN = "team-budget-exceeded", "unqueued-accelerators", "uncounted-accelerators"
+NAMESPACE, ACCOUNT, VOLUME = "foreign-namespace", "foreign-service-account", "foreign-volume"
+KIND = "kind-not-allowed"
+DEVICES, TRAFFIC, TRACKING = "unrequested-devices", "foreign-traffic", "team-untracked-object"
 ANY = -1
 """For an attack that lets the team use any number of GPUs."""
 RAW_POD = json.dumps({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "z"}, "spec": pod(64)})
+
+
+POD_IN_BRACES = """\
+kind: Pod
+apiVersion: v1
+spec:
+  priority: {{inputs.parameters.n}}
+  containers: [{name: a, resources: {limits: {nvidia.com/gpu: 64}}}]
+"""
+CONFIG_IN_BRACES = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {generateName: a-, namespace: t}
+data: {n: {{inputs.parameters.n}}}
+"""
 
 
 class Attack(NamedTuple):
@@ -223,7 +242,235 @@ SCALED = {
     ),
     "artifact": attack(BUDGET, creating(manifestFrom={"artifact": {"name": "a", "raw": {"data": RAW_POD}}}), gpus=64),
 }
-ATTACKS = SCALED
+REACHING = {
+    "namespace of a command": attack(NAMESPACE, creating(manifest=RAW_POD, flags=["--namespace=v"])),
+    "account of a task": attack(
+        ACCOUNT, tekton("PipelineRun", {"taskRunSpecs": [{"pipelineTaskName": "a", "taskServiceAccountName": "v"}]})
+    ),
+    "namespaces of an affinity": attack(NAMESPACE, affinity("podAntiAffinity", namespaces=["v"])),
+    "namespaces of a monitor": attack(
+        NAMESPACE,
+        make("monitoring.coreos.com/v1", "PodMonitor", {"selector": {}, "namespaceSelector": {"matchNames": ["v"]}}),
+    ),
+    "nodes in settings of Spark": attack(
+        BUDGET,
+        spark(
+            {"spark.kubernetes.node.selector.gpu": "a100"}, executor={"gpu": {"name": "nvidia.com/gpu", "quantity": 9}}
+        ),
+    ),
+}
+OTHERS = {
+    "controller": attack(
+        UNQUEUED,
+        job(
+            metadata={
+                "ownerReferences": [
+                    {"apiVersion": "kubeflow.org/v1", "kind": "PyTorchJob", "name": "b", "uid": "0", "controller": True}
+                ]
+            }
+        ),
+    ),
+    "Workload of another": attack(
+        UNQUEUED, job(metadata={"labels": {**QUEUED, "kueue.x-k8s.io/prebuilt-workload-name": "w"}})
+    ),
+    "CDI": attack(
+        DEVICES,
+        make("v1", "Pod", pod(0), annotations={"cdi.k8s.io/gpus": "nvidia.com/gpu=all"}),
+    ),
+    "all devices": attack(
+        DEVICES,
+        make("v1", "Pod", {"containers": [container(0, env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}])]}),
+    ),
+    "address": attack(TRAFFIC, make("v1", "Service", {"ports": [{"port": 80}], "externalIPs": ["192.0.2.1"]})),
+    "host": attack(
+        TRAFFIC, make("networking.istio.io/v1", "VirtualService", {"hosts": ["api.v.svc.cluster.local"], "http": []})
+    ),
+    "claim by labels": attack(VOLUME, claim(selector={"matchLabels": {"pv": "vd"}})),
+    "inline volume": attack(
+        VOLUME, job(spec={"volumes": [{"name": "d", "nfs": {"server": "nfs.example.com", "path": "/v/d"}}]})
+    ),
+    "suspended job of a default queue": attack(
+        BUDGET,
+        make("batch/v1", "Job", {"suspend": True, **batch_job(64)}, labels={}),
+        make("kueue.x-k8s.io/v1beta1", "LocalQueue", {"clusterQueue": "t"}, "default"),
+        gpus=64,
+    ),
+    "forged tracking id": attack(
+        TRACKING, job(metadata={"annotations": {"argocd.argoproj.io/tracking-id": "v:batch/Job:v/a"}})
+    ),
+    "finalizer": attack(
+        TRACKING,
+        job(
+            metadata={
+                "finalizers": ["t.example.com/keep"],
+                "annotations": {"argocd.argoproj.io/sync-options": "Prune=false"},
+            }
+        ),
+    ),
+}
+MORE_SCALED = {
+    "runs that overlap until their deadline": attack(BUDGET, cron(deadline=300), gpus=40),
+    "runs of a Workflow": attack(
+        BUDGET,
+        make(
+            "argoproj.io/v1alpha1", "CronWorkflow", {"schedules": ["@daily"], "workflowSpec": workflow(TRAIN)["spec"]}
+        ),
+        gpus=ANY,
+    ),
+    "runs of Ray": attack(
+        BUDGET,
+        make(
+            "ray.io/v1",
+            "RayCronJob",
+            {"schedule": "* * * * *", "jobTemplate": {"rayClusterSpec": ray({"replicas": 1})["spec"]}},
+        ),
+        gpus=ANY,
+    ),
+    "workers of Ray": attack(
+        BUDGET, ray({"replicas": 1, "minReplicas": 0, "maxReplicas": 100}, enableInTreeAutoscaling=True), gpus=800
+    ),
+    "executors": attack(
+        BUDGET,
+        spark(
+            executor={"gpu": {"name": "nvidia.com/gpu", "quantity": 8}},
+            dynamicAllocation={"enabled": True, "maxExecutors": 100},
+        ),
+        gpus=800,
+    ),
+    "Rollout that is scaled": attack(
+        BUDGET, deployment(0), rollout(deployment()), hpa(rollout(deployment())), gpus=800
+    ),
+    "template that a Rollout uses": attack(
+        BUDGET,
+        {
+            "apiVersion": "v1",
+            "kind": "PodTemplate",
+            "metadata": {"name": "a", "namespace": "t"},
+            "template": {"metadata": {"labels": QUEUED}, "spec": pod()},
+        },
+        rollout({"apiVersion": "v1", "kind": "PodTemplate", "metadata": {"name": "a"}}, replicas=50),
+        gpus=400,
+    ),
+    "template of a Workflow": attack(
+        BUDGET,
+        make("argoproj.io/v1alpha1", "WorkflowTemplate", workflow(steps(withItems=list(range(9))), TRAIN)["spec"]),
+        make("argoproj.io/v1alpha1", "Workflow", {"workflowTemplateRef": {"name": "a"}}, "w"),
+        gpus=72,
+    ),
+    "nodes of a model whose runtime has the containers": attack(
+        BUDGET, model(model={}, workerSpec={"pipelineParallelSize": 9, "tensorParallelSize": 4}), gpus=32
+    ),
+    "scale of Knative without a limit": attack(BUDGET, knative(), gpus=ANY),
+    "least scale of a model": attack(
+        BUDGET,
+        {
+            **(scaled := model(model={"resources": container()["resources"]})),
+            "metadata": {**scaled["metadata"], "annotations": {"autoscaling.knative.dev/minScale": "9"}},
+        },
+        gpus=72,
+    ),
+    "matrix of tasks": attack(
+        BUDGET,
+        tekton(
+            "PipelineRun",
+            {
+                "pipelineSpec": {
+                    "tasks": [
+                        {
+                            "name": "a",
+                            "matrix": {"params": [{"name": "i", "value": list("abcdefghi")}]},
+                            "taskSpec": {
+                                "steps": [{"name": "a", "computeResources": {"limits": {"nvidia.com/gpu": 8}}}]
+                            },
+                        }
+                    ]
+                }
+            },
+        ),
+        gpus=72,
+    ),
+    "pods on every node": attack(BUDGET, replicated("apps/v1", "DaemonSet"), gpus=ANY),
+    "trials that are distributed": attack(BUDGET, katib(pytorch(replicas=4)), gpus=96),
+    "amount in braces": attack(
+        BUDGET,
+        creating(manifest=POD_IN_BRACES),
+        gpus=64,
+    ),
+}
+MORE_REACHING = {
+    "namespaces that a selector names": attack(
+        NAMESPACE, affinity("podAffinity", namespaceSelector={"matchLabels": {"kubernetes.io/metadata.name": "v"}})
+    ),
+    "all namespaces": attack(NAMESPACE, affinity("podAntiAffinity", namespaceSelector={})),
+    "namespaces by labels": attack(
+        NAMESPACE,
+        affinity("podAntiAffinity", namespaceSelector={"matchExpressions": [{"key": "a", "operator": "Exists"}]}),
+    ),
+    "any namespace of a monitor": attack(
+        NAMESPACE,
+        make("monitoring.coreos.com/v1", "ServiceMonitor", {"selector": {}, "namespaceSelector": {"any": True}}),
+    ),
+    "short flag": attack(NAMESPACE, creating(manifest=RAW_POD, flags=["-n", "v"])),
+    "joined flag": attack(NAMESPACE, creating(manifest=RAW_POD, flags=["-nv"])),
+    "another user": attack(ACCOUNT, creating(manifest=RAW_POD, flags=["--as=system:serviceaccount:t:v"])),
+    "namespace of an artifact": attack(
+        NAMESPACE,
+        creating(
+            manifestFrom={"artifact": {"name": "a", "raw": {"data": RAW_POD.replace('"z"', '"z", "namespace": "v"')}}}
+        ),
+    ),
+    "namespace in any text": attack(
+        NAMESPACE,
+        make(
+            "example.com/v1",
+            "Bundle",
+            {"objects": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: v}\n"},
+        ),
+    ),
+    "account of settings": attack(ACCOUNT, spark({"spark.kubernetes.authenticate.driver.serviceAccountName": "v"})),
+    "artifact of a bucket": attack(KIND, creating(manifestFrom={"artifact": {"name": "a", "s3": {"key": "a.yaml"}}})),
+    "text of a step": attack(KIND, creating(manifest="{{inputs.parameters.object}}")),
+}
+MORE_OTHERS = {
+    "CDI in a template": attack(
+        DEVICES,
+        {
+            **(hidden := job(0)),
+            "spec": {
+                **hidden["spec"],
+                "template": {"metadata": {"annotations": {"cdi.k8s.io/a": "nvidia.com/gpu=0"}}, "spec": pod(0)},
+            },
+        },
+    ),
+    "devices of an init container": attack(
+        DEVICES, job(spec={"initContainers": [container(0, env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "0"}])]})
+    ),
+    "host of all Services": attack(
+        TRAFFIC, make("networking.istio.io/v1", "VirtualService", {"hosts": ["*.svc.cluster.local"], "http": []})
+    ),
+    "short host": attack(TRAFFIC, make("networking.istio.io/v1", "VirtualService", {"hosts": ["api.v"], "http": []})),
+    "host of an Ingress": attack(
+        TRAFFIC, make("networking.k8s.io/v1", "Ingress", {"rules": [{"host": "api.v.svc.cluster.local"}]})
+    ),
+    "claims by labels": attack(
+        VOLUME,
+        replicated(
+            "apps/v1",
+            "StatefulSet",
+            0,
+            volumeClaimTemplates=[
+                {
+                    "metadata": {"name": "d"},
+                    "spec": claim(selector={"matchExpressions": [{"key": "pv", "operator": "Exists"}]})["spec"],
+                }
+            ],
+        ),
+    ),
+    "inline volume above": attack(
+        VOLUME, job(spec={"volumes": [{"name": "d", "nfs": {"server": "nfs.example.com", "path": "/"}}]})
+    ),
+}
+ATTACKS = {**SCALED, **MORE_SCALED, **REACHING, **MORE_REACHING, **OTHERS, **MORE_OTHERS}
 VOLUME_OF_V = {
     "apiVersion": "v1",
     "kind": "PersistentVolume",
@@ -261,3 +508,138 @@ def test_what_a_team_may_not_use_is_an_error(tmp_path: Path, way: str) -> None:
     assert all(each.location.file.startswith("jobs/t/") and each.location.line for each in found)
     wanted = "can request any number of GPUs" if gpus == ANY else f"requests {gpus} GPUs"
     assert not gpus or wanted in found[0].message
+
+
+CONTROLS: Mapping[str, Sequence[Tree]] = {
+    "daily runs": [cron("Forbid", schedule="@daily")],
+    "runs that end before the next": [cron(deadline=3600, schedule="0 */2 * * *")],
+    "two runs that overlap": [cron(deadline=7200, schedule="@hourly")],
+    "weekly runs": [cron(deadline=3 * 86_400, schedule="0 3 * * SUN")],
+    "elastic replicas that nothing scales": [pytorch(elasticPolicy={"minReplicas": 1, "maxReplicas": 64})],
+    "mutex": [workflow(steps(withSequence={"count": "100"}), mutex("gpu"))],
+    "flows one after another": [
+        *(
+            make(
+                "flow.volcano.sh/v1alpha1",
+                "JobTemplate",
+                {"tasks": [{"name": "a", "replicas": 2, "template": {"spec": pod()}}]},
+                name,
+            )
+            for name in "ab"
+        ),
+        make(
+            "flow.volcano.sh/v1alpha1",
+            "JobFlow",
+            {"flows": [{"name": "a"}, {"name": "b", "dependsOn": {"targets": ["a"]}}]},
+            "f",
+        ),
+    ],
+    "autoscaler within the budget": [deployment(), hpa(deployment(), 2)],
+    "trials": [katib(make("batch/v1", "Job", batch_job(2)), parallelTrialCount=8)],
+    "scale of Knative": [knative(max_scale="2")],
+    "own namespace": [affinity("podAntiAffinity", namespaces=["t"])],
+    "affinity": [affinity("podAntiAffinity")],
+    "monitor": [
+        make("monitoring.coreos.com/v1", "PodMonitor", {"selector": {}, "namespaceSelector": {"matchNames": ["t"]}})
+    ],
+    "own host": [
+        make(
+            "networking.istio.io/v1",
+            "VirtualService",
+            {"hosts": ["api.t.svc.cluster.local", "example.com"], "http": []},
+        )
+    ],
+    "call of another team": [
+        make(
+            "networking.istio.io/v1",
+            "VirtualService",
+            {"hosts": ["api"], "http": [{"route": [{"destination": {"host": "api.v.svc.cluster.local"}}]}]},
+        )
+    ],
+    "network of others": [
+        make(
+            "networking.k8s.io/v1",
+            "NetworkPolicy",
+            {
+                "podSelector": {},
+                "ingress": [
+                    {"from": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ingress"}}}]}
+                ],
+            },
+        )
+    ],
+    "devices that are requested": [
+        job(spec={"containers": [container(env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "all"}])]})
+    ],
+    "no devices": [
+        job(0, spec={"containers": [container(0, env=[{"name": "NVIDIA_VISIBLE_DEVICES", "value": "void"}])]})
+    ],
+    "own volume": [claim(selector={"matchLabels": {"pv": "td"}})],
+    "another server": [job(spec={"volumes": [{"name": "d", "nfs": {"server": "t.example.com", "path": "/v/d"}}]})],
+    "suspended job": [make("batch/v1", "Job", {"suspend": True, **batch_job(64)}, labels={})],
+    "owner that is no controller": [
+        job(metadata={"ownerReferences": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "b", "uid": "0"}]})
+    ],
+    "kept claim": [
+        {
+            **(kept := claim()),
+            "metadata": {**kept["metadata"], "annotations": {"argocd.argoproj.io/sync-options": "Prune=false"}},
+        }
+    ],
+    "parameter in a created object": [
+        workflow(
+            {
+                "name": "start",
+                "resource": {
+                    "action": "create",
+                    "manifest": CONFIG_IN_BRACES,
+                },
+            }
+        )
+    ],
+    "object that is deleted": [workflow({"name": "start", "resource": {"action": "delete", "flags": ["job", "a"]}})],
+}
+
+
+@pytest.mark.parametrize("way", CONTROLS)
+def test_what_a_team_may_use_is_no_finding(tmp_path: Path, way: str) -> None:
+    found = [each for each in find(tmp_path, CONTROLS[way]) if each.category == "team"]
+
+    assert [each.message for each in found] == []
+
+
+def test_a_captured_default_queue_starts_suspended_jobs(tmp_path: Path) -> None:
+    queue = {
+        "apiVersion": "kueue.x-k8s.io/v1beta1",
+        "kind": "LocalQueue",
+        "metadata": {"name": "default", "namespace": "t"},
+    }
+    write(tmp_path, [make("batch/v1", "Job", {"suspend": True, **batch_job(64)}, labels={})])
+    overlay = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {cluster: {operators: {kueue: %s}, state: cluster}}\n"
+    (tmp_path / "cluster").mkdir()
+    (tmp_path / "cluster/queue.json").write_text(json.dumps({**queue, "spec": {"clusterQueue": "t"}}))
+
+    for version, is_found in (("0.17.0", True), ("0.11.0", False)):
+        (tmp_path / "overlays/prod/overlay.yaml").write_text(overlay % version)
+        assert (BUDGET in {each.rule for each in jobgen.lint(tmp_path).findings}) is is_found
+
+
+@pytest.mark.parametrize(
+    ("schedule", "seconds", "starts"),
+    [
+        ("* * * * *", 3600, 60),
+        ("*/5 * * * *", 3600, 12),
+        ("0 * * * *", 3601, 2),
+        ("@daily", 3600, 1),
+        ("0,1 0 * * *", 86_400, 2),
+        ("0 3 * * SUN", 3 * 86_400, 1),
+        ("0 3 * * MON-FRI", 3 * 86_400, 3),
+        ("0 0 1,2 * *", 86_401, 2),
+        ("59 23 * * *", 86_460, 2),
+        ("TZ=UTC 0 0 1 1 *", 3600, 1),
+        ("what is this", 3600, 60),
+        ("99999999999 * * * *", 60, 1),
+    ],
+)
+def test_runs_that_can_overlap(schedule: str, seconds: int, starts: int) -> None:
+    assert count_starts(schedule, seconds) == starts

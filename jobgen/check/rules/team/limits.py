@@ -13,6 +13,7 @@ from jobgen.check.team_limits import (
     find_accelerated_pods,
     find_foreign_uses,
     measure_use,
+    reaches_others,
     requires_queue,
 )
 from jobgen.k8s.kinds import CLUSTER_SCOPED
@@ -28,10 +29,12 @@ from jobgen.k8s.team_uses import (
     LABELS,
     NAMESPACES,
     NODES,
+    OWNERS,
     PRIORITIES,
     PRIORITY_NUMBERS,
     QUEUES,
-    VOLUMES,
+    SELECTED_NAMESPACES,
+    UNREAD,
 )
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.teams import count_units
@@ -52,6 +55,11 @@ def foreign_namespace(manifest: Manifest) -> Iterator[Violation]:
     """
     yield from find_foreign_uses(manifest, NAMESPACES, "namespace")
     team = manifest.team
+    if team is not None and reaches_others(team):
+        for use in manifest.uses:
+            if use.what == SELECTED_NAMESPACES:
+                message = f"`{use.value}` selects namespaces of other teams; name the namespaces instead"
+                yield Violation(use.node, message, evidence=(use.value,))
     if team is None or NAMESPACES not in team.allowed or manifest.kind_name in CLUSTER_SCOPED:
         return
     if not manifest.namespace:
@@ -122,43 +130,31 @@ def foreign_team_label(manifest: Manifest) -> Iterator[Violation]:
 
 
 def collect_volumes(manifest: Manifest) -> Iterator[Fact]:
-    """Yield the volumes that an object names, or the volume that it is, with the namespace that it is reserved for."""
-    team = manifest.team
-    if team is None:
+    """Yield the volumes that an object names or selects, or the volume that it is."""
+    if manifest.team is None:
         return
-    if manifest.kind_name == "PersistentVolume" and not manifest.group:
-        namespace = as_text(get_path(manifest.spec, "claimRef", "namespace"))
-        owners = team.claims.list_owners(NAMESPACES, namespace) if namespace else [team.team]
-        yield Fact(("", manifest.name, namespace, tuple(owners)), ("metadata", "name"))
-    elif manifest.kind_name == "PersistentVolumeClaim" and not manifest.group:
-        name = as_text(manifest.spec.get("volumeName"))
-        if name:
-            yield Fact((team.team, name, manifest.namespace, ()), ("spec", "volumeName"))
-    else:
-        for name in dict.fromkeys(use.value for use in manifest.uses if use.what == VOLUMES):
-            yield Fact((team.team, name, manifest.namespace, ()), ("metadata", "name"))
+    # Imported late: most repositories have no teams.
+    from jobgen.check.team_volumes import find_volume_uses
+
+    yield from (Fact(tuple(use), path) for use, path in find_volume_uses(manifest, manifest.team))
 
 
 @rule("fleet", ERROR, collect=collect_volumes)
 def foreign_volume(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
-    """A claim for a PersistentVolume of another team, by its name in `volumeName`.
+    """A PersistentVolume of another team: by its name, by its labels, or the same storage as a volume of the pod.
 
     The volume has the other team's data. A volume belongs to the team whose namespace is in its `claimRef`; without
-    one, to the team whose folder declares it.
+    one, to the team whose folder declares it. A claim binds it with `volumeName` or with a `selector` of its labels.
+    A pod reaches the same storage with an `nfs` volume of the same path, or one above or below it.
 
-    Remove `volumeName`, or ask the volume's owner to set `claimRef` to this claim.
+    Remove the reference, or ask the volume's owner to set `claimRef` to this claim.
     """
-    volumes = {fact.value[1]: fact for fact in facts if not fact.value[0]}
-    for fact in facts:
-        team, name, namespace, _ = fact.value
-        volume = volumes.get(name) if team else None
-        if volume is None:
-            continue
-        _, _, reserved, owners = volume.value
-        if owners and team not in owners and (not reserved or reserved != namespace):
-            message = f"volume `{name}` belongs to team `{owners[0]}`; remove `volumeName`"
-            related = ((volume, f"`{name}` is declared here"),)
-            yield FactViolation(fact, message, related, evidence=(team, name))
+    from jobgen.check.team_volumes import VolumeUse, find_foreign_volumes
+
+    uses = [VolumeUse(*fact.value) for fact in facts]
+    for at, volume, message in find_foreign_volumes(uses):
+        related = ((facts[volume], f"`{uses[volume].name}` is declared here"),)
+        yield FactViolation(facts[at], message, related, evidence=(uses[at].team, uses[volume].name))
 
 
 @rule("manifest", ERROR)
@@ -175,6 +171,9 @@ def kind_not_allowed(manifest: Manifest) -> Iterator[Violation]:
     if team is None:
         return
     for use in manifest.uses:
+        if use.what == UNREAD:
+            message = f"team `{team.team}` cannot create objects that are known only at run time"
+            yield Violation(use.node, f"{message}; write the object in `manifest`", evidence=(use.value,))
         message = explain_refusal(team, use.qualifier, use.value) if use.what == KINDS else ""
         if message:
             what = f"; {advise(team, KINDS)}" if KINDS in team.allowed and "; " not in message else ""
@@ -354,6 +353,7 @@ def unqueued_accelerators(manifest: Manifest) -> Iterator[Violation]:
 
     A team's file lists the queues of its jobs. Accelerators outside of queues count against no quota, so other teams
     wait for what was promised to them. Pods, Deployments, StatefulSets and all other kinds that create pods count.
+    Kueue charges nothing for an object that another one controls, or whose Workload `prebuilt-workload-name` names.
 
     Set `queue`, or the label `kueue.x-k8s.io/queue-name`, to one of the team's queues. Where there are no queues, set
     `queues: []` for the environment in the team's file.
@@ -362,6 +362,11 @@ def unqueued_accelerators(manifest: Manifest) -> Iterator[Violation]:
     if team is None or not requires_queue(team):
         return
     for owner, pods in find_accelerated_pods(manifest):
+        of_others = next((use for use in owner.uses if use.what == OWNERS), None)
+        if of_others is not None:
+            message = f"`{of_others.qualifier}` makes Kueue charge no quota for the object; remove it"
+            yield Violation(of_others.node, message, evidence=(of_others.qualifier,))
+            return
         advice = advise_queue(owner, pods)
         if advice:
             message = f"the pods request accelerators without a queue; {advice}; {advise(team, QUEUES)}"

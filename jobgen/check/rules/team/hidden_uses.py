@@ -1,0 +1,77 @@
+"""What a team's objects take without a request, a queue or a reference that says so."""
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, Violation, rule
+from jobgen.check.team_limits import reaches_others
+from jobgen.k8s.objects import Manifest
+from jobgen.k8s.team_uses import DEVICES, FINALIZERS, NAMESPACES, TRACKING, TRAFFIC
+
+
+@rule("manifest", ERROR)
+def foreign_traffic(manifest: Manifest) -> Iterator[Violation]:
+    """A host or an address through which a team's object takes the traffic of others.
+
+    `externalIPs` of a Service take the traffic for an address in the whole cluster. A host of a Service in another
+    namespace, such as `api.vision.svc.cluster.local` in a VirtualService, takes that of the other team.
+
+    Remove the host or the address, or let a folder of the platform team have the object.
+    """
+    team = manifest.team
+    if team is None:
+        return
+    for use in manifest.uses:
+        if use.what != TRAFFIC:
+            continue
+        owner = team.find_owner(NAMESPACES, use.value)
+        if use.qualifier == "externalIPs":
+            message = f"`externalIPs` take the traffic for `{use.value}` in the whole cluster; remove it"
+        elif use.value == "*" and reaches_others(team):
+            message = f"host `{use.qualifier}` is that of Services of all teams; write the host of one Service"
+        elif owner or (".svc" in use.qualifier and use.value != "*" and not team.allows(NAMESPACES, use.value)):
+            whose = f"of team `{owner}`" if owner else f"that team `{team.team}` cannot use"
+            message = f"host `{use.qualifier}` is in namespace `{use.value}` {whose}; use a host of your own"
+        else:
+            continue
+        yield Violation(use.node, message, evidence=(use.value,))
+
+
+@rule("manifest", ERROR)
+def unrequested_devices(manifest: Manifest) -> Iterator[Violation]:
+    """Devices that a team's pod gets from the container runtime, without a request.
+
+    Annotations `cdi.k8s.io/…` and the variable `NVIDIA_VISIBLE_DEVICES` give a container devices that no scheduler,
+    queue or budget counts, and that pods of others use at the same time.
+
+    Request the devices in `resources`, and remove the annotation or the variable.
+    """
+    team = manifest.team
+    if team is None:
+        return
+    for use in manifest.uses:
+        if use.what == DEVICES:
+            message = f"`{use.qualifier}` gives the pod devices that it does not request"
+            advice = "request them in `resources`, and remove it"
+            yield Violation(use.node, f"{message}; {advice}", evidence=(use.qualifier, use.value))
+
+
+@rule("manifest", ERROR)
+def team_untracked_object(manifest: Manifest) -> Iterator[Violation]:
+    """An object of a team that stays when it is deleted from Git, or that says that another Application has it.
+
+    Argo CD sets `argocd.argoproj.io/tracking-id` itself. With the id of another Application, the object is shown and
+    deleted as part of that one. A finalizer of the team's own keeps an object that GitOps does not prune, also after
+    somebody deletes it, so what it holds counts for no budget any more.
+
+    Remove the annotation. Remove the finalizer, or let GitOps prune the object.
+    """
+    team = manifest.team
+    if team is None:
+        return
+    for use in manifest.uses:
+        if use.what == TRACKING:
+            message = f"`{use.qualifier}` is set by Argo CD, so team `{team.team}` cannot set it; remove it"
+            yield Violation(use.node, message, evidence=(use.value,))
+        elif use.what == FINALIZERS:
+            message = f"finalizer `{use.value}` keeps an object that is not pruned when it is deleted from Git"
+            yield Violation(use.node, f"{message}; remove the finalizer", evidence=(use.value,))

@@ -1,0 +1,158 @@
+"""The PersistentVolumes of teams, and what names them, selects them, or reaches the same storage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest
+from jobgen.k8s.team_uses import NAMESPACES, VOLUMES
+from jobgen.model.data import Node
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.spec.teams import TeamScope
+
+Storage = tuple[str, str, str]
+"""A type of storage, where it is, and a path or name there."""
+Requirement = tuple[str, str, tuple[str, ...]]
+"""A label, an operator, and values."""
+
+
+class VolumeUse(NamedTuple):
+    """A PersistentVolume, or what uses one."""
+
+    team: str
+    """The team whose object uses the volume; empty for the volume itself."""
+    name: str = ""
+    namespace: str = ""
+    """That of the user; for a volume, the one that it is reserved for."""
+    owners: tuple[str, ...] = ()
+    """The teams that a volume belongs to."""
+    labels: tuple[tuple[str, str], ...] = ()
+    storage: tuple[Storage, ...] = ()
+    selector: tuple[Requirement, ...] = ()
+    storage_class: str = ""
+    is_shared: bool = False
+    """True if a team without namespaces of its own has the volume, so that others may have parts of it."""
+
+
+Path = tuple[str | int, ...]
+
+
+def find_volume_uses(manifest: Manifest, team: TeamScope) -> Iterator[tuple[VolumeUse, Path]]:
+    """Yield the volume that an object is, or what it uses, each with the path where it is reported."""
+    spec = manifest.spec
+    if manifest.kind_name == "PersistentVolume" and not manifest.group:
+        namespace = as_text(get_path(spec, "claimRef", "namespace"))
+        owners = team.claims.list_owners(NAMESPACES, namespace) if namespace else [team.team]
+        is_shared = not namespace and not any(each.strip("*") for each in team.allowed.get(NAMESPACES, ()))
+        labels = tuple((str(key), as_text(value)) for key, value in manifest.labels.items())
+        storage, storage_class = tuple(_read_storage(spec)), as_text(spec.get("storageClassName"))
+        volume = VolumeUse("", manifest.name, namespace, tuple(owners), labels, storage, (), storage_class, is_shared)
+        yield volume, ("metadata", "name")
+        return
+    if manifest.kind_name == "PersistentVolumeClaim" and not manifest.group:
+        if name := as_text(spec.get("volumeName")):
+            yield VolumeUse(team.team, name, manifest.namespace), ("spec", "volumeName")
+        elif selector := tuple(_read_selector(as_mapping(spec.get("selector")))):
+            storage_class = as_text(spec.get("storageClassName"))
+            use = VolumeUse(team.team, "", manifest.namespace, selector=selector, storage_class=storage_class)
+            yield use, ("spec", "selector")
+        return
+    for name in dict.fromkeys(use.value for use in manifest.uses if use.what == VOLUMES):
+        yield VolumeUse(team.team, name, manifest.namespace), ("metadata", "name")
+    for selector, storage_class in _find_templates(manifest.object):
+        use = VolumeUse(team.team, "", manifest.namespace, selector=selector, storage_class=storage_class)
+        yield use, ("metadata", "name")
+    storage = tuple(dict.fromkeys(_find_inline(manifest.object)))
+    if storage:
+        yield VolumeUse(team.team, "", manifest.namespace, storage=storage), ("metadata", "name")
+
+
+def _read_storage(source: Mapping[str, Node]) -> Iterator[Storage]:
+    """Yield the storage of a volume: that of a pod or a PersistentVolume."""
+    nfs, csi = as_mapping(source.get("nfs")), as_mapping(source.get("csi"))
+    if as_text(nfs.get("server")) and as_text(nfs.get("path")):
+        yield "nfs", as_text(nfs["server"]), as_text(nfs["path"])
+    if as_text(csi.get("driver")) and as_text(csi.get("volumeHandle")):
+        yield "csi", as_text(csi["driver"]), as_text(csi["volumeHandle"])
+
+
+def _find_inline(obj: Mapping[str, Node]) -> Iterator[Storage]:
+    """Yield the storage of volumes, wherever the object has them."""
+    below: list[Node] = [obj]
+    while below:
+        node = below.pop()
+        if isinstance(node, list):
+            below += node
+        elif isinstance(node, dict):
+            yield from _read_storage(node)
+            below += node.values()
+
+
+def _find_templates(obj: Mapping[str, Node]) -> Iterator[tuple[tuple[Requirement, ...], str]]:
+    """Yield the selectors of claims that an object creates; only claims have `accessModes` beside them."""
+    below: list[Node] = [obj]
+    while below:
+        node = below.pop()
+        if isinstance(node, list):
+            below += node
+        elif isinstance(node, dict):
+            if "accessModes" in node and isinstance(node.get("selector"), dict):
+                yield tuple(_read_selector(as_mapping(node["selector"]))), as_text(node.get("storageClassName"))
+            below += node.values()
+
+
+def _read_selector(selector: Mapping[str, Node]) -> Iterator[Requirement]:
+    for key, value in as_mapping(selector.get("matchLabels")).items():
+        yield str(key), "In", (as_text(value),)
+    for term in map(as_mapping, as_list(selector.get("matchExpressions"))):
+        yield as_text(term.get("key")), as_text(term.get("operator")), tuple(map(as_text, as_list(term.get("values"))))
+
+
+def find_foreign_volumes(uses: Sequence[VolumeUse]) -> Iterator[tuple[int, int, str]]:
+    """Yield the numbers of a use and of the volume of another team that it reaches, and a message."""
+    volumes = {use.name: number for number, use in enumerate(uses) if not use.team}
+    stored: dict[tuple[str, str], list[tuple[Storage, int]]] = {}
+    for number in volumes.values():
+        for each in uses[number].storage:
+            stored.setdefault(each[:2], []).append((each, number))
+    for number, use in enumerate(uses):
+        if not use.team:
+            continue
+        found: list[tuple[int, str]] = []
+        if use.storage:
+            pairs = ((each, pair) for each in use.storage for pair in stored.get(each[:2], ()))
+            near = (pair for each, pair in pairs if _overlap(each, pair[0], is_shared=uses[pair[1]].is_shared))
+            found = [(volume, f"is in the storage `{storage[2]}`, too; use a claim") for storage, volume in near]
+        elif use.selector:
+            known = ((volume, uses[volume]) for volume in volumes.values())
+            selected = (volume for volume, each in known if not each.namespace and _selects(use, each))
+            found = [(volume, "has the labels of the `selector`; select your own volumes") for volume in selected]
+        elif use.name in volumes:
+            found = [(volumes[use.name], "")]
+        for volume, why in found:
+            owners, reserved = uses[volume].owners, uses[volume].namespace
+            if owners and use.team not in owners and (not reserved or reserved != use.namespace):
+                what = f"volume `{uses[volume].name}` belongs to team `{owners[0]}`"
+                yield number, volume, f"{what}, and {why}" if why else f"{what}; remove `volumeName`"
+                break
+
+
+def _overlap(used: Storage, volume: Storage, *, is_shared: bool) -> bool:
+    if used[0] != "nfs":
+        return used == volume
+    path, of_volume = (f"{each[2].rstrip('/')}/" for each in (used, volume))
+    return of_volume.startswith(path) or (path.startswith(of_volume) and not is_shared)
+
+
+def _selects(use: VolumeUse, volume: VolumeUse) -> bool:
+    labels = dict(volume.labels)
+    return use.storage_class == volume.storage_class and all(
+        {
+            "In": labels.get(key) in values,
+            "NotIn": labels.get(key) not in values,
+            "Exists": key in labels,
+            "DoesNotExist": key not in labels,
+        }.get(operator, False)
+        for key, operator, values in use.selector
+    )
