@@ -415,6 +415,11 @@ def find_locked_in_manifest(job: JobDocument, expander: Expander, patches: Seque
             places = _find_places(lock, _describe(obj, expander), expander)
             settings = find_settings(obj, places.object, merged=False)
             yield from (_report(lock, found.node, own) for found in settings)
+            if places.template and not places.role:
+                # Imported late: few repositories have locks and other kinds.
+                from jobgen.rendering.embedded_locks import find_embedded
+
+                yield from (_report(lock, node, own) for node in find_embedded(obj, places.template, expander.kinds))
         places = _find_places(lock, _describe(job.data, expander), expander)
         for layer in layers:
             if layer.overlay not in lock.allowed:

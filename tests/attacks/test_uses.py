@@ -643,3 +643,68 @@ def test_a_captured_default_queue_starts_suspended_jobs(tmp_path: Path) -> None:
 )
 def test_runs_that_can_overlap(schedule: str, seconds: int, starts: int) -> None:
     assert count_starts(schedule, seconds) == starts
+
+
+LOCKED: Mapping[str, Tree] = {
+    "Workflow": workflow(TRAIN, nodeSelector={"pool": "v"}),
+    "template of a Workflow": workflow({**TRAIN, "nodeSelector": {"pool": "v"}}),
+    "defaults of a Workflow": workflow(TRAIN, templateDefaults={"nodeSelector": {"pool": "v"}}),
+    "inline template": workflow(
+        {"name": "a", "steps": [[{"name": "b", "inline": {**TRAIN, "nodeSelector": {"pool": "v"}}}]]}
+    ),
+    "patch of a pod": workflow(TRAIN, podSpecPatch=json.dumps({"nodeSelector": {"pool": "v"}})),
+    "created object": creating(
+        manifest=json.dumps({"apiVersion": "v1", "kind": "Pod", "spec": pod(nodeSelector={"pool": "v"})})
+    ),
+    "driver": spark(driver={"nodeSelector": {"pool": "v"}}),
+    "executor": spark(executor={"nodeSelector": {"pool": "v"}}),
+    "Spark": spark(nodeSelector={"pool": "v"}),
+    "settings of Spark": spark({"spark.kubernetes.node.selector.pool": "v"}),
+    "template of a driver": spark(driver={"template": {"spec": pod(nodeSelector={"pool": "v"})}}),
+    "model": model(nodeSelector={"pool": "v"}, model={}),
+    "workers of a model": model(model={}, workerSpec={"nodeSelector": {"pool": "v"}}),
+    "TaskRun": tekton("TaskRun", {"podTemplate": {"nodeSelector": {"pool": "v"}}}),
+    "PipelineRun": tekton("PipelineRun", {"taskRunTemplate": {"podTemplate": {"nodeSelector": {"pool": "v"}}}}),
+    "trial": katib(job(spec={"nodeSelector": {"pool": "v"}})),
+    "Knative": make(
+        "serving.knative.dev/v1",
+        "Service",
+        {"template": {"spec": {"nodeSelector": {"pool": "v"}, "containers": [container()]}}},
+    ),
+    "trigger": make(
+        "keda.sh/v1alpha1", "ScaledJob", {"jobTargetRef": {"template": {"spec": pod(nodeSelector={"pool": "v"})}}}
+    ),
+    "Job": job(spec={"nodeSelector": {"pool": "v"}}),
+}
+
+
+def lint_locked(root: Path, field: str, obj: Tree) -> list[jobgen.Finding]:
+    write(root, [obj])
+    overlay = root / "overlays/prod/overlay.yaml"
+    overlay.write_text(f"apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {{locked: [{field}]}}\n")
+    return [each for each in jobgen.lint(root).findings if each.rule == "locked-field"]
+
+
+@pytest.mark.parametrize("way", LOCKED)
+def test_a_lock_holds_in_every_pod(tmp_path: Path, way: str) -> None:
+    assert len(lint_locked(tmp_path, "nodeSelector", LOCKED[way])) == 1
+    assert len(lint_locked(tmp_path, "nodeSelector.pool", LOCKED[way])) == 1
+    assert not lint_locked(tmp_path, "nodeSelector.zone", LOCKED[way])
+    assert not lint_locked(tmp_path, "tolerations", LOCKED[way])
+
+
+IMAGES = {
+    "Workflow": (workflow(TRAIN), 1),
+    "other containers": (workflow({"name": "a", "resource": {"action": "get"}, "sidecars": [container()]}), 0),
+    "driver": (spark(driver={"image": "registry.example.com/a:1"}), 1),
+    "TaskRun": (tekton("TaskRun", {"taskSpec": {"steps": [container()]}}), 1),
+    "Service": (make("v1", "Service", {"ports": [{"port": 80}]}), 0),
+    "values": (make("example.com/v1", "Config", {"data": {"image": "a"}}), 0),
+}
+
+
+@pytest.mark.parametrize("way", IMAGES)
+def test_a_lock_of_a_container_holds_in_the_one_that_works(tmp_path: Path, way: str) -> None:
+    obj, count = IMAGES[way]
+
+    assert len(lint_locked(tmp_path, "image", obj)) == count
