@@ -13,7 +13,7 @@ from jobgen.check.repeated_runs import count_runs
 from jobgen.check.spark_pods import find_spark_pods
 from jobgen.check.workflow_pods import Workflow
 from jobgen.k8s.embedded import MAX_DEPTH
-from jobgen.k8s.kueue import find_suspend_path, is_suspended, stays_suspended
+from jobgen.k8s.kueue import QUEUE_LABEL, find_suspend_path, is_suspended, stays_suspended
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.object_paths import is_app_wrapper
 from jobgen.k8s.objects import Manifest, replace_object
@@ -125,6 +125,10 @@ def _start(manifest: Manifest) -> tuple[Manifest, str]:
     path = find_suspend_path(manifest)
     if path and is_suspended(manifest):
         obj = _set_at(obj, path, value=False)
+    template = as_mapping(manifest.spec.get("jobTemplate")) if manifest.kind_name == "CronJob" else {}
+    if as_text(get_path(template, "metadata", "labels", QUEUE_LABEL)) and get_path(template, "spec", "suspend"):
+        # The queue starts the Jobs that the schedule creates.
+        obj = _set_at(obj, ("spec", "jobTemplate", "spec", "suspend"), value=False)
     clusters = _RAY_CLUSTERS.get(manifest.kind_name, ()) if manifest.group == "ray.io" else ()
     cluster = as_mapping(get_path(obj, *clusters)) if clusters else {}
     if value_of(cluster.get("enableInTreeAutoscaling")) is True:

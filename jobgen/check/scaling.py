@@ -59,24 +59,19 @@ def name_target(manifest: Manifest) -> Target:
     return manifest.namespace, manifest.kind_name, manifest.name
 
 
-_AUTOSCALERS = {
-    ("autoscaling", "HorizontalPodAutoscaler"): (("maxReplicas", "minReplicas"), 1),
-    ("keda.sh", "ScaledObject"): (("maxReplicaCount", "minReplicaCount"), 100),
-}
-"""The fields with the most replicas, and the default of the first."""
+_MOST = ("maxReplicas", "maxReplicaCount")
+_LEAST = ("minReplicas", "minReplicaCount")
+_OF_KEDA = 100
+"""The most replicas that KEDA sets if it is not told."""
 _PAUSED = "autoscaling.keda.sh/paused-replicas"
 
 
 def find_scaling(manifest: Manifest) -> list[Scaling]:
     """Return what an object scales, or runs as its template."""
     spec, own = manifest.spec, name_target(manifest)
+    if isinstance(spec.get("scaleTargetRef"), dict):
+        return [Scaling(_read_target(manifest, spec["scaleTargetRef"]), _read_most(manifest))]
     match manifest.group, manifest.kind_name:
-        case ("autoscaling", "HorizontalPodAutoscaler") | ("keda.sh", "ScaledObject") as key:
-            fields, default = _AUTOSCALERS[key]
-            amounts = [as_integer(spec.get(field)) for field in fields]
-            amounts[0] = default if amounts[0] is None else amounts[0]
-            amounts.append(read_count(as_text(manifest.annotations.get(_PAUSED))))
-            return [Scaling(_read_target(manifest, spec.get("scaleTargetRef")), max(each or 0 for each in amounts))]
         case ("argoproj.io", "Rollout") if isinstance(spec.get("workloadRef"), dict):
             replicas = as_integer(spec.get("replicas"))
             most = 1 if replicas is None else max(replicas, 0)
@@ -89,6 +84,17 @@ def find_scaling(manifest: Manifest) -> list[Scaling]:
             flows = _read_levels(list(map(as_mapping, as_list(spec.get("flows")))))
             return [Scaling((manifest.namespace, "JobTemplate", name), 1, own, level) for name, level in flows]
     return []
+
+
+def _read_most(manifest: Manifest) -> int:
+    """Return the most replicas that an autoscaler of any kind may set."""
+    spec = manifest.spec
+    most = [as_integer(spec.get(field)) for field in _MOST] + [as_integer(get_path(spec, "replicas", "max"))]
+    if manifest.group.endswith("keda.sh") and all(each is None for each in most):
+        most.append(_OF_KEDA)
+    others = [as_integer(spec.get(field)) for field in _LEAST]
+    paused = read_count(as_text(manifest.annotations.get(_PAUSED)))
+    return max((each for each in (*most, *others, paused) if each is not None), default=1)
 
 
 def _read_target(manifest: Manifest, reference: Node) -> Target:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from posixpath import normpath
 
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
@@ -53,7 +54,8 @@ def find_volume_uses(manifest: Manifest, team: TeamScope) -> Iterator[tuple[Volu
     if manifest.kind_name == "PersistentVolumeClaim" and not manifest.group:
         if name := as_text(spec.get("volumeName")):
             yield VolumeUse(team.team, name, manifest.namespace), ("spec", "volumeName")
-        elif selector := tuple(_read_selector(as_mapping(spec.get("selector")))):
+        elif isinstance(spec.get("selector"), dict):
+            selector = tuple(_read_selector(as_mapping(spec["selector"])))
             storage_class = as_text(spec.get("storageClassName"))
             use = VolumeUse(team.team, "", manifest.namespace, selector=selector, storage_class=storage_class)
             yield use, ("spec", "selector")
@@ -72,7 +74,7 @@ def _read_storage(source: Mapping[str, Node]) -> Iterator[Storage]:
     """Yield the storage of a volume: that of a pod or a PersistentVolume."""
     nfs, csi = as_mapping(source.get("nfs")), as_mapping(source.get("csi"))
     if as_text(nfs.get("server")) and as_text(nfs.get("path")):
-        yield "nfs", as_text(nfs["server"]), as_text(nfs["path"])
+        yield "nfs", as_text(nfs["server"]).lower().rstrip("."), normpath(f"/{as_text(nfs['path']).lstrip('/')}")
     if as_text(csi.get("driver")) and as_text(csi.get("volumeHandle")):
         yield "csi", as_text(csi["driver"]), as_text(csi["volumeHandle"])
 
@@ -103,6 +105,8 @@ def _find_templates(obj: Mapping[str, Node]) -> Iterator[tuple[tuple[Requirement
 
 
 def _read_selector(selector: Mapping[str, Node]) -> Iterator[Requirement]:
+    if not as_mapping(selector.get("matchLabels")) and not as_list(selector.get("matchExpressions")):
+        yield "", "DoesNotExist", ()
     for key, value in as_mapping(selector.get("matchLabels")).items():
         yield str(key), "In", (as_text(value),)
     for term in map(as_mapping, as_list(selector.get("matchExpressions"))):
@@ -123,7 +127,7 @@ def find_foreign_volumes(uses: Sequence[VolumeUse]) -> Iterator[tuple[int, int, 
         if use.storage:
             pairs = ((each, pair) for each in use.storage for pair in stored.get(each[:2], ()))
             near = (pair for each, pair in pairs if _overlap(each, pair[0], is_shared=uses[pair[1]].is_shared))
-            found = [(volume, f"is in the storage `{storage[2]}`, too; use a claim") for storage, volume in near]
+            found = [(volume, f"this pod reaches `{storage[2]}` directly; use a claim") for storage, volume in near]
         elif use.selector:
             known = ((volume, uses[volume]) for volume in volumes.values())
             selected = (volume for volume, each in known if not each.namespace and _selects(use, each))

@@ -7,11 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from jobgen.check.counted_pods import MAX_PODS, CountedPod, CountObject, CreatedPods, Unknown, read_count
 from jobgen.k8s.devices import is_device
 from jobgen.k8s.embedded import (
-    CREATING,
     TEMPLATE_TEXT,
     Parameters,
     fill,
     find_resource_text,
+    is_creating,
     list_parameters,
     read_embedded,
 )
@@ -216,6 +216,9 @@ class Workflow:
         """Return how many times a template runs at the same time if it waits for a lock."""
         lock = as_mapping(self.templates.get(name, {}).get("synchronization"))
         if "semaphore" in lock or "semaphores" in lock:
+            limit = self._read_semaphore(lock)
+            if limit is not None:
+                return min(count, limit)
             if count > 1 and weight:
                 node = self.templates[name].get("name")
                 self.unknown.append((node, "it is not known how many pods the semaphore lets run"))
@@ -224,6 +227,17 @@ class Workflow:
         mutexes = [as_mapping(each) for each in (lock.get("mutex"), *as_list(lock.get("mutexes")))]
         names = [fill(as_text(each.get("name")), self.parameters) for each in mutexes]
         return min(count, 1) if any(each and TEMPLATE_TEXT not in each for each in names) else count
+
+    def _read_semaphore(self, lock: Mapping[str, Node]) -> int | None:
+        """Return the limit of a semaphore whose ConfigMap is in the repository; the least of several."""
+        limits: list[int] = []
+        for each in (lock.get("semaphore"), *as_list(lock.get("semaphores"))):
+            reference = as_mapping(get_path(each, "configMapKeyRef"))
+            namespace = as_text(as_mapping(each).get("namespace")) or self.manifest.namespace
+            data = self.manifest.find_config(namespace, as_text(reference.get("name"))) if reference else None
+            limit = read_count(as_text(as_mapping(data).get(as_text(reference.get("key")))))
+            limits += [] if limit is None else [limit]
+        return min(limits, default=None)
 
     def _limit(self, pods: Sequence[CountedPod]) -> Iterator[CountedPod]:
         left = self.limit or MAX_PODS
@@ -273,7 +287,7 @@ class Workflow:
         return {**as_mapping(container), "resources": {**resources, **filled}}
 
     def _find_created(self, resource: Mapping[str, Node]) -> Iterator[CountedPod]:
-        if as_text(resource.get("action")) not in CREATING:
+        if not is_creating(resource, self.parameters):
             return
         field, node = find_resource_text(resource)
         if node is None:

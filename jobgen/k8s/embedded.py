@@ -31,6 +31,12 @@ def is_embedded(key: str, text: str) -> bool:
     return key == "podSpecPatch" or ("kind" in text and (key == "manifest" or "apiVersion" in text))
 
 
+def is_creating(resource: Mapping[str, Node], parameters: Parameters) -> bool:
+    """Return True if a `resource` of a Workflow may create or change an object."""
+    action = fill(as_text(resource.get("action")), parameters)
+    return action in CREATING or TEMPLATE_TEXT in action
+
+
 def find_resource_text(resource: Mapping[str, Node]) -> tuple[str, Node]:
     """Return the field of a `resource` of a Workflow with the text of what it creates, and its value.
 

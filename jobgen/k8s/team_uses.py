@@ -10,11 +10,11 @@ from typing import Final
 
 from jobgen.k8s.devices import is_device
 from jobgen.k8s.embedded import (
-    CREATING,
     MAX_DEPTH,
     Parameters,
     fill,
     find_resource_text,
+    is_creating,
     is_embedded,
     list_parameters,
     read_embedded,
@@ -75,6 +75,9 @@ _LABELS: Final = {
     "pod-identity.alibabacloud.com/role-name": IDENTITIES,
     "argocd.argoproj.io/tracking-id": TRACKING,
 }
+_NETWORKS: Final = "k8s.v1.cni.cncf.io/networks"
+_network: Final = lazy_pattern(r"(?:^|,)\s*([a-z0-9-]+)/|\"namespace\"\s*:\s*\"([^\"]*)\"")
+"""The namespaces of networks: before a slash, or in a list as JSON."""
 _CDI: Final = "cdi.k8s.io/"
 """How annotations begin with which a container runtime gives a pod devices that it does not request."""
 _OWN_NAMES: Final = {"ServiceAccount": ACCOUNTS, "LocalQueue": QUEUES}
@@ -141,13 +144,22 @@ def _add_fields(node: dict[str, Node], found: list[Use], below: list[Node], para
                 found += _read_label(key, str(label), text)
             below += value.values()
         else:
-            name = value.get("name") if key in _REFERENCES else None
-            if as_text(name):
-                found.append(Use(_REFERENCES[key], as_text(name), name))
-            found += _read_selector(value, node) if key == "namespaceSelector" else ()
-            if key == "resource" and as_text(value.get("action")) in CREATING:
-                found += _read_created(value, parameters, depth)
+            found += _read_mapping(key, value, node, parameters, depth)
             below.append(value)
+
+
+def _read_mapping(
+    key: str, value: Mapping[str, Node], node: Mapping[str, Node], parameters: Parameters, depth: int
+) -> Iterator[Use]:
+    """Yield the names in a mapping that is a reference, selects namespaces, or creates an object."""
+    if key in _REFERENCES and as_text(value.get("name")):
+        yield Use(_REFERENCES[key], as_text(value["name"]), value["name"])
+    elif key == "namespaceSelector":
+        yield from _read_selector(value, node)
+    elif key == "namespaces" and isinstance(value.get("names"), list):
+        yield from (Use(NAMESPACES, as_text(name), name) for name in as_list(value["names"]) if as_text(name))
+    elif key == "resource" and "action" in value and is_creating(value, parameters):
+        yield from _read_created(value, parameters, depth)
 
 
 def _read_label(key: str, label: str, node: Node) -> Iterator[Use]:
@@ -157,6 +169,8 @@ def _read_label(key: str, label: str, node: Node) -> Iterator[Use]:
         return
     if label in _LABELS:
         yield Use(_LABELS[label], text, node, label)
+    if label == _NETWORKS:
+        yield from (Use(NAMESPACES, one or two, node, label) for one, two in _network.findall(text))
     if key == "labels":
         yield Use(LABELS, text, node, label)
     elif label.startswith(_CDI):
@@ -184,13 +198,13 @@ def _read_list(key: str, items: list[Node], node: Mapping[str, Node], parameters
 def _read_variables(items: list[Node]) -> Iterator[Use]:
     """Yield the variable with which a container runtime gives a container devices that it does not request."""
     for variable in map(as_mapping, items):
-        is_hidden = as_text(variable.get("value")) in _NO_DEVICES and "valueFrom" not in variable
-        if as_text(variable.get("name")) == _VISIBLE_DEVICES and not is_hidden:
-            yield Use(DEVICES, as_text(variable.get("value")), variable["name"], _VISIBLE_DEVICES)
+        is_hidden = as_text(variable.get("value")) in NO_DEVICES and "valueFrom" not in variable
+        if as_text(variable.get("name")) == VISIBLE_DEVICES and not is_hidden:
+            yield Use(DEVICES, as_text(variable.get("value")), variable["name"], VISIBLE_DEVICES)
 
 
-_VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
-_NO_DEVICES: Final = ("", "none", "void")
+VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
+NO_DEVICES: Final = ("", "none", "void")
 
 
 def _requests_devices(container: Mapping[str, Node]) -> bool:
@@ -269,8 +283,9 @@ def _read_field(key: str, value: Node, parameters: Parameters, depth: int) -> It
 def _find_kept(metadata: Mapping[str, Node]) -> Iterator[Use]:
     """Yield what keeps an object when it is deleted from Git and from the cluster."""
     annotations = as_mapping(metadata.get("annotations"))
-    options = as_text(annotations.get("argocd.argoproj.io/sync-options")).replace(" ", "").split(",")
-    is_kept = "Prune=false" in options or as_text(annotations.get("kustomize.toolkit.fluxcd.io/prune")) == "disabled"
+    options = as_text(annotations.get("argocd.argoproj.io/sync-options")).lower().replace(" ", "").split(",")
+    flux = as_text(annotations.get("kustomize.toolkit.fluxcd.io/prune")).lower()
+    is_kept = flux == "disabled" or "prune=false" in options
     for each in as_list(metadata.get("finalizers")) if is_kept else ():
         if as_text(each) not in _DELETING:
             yield Use(FINALIZERS, as_text(each), each)

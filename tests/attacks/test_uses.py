@@ -470,7 +470,91 @@ MORE_OTHERS = {
         VOLUME, job(spec={"volumes": [{"name": "d", "nfs": {"server": "nfs.example.com", "path": "/"}}]})
     ),
 }
-ATTACKS = {**SCALED, **MORE_SCALED, **REACHING, **MORE_REACHING, **OTHERS, **MORE_OTHERS}
+LATER = {
+    "semaphore of the team": attack(
+        BUDGET,
+        workflow(
+            steps(withSequence={"count": "100"}),
+            {**TRAIN, "synchronization": {"semaphore": {"configMapKeyRef": {"name": "s", "key": "n"}}}},
+        ),
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "s", "namespace": "t"}, "data": {"n": "1000"}},
+        gpus=800,
+    ),
+    "autoscaler of another kind": attack(
+        BUDGET,
+        deployment(),
+        scaler("datadoghq.com/v1alpha1", "WatermarkPodAutoscaler", deployment(), maxReplicas=100),
+        gpus=800,
+    ),
+    "suspended Jobs that a queue starts": attack(
+        BUDGET,
+        {
+            **(paused_runs := cron("Forbid")),
+            "spec": {
+                **paused_runs["spec"],
+                "jobTemplate": {"metadata": {"labels": QUEUED}, "spec": batch_job(64, suspend=True)},
+            },
+        },
+        gpus=64,
+    ),
+    "action in a parameter": attack(
+        KIND,
+        workflow(
+            {"name": "a", "resource": {"action": "{{inputs.parameters.a}}", "manifest": "{{inputs.parameters.b}}"}}
+        ),
+    ),
+    "names of namespaces": attack(
+        NAMESPACE,
+        make(
+            "monitoring.coreos.com/v1alpha1",
+            "ScrapeConfig",
+            {"kubernetesSDConfigs": [{"namespaces": {"names": ["v"]}}]},
+        ),
+    ),
+    "network": attack(NAMESPACE, job(metadata={"annotations": {"k8s.v1.cni.cncf.io/networks": "v/net"}})),
+    "network as JSON": attack(
+        NAMESPACE,
+        job(metadata={"annotations": {"k8s.v1.cni.cncf.io/networks": '[{"name": "net", "namespace": "v"}]'}}),
+    ),
+    "devices of a ConfigMap": attack(
+        DEVICES,
+        job(spec={"containers": [{**container(0), "envFrom": [{"configMapRef": {"name": "e"}}]}]}),
+        {
+            "apiVersion": "v1",
+            "kind": "ConfigMap",
+            "metadata": {"name": "e", "namespace": "t"},
+            "data": {"NVIDIA_VISIBLE_DEVICES": "all"},
+        },
+    ),
+    "another spelling of a path": attack(
+        VOLUME, job(spec={"volumes": [{"name": "d", "nfs": {"server": "NFS.example.com.", "path": "/v/./d"}}]})
+    ),
+    "claim for any volume": attack(VOLUME, claim(selector={})),
+    "object that Flux keeps": attack(
+        TRACKING,
+        job(
+            metadata={
+                "finalizers": ["t.example.com/keep"],
+                "annotations": {"kustomize.toolkit.fluxcd.io/prune": "Disabled"},
+            }
+        ),
+    ),
+    "objects in an AppWrapper": attack(
+        BUDGET,
+        make(
+            "workload.codeflare.dev/v1beta2",
+            "AppWrapper",
+            {"components": [{"template": deployment()}, {"template": hpa(deployment())}]},
+        ),
+        gpus=800,
+    ),
+    "items of a List": attack(
+        BUDGET,
+        {"apiVersion": "v1", "kind": "List", "items": [deployment(0), rollout(deployment(), replicas=50)]},
+        gpus=400,
+    ),
+}
+ATTACKS = {**SCALED, **MORE_SCALED, **REACHING, **MORE_REACHING, **OTHERS, **MORE_OTHERS, **LATER}
 VOLUME_OF_V = {
     "apiVersion": "v1",
     "kind": "PersistentVolume",
@@ -708,3 +792,37 @@ def test_a_lock_of_a_container_holds_in_the_one_that_works(tmp_path: Path, way: 
     obj, count = IMAGES[way]
 
     assert len(lint_locked(tmp_path, "image", obj)) == count
+
+
+def train(**spec: Any) -> Tree:
+    shown = {"framework": "pytorch", "image": "registry.example.com/a:1", "queue": "t"}
+    own = {"resources": {"gpu": 8, "cpu": 1, "memory": "1Gi"}, **spec}
+    metadata = {"name": "a", "namespace": "t"}
+    return {"apiVersion": "jobgen.dev/v1", "kind": "TrainingJob", "metadata": metadata, "spec": {**shown, **own}}
+
+
+OTHER_TERM = {
+    "requiredDuringSchedulingIgnoredDuringExecution": [
+        {"topologyKey": "kubernetes.io/hostname", "labelSelector": {}, "namespaces": ["v"]}
+    ]
+}
+FIELDS = {
+    "volume": (VOLUME, {"volumes": {"d": {"nfs": {"server": "nfs.example.com", "path": "/v/d"}, "mountPath": "/d"}}}),
+    "affinity": (NAMESPACE, {"affinity": {"podAntiAffinity": OTHER_TERM}}),
+    "variable": (DEVICES, {"env": {"NVIDIA_VISIBLE_DEVICES": "all"}, "resources": {"cpu": 1, "memory": "1Gi"}}),
+    "annotation": (DEVICES, {"annotations": {"cdi.k8s.io/a": "nvidia.com/gpu=all"}}),
+    "pod template": (DEVICES, {"podTemplate": {"metadata": {"annotations": {"cdi.k8s.io/a": "nvidia.com/gpu=all"}}}}),
+    "label": (UNQUEUED, {"labels": {"kueue.x-k8s.io/prebuilt-workload-name": "w"}}),
+    "manifest": (UNQUEUED, {"manifest": {"metadata": {"ownerReferences": [{"name": "b", "controller": True}]}}}),
+}
+
+
+@pytest.mark.parametrize("platform", ["kubeflow", "kubernetes", "jobset", "ray", "tensorstack", "trainer", "volcano"])
+def test_fields_of_jobs_are_no_way_around(tmp_path: Path, platform: str) -> None:
+    jobs = {way: train(platform=platform, **spec) for way, (_, spec) in FIELDS.items()}
+    for way, each in jobs.items():
+        each["metadata"]["name"] = way.replace(" ", "-")
+    found = find(tmp_path, list(jobs.values()))
+
+    errors = {(each.location.file, each.rule) for each in found if each.severity == "error"}
+    assert {(f"jobs/t/{index}.json", rule) for index, (rule, _) in enumerate(FIELDS.values())} <= errors

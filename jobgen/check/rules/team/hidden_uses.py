@@ -4,8 +4,11 @@ from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.check.team_limits import reaches_others
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.team_uses import DEVICES, FINALIZERS, NAMESPACES, TRACKING, TRAFFIC
+from jobgen.k8s.team_uses import DEVICES, FINALIZERS, NAMESPACES, NO_DEVICES, TRACKING, TRAFFIC, VISIBLE_DEVICES
+
+_ADVICE = "request them in `resources`, and remove it"
 
 
 @rule("manifest", ERROR)
@@ -27,7 +30,7 @@ def foreign_traffic(manifest: Manifest) -> Iterator[Violation]:
         if use.qualifier == "externalIPs":
             message = f"`externalIPs` take the traffic for `{use.value}` in the whole cluster; remove it"
         elif use.value == "*" and reaches_others(team):
-            message = f"host `{use.qualifier}` is that of Services of all teams; write the host of one Service"
+            message = f"host `{use.qualifier}` matches the Services of all teams; write the host of one Service"
         elif owner or (".svc" in use.qualifier and use.value != "*" and not team.allows(NAMESPACES, use.value)):
             whose = f"of team `{owner}`" if owner else f"that team `{team.team}` cannot use"
             message = f"host `{use.qualifier}` is in namespace `{use.value}` {whose}; use a host of your own"
@@ -51,8 +54,15 @@ def unrequested_devices(manifest: Manifest) -> Iterator[Violation]:
     for use in manifest.uses:
         if use.what == DEVICES:
             message = f"`{use.qualifier}` gives the pod devices that it does not request"
-            advice = "request them in `resources`, and remove it"
-            yield Violation(use.node, f"{message}; {advice}", evidence=(use.qualifier, use.value))
+            yield Violation(use.node, f"{message}; {_ADVICE}", evidence=(use.qualifier, use.value))
+    for container in (each for pod in manifest.pods for each in pod.all_containers if each.data.get("envFrom")):
+        for source in as_list(container.data["envFrom"]) if not container.own_devices else ():
+            reference, prefix = as_mapping(get_path(source, "configMapRef")), as_text(as_mapping(source).get("prefix"))
+            data = manifest.find_config(manifest.namespace, as_text(reference.get("name"))) if reference else None
+            for key, value in as_mapping(data).items():
+                if f"{prefix}{key}" == VISIBLE_DEVICES and as_text(value) not in NO_DEVICES:
+                    message = f"`{VISIBLE_DEVICES}` of this ConfigMap gives the pod devices that it does not request"
+                    yield Violation(reference["name"], f"{message}; {_ADVICE}")
 
 
 @rule("manifest", ERROR)
