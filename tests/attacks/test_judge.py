@@ -583,3 +583,19 @@ def test_the_summary_names_what_is_weaker_than_shipped(repository):
         "weaker than shipped: `untagged-image` is off, 1 excluded pattern"
         in lint_paths(repository, (), (), format_="text").err
     )
+
+
+VOLUME = "  podTemplate: {spec: {volumes: [{name: data, hostPath: {path: %s, type: Directory}}]}}\n"
+
+
+@pytest.mark.parametrize(("path", "is_new"), [("/data", False), ("/", True), ("/data/", True)])
+def test_finding_of_a_policy_about_a_worse_value_is_new(tmp_path: Path, path: str, is_new: bool) -> None:
+    for name, text in {"jobgen.yaml": "policies: [pss-baseline]\n", "jobs/a.yaml": JOB + VOLUME % "/data"}.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    for words in (["init", "-q"], ["add", "-A"], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"]):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    (tmp_path / "jobs/a.yaml").write_text(JOB.replace("cpu: 4", "cpu: 5") + VOLUME % path)
+
+    done = run_jobgen(tmp_path, "lint", "--since", "HEAD", "--no-cache")
+    assert (done.returncode, b"pss-baseline-host-path" in done.stdout) == (int(is_new), is_new)

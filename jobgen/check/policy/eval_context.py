@@ -21,6 +21,17 @@ Path = tuple[str | int, ...]
 _MAX_MESSAGE_LENGTH = 5 * 1024
 
 
+class Cause(NamedTuple):
+    """A part of an object that makes an expression fail."""
+
+    node: Node
+    """Where it is reported."""
+    others: frozenset[Path] = frozenset()
+    """The other parts that make it fail."""
+    value: Plain = None
+    """The value of the part; None if no part alone makes it fail."""
+
+
 class AdmissionSubject(NamedTuple):
     """An object that is to be created: as it was rendered, and as the API server sees it."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from types import MappingProxyType
@@ -11,10 +12,10 @@ from jobgen.check.cel import EvaluationBudget, Failed
 from jobgen.check.cel.values import LIMITS, THAN_ALLOWED
 from jobgen.check.policy.eval_context import (
     AdmissionSubject,
+    Cause,
     EvalContext,
     MissingParams,
     ParamStore,
-    Path,
     SharedEvaluation,
 )
 from jobgen.check.policy.match import MatchResources, Request, pluralize_kind
@@ -23,6 +24,7 @@ from jobgen.check.rule_runner import report_exception
 from jobgen.check.schema.admitted import Admission
 from jobgen.k8s.kinds import CLUSTER_SCOPED
 from jobgen.model.data import Node, Plain, TracedScalar, location_of, untraced, value_of
+from jobgen.model.digest import blake2b
 from jobgen.model.finding import Problem, Severity, quoted_values
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -367,7 +369,7 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
     # What takes too long is not evaluated again to find its cause.
     is_slow = context.is_slow or error in LIMITS or bool(context.shared and context.shared.is_slow)
     if not subject.is_traced or validation is None or THAN_ALLOWED in error or is_slow:
-        causes: list[tuple[Node, frozenset[Path]]] = [(name_node, frozenset())]
+        causes = [Cause(name_node)]
     else:
         from jobgen.check.policy.locate import locate_failures
 
@@ -377,17 +379,30 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
         if error in LIMITS and context.shared:
             message += f"; simplify the {context.shared.budget.name_costliest()}, which took the most"
         own = location_of(name_node) if "no such key: " in error else None
-        for node, _ in causes:
+        for node, *_ in causes:
             # If a key is missing, the value beside it is not at fault; if it is of an overlay, the object is named.
             found = location_of(node)
             at = name_node if own and found and own.file != found.file else None
             yield Problem(name, message, node, category="policy", severity=severity, at=at)
         return
     # The message is about the whole object, as that of the API server; the evidence is about a part of it.
-    removals = (frozenset(), *(others for _, others in causes if len(causes) > 1))
+    removals = (frozenset(), *(cause.others for cause in causes if len(causes) > 1))
     whole, *parts = context.write_messages(validation, removals)
     # CEL cannot name each value of a list once, and roles often share an image or the name of a container.
     message = _NAMES.sub(lambda found: ", ".join(dict.fromkeys(found[0].split(", "))), whole)
-    for (node, _), part in zip(causes, parts or (whole,), strict=True):
+    for cause, part in zip(causes, parts or (whole,), strict=True):
         evidence = quoted_values(part) if part != message else None
-        yield Problem(name, message, node, category="policy", severity=severity, evidence=evidence)
+        value = _digest_cause(cause.value)
+        if value is not None:
+            # The message may be the same for a worse value.
+            evidence = (*(quoted_values(message) if evidence is None else evidence), value)
+        yield Problem(name, message, cause.node, category="policy", severity=severity, evidence=evidence)
+
+
+def _digest_cause(plain: Plain) -> str | None:
+    """Return the digest of a value that a policy denies: a scalar, or a mapping of scalars; None for larger parts."""
+    values = plain.values() if isinstance(plain, dict) else (plain,)
+    if plain is None or any(isinstance(each, (dict, list)) for each in values):
+        return None
+    # It may be a secret.
+    return blake2b(json.dumps(plain, sort_keys=True, default=str).encode(), digest_size=16).hexdigest()

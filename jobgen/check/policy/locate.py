@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from jobgen.check.cel import Failed
-from jobgen.check.policy.eval_context import AdmissionSubject, EvalContext, Path, list_children, remove_parts
+from jobgen.check.policy.eval_context import AdmissionSubject, Cause, EvalContext, Path, list_children, remove_parts
 from jobgen.check.policy.expressions import PolicyExpression
 from jobgen.model.data import Node, Plain, TracedKey, TracedScalar, location_of
 
@@ -52,10 +52,8 @@ class Trials:
         return other
 
 
-def locate_failures(
-    subject: AdmissionSubject, context: EvalContext, expression: PolicyExpression
-) -> Iterator[tuple[Node, frozenset[Path]]]:
-    """The nodes that make an expression fail, each with the other parts that do."""
+def locate_failures(subject: AdmissionSubject, context: EvalContext, expression: PolicyExpression) -> Iterator[Cause]:
+    """The parts of an object that make an expression fail."""
     read = expression.project(subject.object)
 
     def find_failure(tree: Plain) -> str:
@@ -68,9 +66,9 @@ def locate_failures(
     values = {**context.bindings, "object": read, "": list(_list_emptied(read, subject.object, ()))}
     parts, fallback = expression.find_once(values, partial(_find_causes, trials))
     if not parts:
-        yield _find_named_node(subject, context, expression, fallback), frozenset()
-    for value, others in parts:
-        yield _find_reported_node(subject.source, value), others
+        yield Cause(_find_named_node(subject, context, expression, fallback))
+    for path, others in parts:
+        yield Cause(_find_reported_node(subject.source, path), others, _get(subject.object, path))
 
 
 def _find_causes(trials: Trials) -> tuple[_Parts, Path]:
