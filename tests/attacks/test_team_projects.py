@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jobgenprocess import run_jobgen
 
-from jobgen.features.gitops.commands.gitops import argocd
+from jobgen.features.gitops.commands.gitops import argocd, flux
 from jobgen.features.gitops.documents import build_project, list_projects
 from jobgen.features.gitops.engine_kinds import GitSource
 from jobgen.k8s.team_kinds import DEFAULT_KINDS, GRANTING_KINDS, is_kind_allowed, is_of_cluster
@@ -184,3 +184,48 @@ def test_without_teams_there_is_no_project(tmp_path: Path) -> None:
 
     assert applications.data["spec"]["template"]["spec"]["project"] == "default"
     assert argocd(tmp_path, (), "projects", REPO, "main").err.startswith("jobgen: there are no teams")
+
+
+CONFIG = "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {0}, namespace: {0}}}\ndata: {{a: b}}\n"
+
+
+def test_flux_applies_the_objects_of_a_team_with_its_own_account(tmp_path: Path) -> None:
+    print_projects(tmp_path)
+    for team in ("nlp", "vision", "weak", "budget", "platform"):
+        (tmp_path / f"jobs/{team}").mkdir(parents=True)
+        namespace = {"platform": "kueue"}.get(team, team)
+        (tmp_path / f"jobs/{team}/a.yaml").write_text(CONFIG.format(namespace))
+    printed = flux(tmp_path, ("dev",), "jobs", "").out
+    objects: list[Any] = [each.data for each in read(printed.encode(), "").documents]
+
+    by_kind: dict[str, dict[str, Any]] = {}
+    for each in objects:
+        by_kind.setdefault(each["kind"], {})[f"{each['metadata'].get('namespace', '')}/{each['metadata']['name']}"] = (
+            each
+        )
+    accounts = {
+        name.partition("/")[2]: (each["spec"]["path"], each["spec"]["serviceAccountName"])
+        for name, each in by_kind["Kustomization"].items()
+    }
+    assert accounts == {
+        f"jobs-dev-{namespace}": (f"./rendered/dev/{namespace}", f"jobs-{team}")
+        for team, namespace in (*((each, each) for each in ("nlp", "vision", "weak", "budget")), ("platform", "kueue"))
+    }
+    assert {name for _, name in accounts.values()} == {each.partition("/")[2] for each in by_kind["ServiceAccount"]}
+    bound = {name: each["subjects"][0]["name"] for name, each in by_kind["RoleBinding"].items()}
+    assert bound == {f"{each}/jobs-{each}": f"jobs-{each}" for each in ("nlp", "vision", "weak", "budget")}
+    rules = {
+        name: {(group, kind) for rule in each["rules"] for group in rule["apiGroups"] for kind in rule["resources"]}
+        for name, each in by_kind["ClusterRole"].items()
+    }
+    assert rules["/jobs-vision"] == {("jobset.x-k8s.io", "jobsets"), ("kubeflow.org", "pytorchjobs")}
+    assert rules["/jobs-weak"] == {("*", "externalsecrets")}
+    assert ("", "secrets") not in rules["/jobs-nlp"]
+    assert ("tekton.dev", "taskruns") not in rules["/jobs-budget"]
+    assert rules["/jobs-platform-cluster"] == {("*", "clusterqueues"), ("*", "namespaces")}
+    assert not any("*" in rule for each in rules.values() for _, rule in each)
+    (tmp_path / "elsewhere").mkdir()
+    done = run_jobgen(tmp_path / "elsewhere", "lint", "-", given=printed.encode())
+    # The newest schema that jobgen has of Flux does not have `ignore` yet.
+    errors = [line for line in done.stdout.splitlines() if b": error: " in line and b"`ignore`" not in line]
+    assert (errors, b": warning: " in done.stdout) == ([], False)

@@ -117,7 +117,7 @@ def build_project(project: TeamProject, teams: Teams, source: GitSource) -> dict
     """Return the AppProject: one source, the namespaces, and the kinds that its teams may have in any environment."""
     scopes = [teams.find_scope(team, env) for team in project.teams for env in project.allowed]
     patterns = {each for scope in scopes for each in list_patterns(scope)}
-    kinds = sorted({each for scope in scopes for each in _list_kinds(scope)})
+    kinds = sorted({each for scope in scopes for each in list_kinds(scope)})
     namespaced = "Whitelist", [each for each in kinds if not is_of_cluster(each[0])]
     if any(map(is_everything, patterns)):
         refused = GRANTING_KINDS - {kind for kind, _ in kinds}
@@ -140,7 +140,7 @@ def build_project(project: TeamProject, teams: Teams, source: GitSource) -> dict
     }
 
 
-def _list_kinds(team: TeamScope) -> Iterator[tuple[str, str]]:
+def list_kinds(team: TeamScope) -> Iterator[tuple[str, str]]:
     """Yield the kinds that a team may have and whose pods count for its budget, each with its group, as patterns."""
     for pattern in list_patterns(team):
         named = list_named_kinds(team, pattern)
@@ -177,17 +177,29 @@ _CORE_TYPES = {"env": "core/v1/EnvVar", "resources": "core/v1/ResourceRequiremen
 
 
 def build_kustomization(
-    kinds: Sequence[EngineKind], source: GitSource, env: str, source_name: str, wait: str
+    kinds: Sequence[EngineKind],
+    source: GitSource,
+    env: str,
+    source_name: str,
+    wait: str,
+    *,
+    namespace: str = "",
+    account: str = "",
 ) -> dict[str, Plain]:
-    """The Kustomization of an environment; with `wait`, it is ready when all jobs have succeeded."""
+    """The Kustomization of an environment; with `wait`, it is ready when all jobs have succeeded.
+
+    With `namespace`, it is for the objects of one namespace, which it applies with `account`.
+    """
+    own: dict[str, Plain] = {"serviceAccountName": account} if account else {}
     queued = [kind for kind in kinds if kind.is_job and kind.is_queued]
     return {
         "apiVersion": "kustomize.toolkit.fluxcd.io/v1",
         "kind": "Kustomization",
-        "metadata": {"name": resource_name(env), "namespace": "flux-system"},
+        "metadata": {"name": "-".join(filter(None, (resource_name(env), namespace))), "namespace": "flux-system"},
         "spec": {
             "sourceRef": {"kind": "GitRepository", "name": source_name},
-            "path": f"./{source.environment_path(env)}",
+            "path": "/".join(filter(None, (f"./{source.environment_path(env)}", namespace))),
+            **own,
             "interval": "1h",
             "retryInterval": "5m",
             "timeout": wait or "5m",

@@ -21,12 +21,14 @@ from jobgen.features.gitops.documents import (
     build_project,
     list_projects,
 )
-from jobgen.features.gitops.engine_kinds import GitSource, list_engine_kinds, resource_name
+from jobgen.features.gitops.engine_kinds import EngineKind, GitSource, list_engine_kinds, resource_name
+from jobgen.features.gitops.flux_teams import list_accounts
 from jobgen.model.data import Plain
 from jobgen.model.finding import Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
+from jobgen.rendering.run import Run
 from jobgen.repo import git
 from jobgen.reports.entries import format_findings
 from jobgen.spec.overlay import list_ancestors
@@ -62,6 +64,11 @@ Annotations for the jobs themselves, from a patch in an overlay:
   kustomize.toolkit.fluxcd.io/ssa: IfNotPresent     # created once, never changed while it runs
   kustomize.toolkit.fluxcd.io/prune: disabled       # keeps running when it is removed from Git
   kustomize.toolkit.fluxcd.io/substitute: disabled  # keeps `${{RANK}}` if there is a postBuild
+"""
+_FLUX_SHORT = "The jobs of {whose}.\n"
+_ACCOUNT = """\
+Flux applies the objects of {whose} with this account, so the API server refuses what its team
+may not have. Start kustomize-controller with `--no-cross-namespace-refs` and `--default-service-account`.
 """
 
 
@@ -145,10 +152,38 @@ def flux(root: Path, envs: Sequence[str], source: str, wait: str, prefix: tuple[
     if isinstance(chosen, Result):
         return chosen
     kinds, place = list_engine_kinds(project.kinds), GitSource("", "", _prefix(root) if prefix is None else prefix)
+    if project.teams.all:
+        return _print_teams(project, kinds, place, chosen, source, wait)
     documents = [
         _commented(_FLUX.format(whose=_named(env)), build_kustomization(kinds, place, env, source, wait))
         for env in chosen
     ]
+    return Result(ExitCode.OK, "---\n".join(documents))
+
+
+def _print_teams(
+    project: ProjectConfig, kinds: Sequence[EngineKind], place: GitSource, envs: Sequence[str], source: str, wait: str
+) -> Result:
+    """Return an account for each team, and a Kustomization for each namespace that has objects."""
+    run = Run(project, envs)
+    rendered: dict[str, set[str]] = {env: set() for env in envs}
+    for made in run:
+        # The tree has objects without a namespace in the folder `default`.
+        rendered[made.env].add(made.identity.namespace or "default")
+    if run.failed:
+        return error_result(ExitCode.ERRORS, "nothing was printed", format_findings(run.findings))
+    documents: list[str] = []
+    about = _FLUX
+    for env, accounts in list_accounts(list_projects(project.teams, envs), project.teams, rendered).items():
+        for account in accounts:
+            whose = f"`{account.name}` in {_named(env)}"
+            first, *others = account.build()
+            documents += [_commented(_ACCOUNT.format(whose=whose), first), *map(to_yaml, others)]
+            for namespace in account.namespaces:
+                own = build_kustomization(kinds, place, env, source, wait, namespace=namespace, account=account.name)
+                text = about.format(whose=f"namespace `{namespace}` in {_named(env)}")
+                documents.append(_commented(text, own))
+                about = _FLUX_SHORT
     return Result(ExitCode.OK, "---\n".join(documents))
 
 
