@@ -120,7 +120,7 @@ def find_uses(obj: Mapping[str, Node], parameters: Parameters | None = None, dep
                 if kind in _OWN_NAMES and isinstance(metadata, dict) and as_text(metadata.get("name")):
                     found.append(Use(_OWN_NAMES[kind], as_text(metadata["name"]), metadata["name"]))
                 found += find_traffic(node, kind, version.rpartition("/")[0])
-                found += _find_kept(metadata)
+                found += _find_kept(as_mapping(metadata))
             # Outside of pods, a priority is something else.
             if "containers" in node and as_integer(node.get("priority")) and not as_text(node.get("priorityClassName")):
                 found.append(Use(PRIORITY_NUMBERS, str(as_integer(node["priority"])), node["priority"]))
