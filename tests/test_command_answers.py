@@ -104,6 +104,28 @@ CASES = {
         f'  command: [bash, -c, "torchrun --nproc-per-node=$NPROC train.py"]\n{AWS}',
         ("launch-refused", 0, "error", "gets an empty value"),
     ),
+    "an option of torchrun behind a script of the image": (
+        "  command: [torchrun, eval.py, --nproc_per_node=8]\n",
+        ("launch-refused", 0, "warning", "`--nproc_per_node` is an option of torchrun, but `eval.py` gets it"),
+    ),
+    "an option of torchrun in both places": (
+        "  command: [torchrun, --nproc-per-node=8, eval.py, --nproc-per-node=8]\n",
+        None,
+    ),
+    "an option of a program that is no launcher": ("  command: [python, run.py, --nproc-per-node=8]\n", None),
+    "an option of a script that reads it": (
+        "  command: [torchrun, --standalone, /opt/t/train.py, --nproc-per-node=8]\n"
+        + ARGPARSE.replace("lr", "nproc-per-node"),
+        None,
+    ),
+    "one item for each line of a script": (
+        "  command: [bash, -c, cd /app, python t.py --lr 1]\n",
+        ("arguments-after-script", 0, "warning", "write all 2 commands as the lines of one item, below `- |`"),
+    ),
+    "one item for each part of a command": (
+        "  command: [bash, -c, python t.py, --lr 1]\n",
+        ("arguments-after-script", 0, "warning", "as one item: `python t.py --lr 1`"),
+    ),
     "a reference that nothing defines": (
         "  command: [python, t.py, --lr=$(LR)]\n",
         ("undefined-reference", 0, "warning", "no variable `LR`"),
@@ -383,3 +405,57 @@ def test_points_into_a_config_map_of_another_file(ending, tmp_path):
 
     rule, line = ("script-syntax", 7) if ending == "\n" else ("nproc-gpu-mismatch", 8)
     assert found == [(rule, "jobs/run.yaml", line)]
+
+
+MPI = """\
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: a, namespace: ml}
+spec:
+  framework: mpi
+  image: registry.example.com/a:1.0.0
+  runPolicy: {cleanPodPolicy: Running}
+  roles:
+    launcher: {resources: {cpu: 1, memory: 8Gi}, command: COMMAND}
+    worker: {replicas: 2, resources: {cpu: 8, memory: 64Gi, gpu: 1}, shm: 8Gi}
+"""
+
+
+@pytest.mark.parametrize(
+    ("command", "words"),
+    [
+        ("[mpirun, -np, python, t.py]", "`-np` takes a number, but `python` follows it"),
+        ("[mpirun, -n, --bind-to, none, python, t.py]", "`-np` takes a number, but another option follows it"),
+        ('[bash, -c, "mpirun -np -x A python t.py"]', "`-np` takes a number"),
+        ('[mpirun, -np, "2", python, t.py]', ""),
+        ('[bash, -c, "mpirun -np $(cat /n) python t.py"]', ""),
+        ('[bash, -c, "mpirun -np $((1 + 1)) python t.py -np x"]', ""),
+    ],
+)
+def test_the_number_of_processes_of_mpirun_is_a_number(command, words, tmp_path):
+    write(tmp_path, MPI.replace("COMMAND", command))
+    found = [each for each in find(tmp_path) if "`-np` takes" in each[4]]
+
+    assert [each[1:4] for each in found] == [("jobs/a.yaml", 9, "error")] * bool(words)
+    assert all(words in each[4] for each in found)
+
+
+@pytest.mark.parametrize(
+    ("pip", "advice"),
+    [
+        ("numpy scipy>=1.1", "write a list: `pip: [numpy, scipy>=1.1]`"),
+        ("torch==2.6.0", "write a list: `pip: [torch==2.6.0]`"),
+        ("requirements.txt", ""),
+        ("./deps", ""),
+        ("[numpy]", ""),
+    ],
+)
+def test_packages_of_ray_are_a_list(pip, advice, tmp_path):
+    job = f"  platform: ray\n  command: [python, t.py]\n  ray: {{version: 2.46.0, runtimeEnv: {{pip: {pip}}}}}\n"
+    job = HEADER.replace("framework: pytorch", "framework: ray") + job
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/a.yaml").write_text(job)
+    (tmp_path / "jobgen.yaml").write_text("")
+    found = [each[4] for each in find(tmp_path) if "as the path of a file" in each[4]]
+
+    assert [advice in each for each in found] == [True] * bool(advice)

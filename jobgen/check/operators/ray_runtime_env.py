@@ -43,6 +43,11 @@ _OTHERS = ("config", "container", "image_uri", "java_jars", "nsight", "py_execut
 _INSTALLERS = ("pip", "uv", "conda")
 
 
+def _names_packages(text: str) -> bool:
+    """Return True if a text is plainly no path: without a folder, and without the ending of a file."""
+    return bool(text.strip()) and "/" not in text and not text.endswith((".txt", ".in", ".lock", ".toml"))
+
+
 def find_faults(data: Mapping[str, Node]) -> Iterator[Fault]:
     """Yield what is wrong with a runtime environment. A null is as good as no field."""
     for key, node in data.items():
@@ -50,6 +55,9 @@ def find_faults(data: Mapping[str, Node]) -> Iterator[Fault]:
         if wanted is not None and value is not None and not wanted.accepts(value):
             message = f"Ray refuses `{key}` in a runtime environment if it is not {wanted.name}"
             yield node, f"{message}; write one such as `{wanted.example}`", True
+        elif key in ("pip", "uv") and isinstance(value, str) and _names_packages(value):
+            message = f"Ray reads the text of `{key}` as the path of a file with requirements"
+            yield node, f"{message}; write a list: `{key}: [{', '.join(value.replace(',', ' ').split())}]`", False
         elif wanted is None and key not in _OTHERS and (close := find_closest(key, [*_TYPES, *_OTHERS], 0.8)):
             yield node, f"`{key}` is not a field of a runtime environment; did you mean `{close}`?", False
     variables = data.get("env_vars")

@@ -131,6 +131,8 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
     """Return what fails, the world of the script, and the script."""
     parts = tuple(read_options(words, SYNTAX) for words in _split(program.words))
     first = parts[0]
+    if (fault := _check_number(parts)) is not None:
+        return [fault], World(), ()
     if any(part.unknown is not None or not part.is_certain for part in parts):
         return [], World(), ()
     scripts = start_words(program, first.rest) if len(parts) == 1 else ()
@@ -161,6 +163,20 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
     if scripts and _starts_others(scripts):
         return faults, World(), ()
     return faults, World(hosts, each, count), scripts
+
+
+def _check_number(parts: Sequence[Options]) -> Fault | None:
+    """Return what is wrong with `-np` if no number follows it."""
+    for part in parts:
+        word = part.values.get("np")
+        if word is None and part.lacking is not None and SYNTAX.find((part.lacking.text or "").lstrip("-")) == "np":
+            word, found = part.lacking, "another option follows it"
+        elif word is None or word.text is None or "$" in word.text or word.text.strip().isdecimal():
+            continue
+        else:
+            found = f"`{word.text}` follows it"
+        return Fault(word.node, f"`-np` takes a number, but {found}; write the number of processes behind it")
+    return None
 
 
 def _starts_others(scripts: Sequence[Program]) -> bool:

@@ -25,6 +25,8 @@ class _Launcher(NamedTuple):
 
 
 RULE = "launcher-without-script"
+# What only launchers understand: the number of processes, and where they meet. Scripts have nodes, too.
+_OWN = frozenset("nproc_per_node rdzv_backend rdzv_conf rdzv_endpoint rdzv_id".split())
 _REQUIRED = "the following arguments are required: "
 _TORCHRUN = _Launcher("torchrun", torchrun.SYNTAX, f"{_REQUIRED}training_script")
 _ACCELERATE = _Launcher("accelerate launch", accelerate.SYNTAX, f"{_REQUIRED}training_script", ("help",))
@@ -76,19 +78,23 @@ def is_cut_off(program: Program, pods: Pods) -> bool:
 
 
 def check_options(program: Program, scripts: Sequence[Program]) -> Iterator[Fault]:
-    """Report an option of the launcher behind a script that certainly has no such option."""
+    """Report an option of the launcher behind a script that has no such option, or that no script has."""
     launcher = _LAUNCHERS[program.name]
+    given = _read(program, launcher)
     for script in scripts:
         for word in script.words:
             name = (word.text or "").partition("=")[0]
-            if not name.startswith("--") or name[2:].replace("-", "_") not in launcher.syntax.counts:
+            option = name[2:].replace("-", "_")
+            if not name.startswith("--") or option not in launcher.syntax.counts:
                 continue
             known = find_script_options(script)
-            if known is None or any(each.startswith(name) for each in known):
+            text = program.files(script.path) or ""
+            is_own = option in _OWN and option not in text.replace("-", "_")
+            is_own = is_own and given is not None and given.values.keys().isdisjoint((option, "no_python"))
+            if (known is None and not is_own) or (known and any(each.startswith(name) for each in known)):
                 continue
-            message = (
-                f"`{name}` is an option of {launcher.title}, but `{script.path}`, which has no such option, gets it"
-            )
+            has = ", which has no such option," if known is not None else ""
+            message = f"`{name}` is an option of {launcher.title}, but `{script.path}`{has} gets it"
             yield Fault(word.node, f"{message}; write it before `{script.path}`", False)
 
 

@@ -227,11 +227,15 @@ def arguments_after_script(container: Container) -> Iterator[Violation]:
     lost, program = script.rest[0], script.text.strip()
     is_certain = bool(container.command) and _NEED_ARGUMENTS.fullmatch(program)
     message = f"`{script.shell} -c` runs `{shorten(program)}` without `{shorten(as_text(lost))}`"
-    yield Violation(
-        lost,
-        f"{message}; write the whole command as one item: `{shorten(_join(script))}`",
-        severity=ERROR if is_certain else WARNING,
-    )
+    advice = f"write the whole command as one item: `{shorten(_join(script))}`"
+    if _has_lines(program, [as_text(word) for word in script.rest]):
+        advice = f"write all {len(script.rest) + 1} commands as the lines of one item, below `- |`"
+    yield Violation(lost, f"{message}; {advice}", severity=ERROR if is_certain else WARNING)
+
+
+def _has_lines(program: str, words: Sequence[str]) -> bool:
+    """Return True if the items are commands of their own, as the lines of a script."""
+    return " " in program and any(" " in word for word in words) and not any(word.startswith("-") for word in words)
 
 
 def _loses_arguments(script: Script) -> bool:
@@ -247,7 +251,7 @@ def _loses_arguments(script: Script) -> bool:
     if words[0] in _NAMES or not words[0]:
         return len(words) > 1
     # One word after a longer script may be a name for it.
-    return len(words) > 1 or is_single or words[0].startswith("-")
+    return len(words) > 1 or is_single or words[0].startswith("-") or " " in words[0]
 
 
 def _join(script: Script) -> str:
