@@ -480,3 +480,15 @@ def test_capture_change_and_drift_of_a_real_server(tmp_path, monkeypatch):
     finally:
         words = [kubectl, "-n", "default", "delete", "pytorchjob", "jobgen-drift"]
         subprocess.run(words, check=True, capture_output=True)
+
+
+def test_pages_that_do_not_end_are_an_error(repository, api):
+    api.lists["/api/v1/namespaces"] = [make("Namespace", "ml")]
+    api.answers["/api/v1/nodes"] = {"kind": "NodeList", "apiVersion": "v1", "metadata": {"continue": "on"}, "items": []}
+
+    done = run_jobgen(repository, "capture", "-e", "prod")
+
+    assert done.returncode == 1
+    assert b"not read: nodes: the pages of the list do not end" in done.stderr
+    assert api.requests["/api/v1/nodes"] == 2
+    assert (repository / "cluster/prod/namespaces.yaml").exists()

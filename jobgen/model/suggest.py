@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import TypeAlias
 
+from jobgen.model.budget import RUN
 from jobgen.model.data import Node, TracedScalar, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
@@ -38,6 +39,8 @@ def find_closest(word: str, known: list[str], cutoff: float = 0.6) -> str:
 
 @lru_cache(maxsize=1024)
 def _find_closest(word: str, known: tuple[str, ...], cutoff: float) -> str:
+    if not RUN.allows_advice(4 * len(known)):
+        return ""
     # Imported late: most names are right.
     from difflib import get_close_matches
 

@@ -154,6 +154,10 @@ def parse_suppressions(content: bytes, file: str) -> tuple[list[Suppression], li
     return found, errors
 
 
+_MAX_NAMED = 50
+"""How many rules a comment can name."""
+
+
 def _find_error(
     directive: str | None, without_colon: str | None, arguments: re.Match[str] | None, *, at_top: bool
 ) -> str:
@@ -165,6 +169,8 @@ def _find_error(
         return f"`{directive}` is not a jobgen directive, so the comment is ignored{hint}"
     if arguments is None or not arguments[1].strip():
         return f"the comment names no rule; {_SYNTAX}"
+    if arguments[1].count(",") >= _MAX_NAMED:
+        return f"the comment names more than `{_MAX_NAMED}` rules, so it is ignored; turn rules off in jobgen.yaml"
     if not (arguments[3] or "").strip():
         return f"the comment has no reason, so it is ignored; {_SYNTAX}"
     if arguments[2] and not is_date(arguments[2]):

@@ -29,7 +29,7 @@ SECONDS = 20
 """How long a request may take."""
 PAGE = 500
 """How many objects a request returns."""
-_MOST_PAGES = 10_000
+_MOST_PAGES = 2_000
 _MOST_FAILURES = 2
 _MAX_REASON = 200
 _TOO_DEEP = "the answer is nested too deeply"
@@ -89,6 +89,7 @@ class Kubectl:
     def list(self, path: str, page: int = PAGE) -> Iterator[Mapping[str, Any]]:
         """Yield the objects of a list, page by page; raise an UnansweredError if one is missing."""
         token = ""
+        tokens = set()
         for _ in range(_MOST_PAGES):
             answer = self.get(f"{path}?limit={page}" + (f"&continue={quote(token, safe='')}" if token else ""))
             if not isinstance(answer, dict) or not isinstance(answer.get("items"), list | None):
@@ -101,6 +102,10 @@ class Kubectl:
             token = str(as_mapping(answer.get("metadata")).get("continue") or "")
             if not token:
                 return
+            if token in tokens:
+                break
+            tokens.add(token)
+        raise UnansweredError("the pages of the list do not end")
 
 
 def _check_shape(item: Mapping[str, Any]) -> None:

@@ -378,7 +378,7 @@ def _list_minors(change: VersionChange) -> str:
     if change.component != "kubernetes" or not change.old:
         return ""
     (major, first, *_), (_, last, *_) = parse_version(change.old), parse_version(change.new)
-    return ", ".join(f"{major}.{minor}" for minor in range(first + 1, last))
+    return ", ".join(f"{major}.{minor}" for minor in range(first + 1, min(last, first + _MOST_MINORS)))
 
 
 def _to_plain(upgrade: EnvironmentUpgrade) -> dict[str, Any]:
@@ -426,6 +426,7 @@ def _finding_to_plain(finding: Finding) -> dict[str, Any]:
 
 
 _MOST_ROUNDS = 5
+_MOST_MINORS = 100
 
 
 class WrittenStep(NamedTuple):

@@ -1,0 +1,84 @@
+"""No loop runs as often as a number that users write: numbers of pods are numbers, never lists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+from moduletrees import parse_module
+
+ROOT = Path(__file__).parent.parent / "jobgen"
+NUMBERS = re.compile(
+    r"(?:^|_)(?:amount|completions|count|gpus|instances|nodes|nproc|parallelism|pods|processes|replicas|size|slices|slots"
+    r"|times|total|wanted|workers)$"
+)
+"""The names of numbers that users may have written."""
+BOUNDED = {
+    ("check/cel/cost.py", "range(count)"): "the number of values of a list",
+    ("check/cel/lists.py", "range(size)"): "_LONGEST items",
+    ("engine/workers.py", "range(count)"): "the processes of jobgen",
+    ("engine/workers.py", "range(processes - 1)"): "the processes of jobgen",
+    ("features/convert/migrate/migrate_job.py", "range(count)"): "the members of a sweep",
+    ("features/editor/values.py", "range(count - 1)"): "the columns of a table",
+    ("features/kueue/cluster_objects.py", "range(group.size)"): "MAX_NODES of a cluster",
+    ("features/kueue/job_workloads.py", "range(total)"): "MAX_WORKLOADS of a job",
+    ("features/kueue/queues/what_if.py", "range(1, wanted - len(nodes) + 1)"): "MAX_NODES of a cluster",
+    ("features/convert/migrate/repository.py", "range(first, first + count)"): "the patches of an overlay",
+    ("rendering/network.py", "range(each.pods)"): "the length of a variable that Linux starts a process with",
+}
+"""Loops over numbers that something else limits, with what that is."""
+
+
+def find_number(node: ast.expr) -> bool:
+    """Return True if an expression has a number of users that `min` does not limit and `len` does not count."""
+    if isinstance(node, ast.Call):
+        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        return name not in ("len", "min") and any(map(find_number, node.args))
+    if isinstance(node, ast.Name):
+        return NUMBERS.search(node.id) is not None
+    if isinstance(node, ast.Attribute):
+        return NUMBERS.search(node.attr) is not None
+    return any(find_number(child) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr))
+
+
+def list_loops(tree: ast.AST) -> list[str]:
+    """Return the ranges, repetitions and products with lists that have such a number."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("range", "repeat"):
+            arguments = node.args[1:2] if node.func.id == "repeat" else node.args[:2]
+            found += [ast.unparse(node)] * any(map(find_number, arguments))
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+            sides = (node.left, node.right)
+            is_sequence = any(isinstance(side, (ast.List, ast.Tuple, ast.JoinedStr)) for side in sides)
+            found += [ast.unparse(node)] * (is_sequence and any(map(find_number, sides)))
+    return found
+
+
+def test_no_loop_runs_as_often_as_a_number_of_users() -> None:
+    found = {
+        (path.relative_to(ROOT).as_posix(), loop)
+        for path in ROOT.rglob("*.py")
+        for loop in list_loops(parse_module(path))
+    }
+
+    assert found == BOUNDED.keys()
+
+
+@pytest.mark.parametrize(
+    ("code", "is_found"),
+    [
+        ("[x for _ in range(spec.replicas)]", True),
+        ("range(1, slots + 1)", True),
+        ("[host] * worker_count", True),
+        ("repeat(pod, job.parallelism)", True),
+        ("range(int(nproc))", True),
+        ("range(min(replicas, MAX_PODS))", False),
+        ("range(len(pods))", False),
+        ("2 * replicas", False),
+    ],
+)
+def test_such_loops_are_found(code: str, is_found: bool) -> None:
+    assert bool(list_loops(ast.parse(code))) is is_found
