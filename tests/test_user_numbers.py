@@ -1,4 +1,4 @@
-"""No loop runs as often as a number that users write: numbers of pods are numbers, never lists."""
+"""What ends for certain: no loop runs as often as a number that users write, and no handler hides a deadline."""
 
 from __future__ import annotations
 
@@ -82,3 +82,31 @@ def test_no_loop_runs_as_often_as_a_number_of_users() -> None:
 )
 def test_such_loops_are_found(code: str, is_found: bool) -> None:
     assert bool(list_loops(ast.parse(code))) is is_found
+
+
+def list_hiding(tree: ast.AST) -> list[int]:
+    """Return the lines of handlers that also take what ends a command, and do not raise it again."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ExceptHandler):
+            names = {each.id for each in ast.walk(node.type) if isinstance(each, ast.Name)} if node.type else set()
+            is_wide = node.type is None or "BaseException" in names
+            is_raised = any(isinstance(each, ast.Raise) and each.exc is None for each in ast.walk(node))
+            found += [node.lineno] * (is_wide and not is_raised)
+    return found
+
+
+def test_no_handler_hides_a_deadline() -> None:
+    """Deadlines are no `Exception`: neither a rule nor a feature takes them for a fault of its own."""
+    hidden = {path.relative_to(ROOT).as_posix(): list_hiding(parse_module(path)) for path in ROOT.rglob("*.py")}
+
+    assert {path: lines for path, lines in hidden.items() if lines} == {}
+    assert list_hiding(ast.parse("try:\n    x\nexcept BaseException:\n    pass\n")) == [3]
+
+
+def test_what_ends_an_answer_or_a_command_is_no_exception_of_a_rule() -> None:
+    from jobgen.cli.interrupt import EndedError
+    from jobgen.features.gitops.commands.cmp import _EndedError
+
+    assert not issubclass(_EndedError, Exception)
+    assert not issubclass(EndedError, Exception)

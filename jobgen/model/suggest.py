@@ -21,6 +21,8 @@ NO_FIX: SuggestedFix = ((), True)
 _FIX_CUTOFF = 0.8
 # `h1oo` is meant as `h100`.
 _LOOK_ALIKES = str.maketrans("oil", "011")
+_MAX_REPEATED = 20
+"""How often a letter can be in a name that is compared."""
 _AMOUNT = lazy_pattern(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*\Z")
 _SUFFIXES = {"": "", "k": "k", **{letter.lower(): letter for letter in "MGTPE"}}
 _SUFFIXES |= {f"{letter.lower()}i": f"{letter}i" for letter in "KMGTPE"}
@@ -37,9 +39,17 @@ def find_closest(word: str, known: list[str], cutoff: float = 0.6) -> str:
     return _find_closest(word, tuple(known), cutoff) if len(word) <= MAX_COMPARED else ""
 
 
+def _is_cheap(word: str, known: tuple[str, ...]) -> bool:
+    """Return True if comparing a name with others takes few steps: those of texts that repeat themselves grow fast."""
+    letters, every = set(word), "".join(known)
+    pairs = sum([word.count(letter) * every.count(letter) for letter in letters])
+    is_repetitive = max(map(word.count, letters), default=0) > _MAX_REPEATED
+    return not is_repetitive and RUN.allows_advice(4 * len(known) + len(word) * pairs // 16)
+
+
 @lru_cache(maxsize=1024)
 def _find_closest(word: str, known: tuple[str, ...], cutoff: float) -> str:
-    if not RUN.allows_advice(4 * len(known)):
+    if not _is_cheap(word, known):
         return ""
     # Imported late: most names are right.
     from difflib import get_close_matches

@@ -184,6 +184,14 @@ def test_a_file_over_its_budget_is_one_finding_and_the_rest_goes_on(tmp_path: Pa
     assert result.code == 4
 
 
+def name_rule(number: int) -> str:
+    return f"rule-{number}"
+
+
+def repeat_stars(count: int, end: object) -> str:
+    return f"{'*a' * count}b{end}"
+
+
 SLIP = "kind: A\nspec:\n  env:\n" + "".join(f"    A{number}: b\n" for number in range(2000)) + "  args: [a\n"
 # Each case: the files of a repository, and what a finding says; empty for none.
 WITHIN: dict[str, tuple[Files, str]] = {
@@ -208,6 +216,107 @@ WITHIN: dict[str, tuple[Files, str]] = {
             **{f"jobs/{'a/' * 60}x{n}.yaml": job(f"x{n}") for n in range(30)},
         },
         "exclude-matches-nothing",
+    ),
+    "a comment that names 50,000 rules": (
+        {
+            "jobgen.yaml": "",
+            "jobs/a.yaml": f"# jobgen: ignore[{','.join(map(name_rule, range(50_000)))}] -- x\n{job()}",
+        },
+        "names more than `50` rules",
+    ),
+    "patterns of patches that are close to many names": (
+        {
+            "jobgen.yaml": "",
+            "overlays/p/o.yaml": json.dumps(
+                {
+                    "apiVersion": "jobgen.dev/v1",
+                    "kind": "Overlay",
+                    "spec": {
+                        "patches": [
+                            {"match": {"names": [repeat_stars(50, n)]}, "merge": {"image": "a:1"}} for n in range(500)
+                        ]
+                    },
+                }
+            ),
+            **{f"jobs/j{n}.yaml": job("a" * 50 + str(n)) for n in range(100)},
+        },
+        "patch-matches-nothing",
+    ),
+    "commands that are nested, repeated and long": (
+        {
+            "jobgen.yaml": "",
+            "jobs/a.yaml": job("a", command=["bash", "-c", "$(" * 500 + "torchrun a.py" + ")" * 500]),
+            "jobs/b.yaml": job("b", command=["bash", "-c", "if true; then " * 2000 + "a" + "; fi" * 2000]),
+            "jobs/c.yaml": job("c", command=["bash", "-c", "cat <<A\n" * 3000 + "torchrun a.py"]),
+            "jobs/d.yaml": job("d", command=["bash", "-c", "torchrun a.py\n" * 20_000]),
+        },
+        "",
+    ),
+    "a schema whose references double": (
+        {
+            "jobgen.yaml": "",
+            "schemas/example.com/case_v1.json": json.dumps(
+                {
+                    "type": "object",
+                    "properties": {"spec": {"$ref": "#/$defs/d0"}},
+                    "$defs": {
+                        **{
+                            f"d{n}": {"properties": {k: {"$ref": f"#/$defs/d{n + 1}"} for k in "ab"}} for n in range(40)
+                        },
+                        "d40": {"type": "object"},
+                    },
+                }
+            ),
+            "jobs/a.yaml": json.dumps(
+                {"apiVersion": "example.com/v1", "kind": "Case", "metadata": {"name": "a"}, "spec": {"a": {"b": {}}}}
+            ),
+        },
+        "",
+    ),
+    "quantities of 100,000 digits": (
+        {
+            "jobgen.yaml": "",
+            "jobs/a.yaml": job(resources={"cpu": "9" * 100_000, "memory": "1e999999999", "gpu": 10**22}),
+        },
+        "invalid-quantity",
+    ),
+    "lines of megabytes, and deep nesting": (
+        {
+            "jobgen.yaml": "",
+            "jobs/a.yaml": job(args=["x " * 3_000_000]),
+            "jobs/b.yaml": "- " * 3_000_000,
+            "jobs/c.yaml": f"a: {'[' * 200_000}{']' * 200_000}",
+            "jobs/d.yaml": '{"a":' * 100_000 + "1" + "}" * 100_000,
+        },
+        "nesting-too-deep",
+    ),
+    "a matrix of a million jobs": (
+        {"jobgen.yaml": "", "jobs/a.yaml": job(matrix={name: list(range(100)) for name in "abc"})},
+        "the matrix makes 1000000 jobs",
+    ),
+    "a schedule of 20,000 parts": (
+        {
+            "jobgen.yaml": "",
+            "jobs/a.yaml": json.dumps(
+                {
+                    "apiVersion": "batch/v1",
+                    "kind": "CronJob",
+                    "metadata": {"name": "a", "namespace": "b"},
+                    "spec": {"schedule": "0-59/1," * 20_000 + "1 * * * *", "jobTemplate": {"spec": {}}},
+                }
+            ),
+        },
+        "",
+    ),
+    "two billion pods of frameworks that name all hosts": (
+        {
+            "jobgen.yaml": "",
+            **{
+                f"jobs/{name}.yaml": job(name, framework=name, platform="jobset", replicas=2_000_000_000)
+                for name in ("tensorflow", "pytorch", "jax")
+            },
+        },
+        "",
     ),
     "60,000 arguments": ({"jobgen.yaml": "", "jobs/a.yaml": job(args=[f"--a{n}" for n in range(60_000)])}, ""),
     "a slip at the end of long files": (

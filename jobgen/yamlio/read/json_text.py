@@ -10,15 +10,15 @@ from typing import Any
 
 from jobgen.model.data import Location, TracedKey, TracedList, TracedMapping, TracedScalar
 from jobgen.model.finding import Finding, Related, Severity
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.lazy_re import lazy_pattern, possessive_pattern
 from jobgen.model.limits import MAX_DEPTH
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.yamlio.read.scalars import normalize_number, quote
 
 _SPACE = lazy_pattern(r"[ \t\r\n]*")
-_TOKEN = lazy_pattern(
+_TOKEN = possessive_pattern(
     r"""[ \t\r\n]*(?:([\[\]{},:])
-    |("(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")
+    |("[^"\\\x00-\x1f]*+(?:\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4})[^"\\\x00-\x1f]*+)*+")
     |(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)
     |(true|false|null))""",
     re.VERBOSE,
