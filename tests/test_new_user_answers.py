@@ -176,6 +176,9 @@ CASES = {
     "variable of the image": Case(
         command("[python, t.py, $HOME/x]"), 9, "the container has no variable `HOME`; set it in `env`"
     ),
+    "variable of the image below a runtime": Case(
+        command("[python, t.py, $USER/x]") + "  platform: trainer\n", 9, "has no variable `USER`; set it in `env`"
+    ),
     "variable of the container": Case(
         command("[python, t.py, $OUT/x]") + "  env: {OUT: /x}\n", 9, "write `$(OUT)`", "has no"
     ),

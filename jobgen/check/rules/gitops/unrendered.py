@@ -37,6 +37,7 @@ def template_text(container: Container) -> Iterator[Violation]:
 _SHELL_VARIABLE = lazy_pattern(r"(?<!\$)\$\{([A-Z_][A-Z0-9_]*)\}")
 # Without braces, names in capitals that end with the word; `$1` and `$HOMEdir` may be anything else.
 _BARE_VARIABLE = lazy_pattern(r"(?<![\w$\\])\$(?:\{([A-Z_][A-Z0-9_]*)\}|([A-Z][A-Z0-9_]+)(?![\w(]))")
+_OF_IMAGES = frozenset("HOME HOSTNAME LANG LOGNAME OLDPWD PATH PWD SHELL TMPDIR USER".split())
 _ITSELF = lazy_pattern(r"(?<![\w$\\])\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}|\(([A-Za-z_]\w*)\))")
 _SHELL = lazy_pattern(r"(?:^|[/\s])(?:ba|z|da|k|a|c)?sh\b|\beval\b|\benvsubst\b|\.sh\b|\bsource\b|\bexport\b")
 
@@ -73,6 +74,9 @@ def _check_word(container: Container, word: Node) -> Iterator[Violation]:
     is_unset = find_part("container.variables.unset")
     names = {next(filter(None, match.groups())) for match in _BARE_VARIABLE.finditer(as_text(word))}
     unset = [name for name in sorted(names) if is_unset is not None and is_unset(container, name)]
+    if not unset and "envFrom" not in container.data:
+        # The variables of an image have no value in `$(NAME)`.
+        unset = sorted((names & _OF_IMAGES) - container.variables.keys())
     if not unset:
         yield from _check(word, "without a shell", _BARE_VARIABLE)
         return
