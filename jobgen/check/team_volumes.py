@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from posixpath import normpath
 
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
@@ -116,18 +117,15 @@ def _read_selector(selector: Mapping[str, Node]) -> Iterator[Requirement]:
 def find_foreign_volumes(uses: Sequence[VolumeUse]) -> Iterator[tuple[int, int, str]]:
     """Yield the numbers of a use and of the volume of another team that it reaches, and a message."""
     volumes = {use.name: number for number, use in enumerate(uses) if not use.team}
-    stored: dict[tuple[str, str], list[tuple[Storage, int]]] = {}
-    for number in volumes.values():
-        for each in uses[number].storage:
-            stored.setdefault(each[:2], []).append((each, number))
+    stored = _Storages((each, number) for number in volumes.values() for each in uses[number].storage)
     for number, use in enumerate(uses):
         if not use.team:
             continue
-        found: list[tuple[int, str]] = []
+        found: Iterable[tuple[int, str]] = ()
         if use.storage:
-            pairs = ((each, pair) for each in use.storage for pair in stored.get(each[:2], ()))
-            near = (pair for each, pair in pairs if _overlap(each, pair[0], is_shared=uses[pair[1]].is_shared))
-            found = [(volume, f"this pod reaches `{storage[2]}` directly; use a claim") for storage, volume in near]
+            near = ((each[2], pair) for each in use.storage for pair in stored.find(each))
+            kept = ((path, volume) for path, (volume, is_below) in near if not (is_below and uses[volume].is_shared))
+            found = ((volume, f"this pod reaches `{path}` directly; use a claim") for path, volume in kept)
         elif use.selector:
             known = ((volume, uses[volume]) for volume in volumes.values())
             selected = (volume for volume, each in known if not each.namespace and _selects(use, each))
@@ -142,11 +140,38 @@ def find_foreign_volumes(uses: Sequence[VolumeUse]) -> Iterator[tuple[int, int, 
                 break
 
 
-def _overlap(used: Storage, volume: Storage, *, is_shared: bool) -> bool:
-    if used[0] != "nfs":
-        return used == volume
-    path, of_volume = (f"{each[2].rstrip('/')}/" for each in (used, volume))
-    return of_volume.startswith(path) or (path.startswith(of_volume) and not is_shared)
+class _Storages:
+    """The storage of volumes, to be found by a path above or below it."""
+
+    def __init__(self, known: Iterable[tuple[Storage, int]]) -> None:
+        self._known: dict[tuple[str, str], list[tuple[str, int]]] = {}
+        for (kind, place, path), number in known:
+            self._known.setdefault((kind, place), []).append((_close(kind, path), number))
+        for paths in self._known.values():
+            paths.sort()
+        self._lengths = {key: sorted({len(path) for path, _ in paths}) for key, paths in self._known.items()}
+
+    def find(self, storage: Storage) -> Iterator[tuple[int, bool]]:
+        """Yield the volumes that share storage with it, each with whether it is below that of the volume."""
+        kind, place, path = storage
+        path, paths = _close(kind, path), self._known.get((kind, place), [])
+        for start in range(bisect_left(paths, (path, -1)), len(paths)):
+            if not paths[start][0].startswith(path):
+                break
+            yield paths[start][1], False
+        for length in self._lengths.get((kind, place), ()):
+            if length >= len(path):
+                break
+            above = path[:length]
+            for start in range(bisect_left(paths, (above, -1)), len(paths)):
+                if paths[start][0] != above:
+                    break
+                yield paths[start][1], True
+
+
+def _close(kind: str, path: str) -> str:
+    """Return a path so that one which contains another is a prefix of it; a name has an end that no other has."""
+    return f"{path.rstrip('/')}/" if kind == "nfs" else f"{path}\0"
 
 
 def _selects(use: VolumeUse, volume: VolumeUse) -> bool:

@@ -272,6 +272,8 @@ def _read_field(key: str, value: Node, parameters: Parameters, depth: int) -> It
     what = _FIELDS.get(key)
     if what is None and key not in _NO_NAMES:
         what = next((each for ends, each in _SUFFIXES if key.endswith(ends)), None)
+    if key == "adminAccess" and value_of(value) is True:
+        yield Use(DEVICES, "true", value, key)
     text = fill(as_text(value), parameters)
     if what is not None and text:
         yield Use(what, text, value)

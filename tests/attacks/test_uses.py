@@ -19,7 +19,12 @@ teams:
     queues: [t]
     serviceAccounts: [t-*]
     budget: {gpus: 16, devices: [{resource: nvidia.com/gpu, nodeSelector: {gpu: a100}, max: 8}]}
-  v: {folders: [jobs/v], kinds: ["*", PersistentVolume, LocalQueue], namespaces: [v], queues: [v], serviceAccounts: [v, v-*]}
+  v:
+    folders: [jobs/v]
+    kinds: ["*", PersistentVolume, LocalQueue]
+    namespaces: [v]
+    queues: [v]
+    serviceAccounts: [v, v-*]
 """
 QUEUED = {"kueue.x-k8s.io/queue-name": "t"}
 Tree = dict[str, Any]
@@ -526,6 +531,14 @@ LATER = {
             "data": {"NVIDIA_VISIBLE_DEVICES": "all"},
         },
     ),
+    "access of an administrator": attack(
+        DEVICES,
+        make(
+            "resource.k8s.io/v1",
+            "ResourceClaim",
+            {"devices": {"requests": [{"name": "a", "exactly": {"deviceClassName": "gpu", "adminAccess": True}}]}},
+        ),
+    ),
     "another spelling of a path": attack(
         VOLUME, job(spec={"volumes": [{"name": "d", "nfs": {"server": "NFS.example.com.", "path": "/v/./d"}}]})
     ),
@@ -586,8 +599,10 @@ def find(root: Path, objects: Sequence[Tree]) -> list[jobgen.Finding]:
 def test_what_a_team_may_not_use_is_an_error(tmp_path: Path, way: str) -> None:
     rule, objects, gpus = ATTACKS[way]
 
-    found = [each for each in find(tmp_path, objects) if each.rule == rule]
+    all_found = find(tmp_path, objects)
+    found = [each for each in all_found if each.rule == rule]
 
+    assert "internal-error" not in {each.rule for each in all_found}
     assert {each.severity for each in found} == {"error"}, way
     assert all(each.location.file.startswith("jobs/t/") and each.location.line for each in found)
     wanted = "can request any number of GPUs" if gpus == ANY else f"requests {gpus} GPUs"

@@ -43,10 +43,10 @@ def foreign_traffic(manifest: Manifest) -> Iterator[Violation]:
 def unrequested_devices(manifest: Manifest) -> Iterator[Violation]:
     """Devices that a team's pod gets from the container runtime, without a request.
 
-    Annotations `cdi.k8s.io/…` and the variable `NVIDIA_VISIBLE_DEVICES` give a container devices that no scheduler,
-    queue or budget counts, and that pods of others use at the same time.
+    Annotations `cdi.k8s.io/…`, the variable `NVIDIA_VISIBLE_DEVICES` and `adminAccess` of a claim give a container
+    devices that no scheduler, queue or budget counts, and that pods of others use at the same time.
 
-    Request the devices in `resources`, and remove the annotation or the variable.
+    Request the devices in `resources`, and remove the annotation, variable or field.
     """
     team = manifest.team
     if team is None:
