@@ -113,6 +113,7 @@ UNCERTAIN = {
     "runtime-mismatch": "a program may need no GPUs; what the webhook rejects is an error",
     "runtime-without-trainer": "a runtime may need nothing of its jobs",
     "scheduling-gate": "a controller may remove the gate",
+    "misspelled-claim": "something else may create the claim",
     "server-managed-field": "the API server drops most of these fields, and refuses some in some requests only",
     "shared-device-claim": "a device of the network can be used from several nodes",
     "shared-single-node-claim": "all pods may run on one node; `ReadWriteOncePod` is an error",

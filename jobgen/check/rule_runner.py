@@ -63,7 +63,8 @@ class _RuleTable(NamedTuple):
     role: list[_Triggered]
     pod: _PartRules
     container: _PartRules
-    fleet: list[Rule]
+    fleet: list[list[Rule]]
+    """The rules that keep the same facts of each object are in one list."""
 
 
 class RuleRunner:
@@ -115,11 +116,13 @@ class RuleRunner:
 
     def collect_facts(self, manifest: Manifest, problems: list[Problem]) -> Iterator[tuple[str, Fact]]:
         """The facts that the fleet rules collect from an object, each with its rule's name."""
-        for rule in self._table(manifest).fleet:
+        for rule, *others in self._table(manifest).fleet:
             assert rule.collect is not None
             try:
                 for fact in rule.collect(manifest):
                     yield rule.name, fact
+                    for other in others:
+                        yield other.name, fact
             except Exception as error:  # noqa: BLE001 -- a faulty rule must not hide what the others find
                 problems.append(report_exception(f"the rule `{rule.name}`", error, manifest.object))
 
@@ -148,8 +151,15 @@ def _sort_by_scope(rules: list[Rule], *, is_known: bool) -> _RuleTable:
         role=[(rule.words, rule) for rule in in_scope("role")],
         pod=_PartRules(in_scope("pod")),
         container=_PartRules(in_scope("container")),
-        fleet=in_scope("fleet"),
+        fleet=_group_by_facts(in_scope("fleet")),
     )
+
+
+def _group_by_facts(rules: Iterable[Rule]) -> list[list[Rule]]:
+    found: dict[object, list[Rule]] = {}
+    for rule in rules:
+        found.setdefault(rule.collect, []).append(rule)
+    return list(found.values())
 
 
 def _run_rules(

@@ -1,6 +1,6 @@
 """What several jobs of an environment share, and should not."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, rule
@@ -300,3 +300,33 @@ def _check_use(fact: Fact, first: Fact, claim: Fact, mode: str) -> Iterator[Fact
     elif first is not fact and pods:
         message = f"job `{first.value[3]}` also mounts the claim `{name}`, which is {mode}; use `ReadWriteMany`"
         yield FactViolation(fact, message, (*access, (first, "also mounted here")))
+
+
+@rule("fleet", WARNING, collect=collect_claims)
+def misspelled_claim(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
+    """A claim that the repository does not have, one slip of the keyboard away from a claim that it has.
+
+    The pods of a job wait in `Pending` for a claim that does not exist. Only claims of the same namespace are compared.
+    With `cluster.state`, the exported state says which claims there are: list them in `cluster.complete`.
+
+    Correct the name.
+    """
+    if cluster.state:
+        return
+    claims: dict[str, dict[str, Fact]] = {}
+    for fact in facts:
+        if fact.value[1] is not None:
+            claims.setdefault(fact.value[0][0], {})[fact.value[0][1]] = fact
+    for fact in facts:
+        (namespace, name), modes, *_ = fact.value
+        known = claims.get(namespace, {})
+        if modes is None and known and name not in known and (meant := _find_meant(name, known)):
+            message = f"the repository has no claim `{name}` in namespace `{namespace}`; did you mean `{meant}`?"
+            yield FactViolation(fact, message, ((known[meant], "the claim"),), evidence=(name,))
+
+
+def _find_meant(name: str, known: Iterable[str]) -> str:
+    # Imported late: most names are right.
+    from jobgen.model.meant import find_meant
+
+    return find_meant(name, known)
