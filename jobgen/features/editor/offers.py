@@ -260,7 +260,7 @@ def try_change(workspace: Workspace, contents: Mapping[str, bytes], findings: It
     """Lint the files that a change concerns, before and after it."""
     files = list_checked_files(workspace, contents, findings)
     before = find_findings(workspace, files)
-    # Jobs are not rendered with a layer that has errors, as `before` is; the lint of everything mends the layer.
+    # Jobs are not rendered with a layer that has errors, as `before` is; a lint of the workspace repairs it.
     is_hidden = any(file.startswith(_OVERLAYS) for file, _ in _count_errors(before.findings))
     others = [file for file in files if file not in contents and is_hidden]
     behind = (each for file in others for each in workspace.snapshot.findings.get(file, FileFindings()).all)

@@ -1,4 +1,4 @@
-"""Mounts of ConfigMaps that give other files than were meant, and volumes that nobody can write to."""
+"""Mounts of ConfigMaps that give other files than were meant, and volumes that are read-only."""
 
 import posixpath
 from collections.abc import Iterator, Mapping

@@ -21,12 +21,12 @@ class Loss(NamedTuple):
     path: Path
     objects: tuple[Identity, ...]
     line: int = 0
-    """Where the text cannot be read, so that nobody knows which objects it has."""
+    """Where the text cannot be read, so that its objects are not known."""
 
     def explain(self, shown: str) -> str:
         """Return why the file is not replaced, and what to do instead."""
         if self.line:
-            reason = "cannot be read, so nobody knows which objects `--force` would delete"
+            reason = "cannot be read, so it is not known which objects `--force` would delete"
             return f"{shown}:{self.line}: the text {reason}; correct it, or delete the file"
         listed = ", ".join(f"{each.kind or 'the object'} `{each.name}`" for each in self.objects)
         advice = "move what you need to another file, or import to another folder"

@@ -39,9 +39,9 @@ def launcher_without_script(manifest: Manifest) -> Iterator[Violation]:
 def missing_mounted_file(manifest: Manifest) -> Iterator[Violation]:
     """A script or config file that the command names, and that the ConfigMap mounted there does not have.
 
-    A ConfigMap hides everything that the image has in the folder, and nobody can write to it. So the program does not
-    find its file, and fails when it starts. An argument that can name something else than a file to read is a warning.
-    A ConfigMap that is optional, or that the repository does not have, is not reported.
+    A ConfigMap hides everything that the image has in the folder, and no program can write to it. So the program does
+    not find its file, and fails when it starts. An argument that can name something else than a file to read is a
+    warning. A ConfigMap that is optional, or that the repository does not have, is not reported.
 
     Write the name of a file that the ConfigMap has, or add the file to it.
     """

@@ -29,7 +29,6 @@ def script_syntax(container: Container) -> Iterator[Violation]:
     for script, (line, message, is_error) in list_mistakes(container):
         severity = ERROR if is_error else WARNING
         related = ((script.item, "the file is read here"),) if script.path else ()
-        told = f"{script.name_line(line)}{message}"
         is_placed = not script.path or type(script.written) is TracedScalar
         at, inside = (script.written, find_line(script.text, line)) if is_placed else (None, None)
-        yield Violation(script.item, told, related, severity, at=at, inside=inside)
+        yield Violation(script.item, f"{script.name_line(line)}{message}", related, severity, at=at, inside=inside)
