@@ -284,6 +284,18 @@ def test_a_fix_of_nothing_names_the_unsafe_fixes(tmp_path):
     assert fix(tmp_path, unsafe=True).err.startswith("1 finding fixed in 1 file\n")
 
 
+def test_unsafe_fixes_that_would_not_be_made_are_not_counted(tmp_path):
+    job = JOB.replace("64Gi", "64GB")
+    write(tmp_path, FILES | {"jobs/a.yaml": job + "# sops signs this: ENC[a]\n"})
+    signed = fix(tmp_path).err
+    write(tmp_path, {"jobs/a.yaml": f"# a\x85b\n{job}"})
+    odd = fix(tmp_path).err
+
+    assert signed.startswith("0 findings fixed in 0 files\n")
+    assert odd.startswith("0 findings fixed in 0 files\n"), odd
+    assert "would fix" not in signed + odd
+
+
 # Texts that commas cut.
 
 ITEMS = ["train.py", "--lr", "--gpus=0", "1", "2", "3.5", "true", "a", '"x"', "--b=[1"]

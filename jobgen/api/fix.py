@@ -49,7 +49,7 @@ class FixResult(NamedTuple):
     revealed: Mapping[str, str] = {}
     """The first of the errors that the fixes of a limited file would lead to."""
     unsafe: int = 0
-    """How many of the findings that are left have an unsafe fix."""
+    """How many of the findings that are left unsafe fixes would fix."""
 
 
 class _Levels(NamedTuple):
@@ -123,18 +123,26 @@ def compute_fixes(request: LintRequest, *, unsafe: bool) -> FixResult:
     with edited(drafts.contents):
         levels = _Levels(_ALL if unsafe else _SAFE, {}, {})
         left = _fix_all(request, drafts, levels)
-    files = [
-        FixedFile(path, drafts.originals[path], drafts.contents[os.path.realpath(base / path)], count)
-        for path, count in sorted(drafts.fixed.items())
-    ]
+        files = [
+            FixedFile(path, drafts.originals[path], drafts.contents[os.path.realpath(base / path)], count)
+            for path, count in sorted(drafts.fixed.items())
+        ]
+        is_more = not unsafe and any(finding.fix and not finding.fix.safe for finding in left.findings)
+        count = _count_unsafe(request, drafts) if is_more else 0
     changed = [file for file in files if file.old != file.new]
     limited = tuple(sorted(levels.files))
-    count = 0 if unsafe else _count_unsafe(left)
     return FixResult(changed, limited, tuple(sorted(drafts.failed.items())), levels.revealed, count)
 
 
-def _count_unsafe(linted: LintRun) -> int:
-    return len({repr(finding.fix.edits) for finding in linted.findings if finding.fix and not finding.fix.safe})
+def _count_unsafe(request: LintRequest, drafts: _Drafts) -> int:
+    """Return how many findings unsafe fixes would fix after the safe ones: they are applied to the drafts."""
+    trial = _Drafts(drafts.base)
+    # What a lint reads are the contents of these drafts.
+    trial.contents = drafts.contents
+    trial.originals = {path: drafts.contents[os.path.realpath(drafts.base / path)] for path in drafts.originals}
+    trial.failed = dict(drafts.failed)
+    _fix_all(request, trial, _Levels(_ALL, {}, {}))
+    return sum(trial.fixed.values())
 
 
 def _fix_all(request: LintRequest, drafts: _Drafts, levels: _Levels) -> LintRun:
