@@ -487,6 +487,19 @@ def test_environment_that_lacks_the_platform_is_named_and_renders_what_the_other
     assert before == after
 
 
+@pytest.mark.parametrize(("policy", "limit"), [(None, 0), ("Never", 0), ("OnFailure", None)])
+def test_a_launcher_that_becomes_a_job_is_retried_as_before(policy, limit, tmp_path):
+    """mpi-operator runs the launcher as a Job, which retries six times unless it is told a number."""
+    launcher = {"command": ["mpirun", "python", "t.py"], **({"restartPolicy": policy} if policy else {})}
+    spec = {"framework": "mpi", "image": "registry.example.com/a:1.0.0", "roles": {"launcher": launcher, "worker": {}}}
+    cluster = {"platforms": ["kubeflow", "mpi-operator"]}
+    write_repository(tmp_path, make_job(**spec), [make_overlay("prod", cluster=cluster)])
+    done = jobgen(tmp_path, "migrate", "a", "--to", "mpi-operator")
+
+    assert done.returncode == 0, done.stderr
+    assert yaml.safe_load(done.stdout)["spec"].get("runPolicy", {}).get("backoffLimit") == limit
+
+
 def test_platform_is_written_for_the_environment_that_has_both(tmp_path):
     """The first environment has the old platform alone, and the second one prefers it."""
     overlays = [make_overlay("dev", cluster={"platform": "kubeflow"}), make_overlay("prod", cluster=make_cluster())]

@@ -68,7 +68,8 @@ def _list_restarts(draft: Draft, differing: list[PodDifference]) -> Iterator[Edi
     is_written = any(note.field[-1] == "restartPolicy" and note.change == "changed" for note in draft.notes)
     policies = () if has_policy and not is_written else ("OnFailure", "Never")
     is_own = get_at(draft.spec, _LIMIT) is not None and _LIMIT not in draft.surroundings.absorbed
-    has_limit = is_own or ".".join(_LIMIT) not in draft.target.fields
+    # A kind can have the whole policy as one field; that it has the limit is proven by rendering it.
+    has_limit = is_own or draft.target.fields.keys().isdisjoint((".".join(_LIMIT), _LIMIT[0]))
     wanted = [each.before for each in differing if each.kind == "retries"]
     limits = () if has_limit else tuple(dict.fromkeys((*wanted, _TRIES, 0)))
     yield from ({_LIMIT: limit} for limit in limits)
