@@ -132,7 +132,7 @@ def rule(
 def all_rules() -> tuple[Rule, ...]:
     """Import all rules, and return them sorted by category and name."""
     modules = map(import_module, list_rule_modules())
-    found = (value for module in modules for value in vars(module).values() if isinstance(value, Rule))
+    found = (value for module in modules for value in vars(module).values() if type(value) is Rule)
     return tuple(sorted(found, key=lambda rule: (rule.category, rule.name)))
 
 

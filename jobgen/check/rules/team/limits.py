@@ -21,7 +21,6 @@ from jobgen.k8s.kueue import advise_queue
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import sum_gpus
-from jobgen.k8s.team_kinds import explain_refusal
 from jobgen.k8s.team_uses import (
     ACCOUNTS,
     IDENTITIES,
@@ -170,6 +169,9 @@ def kind_not_allowed(manifest: Manifest) -> Iterator[Violation]:
     team = manifest.team
     if team is None:
         return
+    # Imported late: many repositories have no teams.
+    from jobgen.k8s.team_kinds import explain_refusal
+
     for use in manifest.uses:
         if use.what == UNREAD:
             message = f"team `{team.team}` cannot create objects that are known only at run time"
