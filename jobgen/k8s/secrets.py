@@ -395,8 +395,12 @@ def _collect_in_list(items: Sequence[Node], known: Sequence[Node], held: list[He
             _hold_value(items, at, flag[1], held)
         elif flag and flag[1] in ("u", "user") and _LOGIN.fullmatch(str(value_of(child))):
             held.append(Held(items, at, flag[1]))
-        if other is None or child != other:
+        if type(child) is dict and other is None:
+            _collect_in_mapping(child, {}, held)
+        elif type(child) is not str and (other is None or child != other):
             _collect(items, at, other, held)
+        elif type(child) is str and child != other and len(child) >= _MIN_TEXT:
+            held.append(Held(items, at, ""))
         text = child.value if type(child) is TracedScalar else child
         before = text if type(text) is str else ""
 
