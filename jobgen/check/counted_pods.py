@@ -55,7 +55,7 @@ def read_count(text: str) -> int | None:
 
 # How many times what is below a field exists.
 
-_AMOUNTS = ("replicas", "minReplicas", "maxReplicas")
+_AMOUNTS = ("numNodes", "replicas", "minReplicas", "maxReplicas")
 _SCALED_JOBS = 100
 """How many Jobs a ScaledJob of KEDA may have if it does not say."""
 _PARALLEL_TRIALS = 3
@@ -119,7 +119,7 @@ def _count(node: Mapping[str, Node]) -> int:
 
 # Any kind.
 
-_RESOURCES = ("resources", "computeResources")
+_RESOURCES = ("resources", "computeResources", "resourcesPerNode")
 
 
 class PodSearch:
@@ -154,7 +154,8 @@ class PodSearch:
                     self._add_container({**node, "resources": node[field]}, spec, labels, count)
             if len(self.found) == before and "pipelineParallelSize" in node:
                 self._add_nodes(node, count, labels)
-            below += ((child, spec, labels, count) for key, child in reversed(node.items()) if key not in _RESOURCES)
+            # Some kinds have whole objects in `resources`.
+            below += ((child, spec, labels, count) for child in reversed(node.values()))
 
     def _add_container(
         self, container: Mapping[str, Node], spec: Mapping[str, Node], labels: Mapping[str, Node], count: int

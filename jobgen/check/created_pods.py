@@ -15,7 +15,7 @@ from jobgen.check.workflow_pods import Workflow
 from jobgen.k8s.embedded import MAX_DEPTH
 from jobgen.k8s.kueue import QUEUE_LABEL, find_suspend_path, is_suspended, stays_suspended
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
-from jobgen.k8s.object_paths import is_app_wrapper
+from jobgen.k8s.object_paths import is_app_wrapper, list_items
 from jobgen.k8s.objects import Manifest, replace_object
 from jobgen.k8s.resources import list_counted_pods
 from jobgen.k8s.team_kinds import counts_pods
@@ -52,7 +52,8 @@ def count_object(outer: Manifest, depth: int, obj: Mapping[str, Node]) -> Create
 
 
 def _find_hidden(started: Manifest, depth: int) -> CreatedPods:
-    if _is_template(started) or is_app_wrapper(started.object):
+    # The checks of an AppWrapper count the objects in it, but not of one that another object creates.
+    if _is_template(started) or (is_app_wrapper(started.object) and not depth):
         return CreatedPods(started, ())
     counter = partial(count_object, started, depth) if depth < MAX_DEPTH else None
     match started.group, started.kind_name:
@@ -64,6 +65,8 @@ def _find_hidden(started: Manifest, depth: int) -> CreatedPods:
     labels = started.labels if (started.group, started.kind_name) in _COPIES_LABELS else {}
     search = PodSearch(started, counter)
     times, advice = _count_scaled(started)
+    for item in list_items(started.object) if depth else ():
+        search.search([item], labels)
     search.search(started.spec, labels, times, {id(each.data.get("resources")) for each in known})
     return CreatedPods(started, (), search.found, search.unknown, advice=advice)
 

@@ -90,11 +90,21 @@ def follow_path(wrapped: Mapping[str, Any], path: str) -> Any:
     return node
 
 
+def list_items(obj: Mapping[str, Node]) -> Iterator[Mapping[str, Node]]:
+    """Yield the objects of a list, as `kubectl` creates them: an item of a `SecretList` may lack its kind."""
+    kind = as_text(obj.get("kind"))
+    if kind.endswith("List"):
+        missing: dict[str, Node] = {"apiVersion": obj.get("apiVersion"), "kind": kind.removesuffix("List")}
+        for item in as_list(obj.get("items")):
+            if isinstance(item, dict):
+                yield item if as_text(item.get("kind")) else {**item, **missing}
+
+
 def is_app_wrapper(obj: Mapping[str, Node]) -> bool:
-    """Return True if an object is an AppWrapper."""
+    """Return True if an object is an AppWrapper with components; other versions have objects in other places."""
     if as_text(obj.get("kind")) != "AppWrapper":
         return False
-    return as_text(obj.get("apiVersion")).partition("/")[0] == "workload.codeflare.dev"
+    return as_text(obj.get("apiVersion")) == "workload.codeflare.dev/v1beta2"
 
 
 def list_wrapped_objects(obj: Mapping[str, Node]) -> Iterator[tuple[ObjectPath, Mapping[str, Node]]]:

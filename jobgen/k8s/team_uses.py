@@ -121,6 +121,9 @@ def find_uses(obj: Mapping[str, Node], parameters: Parameters | None = None, dep
                     found.append(Use(_OWN_NAMES[kind], as_text(metadata["name"]), metadata["name"]))
                 found += find_traffic(node, kind, version.rpartition("/")[0])
                 found += _find_kept(as_mapping(metadata))
+            # `kubectl` creates the items of a list, which need no kind of their own.
+            if kind.endswith("List") and len(kind) > len("List") and isinstance(node.get("items"), list):
+                found.append(Use(KINDS, kind.removesuffix("List"), node["kind"], version.rpartition("/")[0]))
             # Outside of pods, a priority is something else.
             if "containers" in node and as_integer(node.get("priority")) and not as_text(node.get("priorityClassName")):
                 found.append(Use(PRIORITY_NUMBERS, str(as_integer(node["priority"])), node["priority"]))

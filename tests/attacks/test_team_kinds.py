@@ -617,3 +617,40 @@ def test_other_forms_are_errors_or_never_rendered(tmp_path: Path, form: str) -> 
     assert rule in found if rule else not found
     if rule != RULE:
         assert {each.identity.kind for each in jobgen.render(tmp_path).objects} <= {"ConfigMap"}
+
+
+# Objects that other objects create.
+
+TRAIN = make(
+    "trainer.kubeflow.org/v1alpha1",
+    "TrainJob",
+    {"runtimeRef": {"name": "torch"}, "trainer": {"numNodes": 5, "resourcesPerNode": GPUS}},
+)
+WRAPPER = "workload.codeflare.dev/v1beta2"
+INSIDE: dict[str, tuple[Any, str]] = {
+    "list": ({"apiVersion": "v1", "kind": "List", "items": [JOB, JOB, JOB]}, "requests 24 GPUs"),
+    "list of a kind": ({"apiVersion": "batch/v1", "kind": "JobList", "items": [{"spec": JOB["spec"]}]}, ""),
+    "secrets": ({"apiVersion": "v1", "kind": "SecretList", "items": [{"metadata": {"name": "a"}}]}, "`Secret`"),
+    "AppWrapper": (make(WRAPPER, "AppWrapper", {"components": [{"template": TRAIN}]}), "requests 40 GPUs"),
+    "TrainJob": (TRAIN, "requests 40 GPUs"),
+}
+
+
+@pytest.mark.parametrize("case", INSIDE)
+def test_objects_that_a_workflow_creates_count_and_have_kinds(tmp_path: Path, case: str) -> None:
+    obj, expected = INSIDE[case]
+    resource = {"action": "create", "manifest": json.dumps(obj)}
+    spec = {"entrypoint": "a", "templates": [{"name": "a", "resource": resource}]}
+    workflow = make("argoproj.io/v1alpha1", "Workflow", spec)
+    write(tmp_path, workflow, kinds=["default", "Workflow.argoproj.io"], budget={"gpus": 0})
+
+    found = jobgen.lint(tmp_path).findings
+    messages = [each.message for each in found if each.rule in (RULE, "team-budget-exceeded")]
+    assert any((expected or "requests 8 GPUs") in each for each in messages), messages
+
+
+def test_other_versions_of_an_app_wrapper_count(tmp_path: Path) -> None:
+    items = [{"replicas": 100, "generictemplate": JOB}]
+    write(tmp_path, make("workload.codeflare.dev/v1beta1", "AppWrapper", {"resources": {"GenericItems": items}}))
+
+    assert "requests 800 GPUs" in find(tmp_path, "team-budget-exceeded")[0]
