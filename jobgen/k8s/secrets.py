@@ -514,7 +514,7 @@ def _hold_variables(env: Any, held: list[Held]) -> None:
 def _hold_beside_reference(node: Any, name: str, held: list[Held]) -> None:
     for key in node if isinstance(node, dict) else range(len(node)):
         child = node[key]
-        is_other = isinstance(node, dict) and key not in REFERENCE_FIELDS
+        is_other = isinstance(node, dict) and key not in REFERENCE_FIELDS and key not in _SOURCES
         if is_other and (value_of(child) is None or _is_distinctive(str(key))):
             held.append(Held(node, key, name, is_key=True))
         if isinstance(child, (dict, list)):
@@ -535,6 +535,8 @@ REFERENCE_FIELDS = frozenset(
     ("name", "key", "optional", "fieldPath", "apiVersion", "resource", "containerName", "divisor", "path", "volumeName")
 )
 """The fields of references to values of variables."""
+_SOURCES = frozenset("valueFrom configMapKeyRef fieldRef fileKeyRef resourceFieldRef secretKeyRef".split())
+"""Keys whose values are references; an empty one is no value in a wrong place."""
 VALUE_FIELDS = frozenset(("value", "Value", "values", "val", "valu", "vale", "vlaue", "vaule", "valeu"))
 """The field that holds a value beside its name, and how it is misspelled."""
 _SIMILAR = 0.8

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from jobgen.k8s.secrets import REFERENCE_FIELDS
 from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import FixStep, Problem
 from jobgen.model.suggest import find_key
@@ -19,15 +20,31 @@ _WORDS = {
     "config": "configMapKeyRef",
 }
 _NAMES = frozenset(("name", "key"))
+_REFERENCES = frozenset("configMapKeyRef fieldRef fileKeyRef resourceFieldRef secretKeyRef".split())
 
 
 def name_source(variable: str, source: dict[str, Any], problems: list[Problem]) -> dict[str, Any]:
     """Report a source that has a word of its own, and return what it means; another source stays as it is."""
+    if variable in _REFERENCES or variable == "valueFrom":
+        message = f"`{variable}` is a source, and not the name of a variable; put it below the name"
+        problems.append(Problem("unknown-field", message, variable))
+        return {str(variable): source}
     if source.keys() == _NAMES and all(isinstance(value_of(each), str) for each in source.values()):
         meant = to_inline_yaml({"secretKeyRef": untraced(source)})
         message = f"`{variable}` does not say what has this key; write `{meant}`, or `configMapKeyRef`"
         problems.append(Problem("unknown-field", message, variable, at=next(iter(source))))
         return {"secretKeyRef": source}
+    if "value" in source and source.keys() <= {"name", "value"}:
+        message = f"`value` is not a source of `{variable}`; write the value behind its name, without `value`"
+        problems.append(Problem("unknown-field", message, variable, at=find_key(source, "value")))
+        return source
+    empty = next((key for key in source if key in _REFERENCES and value_of(source[key]) is None), None)
+    beside = {key: value for key, value in source.items() if key != empty}
+    if empty is not None and beside and REFERENCE_FIELDS.issuperset(beside):
+        first = next(iter(beside))
+        message = f"`{first}` belongs to `{empty}`, which has no value; indent what belongs to `{empty}` below it"
+        problems.append(Problem("unknown-field", message, variable, at=first))
+        return {empty: beside}
     # A reference may have the name beside it: `{secretKeyRef: hub, key: token}`.
     words = {**_WORDS, **dict.fromkeys(_WORDS.values(), "")}
     word = next((key for key in source if key in words and (words[key] or "key" in source)), None)
