@@ -309,7 +309,7 @@ SYNTAX = {
     ("    worker", "   worker"): (
         12,
         4,
-        "`worker: {replicas: 3}` is not aligned with the lines around it; indent it by 4 spaces",
+        "`worker: {replicas: 3}` is not aligned with the lines around it; indent it by 1 more space",
     ),
     ("train.py]", "train.py"): (
         7,
@@ -334,7 +334,7 @@ SYNTAX = {
     ("shm: 8Gi", "env: x\n  - ..."): (
         10,
         3,
-        "`- ...` is not aligned with the lines around it; indent it by 4 spaces",
+        "`- ...` is not aligned with the lines around it; indent it by 2 more spaces",
     ),
     ("shm: 8Gi", "description: second: try"): (
         9,

@@ -82,7 +82,7 @@ CASES = {
     # Dashes, indents and items.
     "  command:\n  -python\n  -train.py\n": (2, "write `- python`, and correct the line below in the same way"),
     f"{SWEEP}  command:\n    - python\n    - @c.json\n{USED}": (4, 'write `- "@c.json"`'),
-    f"{SWEEP}  command:\n    - python\n   - train.py\n{USED}": (4, "indent it by 4 spaces"),
+    f"{SWEEP}  command:\n    - python\n   - train.py\n{USED}": (4, "indent it by 1 more space"),
     f"{SWEEP}  command:\n    - python\n     - train.py\n{USED}": (4, "indent it by 4 spaces, as the item above"),
     f"{SWEEP}  command:\n    - python\n    - --tag: exp1\n{USED}": (4, "write `--tag=exp1`, or two items"),
     f"{SWEEP}  command:\n    - python\n    - --lr: ${{{{ matrix.lr }}}}\n{USED}": (4, "write `--lr=…`, or two items"),

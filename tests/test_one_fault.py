@@ -177,7 +177,7 @@ def test_the_first_item_of_a_long_example_is_shown(tmp_path):
             (f"{PATH}\n", f"fieldPath{sign}metadata.name\n        apiVersion: v1\n", f"write `{PATH}`")
             for sign in (" ", ":")
         ),
-        (" - key: zone", "- key: zone", "indent it by 18 spaces"),
+        (" - key: zone", "- key: zone", "indent it by 1 more space"),
         ("  - key: zone", "\t- key: zone", "indent it by 18 spaces"),
         ("                    values: [a", "\tvalues: [a", "indent it by 20 spaces"),
         ("- matchExpressions:", "- matchExpressions", "write `- matchExpressions:`"),

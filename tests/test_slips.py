@@ -152,7 +152,7 @@ def test_the_message_shows_what_was_meant(old, new, message):
         (
             "a:\n  b:\n    - x: 1\n      y: 2\n  - x: 3\n    y: 4\n  c: 5\n",
             5,
-            "is not aligned with the lines around it; indent it by 4 spaces, and move the line below with it",
+            "is not aligned with the lines around it; indent it by 2 more spaces, and move the line below with it",
         ),
     ],
 )

@@ -77,8 +77,14 @@ _SEPARATOR = re.compile(r"(?:--|[–—―]+|[–—]-|-[–—])\s*\Z")
 _MISSING_COMMA = re.compile(r"(?<=[^,{\s:]) (?=[\w./-]+: )")
 _MISSING_COMMA_OF_ITEMS = re.compile(r"(?<=[^\s,\[:{][\"']) (?=[\"'][^\s,\]])")
 _KEY = re.compile(r"\s*(?:- )?(?:[\w./-]+: )?(?=\S)")
+_BLOCK_KEY = re.compile(r"( *)([\w./-]+): [|>][+-]?\s*\Z")
+_ENTRY = re.compile(r" *(?:- |[\w./-]+:(?: |\Z))")
 _END_OF_QUOTE = re.compile(r"[,\]}]| #|\Z")
 _APOSTROPHE = re.compile(r"""(\s*(?:- )?(?:[\w./-]+: )?)'([^'"\\]+'[^'"\\]+)'\Z""")
+_APOSTROPHE_IN_ITEM = re.compile(r"""(?<=[\[{,:\s])'([^'",\[\]{}\\]*\w'\w[^'",\[\]{}\\]*)'(?=\s*[,\]}])""")
+_BEHIND_QUOTE = re.compile(
+    r"""(\s*(?:- )?(?:[\w./-]+: )?)(["'])([^"'\\]*)\2([^\s"'#:\]}][^"'#\\]*|\s+[^\s"'#:\]}][^"'#\\]*?)(\s#.*)?\Z"""
+)
 _INSIDE_WORD = re.compile(r"(?<=\w)'(?=\w)")
 _SPECIAL = frozenset("}]\"'&*%@`,:{[|>!?")
 _CLOSING = {"[": "]", "{": "}"}
@@ -129,7 +135,7 @@ class Slip(NamedTuple):
         if old == new:
             lines = "line" if self.below == 1 else f"{self.below} lines"
             more = f", and move the {lines} below with it" if self.below else ""
-            return f"{quote(old)} {self.reason}; indent it by {_measure_indent(self.new)} spaces{more}"
+            return f"{quote(old)} {self.reason}; {self._describe_indentation()}{more}"
         if not old:
             return f"{self.reason}; write `{new}` here"
         also = f", and correct the {len(self.more)} lines below in the same way" if len(self.more) > 1 else ""
@@ -145,6 +151,16 @@ class Slip(NamedTuple):
             start = first - _MOST_SHOWN // 2
             old, shown = f"…{old[start:]}", quote(f"…{new[start:]}")
         return f"{quote(old)} {self.reason}; write {shown}{also}"
+
+    def _describe_indentation(self) -> str:
+        """How to indent the line; in a text that is indented itself, only the difference is right."""
+        own, width = _measure_indent(self.old), _measure_indent(self.new)
+        if not own or "\t" in self.old[: len(self.old) - len(self.old.lstrip())]:
+            return f"indent it by {width} space{'s' * (width != 1)}"
+        less = own - width
+        return (
+            f"indent it by {abs(less)} {'' if less > 0 else 'more '}space{'s' * (abs(less) != 1)}{' less' * (less > 0)}"
+        )
 
     @property
     def column(self) -> int:
@@ -283,6 +299,7 @@ def _list_certain(lines: Sequence[str], number: int) -> Iterator[Slip]:
         more = tuple(map(_write_ascii, takewhile(partial(_is_indented, _measure_indent(line)), run)))
         if more:
             yield Slip(number, line, _write_ascii(line), reason, more=more)
+    yield from _indent_text(lines, number)
     for pattern, form, reason in _RUNS:
         width = _measure_indent(line)
         above = lines[number - 1] if number else ""
@@ -325,6 +342,16 @@ def _list_parents(lines: Sequence[str], number: int) -> Iterator[int]:
         if width and lines[at].strip() and _measure_indent(lines[at]) < width:
             width = _measure_indent(lines[at])
             yield at
+
+
+def _indent_text(lines: Sequence[str], number: int) -> Iterator[Slip]:
+    """Yield the lines of a block text indented below its key, if they begin at the depth of the key."""
+    key = _BLOCK_KEY.match(lines[number - 1]) if number else None
+    if key is None or _measure_indent(lines[number]) != len(key[1]) or _ENTRY.match(lines[number]):
+        return
+    run = takewhile(lambda line: _measure_indent(line) == len(key[1]) and not _ENTRY.match(line), lines[number + 1 :])
+    below = sum(1 for _ in zip(run, range(_MOST_LINES), strict=False))
+    yield Slip(number, lines[number], f"  {lines[number]}", f"is text of `{key[2]}`, and not indented below it", below)
 
 
 def _write_ascii(line: str) -> str:
@@ -410,6 +437,12 @@ def _change_line(line: str) -> Iterator[tuple[str, str]]:
 
 
 def _close_quotes(line: str) -> Iterator[tuple[str, str]]:
+    if "'" in line and (item := _APOSTROPHE_IN_ITEM.search(line)):
+        yield f'{line[: item.start()]}"{item[1]}"{line[item.end() :]}', "has a `'` inside single quotes"
+    if behind := _BEHIND_QUOTE.match(line):
+        head, mark, text, rest, comment = behind.groups("")
+        reason = f"has text behind its closing `{mark}`"
+        yield f"{head}{mark}{text}{rest.rstrip()}{mark}{comment}", reason
     if apostrophe := _APOSTROPHE.match(line):
         yield f'{apostrophe[1]}"{apostrophe[2]}"', "has a `'` inside single quotes"
     for mark in "\"'":
