@@ -409,6 +409,11 @@ def _layer_of(node: Node) -> str:
     return "" if layer == "job" or layer.startswith("kind ") else layer
 
 
+def _name_item(spelling: Node, role: str) -> Node:
+    """The name of an item of a list, at the place where its role is named."""
+    return TracedScalar(str(value_of(spelling)), role.location, role.layer) if type(role) is TracedKey else spelling
+
+
 def _render_items(
     job: JobSpec, templates: ValidFields, resource: ValidFields, problems: list[Problem], deletions: list[Deletion]
 ) -> None:
@@ -426,7 +431,8 @@ def _render_items(
     if layout.shape == "map":
         set_path(resource, layout.at, {str(value_of(spelling)): item for spelling, item in made.values()})
     elif layout.shape == "list" and (made or not any(role.at for role in kind.roles.values())):
-        set_path(resource, layout.at, [{layout.key: spelling, **item} for spelling, item in made.values()])
+        items = [{layout.key: _name_item(spelling, name), **item} for name, (spelling, item) in made.items()]
+        set_path(resource, layout.at, items)
     elif made:
         [(_, item)] = made.values()
         set_path(resource, layout.at, item)

@@ -472,8 +472,9 @@ def _list_roles(
     required = [name for name in framework.roles if name != ANY_ROLE and kind.roles[name].required]
     if not named:
         named[framework.single] = None
-    listed = [name for name in framework.roles if name in named or name in required]
-    return listed + [str(name) for name in named if takes_any and name not in framework.roles]
+    # A name that is written has its location.
+    listed = [named.get(name) or name for name in framework.roles if name in named or name in required]
+    return listed + [name for name in named if takes_any and name not in framework.roles]
 
 
 def find_dead_deletions(deletions: list[Deletion]) -> Iterator[Problem]:

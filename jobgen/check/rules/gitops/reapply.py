@@ -112,7 +112,8 @@ def _report(engine: str, item: Mapping[str, Node], missing: list[_FilledIn]) -> 
     fix_steps = tuple(step for holder, name, value in missing for step in suggest_entry(name, value, holder))
     is_whole = len(fix_steps) == len(missing)
     node = item.get("name") if as_text(item.get("name")) else find_key(item, "template")
-    return Violation(node, f"{message}; write it in the manifest", fix_steps=fix_steps if is_whole else (), safe=True)
+    message += "; write it in the manifest, or remove the `null` that deletes it"
+    return Violation(node, message, fix_steps=fix_steps if is_whole else (), safe=True)
 
 
 _FINDERS: Mapping[tuple[str, str], tuple[str, Callable[[Mapping[str, Node], int], Iterator[_FilledIn]]]] = {
