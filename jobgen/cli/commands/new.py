@@ -28,6 +28,7 @@ from jobgen.reports.entries import format_findings
 from jobgen.yamlio.commented import edit_text, to_scalar
 
 _NAME = lazy_pattern(r"[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\Z")
+_LONGEST = 63
 
 
 @click.command("new")
@@ -49,10 +50,7 @@ def command(
     environments = select_environments(project.config, ())
     path = PurePosixPath("jobs", f"{name.removeprefix('jobs/')}.yaml")
     if not name or not all(_NAME.match(part) for part in name.split("/")):
-        return error_result(
-            ExitCode.USAGE,
-            f"`{name}` is not the name of a job; use at most 63 lower-case letters, digits and `-`",
-        )
+        return error_result(ExitCode.USAGE, _describe_name(name))
     tracer = Tracer(project.config)
     expanders = [tracer.expander(environment) for environment in environments]
     served = _list_served(platform or "", expanders)
@@ -78,6 +76,19 @@ def command(
     code = ExitCode.ERRORS if draft.rank[0] else ExitCode.OK
     shown = [each for each in draft.findings if each.severity is not Severity.INFO or each.location.file == str(path)]
     return Result(code, err=f"{path} written\n{format_findings(shown)}")
+
+
+def _describe_name(name: str) -> str:
+    """Say why a job cannot be called so: by the ending of its file, or with characters that no name has."""
+    # Imported late: most names are right.
+    from jobgen.schema.right_forms import write_as_name
+
+    stem = name.removesuffix(".yaml").removesuffix(".yml")
+    meant = "/".join(write_as_name(part).replace(".", "-")[:_LONGEST] for part in stem.split("/"))
+    hint = f", such as `{meant}`" if all(_NAME.match(part) for part in meant.split("/")) else ""
+    if stem != name and hint:
+        return f"`{name}` is the name of a file; write the name of the job: `{meant}`"
+    return f"`{name}` is not the name of a job; use at most {_LONGEST} lower-case letters, digits and `-`{hint}"
 
 
 def _write_job(path: PurePosixPath, framework: str, variant: Variant, around: Surroundings, gpus: int | None) -> str:
