@@ -617,4 +617,5 @@ def test_json_pointer_without_match_is_an_error(kind, tmp_path):
 
     _, findings = patched(kind, tmp_path, {"jsonPatch": [{"op": "replace", "path": path, "value": "2"}]})
 
-    assert findings == [("json-patch-failed", f"`{path.removesuffix('/value')}` does not exist")]
+    missing = f"`{path.removesuffix('/value')}` does not exist; there are `A` and `B`"
+    assert findings == [("json-patch-failed", missing)]

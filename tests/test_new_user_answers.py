@@ -65,7 +65,7 @@ CASES = {
     ),
     "tab": Case(append(SECRET_LINE + "\tqueue: a\n"), 11, "indent it by 2 spaces", "not shown"),
     "full-width colon": Case(change("shm: 16Gi", "shm：8Gi") + SECRET_LINE, 8, "write `shm: 8Gi`", "not shown"),
-    "indent": Case(append(SECRET_LINE + "   queue: a\n"), 11, "indent it by 2 spaces", "not shown"),
+    "indent": Case(append(SECRET_LINE + "   queue: a\n"), 11, "indent it by 1 space less", "not shown"),
     "devices": Case(append("  env: {CUDA_VISIBLE_DEVICES: 0,1}\n"), 10, 'write `"0,1"`'),
     "open quote": Case(command('[python, "--devices=0,1, train.py]'), 9, '"--devices=0,1", train.py]`'),
     "curly quotes": Case(command("[python, t.py, “--devices=0,1”]"), 9, 'write `"--devices=0,1"`', "quote it"),
@@ -83,7 +83,7 @@ CASES = {
     "folder": Case(
         append("  configs: {t: {mountPath: /t/c.yaml, data: {c.yaml: 'a'}}}\n"), 10, "set `subPath: c.yaml`"
     ),
-    "no such script": Case(command("[bash, /opt/run/t.sh]") + CONFIGS, 9, "did you mean `/opt/run/run.sh`?"),
+    "no such script": Case(command("[bash, /opt/run/t.sh]") + CONFIGS, 9, "has only `run.sh`"),
     "runtime": Case(append("  platform: trainer\n  pytorch: {runtime: torch-distribted}\n"), 11, "`torch-distributed`"),
     "misspelling": Case(change("resources", "resouces"), 7, "did you mean `resources`?"),
     "no name": Case(append(f"  podTemplate: {{spec: {SECRET.replace('name: pytorch, ', '')}}}\n"), 10, "needs `name`"),

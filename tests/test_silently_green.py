@@ -93,7 +93,7 @@ def test_a_path_that_does_not_exist_is_an_error(jobs_repository: Path, path: str
 
     assert code == 1
     assert found_in(report) == [(path, "unreadable-file")]
-    hint = "did you mean `jobs/good.yaml`?" if path.startswith("jobs/") else "check the path"
+    hint = "did you mean `jobs/good.yaml`?" if path == "jobs/typo.yaml" else "check the path"
     assert report["findings"][0]["message"] == f"there is no such file or folder; {hint}"
 
 

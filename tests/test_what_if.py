@@ -298,7 +298,7 @@ ERRORS = {
     "\x00/\x00=\x00": "is not a change",
     "x" * 100_000: "is not a change",
     "pod/a=1": "`pod` is not a kind that can be changed; use `cq/`, `cohort/`",
-    "cq/aa.h100=1": "names no ClusterQueue; did you mean `a`?",
+    "cq/aa.h100=1": "names no ClusterQueue; the files have `a`",
     "cq/zzz.h100=1": "names no ClusterQueue; the files have `a`",
     "cohort/x.h100=1": "names no Cohort; the files have none",
     "cq/a.h100*=2": "`*=` is not an operator; use `=`, `+=` or `-=`",

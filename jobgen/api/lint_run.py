@@ -392,10 +392,13 @@ def _report_templates(
     if not findings:
         return findings
     # Imported late: most runs have no finding.
+    from jobgen.reports.members import join_members
     from jobgen.reports.misread import explain_misread
+    from jobgen.reports.unindented import join_unindented
 
     known = set(map(id, findings))
-    findings = leave_out_consequences(explain_misread(findings, read_text), read_text)
+    findings = join_unindented(explain_misread(findings, read_text), read_text)
+    findings = join_members(leave_out_consequences(findings, read_text))
     findings = _redact_new(findings, known, read_text)
     free = [finding for finding in findings if finding.rule not in project.mandatory]
     left, grouped = group_placeholders(free, read_text)

@@ -13,6 +13,8 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_COMPARED, MAX_SUGGESTIONS
 
 _SEPARATORS = lazy_pattern(r"[-_. ]")
+_PLURAL = lazy_pattern(r"ies\Z")
+_PARTS = lazy_pattern(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 _PRERELEASE = lazy_pattern(r"(?:alpha|beta)[0-9]{1,3}\Z")
 _OWN_GROUP = "jobgen.dev/"
 _LEAST = 4
@@ -55,6 +57,32 @@ def is_one_slip(one: str, other: str) -> bool:
     if short[start + 1 :] == long[start + 1 :]:
         return len(short) >= _LEAST
     return short[start : start + 2] == long[start : start + 2][::-1] and short[start + 2 :] == long[start + 2 :]
+
+
+def is_near(word: str, known: str) -> bool:
+    """Return True if a known word can be guessed from a word: a third of its letters differ at most, or its end is cut.
+
+    `time` and `image` share most of their letters, and nobody means one by the other. A beginning of two parts says
+    enough: `ttlSeconds` of `ttlSecondsAfterFinished`.
+    """
+    one, other = (_PLURAL.sub("y", _SEPARATORS.sub("", name).lower()) for name in (word, known))
+    if other.startswith(one) and len(_PARTS.findall(word)) > 1:
+        return True
+    return 3 * count_changes(one, other) <= max(len(one), len(other))
+
+
+def count_changes(one: str, other: str) -> int:
+    """Return how many letters are added, removed, changed or swapped with their neighbor to make one word another."""
+    before: list[int] = []
+    row = list(range(len(other) + 1))
+    for i, letter in enumerate(one, 1):
+        before, above, row = row, before, [i]
+        for j, wanted in enumerate(other, 1):
+            least = min(before[j] + 1, row[-1] + 1, before[j - 1] + (letter != wanted))
+            if i > 1 and j > 1 and letter == other[j - 2] and one[i - 2] == wanted:
+                least = min(least, above[j - 2] + 1)
+            row.append(least)
+    return row[-1]
 
 
 def _is_prerelease(word: str, known: str) -> bool:

@@ -19,6 +19,11 @@ SuggestedFix: TypeAlias = tuple[tuple[FixStep, ...], bool]
 NO_FIX: SuggestedFix = ((), True)
 # A fix must be closer to the original than a hint, which may be wrong.
 _FIX_CUTOFF = 0.8
+# Words that share letters are not always near each other.
+_CANDIDATES = 4
+_SHORTEST = 3
+_MOST_NAMED = 8
+"""How many names a message lists."""
 # `h1oo` is meant as `h100`.
 _LOOK_ALIKES = str.maketrans("oil", "011")
 _MAX_REPEATED = 20
@@ -54,13 +59,14 @@ def _find_closest(word: str, known: tuple[str, ...], cutoff: float) -> str:
     # Imported late: most names are right.
     from difflib import get_close_matches
 
-    from jobgen.model.meant import find_meant
+    from jobgen.model.meant import find_meant, is_near
 
     folded = {other.lower(): other for other in known[:MAX_SUGGESTIONS] if len(other) <= MAX_COMPARED}
     alike = word.lower().translate(_LOOK_ALIKES)
     same = [other for other in folded if other.translate(_LOOK_ALIKES) == alike]
     meant = "" if same else find_meant(word, known)
-    close = same or get_close_matches(word.lower(), list(folded), n=1, cutoff=cutoff)
+    alike_words = get_close_matches(word.lower(), list(folded), n=_CANDIDATES, cutoff=cutoff)
+    close = same or [other for other in alike_words if is_near(word, folded[other])]
     return meant or (folded[close[0]] if close else "")
 
 
@@ -74,6 +80,19 @@ def did_you_mean(word: str, known: list[str]) -> str:
     """`; did you mean …?` if a known word is close, else an empty string."""
     close = find_closest(word, known)
     return f"; did you mean `{close}`?" if close else ""
+
+
+def suggest_name(word: str, known: list[str]) -> str:
+    """`; did you mean …?` for the name of one of few things, or else all of them if there are few.
+
+    A name may be the long form of a known one: `production` of `prod`.
+    """
+    short = [other for other in known if len(other) >= _SHORTEST and word.lower().startswith(other.lower())]
+    hint = did_you_mean(word, known) or (f"; did you mean `{short[0]}`?" if len(short) == 1 else "")
+    if hint or not 0 < len(known) <= _MOST_NAMED:
+        return hint
+    *others, last = [f"`{name}`" for name in sorted(known)]
+    return f"; there are {', '.join(others)} and {last}" if others else f"; there is {last}"
 
 
 def suggest_value(node: Node, known: list[str], *, is_refused: bool = True) -> SuggestedFix:

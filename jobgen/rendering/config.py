@@ -27,7 +27,7 @@ from jobgen.model.finding import Finding, FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import suggest_name
 from jobgen.rendering.locate import locate
 from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder, read_date
@@ -548,7 +548,7 @@ def _find_unknown_names(settings: ValidFields, root: Folder, overlays: Mapping[s
     )
     for node in environments:
         if value_of(node) not in overlays:
-            hint = did_you_mean(str(value_of(node)), list(overlays))
+            hint = suggest_name(str(value_of(node)), list(overlays))
             yield Problem("unknown-overlay", f"there is no overlay `{value_of(node)}`{hint}", node)
     entries = [entry for entry in as_list(settings.get("exceptions")) if isinstance(entry, dict)]
     excepted = [entry["rule"] for entry in entries if isinstance(value_of(entry.get("rule")), str)]

@@ -11,6 +11,7 @@ from jobgen.k8s.nodes import as_list, get_path
 from jobgen.model.data import Node, TracedList, locatable, override, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.path import Step
+from jobgen.model.suggest import list_alternatives
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import Deletion, merge
 from jobgen.spec.overlay import Environment, ImageChange, Patch
@@ -45,10 +46,11 @@ def _explain_path(failed: Problem) -> Problem:
     steps = path.split("/", 3) if isinstance(path, str) else []
     if steps[1:2] != ["spec"] or steps[2:3] == [] or steps[2] not in _FIELDS_OF_JOBS:
         return failed
-    if failed.message != f"`/spec/{steps[2]}` does not exist":
+    missing = f"`/spec/{steps[2]}` does not exist"
+    if failed.message.partition(";")[0] != missing:
         return failed
     hint = f"`jsonPatch` changes the rendered object; write its path, or set `{steps[2]}` with `merge`"
-    return failed._replace(message=f"{failed.message}; {hint}")
+    return failed._replace(message=f"{missing}; {hint}")
 
 
 def apply_images(
@@ -195,12 +197,25 @@ def find_missing_images(made: Mapping[str, Node], kinds: Iterable[Kind]) -> list
     problems: list[Problem] = []
     for item, field in product(kind.list_items(made), ("containers", "initContainers")):
         containers = get_path(find_template(item.data, kind.replicas), "spec", field)
-        listed = containers.values() if isinstance(containers, dict) else as_list(containers)
+        listed = [*containers.values()] if isinstance(containers, dict) else as_list(containers)
+        # A container that a layer only adds to has its image from another one, under its name.
+        others = [str(value_of(each.get("name"))) for each in listed if isinstance(each, dict) and _has_image(each)]
         for index, each in enumerate(listed):
-            if isinstance(each, dict) and not value_of(each.get("image")):
+            if isinstance(each, dict) and not _has_image(each):
                 own = each.get("name")
                 place = f"`{field}[{index}]` of role `{value_of(item.key)}`"
                 what = f"container `{value_of(own)}`" if value_of(own) else place
                 message = f"{what} requires `image`; set it"
+                if value_of(own) and others and "command" not in each:
+                    message += (
+                        f", or write {list_alternatives(f'`{name}`' for name in others[:_MOST_NAMED])} for its name"
+                    )
                 problems.append(Problem("missing-pod-field", message, locatable(own, each), category="pod"))
     return problems
+
+
+_MOST_NAMED = 4
+
+
+def _has_image(container: Mapping[str, Node]) -> bool:
+    return bool(value_of(container.get("image")))

@@ -36,6 +36,12 @@ _RESOURCE_WORDS = {
     **dict.fromkeys(("cpus", "CPU", "Cpu", "cores"), "cpu"),
     **dict.fromkeys(("mem", "Memory", "ram"), "memory"),
 }
+_NOT_RESOURCES = {
+    **dict.fromkeys(("shm", "shm_size", "shmSize"), "`shm` beside `resources`"),
+    "replicas": "`replicas` beside `resources`",
+    **dict.fromkeys(("disk", "storage"), "`ephemeral-storage`, or a claim in `volumes`"),
+}
+"""Words for what has a field of its own."""
 
 
 def build_pod_template(fields: dict[str, Any], container_name: Node, problems: list[Problem]) -> dict[str, Any]:
@@ -128,6 +134,9 @@ def render_resources(resources: dict[str, Any], problems: list[Problem]) -> dict
                 message = f"containers cannot request the resource `{name}`; write `{meant}`"
                 fix_steps = (FixStep("rename", name, meant),)
                 problems.append(Problem("unknown-resource", message, name, category="pod", fix_steps=fix_steps))
+            elif place := _NOT_RESOURCES.get(name):
+                message = f"containers cannot request the resource `{name}`; write {place}"
+                problems.append(Problem("unknown-resource", message, name, category="pod"))
         rendered[side] = {}
         for name, value in amounts.items():
             # Device counts stay integers, as users write them.
@@ -236,7 +245,12 @@ def _render_container(name: str, fields: dict[str, Any], problems: list[Problem]
         elif field != "mounts":
             container[field] = value
     check_ports(fields.get("ports", ()), problems)
-    mounts = [{"name": to_scalar(volume), **mount} for volume, mount in fields.get("mounts", {}).items()]
+    mounts: list[dict[str, Any]] = []
+    for volume, mount in fields.get("mounts", {}).items():
+        if "mountPath" in mount:
+            mounts.append({"name": to_scalar(volume), **mount})
+        else:
+            problems.append(Problem("missing-field", "a mount needs `mountPath`", volume))
     if mounts:
         container["volumeMounts"] = [*container.get("volumeMounts", ()), *mounts]
     return container

@@ -48,6 +48,9 @@ _UNNAMED = lazy_pattern(r"`(?:c|initC)ontainers\[\d+\]` needs `name`")
 _BY_NAME = frozenset(("unknown-volume", "invalid-env-source", "conflicting-env"))
 """Rules about a volume or a variable, whose name is in their messages."""
 
+_OF_ADDED_ROLES = frozenset(("nnodes-mismatch", "role-without-template", "uneven-priority"))
+_TWICE = frozenset(("duplicate-item", "duplicate-mount-path"))
+
 
 class _Cause(NamedTuple):
     line: int
@@ -62,6 +65,7 @@ class _Cause(NamedTuple):
 def leave_out_consequences(findings: Sequence[Finding], read_text: Callable[[str], str]) -> list[Finding]:
     """Return the findings without those that follow from another one in the same document."""
     findings = _leave_out_queues(_leave_out_unexpanded(_leave_out_unnamed(findings, read_text)))
+    findings = _leave_out_roles(_leave_out_mounts(findings))
     files = {each.location.file for each in findings if _is_cause(each)}
     files &= {each.location.file for each in findings if _may_follow(each)}
     if not files:
@@ -124,6 +128,37 @@ def _leave_out_unexpanded(findings: Sequence[Finding]) -> Sequence[Finding]:
         for each in findings
         if each.rule != "unexpanded-variable" or (each.object, each.env, each.location) not in refused
     ]
+
+
+def _leave_out_mounts(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Return the findings without what is said of a path at which two volumes are mounted: one of them is wrong."""
+    twice = {
+        (each.object, each.env, *quoted_values(each.message)[:1])
+        for each in findings
+        if each.rule in _TWICE and each.severity is Severity.ERROR
+    }
+    if not twice:
+        return findings
+    return [
+        each
+        for each in findings
+        if each.rule != "lost-checkpoints" or (each.object, each.env, *quoted_values(each.message)[:1]) not in twice
+    ]
+
+
+def _leave_out_roles(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Return the findings without what a role lacks whose name is that of another role in another case.
+
+    A layer that was meant to change a role has added another one, with nothing in it.
+    """
+    added = {
+        (each.object, each.env)
+        for each in findings
+        if each.rule == "unknown-role" and each.severity is Severity.ERROR and "did you mean" in each.message
+    }
+    if not added:
+        return findings
+    return [each for each in findings if each.rule not in _OF_ADDED_ROLES or (each.object, each.env) not in added]
 
 
 def _is_cause(found: Finding) -> bool:

@@ -1,215 +1,27 @@
-"""Where a field belongs that a job or an overlay does not have: found in the schemas, or a word of another tool."""
+"""Where a field belongs that a mapping of jobgen's formats does not have: found in the schemas."""
 
 from __future__ import annotations
 
 import functools
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from jobgen.k8s.devices import is_device
-from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem
-from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.path import InvalidPathError, Step, format_dotted, parse_dotted
 from jobgen.model.suggest import did_you_mean, list_alternatives
+from jobgen.schema.foreign_words import JOB, OVERLAY, PATCH, ROLE, to_camel_case
 from jobgen.schema.types_of_release import contains, read_types
 from jobgen.spec.overlay import name_field
-from jobgen.yamlio.write import to_inline_yaml
 
-JOB, ROLE, OVERLAY, PATCH, MATCH = "a job", "a role", "an overlay", "a patch", "a match"
-"""Titles of the mappings of jobgen's formats, as their schemas name them."""
-
-_MAIN_CONTAINER = "`image`, `command`, `args` and other fields of the main container"
-_MAX_FORM = 100
 _ROLES = "`roles.<role>`"
-_PODS = "`replicas`, the number of all pods; or `replicas` of each role"
-_SECONDS = "`runPolicy.activeDeadlineSeconds`, in seconds"
-_RESTARTS = "`runPolicy.backoffLimit`"
-_JOB_WORDS = {
-    # Slurm, docker-compose, and launchers of other clusters.
-    **dict.fromkeys("maxRuntime time timeLimit timelimit timeout wallTime walltime".split(), _SECONDS),
-    **dict.fromkeys("maxRestarts maxRetries maxRetry retries retry".split(), _RESTARTS),
-    **dict.fromkeys("cpusPerTask cores ncpus".split(), "`resources.cpu`"),
-    **dict.fromkeys("accelerators gpusPerTask gres ngpus numGpus".split(), "`resources.gpu`"),
-    **dict.fromkeys("mem memPerNode memLimit".split(), "`resources.memory`"),
-    **dict.fromkeys("ntasksPerNode nproc numProcesses procsPerNode tasksPerNode".split(), "`pytorch.nprocPerNode`"),
-    **dict.fromkeys("chdir cwd workdir workDir".split(), "`workingDir`"),
-    **dict.fromkeys("cmd run script".split(), "`command`"),
-    **dict.fromkeys("constraint nodelist".split(), "`nodeSelector`"),
-    **dict.fromkeys("dockerImage containerImage".split(), "`image`"),
-    **dict.fromkeys("partition".split(), "`queue`"),
-    **dict.fromkeys("sharedMemory shmSize".split(), "`shm`"),
-    "jobName": "`metadata.name`",
-    "count": _PODS,
-    "containers": f"{_MAIN_CONTAINER}, or `podTemplate.spec.containers` for others",
-    "cpu": "`resources.cpu`",
-    "cpus": "`resources.cpu`",
-    "entrypoint": "`command`",
-    "environment": "`env`",
-    "gpus": "`resources.gpu`",
-    "gpusPerNode": "`resources.gpu`",
-    "gpusPerReplica": "`resources.gpu`",
-    "gpusPerWorker": "`resources.gpu`",
-    "instances": _PODS,
-    "memory": "`resources.memory`",
-    "metadata": "`metadata` beside `spec`",
-    "name": "`metadata.name`",
-    "namespace": "`metadata.namespace`",
-    "nnodes": _PODS,
-    "nodes": _PODS,
-    "nprocPerNode": "`resources.gpu`, or `pytorch.nprocPerNode` for another number of processes",
-    "numNodes": _PODS,
-    "numWorkers": _PODS,
-    "priorityClassName": "`priority`",
-    "parallelism": _PODS,
-    "replicaSpecs": _ROLES,
-    "spec": "`podTemplate.spec`, or `manifest.spec` for the custom resource",
-    "template": "`podTemplate`",
-    "values": "`defaults` and `patches` of an overlay",
-    "volumeMounts": "`volumes.<name>.mountPath`",
-    "workers": "`roles.worker.replicas`",
-    "worldSize": _PODS,
-}
-_ROLE_NAMES = frozenset(
-    ("chief", "evaluator", "head", "launcher", "master", "node", "ps", "scheduler", "server", "worker")
-)
-_OVERLAY_WORDS = {
-    "bases": "`extends` for overlays",
-    "commonAnnotations": "`defaults.annotations`",
-    "commonLabels": "`defaults.labels`",
-    "components": "`extends` for overlays",
-    "configMapGenerator": "`configs` with `data` in a job or in `defaults`",
-    "environment": "the name of the folder: overlays/<environment>/",
-    "image": "`defaults.image`, or `merge.image` in `patches`",
-    "namePrefix": "`namespace`, which separates environments",
-    "nameSuffix": "`namespace`, which separates environments",
-    "patchesJson6902": "`jsonPatch` in `patches`",
-    "patchesStrategicMerge": "`merge` or `manifest` in `patches`",
-    "replacements": "`merge` in `patches`",
-    "secretGenerator": "a Secret that the cluster has, by name",
-    "transformers": "`patches`",
-    "valueFiles": "`defaults` and `patches`",
-    "values": "`defaults` and `patches`",
-    "valuesObject": "`defaults` and `patches`",
-    "vars": "`merge` in `patches`",
-}
-_PATCH_WORDS = {
-    "patch": "`merge`, `manifest` or `jsonPatch`",
-    "path": "the patch itself: `merge`, `manifest` or `jsonPatch`",
-    "target": "`match`",
-    "when": "`match`",
-}
-_FOREIGN_WORDS: Mapping[str, Mapping[str, str]] = {
-    "a volume": {"claim": "`pvc`", "claimName": "`pvc`", "mount": "`mountPath`", "path": "`mountPath`"},
-    "an overlay's metadata": {
-        "annotations": "`spec.defaults.annotations`",
-        "labels": "`spec.defaults.labels`",
-        "namespace": "`namespace` below `spec`",
-    },
-    "an exception": dict.fromkeys(("date", "end", "expiry", "until"), "`expires`"),
-    "jobgen's settings": {"envs": "`environments`", "env": "`environments`", "rules": "`severities`"},
-    JOB: _JOB_WORDS,
-    ROLE: {key: "`replicas`" if word is _PODS else word for key, word in _JOB_WORDS.items()},
-    OVERLAY: _OVERLAY_WORDS,
-    PATCH: _PATCH_WORDS,
-}
-
-
-_ONE_FIELD = lazy_pattern(r"`[A-Za-z]+`\Z")
-_OTHER_VALUES: Mapping[str, Mapping[str, str]] = {
-    "framework": {
-        "accelerate": "pytorch",
-        "colossal": "colossalai",
-        "custom": "generic",
-        "flax": "jax",
-        "horovod": "mpi",
-        "lightning": "pytorch",
-        "none": "generic",
-        "openmpi": "mpi",
-        "other": "generic",
-        "paddlepaddle": "paddle",
-        "tf": "tensorflow",
-        "torch": "pytorch",
-        "torchrun": "pytorch",
-        "xgb": "xgboost",
-    },
-    "platform": {
-        "batch": "kubernetes",
-        "k8s": "kubernetes",
-        "kubeflow-trainer": "trainer",
-        "kubeflow-trainer-v2": "trainer",
-        "kubeflow-training-operator": "kubeflow",
-        "kubeflow-v1": "kubeflow",
-        "kubeflow-v2": "trainer",
-        "kuberay": "ray",
-        "kuberay-operator": "ray",
-        "mpi": "mpi-operator",
-        "t9k": "tensorstack",
-        "trainer-v2": "trainer",
-        "training-operator": "kubeflow",
-        "vcjob": "volcano",
-    },
-}
-"""Other words for values of fields: names of operators, libraries and launchers."""
-
-
-_LAYER_WORDS = {
-    "metadata": "`manifest: {metadata: …}` in `patches`",
-    "name": "the name of the job in `match.names`",
-    "namespace": "`namespace` of the overlay, or `manifest: {metadata: {namespace: …}}` in `patches`",
-}
-"""Words for `defaults` and `merge`, which have the fields of a job but not its metadata."""
-
-
-def find_foreign_word(title: str, key: str, value: Any, name: str = "") -> str:
-    """What to write instead of a word of another tool; an empty string if it is none. `name` is that of the mapping."""
-    if title == JOB and name in ("defaults", "merge") and key in _LAYER_WORDS:
-        return f"write {_LAYER_WORDS[key]}"
-    if title == OVERLAY and key == "resources" and isinstance(value, list):
-        return "remove it: all files under jobs/ are read"
-    if title == MATCH and key in ("job", "jobs", "name"):
-        names = untraced(value)
-        shown = f"names: {to_inline_yaml(names if isinstance(names, list) else [names])}"
-        return f"write `{shown}`" if len(shown) <= _MAX_FORM and "`" not in shown else "write `names`"
-    if title == JOB and key in _ROLE_NAMES:
-        return "it is a role, so write it below `roles`"
-    words = _FOREIGN_WORDS.get(title, {})
-    word = words.get(key, "") or words.get(_to_camel_case(key), "")
-    if title in (JOB, ROLE) and is_device(key):
-        word = "it below `resources`"
-    return f"write {word}" if word else ""
-
-
-def find_similar_word(title: str, key: str) -> str:
-    """Return the field, in backticks, that a misspelled word of another tool means: `env` for `enviroment`."""
-    # Imported late: most names are right.
-    from jobgen.model.meant import find_meant
-
-    words = _FOREIGN_WORDS.get(title, {})
-    word = words.get(find_meant(key, words), "") if not {key, _to_camel_case(key)} & words.keys() else ""
-    return word if _ONE_FIELD.match(word) else ""
-
-
-def find_value(name: str, found: str) -> str:
-    """Return the value of a field that another word means, such as a platform by its operator; empty if unknown."""
-    from jobgen.model.meant import find_meant
-
-    words = _OTHER_VALUES.get(name.partition("[")[0].removesuffix("s"), {})
-    return words.get(found.lower(), "") or words.get(find_meant(found, words), "")
-
-
-def _to_camel_case(key: str) -> str:
-    """Return `nprocPerNode` for `nproc_per_node` and `nproc-per-node`."""
-    first, *rest = re.split("[-_]", key)
-    return first + "".join(word[:1].upper() + word[1:] for word in rest)
 
 
 def find_place(title: str, key: str, schemas: Mapping[str, Any], framework: str) -> str:
     """Where a field belongs that the mapping with this title does not have; an empty string if that is unknown."""
     place = ""
     if title in (JOB, ROLE):
-        spellings = (key, _to_camel_case(key))
+        spellings = (key, to_camel_case(key))
         found = (_find_in_job(title, each, schemas, name) for each in spellings for name in (framework, ""))
         place = next(filter(None, found), "")
     elif title in (OVERLAY, PATCH):

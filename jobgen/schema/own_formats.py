@@ -135,6 +135,24 @@ class _Compiler:
             schema = schema["properties"][step]
         return path
 
+    def find_around(self, schema: Any, file: str, key: str) -> str:
+        """Return where a document has a field that one of its mappings lacks: `below spec`; empty if nowhere."""
+        document = self.schemas[file].get("properties", {})
+        if "apiVersion" not in document or "spec" not in document:
+            return ""
+        blocks = {name: self.resolve(document[name], file) for name in ("spec", "metadata") if name in document}
+        is_top, is_metadata = schema is self.schemas[file], schema is blocks.get("metadata")
+        if is_top and key in blocks.get("metadata", {}).get("properties", {}):
+            return "below `metadata`"
+        if schema is not blocks["spec"] and key in blocks["spec"].get("properties", {}):
+            return "below `spec`" if is_top or is_metadata else "directly below `spec`"
+        return ""
+
+    def resolve(self, schema: Any, file: str) -> Any:
+        """Return the schema that a `$ref` leads to."""
+        where, _, pointer = schema.get("$ref", "").partition("#")
+        return self.target(where or file, pointer) if pointer else schema
+
     def types(self, schema: Any, file: str) -> frozenset[type]:
         """The Python types that an option of `anyOf` accepts; they select the option."""
         if "$ref" in schema:
@@ -155,22 +173,17 @@ class _Compiler:
         }
         fields = LazyFields(known, other)
 
-        def report(key: str, name: str, value: Any) -> Problem:
+        def report(key: str, name: str, value: Any) -> Problem | None:
+            if title == "a patch" and key in ("patch", "target") and {"patch", "target"} <= value.keys():
+                # Imported late: most overlays are valid.
+                from jobgen.schema.foreign_words import report_kustomize_patch
+
+                found = report_kustomize_patch(value)
+                return found if found.node == key else None
             path = self.find_dotted(schema, file, str(key)) if "." in key else ()
-            problem = (
-                _report_dotted(title, key, name, value, path)
-                if path
-                else _report_unknown(fields, title, self.schemas, key, name, value)
-            )
-            if "apiVersion" not in properties or "spec" not in properties:
-                return problem
-            # A field that a document does not have at its top level may belong to `spec`.
-            spec = properties["spec"]
-            where, _, pointer = spec.get("$ref", "").partition("#")
-            inner = self.target(where or file, pointer) if pointer else spec
-            if key not in inner.get("properties", {}):
-                return problem
-            return Problem("unknown-field", f"{problem.message.partition(';')[0]}; put it below `spec`", key)
+            if path:
+                return _report_dotted(title, key, name, value, path)
+            return _report_unknown(fields, title, self.schemas, key, name, value, self.find_around(schema, file, key))
 
         shown = next(iter(schema.get("examples", ())), None)
         of_others = [*shown.values()][:1] if isinstance(shown, dict) else []
@@ -195,8 +208,10 @@ def _show_right_form(
     if problem.rule != "wrong-type" or not is_own or ";" in found:
         return problem
     # Imported late: most documents are valid.
-    from jobgen.schema.right_forms import show_right_form, show_right_item
+    from jobgen.schema.right_forms import show_config, show_right_form, show_right_item
 
+    if title == "configs" and (form := show_config(str(key), value_of(holder[key]))):
+        return problem._replace(message=f"`{key}` has text, and `configs` has ConfigMaps by name; {form}")
     item = _ITEM.match(problem.message.removeprefix(f"`{key}[")) if key in ("command", "args") else None
     if item and (form := show_right_item(untraced(holder[key]), int(item[1]))):
         return problem._replace(message=problem.message + form)
@@ -237,14 +252,18 @@ def takes(check_value: Check | None, value: Node) -> bool:
 
 
 def _report_unknown(
-    fields: LazyFields[Check], title: str, schemas: Mapping[str, Any], key: str, name: str, value: Any
+    fields: LazyFields[Check], title: str, schemas: Mapping[str, Any], key: str, name: str, value: Any, around: str
 ) -> Problem:
-    """Report a field that a mapping does not have, with the closest name or the place where it belongs."""
+    """Report a field that a mapping does not have, with the closest name or the place where it belongs.
+
+    `around` is where the document has a field of this name.
+    """
     # Imported late: most names are right.
     from jobgen.model.meant import find_meant
 
     # Imported late: most documents are valid.
-    from jobgen.schema.field_places import find_block, find_foreign_word, find_place, find_similar_word
+    from jobgen.schema.field_places import find_block, find_place
+    from jobgen.schema.foreign_words import JOB, ROLE, find_foreign_word, find_similar_word
     from jobgen.schema.right_forms import list_fields, write_as_entry
 
     known = list(fields.known)
@@ -257,10 +276,13 @@ def _report_unknown(
     message = start + did_you_mean(key, known)
     fix_steps, safe = suggest_rename(key, known, value, lambda meant: takes(fields[meant], value[key]))
     framework = str(value_of(value.get("framework")) or "")
-    place = find_foreign_word(title, str(key), value[key], name)
+    is_misspelled = find_meant(key, known) != "" and title in (JOB, ROLE)
+    place = "" if is_misspelled else find_foreign_word(title, str(key), value[key], name, framework)
     if key == "spec" and name in ("defaults", "merge") and isinstance(value[key], dict) and {*value[key]} <= {*known}:
         place = f"write its fields directly below `{name}`"
     place = place or (find_place(title, str(key), schemas, framework) if not fix_steps else "")
+    if not place and around and not fix_steps:
+        place = f"put it {around}"
     if not place:
         hint = write_as_entry(value, known) or ("" if message != start else list_fields(known, title))
         return Problem("unknown-field", message + hint, key, fix_steps=fix_steps, safe=safe)
@@ -274,7 +296,7 @@ def _mapping(
     required: Any,
     title: str,
     least: int,
-    report: Callable[[str, str, Any], Problem],
+    report: Callable[[str, str, Any], Problem | None],
     complete: Callable[[Problem, str, Any], Problem],
 ) -> Check:
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
@@ -302,7 +324,7 @@ def _check_fields(
     value: Mapping[str, Node],
     name: str,
     fields: LazyFields[Check],
-    report: Callable[[str, str, Any], Problem],
+    report: Callable[[str, str, Any], Problem | None],
     complete: Callable[[Problem, str, Any], Problem],
     problems: list[Problem],
 ) -> None:
@@ -318,30 +340,47 @@ def _check_fields(
             check_value(child, key, key, problems)
             if len(problems) > before:
                 if empty and key not in fields.known and accepts(fields[empty[0]], {key: child}):
-                    problems[before:] = [_report_beside(key, empty[0])]
-                problems[before:] = [complete(problem, key, value) for problem in problems[before:]]
+                    del problems[before:]
+                    _add_beside(problems, key, empty)
+                    continue
+                problems[before:] = _join_items([complete(problem, key, value) for problem in problems[before:]])
             empty = (key, before, len(problems)) if value_of(child) is None and not _is_written(child) else None
             is_below_unknown = False
-        elif type(key) is not TracedKey or not key.written:
-            # Others are reported as ambiguous keys.
-            problem = report(key, name, value)
+        # Others are reported as ambiguous keys.
+        elif (type(key) is not TracedKey or not key.written) and (problem := report(key, name, value)):
             if empty and not problem.fix_steps and accepts(fields[empty[0]], {key: child}):
-                # Fields that stand beside the field that they belong to are reported once.
-                above, start, end = empty
-                found = _report_beside(key, above)
-                hint = found.message.partition(";")[2]
-                if len(problems) <= start or not problems[start].message.endswith(hint):
-                    problems[start:end] = [found]
+                _add_beside(problems, key, empty)
             elif not is_below_unknown or problem.fix_steps:
                 problems.append(problem)
                 # What follows an unknown field without a value, such as an indented `spec:`, belongs to it.
                 is_below_unknown = value_of(child) is None
 
 
+def _join_items(problems: list[Problem]) -> list[Problem]:
+    """Return the problems with one for all items of a list whose answer is to write the whole list otherwise."""
+    seen: set[str] = set()
+    left: list[Problem] = []
+    for problem in problems:
+        answer = problem.message.partition("; write `")[2] if problem.rule == "wrong-type" else ""
+        if not answer or "[" not in problem.message.partition("`")[2].partition("`")[0] or answer not in seen:
+            left.append(problem)
+        seen.add(answer)
+    return left
+
+
 def _is_written(value: Node) -> bool:
     """Return True if a null has a text, such as `null`: then nothing can be meant to stand below it."""
     place = location_of(value)
     return place is not None and place[1:3] != place[3:]
+
+
+def _add_beside(problems: list[Problem], key: str, empty: tuple[str, int, int]) -> None:
+    """Report the first of the fields that stand beside the field that they belong to, in place of its problems."""
+    above, start, end = empty
+    found = _report_beside(key, above)
+    hint = found.message.partition(";")[2]
+    if len(problems) <= start or not problems[start].message.endswith(hint):
+        problems[start:end] = [found]
 
 
 def _report_beside(key: str, above: str) -> Problem:
@@ -454,7 +493,7 @@ def _find_other_word(name: str, found: str, known: list[str]) -> str:
     """Return the value that another word for it means, unless a value is spelled like it."""
     # Imported late: most names are right.
     from jobgen.model.meant import find_meant
-    from jobgen.schema.field_places import find_value
+    from jobgen.schema.foreign_words import find_value
 
     meant = "" if find_meant(found, known) else find_value(name, found)
     return meant if meant in known else ""

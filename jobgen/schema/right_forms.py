@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from jobgen.k8s.secrets import OF_SECRETS, find_secrets_in_text
-from jobgen.model.data import Node, Plain, untraced
+from jobgen.model.data import Node, Plain, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.yamlio.read.scalars import resolve
 from jobgen.yamlio.write import to_inline_yaml
@@ -28,6 +28,7 @@ _SAME_VALUE = ("name", "value", "image", "repository", "size", "sizeLimit", "lim
 """The only entry of a mapping with such a name is the value itself."""
 _OPTION = lazy_pattern(r"--?[A-Za-z][\w.-]*")
 _FILE = lazy_pattern(r"[\w.-]+\.[A-Za-z]{2,10}")
+_IMAGE = lazy_pattern(r"[a-z0-9][\w./:@-]*[/:][\w./:@-]*\w")
 _ENTRY_WITHOUT_SPACE = lazy_pattern(r"([A-Za-z_][\w./-]*):([^\s:/]\S*)")
 
 
@@ -62,7 +63,8 @@ def show_right_form(
         if len(shown) <= _MAX_FORM and shown.count("'") == 2 and "`" not in shown and not find_secrets_in_text(shown):
             return f"; write `{shown}`"
         return f"; write `{name}: |`, and keep the lines below it as its text"
-    if name in OF_SECRETS and not is_valid("/data"):
+    is_claim = isinstance(value_of(value), str) and _CLAIM.match(value_of(value)) is not None
+    if name in OF_SECRETS and not is_valid("/data") and not is_claim:
         # Every text in it may be a secret.
         return f"; write `{name}: {{name: …}}`"
     text = untraced(value)
@@ -95,6 +97,15 @@ def show_right_form(
     return f"; write `{name}: {shown.replace('{: …}', '{}')}`" if shown else ""
 
 
+def show_config(name: str, text: Node) -> str:
+    """Return `write …` with a ConfigMap around a file that stands directly in `configs`; empty if it is none."""
+    if not isinstance(text, str) or not (_FILE.fullmatch(name) or "\n" in text):
+        return ""
+    own = write_as_name(name.partition(".")[0])
+    shown = f"{own}: {{mountPath: /etc/{own}, data: {{{name}: …}}}}"
+    return f"write `{shown}`" if own and len(shown) <= _MAX_FORM and "`" not in shown else ""
+
+
 def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Plain]:
     """Yield what a value may mean: items by name, the only item or entry, the value of the example's only field."""
     only = value[0] if isinstance(value, list) and len(value) == 1 else value
@@ -102,6 +113,7 @@ def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Pla
     if isinstance(value, str):
         yield from _guess_from_text(name, value)
         yield {"name": value} if any("name" in each for each in shown) else None
+        yield {"image": value} if _IMAGE.fullmatch(value) else None
     elif isinstance(value, list):
         named = [_split_name(item, name) for item in value]
         yield {key: rest for each in named if each for key, rest in [each]} if all(named) else None
@@ -112,7 +124,10 @@ def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Pla
     elif isinstance(value, dict):
         if name == "env":
             yield [{"name": key, "value": str(each)} for key, each in value.items() if not isinstance(each, dict)]
-        yield [{"name": key, **each} for key, each in value.items() if isinstance(each, dict) and each]
+        named = {key: each for key, each in value.items() if isinstance(each, dict) and each}
+        yield (
+            [{"name": key, **each} for key, each in named.items()] if not any(map(_has_name, named.values())) else None
+        )
         yield f"{value.get('name') or value.get('repository')}:{value['tag']}" if "tag" in value else None
         yield (
             next((each for key, each in value.items() if key in (name, *_SAME_VALUE)), None)
@@ -126,6 +141,10 @@ def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Pla
             {key: only} for each in shown if len(each) == 1 for key, old in each.items() if isinstance(old, int)
         )
         yield [only]
+
+
+def _has_name(item: Mapping[str, Plain]) -> bool:
+    return "name" in item
 
 
 def _guess_from_text(name: str, text: str) -> Iterator[Plain]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from jobgen.model.budget import Budget, BudgetExceededError, Work, charge
 from jobgen.model.data import Node, TracedList, TracedMapping, ValidFields, override, untraced, value_of
-from jobgen.model.finding import Problem
+from jobgen.model.finding import Problem, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_COPIED_NODES, MAX_DEPTH
 from jobgen.model.path import InvalidPathError, NamedItem, Step, parse_pointer
@@ -191,13 +191,33 @@ def _require_key(node: Any, step: Step, path: tuple[Step, ...]) -> Any:
     if isinstance(node, dict):
         if str(step) in node:
             return str(step)
-        raise _FailedError(f"`{_shown(path)}` does not exist")
+        raise _FailedError(f"`{_shown(path)}` does not exist{_suggest_step(str(step), list(map(str, node)))}")
     if not isinstance(node, list):
         raise _FailedError(f"`{_shown(path)}` does not exist: its parent is a scalar")
     index = _find_index(node, step)
     if index is None or index >= len(node):
-        raise _FailedError(f"`{_shown(path)}` does not exist")
+        raise _FailedError(f"`{_shown(path)}` does not exist{_suggest_item(node, step)}")
     return index
+
+
+def _suggest_step(step: str, known: list[str]) -> str:
+    """`; did you mean …?` for a key that a mapping does not have, or its keys if they are few."""
+    # Imported late: most patches apply.
+    from jobgen.model.suggest import suggest_name
+
+    return suggest_name(step, known)
+
+
+def _suggest_item(items: list[Node], step: Step) -> str:
+    """The item of a list that was meant; the field that items have by another name, or how many there are."""
+    if isinstance(step, NamedItem):
+        named = [item[step.field] for item in items if isinstance(item, dict) and step.field in item]
+        return _suggest_step(step.value, [_format_value(untraced(each)) for each in named])
+    names = [str(value_of(item["name"])) for item in items if isinstance(item, dict) and "name" in item]
+    if not _INDEX.match(str(step)):
+        shown = f"`[name={step}]`" if str(step) in names else "a number, or `[name=…]`"
+        return f"; an item of a list is {shown}"
+    return f"; the list has {pluralize(len(items), 'item')}"
 
 
 def _shown(path: tuple[Step, ...]) -> str:

@@ -64,6 +64,9 @@ def _complete(data: ValidFields, problems: Sequence[Problem], *, fill: bool) -> 
         for key, value in data.items()
     }
     spec = certain.get("spec")
+    if isinstance(spec, dict) and isinstance(value_of(spec.get("extends")), str):
+        # One overlay is meant where a list is wanted.
+        certain["spec"] = spec = {**spec, "extends": [spec["extends"]]}
     namespace: Any = spec.get("namespace") if isinstance(spec, dict) else None
     if isinstance(spec, dict) and namespace is not None and location_of(namespace) in places:
         kept = {key: value for key, value in spec.items() if key != "namespace"}
@@ -104,5 +107,6 @@ def outline_overlay(data: ValidFields) -> ValidFields:
     """Return what decides about other overlays: which ones an overlay with errors extends, as far as it can be read."""
     spec: Any = data.get("spec")
     extended = spec.get("extends") if isinstance(spec, dict) else None
+    extended = [extended] if isinstance(value_of(extended), str) else extended
     is_valid = isinstance(extended, list) and all(isinstance(value_of(each), str) for each in extended)
     return {"spec": {"extends": extended} if is_valid else {}}

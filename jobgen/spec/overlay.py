@@ -14,7 +14,7 @@ from jobgen.model.finding import Problem, Severity
 from jobgen.model.limits import MAX_DEPTH
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, format_dotted, parse_dotted
-from jobgen.model.suggest import did_you_mean, find_key
+from jobgen.model.suggest import find_key, suggest_name
 from jobgen.spec.filled_names import find_placeholder_errors
 from jobgen.spec.merge import merge
 from jobgen.spec.normalize import Layer, normalize
@@ -351,7 +351,7 @@ def _find_worker_problems(name: str, cluster: Any, overlays: Mapping[str, Overla
     for worker in cluster.get("kueue", {}).get("multiKueue", {}).get("clusters", {}).values():
         other = worker.get("environment")
         if other is not None and value_of(other) not in overlays:
-            hint = did_you_mean(value_of(other), list(overlays))
+            hint = suggest_name(str(value_of(other)), [each for each in overlays if each != name])
             yield Problem("unknown-overlay", f"there is no overlay `{value_of(other)}`{hint}", other)
         elif other is not None and value_of(other) == name:
             message = f"`{name}` is its own worker cluster; a manager cluster cannot send jobs to itself"
@@ -390,7 +390,7 @@ def _find_ancestors(name: str, overlays: Mapping[str, Overlay], problems: list[P
                 names = [*path]
                 problems.append(_report_cycle(names[names.index(named) :], overlays))
             elif named not in overlays:
-                hint = did_you_mean(named, list(overlays))
+                hint = suggest_name(named, [each for each in overlays if each not in path])
                 problems.append(Problem("unknown-overlay", f"there is no overlay `{named}`{hint}", parent))
             elif named in order:
                 continue

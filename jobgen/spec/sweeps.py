@@ -15,7 +15,7 @@ from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_MATRIX_BLOCKS, MAX_MATRIX_VALUES, MAX_SWEEP_BYTES
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean, find_closest, find_key
+from jobgen.model.suggest import did_you_mean, find_closest, find_key, suggest_name
 from jobgen.yamlio.read.scalars import quote
 
 # Expand a matrix to its combinations: the product of all values, with `zip`, `exclude` and `include`.
@@ -110,7 +110,7 @@ def _check_members(matrix: dict[str, Any], axes: dict[str, Any], paired: dict[st
     for block in matrix.get("exclude", ()):
         for key in block:
             if key not in known:
-                yield Problem("unknown-variable", f"`{key}` is not a variable{did_you_mean(key, known)}", key)
+                yield Problem("unknown-variable", f"`{key}` is not a variable{suggest_name(key, known)}", key)
         if block.keys() <= set(known) and not rows.find(block, tuple(block)):
             yield _explain_exclusion(block, rows)
     found = len(expand_matrix(matrix))
@@ -490,7 +490,7 @@ def _lookup(whole: str, inner: str, node: Any, substitution: Substitution) -> An
     else:
         # A variable that other members have is missing in this one; one that none has is misspelled.
         missing = f"has no value in `{substitution.name}`"
-        fault = missing if variable[1] in known else f"is not a variable{did_you_mean(variable[1], known)}"
+        fault = missing if variable[1] in known else f"is not a variable{suggest_name(variable[1], [*known])}"
         problem = Problem("unknown-variable", f"`matrix.{variable[1]}` {fault}", node)
     substitution.problems.append(problem)
     return None

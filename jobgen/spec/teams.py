@@ -12,7 +12,7 @@ from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import Problem, pluralize
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import InvalidPathError, Step, parse_dotted
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import suggest_name
 
 NAMES = ("namespaces", "queues", "serviceAccounts", "priorityClasses", "kinds", "platforms")
 """The lists of patterns of what a team may use."""
@@ -282,7 +282,7 @@ def find_team_errors(teams: Iterable[Team], environments: Iterable[str]) -> Iter
         yield from ((team, problem) for problem in _find_path_errors(team))
         for node in team.spec.get("environments", ()):
             if value_of(node) not in known:
-                hint = did_you_mean(str(value_of(node)), known)
+                hint = suggest_name(str(value_of(node)), known)
                 yield team, Problem("unknown-overlay", f"there is no overlay `{value_of(node)}`{hint}", node)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from jobgen.check.admission.env import validate_env, validate_env_from
 from jobgen.check.admission.fields import (
     Fields,
@@ -28,7 +30,10 @@ from jobgen.check.admission.volumes import validate_volume_devices, validate_vol
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.finding import FixStep
+from jobgen.model.suggest import list_alternatives
 
+_MOST_NAMED = 4
+"""How many containers a message lists."""
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
 
 validate_port_number = number(1, 65535, rule="invalid-port")
@@ -155,7 +160,7 @@ def validate_containers(key: str, value: Node, owner: Fields, pod: Validation) -
         return
     names: set[str] = set()
     for container in list_mappings(value):
-        _validate_name_and_image(container, names, key, pod)
+        _validate_name_and_image(container, list_mappings(value), names, key, pod)
         validate_fields(container, _CONTAINER, pod)
     _validate_host_ports(value, pod)
     if not ("hostNetwork" in pod.spec and pod.is_true("hostNetwork")):
@@ -172,7 +177,7 @@ def validate_init_containers(key: str, value: Node, owner: Fields, pod: Validati
     """Validate the init containers of the pod; with `restartPolicy: Always` they are sidecars."""
     names = {as_text(container.get("name")) for container in list_mappings(pod.spec.get("containers"))} - {""}
     for container in list_mappings(value):
-        _validate_name_and_image(container, names, key, pod)
+        _validate_name_and_image(container, (), names, key, pod)
         is_sidecar = "restartPolicy" in container and value_of(container["restartPolicy"]) == "Always"
         validate_fields(container, _SIDECAR if is_sidecar else _INIT_CONTAINER, pod)
         if "ports" in container:
@@ -186,7 +191,16 @@ def validate_ephemeral_containers(key: str, value: Node, owner: Fields, pod: Val
         pod.report("ephemeral-container-in-template", message, key)
 
 
-def _validate_name_and_image(container: Fields, names: set[str], parent: str, pod: Validation) -> None:
+def _describe_others(siblings: Iterable[Fields]) -> str:
+    """The names of containers that a layer may have meant to change; without an image, it adds one of its own."""
+    names = [as_text(each.get("name")) for each in siblings if as_text(each.get("image"))]
+    shown = list_alternatives(f"`{name}`" for name in names[:_MOST_NAMED])
+    return f", or write {shown} for its name" if shown else ""
+
+
+def _validate_name_and_image(
+    container: Fields, siblings: Iterable[Fields], names: set[str], parent: str, pod: Validation
+) -> None:
     name = value_of(container.get("name"))
     if name is None or name == "":
         pod.report_missing("a container", container, "name", parent)
@@ -202,7 +216,8 @@ def _validate_name_and_image(container: Fields, names: set[str], parent: str, po
     if image is None or image == "":
         if not pod.needs_images:
             return
-        pod.report_missing(f"container `{name}`" if name else "a container", container, "image", parent)
+        other = _describe_others(siblings) if name and "command" not in container else ""
+        pod.report_missing(f"container `{name}`" if name else "a container", container, "image", parent, other)
     elif type(image) is str and image.strip() != image and image.strip(_SPACE) != image:
         node = container["image"]
         fix = ((FixStep("set", node, image.strip(_SPACE)),), True)

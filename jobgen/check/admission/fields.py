@@ -97,11 +97,12 @@ class Validation(NamedTuple):
         """Report a value that is not valid, or not beside others."""
         self.report("invalid-value", message, node)
 
-    def report_missing(self, what: str, owner: Fields, name: str, place: Node) -> None:
-        """Report a missing field, at its empty value if there is one."""
+    def report_missing(self, what: str, owner: Fields, name: str, place: Node, other: str = "") -> None:
+        """Report a missing field, at its empty value if there is one; `other` is what can be done instead."""
         value = owner.get(name)
         node = owner or place if value is None or value == {} else value
-        self.report(self.subject.missing, f"{what} requires `{name}`; set it", node, at=locatable(value, owner, place))
+        message = f"{what} requires `{name}`; set it{other}"
+        self.report(self.subject.missing, message, node, at=locatable(value, owner, place))
 
     def require_fields(self, what: str, owner: Fields, names: tuple[str, ...], place: Node) -> None:
         """Report fields that are missing, null or empty."""

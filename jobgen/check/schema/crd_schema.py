@@ -16,7 +16,18 @@ from jobgen.check.schema.cel_types import OBJECT_META
 from jobgen.check.schema.constraints import compile_alternatives, compile_constraints
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.budget import Budget
-from jobgen.model.data import Node, Plain, TracedKey, TracedList, TracedScalar, is_null, locatable, type_of, value_of
+from jobgen.model.data import (
+    Node,
+    Plain,
+    TracedKey,
+    TracedList,
+    TracedScalar,
+    is_null,
+    locatable,
+    location_of,
+    type_of,
+    value_of,
+)
 from jobgen.model.finding import NAMED_ITEM, Problem
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.suggest import (
@@ -431,7 +442,7 @@ def _report_wrong_type(value: Node, name: str, parent: Node, expected: str, chec
 
 def _find_duplicate_items(items: Sequence[Node], keys: Mapping[str, Any], name: str) -> Iterator[Problem]:
     """Items of a list that have the same keys, so that Kubernetes cannot distinguish them; keys have defaults."""
-    seen: set[tuple[Any, ...]] = set()
+    seen: dict[tuple[Any, ...], Node] = {}
     for item in items:
         if isinstance(item, dict):
             given = ((item.get(key), default) for key, default in keys.items())
@@ -441,11 +452,17 @@ def _find_duplicate_items(items: Sequence[Node], keys: Mapping[str, Any], name: 
         if any(isinstance(part, (dict, list)) for part in identity):
             continue
         if identity in seen:
-            node = item.get(next(iter(keys)), item) if isinstance(item, dict) and keys else item
+            node, first = _find_named(item, keys), _find_named(seen[identity], keys)
+            related = ((first, "it occurs first here"),) if location_of(first) else ()
             shown, by = "/".join(map(str, identity)), "`, `".join(keys) or "value"
             message = f"`{shown}` occurs twice in `{name}` as `{by}`; use different values"
-            yield Problem("duplicate-item", message, node, category="schema")
-        seen.add(identity)
+            yield Problem("duplicate-item", message, node, related, category="schema")
+        seen.setdefault(identity, item)
+
+
+def _find_named(item: Node, keys: Mapping[str, Any]) -> Node:
+    """Return the value that identifies an item of a list: that of its first key, or the item itself."""
+    return item.get(next(iter(keys)), item) if isinstance(item, dict) and keys else item
 
 
 _FIELDS = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": OBJECT_META}

@@ -24,7 +24,7 @@ from jobgen.cli.result import ExitCode, Result, error_result, write_files
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Finding, Problem, pluralize
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import did_you_mean, suggest_name
 from jobgen.rendering import config
 from jobgen.rendering.build import split_list
 from jobgen.rendering.config import ProjectConfig
@@ -210,7 +210,7 @@ def _build_imported(releases: Sequence[Release]) -> dict[str, str]:
 def _find_cluster(project: ProjectConfig, env: str) -> Cluster | None:
     """Return the cluster of an environment, None without one, or raise a UsageError."""
     if env and env not in project.overlays:
-        raise UsageError(f"there is no environment `{env}`{did_you_mean(env, list(project.overlays))}")
+        raise UsageError(f"there is no environment `{env}`{suggest_name(env, list(project.overlays))}")
     return project.environment(env, []).cluster if env else None
 
 

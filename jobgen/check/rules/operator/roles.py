@@ -8,6 +8,7 @@ from jobgen.k8s.objects import Manifest, Pod, Role
 from jobgen.k8s.operators import choose_severity, describe_rejection, is_operator_since
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep, Severity, pluralize
+from jobgen.model.meant import is_same_name
 from jobgen.model.suggest import (
     did_you_mean,
     list_alternatives,
@@ -83,7 +84,9 @@ def unknown_role(role: Role) -> Iterator[Violation]:
         consequence = describe_rejection(role.manifest)
     taken = dict.fromkeys(other.replica_type for other in role.manifest.roles)
     free = [name for name in known if name not in taken]
-    message = f"{kind.name} has no role `{role.replica_type}`{did_you_mean(role.replica_type, free)}"
+    # A layer that means a role of the job may write it in another case.
+    same = [name for name in known if name in taken and is_same_name(name, role.replica_type)]
+    message = f"{kind.name} has no role `{role.replica_type}`{did_you_mean(role.replica_type, same or free)}"
     is_refused = kind.requirements.unknown_roles not in ("started", "ignored")
     if kind.shape == "map" and isinstance(role.key, str):
         fix_steps, safe = suggest_rename(role.key, known, taken, takes_any_name if is_refused else None)

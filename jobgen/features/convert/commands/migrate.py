@@ -31,7 +31,7 @@ from jobgen.features.convert.migrate.repository import RepositoryMigration, list
 from jobgen.features.convert.replaced_files import refuse_dropping
 from jobgen.model.data import Plain
 from jobgen.model.finding import Finding, Severity
-from jobgen.model.suggest import did_you_mean, list_alternatives
+from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_name
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.read_jobs import read_jobs
@@ -300,7 +300,7 @@ def _check_arguments(project: ProjectConfig, target: str, envs: Sequence[str]) -
     unknown = [env for env in envs if env not in project.overlays]
     if unknown:
         return error_result(
-            ExitCode.USAGE, f"there is no environment `{unknown[0]}`{did_you_mean(unknown[0], list(project.overlays))}"
+            ExitCode.USAGE, f"there is no environment `{unknown[0]}`{suggest_name(unknown[0], list(project.overlays))}"
         )
     return None
 
