@@ -72,6 +72,21 @@ def test_other_names_are_refused(tmp_path, name):
     assert sorted(tmp_path.rglob("*")) == before
 
 
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("cv/yolo.yaml", "`cv/yolo.yaml` is the name of a file; write the name of the job: `cv/yolo`"),
+        ("Big_Yolo.yml", "is the name of a file; write the name of the job: `big-yolo`"),
+        ("cv/Yolo_v5", "lower-case letters, digits and `-`, such as `cv/yolo-v5`"),
+    ],
+)
+def test_a_name_that_is_refused_says_which_one_is_meant(tmp_path, name, words):
+    done = run_jobgen_text(make_repository(tmp_path, "kubeflow"), "new", name)
+
+    assert done.returncode == 2
+    assert words in done.stderr
+
+
 def test_a_framework_that_the_cluster_does_not_run_is_refused(tmp_path):
     root = make_repository(tmp_path, "ray")
 

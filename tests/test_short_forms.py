@@ -53,7 +53,10 @@ CONTAINERS = {
     ),
     "text": (
         "fetch: registry.example.com/fetch:1",
-        "9: `fetch` is `registry.example.com/fetch:1`, and must be a mapping [wrong-type]",
+        (
+            "9: `fetch` is `registry.example.com/fetch:1`, and must be a mapping; "
+            "write `fetch: {image: registry.example.com/fetch:1}` [wrong-type]"
+        ),
     ),
     "unknown resource": (
         f"fetch: {{{FETCH}, resources: {{gpus: 1}}}}",

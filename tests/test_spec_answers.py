@@ -27,7 +27,7 @@ def on_prod(text: str) -> str:
 
 CASES = {
     "text behind a quote": Case(append('  env:\n    A: "b",c\n    D: e\n'), 11, 'write `A: "b,c"`', "extra"),
-    "text behind a quote and a space": Case(append("  description: 'big' run\n"), 10, "write `description: 'big run'`"),
+    "text behind a quote and a space": Case(append("  description: 'big' run\n"), 10, 'write `description: "big run"`'),
     "text behind a quoted item": Case(command('\n    - python\n    - "a"b\n'), 11, 'write `- "ab"`', "extra"),
     "file in configs": Case(
         append("  configs:\n    train.toml: |\n      lr = 1\n"),
@@ -87,7 +87,7 @@ CASES = {
     "unset variable": Case(
         command('[python, t.py, "--name=${RUN_NAME}"]'),
         9,
-        "use `bash -c`, or set `RUN_NAME` in `env` and write `$(RUN_NAME)`",
+        "set it in `env` and write `$(RUN_NAME)`, or start a shell: `[sh, -c, …]`",
         "; write `$(RUN_NAME)`",
     ),
     "variable of the job": Case(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobgen.k8s.secrets import REFERENCE_FIELDS
 from jobgen.model.data import untraced, value_of
 from jobgen.model.finding import FixStep, Problem
 from jobgen.model.suggest import find_key
@@ -20,6 +19,8 @@ _WORDS = {
     "config": "configMapKeyRef",
 }
 _NAMES = frozenset(("name", "key"))
+_FIELDS = frozenset("name key optional fieldPath apiVersion resource containerName divisor path volumeName".split())
+"""The fields of references."""
 _REFERENCES = frozenset("configMapKeyRef fieldRef fileKeyRef resourceFieldRef secretKeyRef".split())
 
 
@@ -40,7 +41,7 @@ def name_source(variable: str, source: dict[str, Any], problems: list[Problem]) 
         return source
     empty = next((key for key in source if key in _REFERENCES and value_of(source[key]) is None), None)
     beside = {key: value for key, value in source.items() if key != empty}
-    if empty is not None and beside and REFERENCE_FIELDS.issuperset(beside):
+    if empty is not None and beside and _FIELDS.issuperset(beside):
         first = next(iter(beside))
         message = f"`{first}` belongs to `{empty}`, which has no value; indent what belongs to `{empty}` below it"
         problems.append(Problem("unknown-field", message, variable, at=first))

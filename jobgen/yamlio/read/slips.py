@@ -81,10 +81,11 @@ _BLOCK_KEY = re.compile(r"( *)([\w./-]+): [|>][+-]?\s*\Z")
 _ENTRY = re.compile(r" *(?:- |[\w./-]+:(?: |\Z))")
 _END_OF_QUOTE = re.compile(r"[,\]}]| #|\Z")
 _APOSTROPHE = re.compile(r"""(\s*(?:- )?(?:[\w./-]+: )?)'([^'"\\]+'[^'"\\]+)'\Z""")
-_APOSTROPHE_IN_ITEM = re.compile(r"""(?<=[\[{,:\s])'([^'",\[\]{}\\]*\w'\w[^'",\[\]{}\\]*)'(?=\s*[,\]}])""")
 _BEHIND_QUOTE = re.compile(
-    r"""(\s*(?:- )?(?:[\w./-]+: )?)(["'])([^"'\\]*)\2([^\s"'#:\]}][^"'#\\]*|\s+[^\s"'#:\]}][^"'#\\]*?)(\s#.*)?\Z"""
+    r"""(\s*(?:- )?(?:[\w./-]+: )?)(["'])([^"'\\]*)\2"""
+    r"""([^\s"'#:\]}][^"'#\\]*|\s+[^\s"'#:\]}][^"'#\\]*?)(\s#.*)?\Z"""
 )
+_APOSTROPHE_IN_ITEM = re.compile(r"""(?<=[\[{,:\s])'([^'",\[\]{}\\]*\w'\w[^'",\[\]{}\\]*)'(?=\s*[,\]}])""")
 _INSIDE_WORD = re.compile(r"(?<=\w)'(?=\w)")
 _SPECIAL = frozenset("}]\"'&*%@`,:{[|>!?")
 _CLOSING = {"[": "]", "{": "}"}
@@ -320,6 +321,9 @@ def _list_certain(lines: Sequence[str], number: int) -> Iterator[Slip]:
 def _list_foreign(lines: Sequence[str], number: int) -> Iterator[Slip]:
     """Yield changes of a line that would be right in another language: that of images, of a shell, of C."""
     line = lines[number]
+    if "'" in line and (item := _APOSTROPHE_IN_ITEM.search(line)):
+        new = f'{line[: item.start()]}"{item[1]}"{line[item.end() :]}'
+        yield Slip(number, line, new, "has a `'` inside single quotes")
     for rejoined in rejoin_quotes(lines, number):
         yield Slip(number, line, rejoined.new, REASON, also=rejoined.also)
     if is_bare(line) and looks_like_script([*list_lines_below(lines, number)]):
@@ -437,12 +441,9 @@ def _change_line(line: str) -> Iterator[tuple[str, str]]:
 
 
 def _close_quotes(line: str) -> Iterator[tuple[str, str]]:
-    if "'" in line and (item := _APOSTROPHE_IN_ITEM.search(line)):
-        yield f'{line[: item.start()]}"{item[1]}"{line[item.end() :]}', "has a `'` inside single quotes"
     if behind := _BEHIND_QUOTE.match(line):
         head, mark, text, rest, comment = behind.groups("")
-        reason = f"has text behind its closing `{mark}`"
-        yield f"{head}{mark}{text}{rest.rstrip()}{mark}{comment}", reason
+        yield f"{head}{mark}{text}{rest.rstrip()}{mark}{comment}", REASON
     if apostrophe := _APOSTROPHE.match(line):
         yield f'{apostrophe[1]}"{apostrophe[2]}"', "has a `'` inside single quotes"
     for mark in "\"'":
