@@ -124,10 +124,9 @@ def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Pla
     elif isinstance(value, dict):
         if name == "env":
             yield [{"name": key, "value": str(each)} for key, each in value.items() if not isinstance(each, dict)]
-        named = {key: each for key, each in value.items() if isinstance(each, dict) and each}
-        yield (
-            [{"name": key, **each} for key, each in named.items()] if not any(map(_has_name, named.values())) else None
-        )
+        inner = {key: each for key, each in value.items() if isinstance(each, dict) and each}
+        is_unnamed = not any(map(_has_name, inner.values()))
+        yield [{"name": key, **each} for key, each in inner.items()] if is_unnamed else None
         yield f"{value.get('name') or value.get('repository')}:{value['tag']}" if "tag" in value else None
         yield (
             next((each for key, each in value.items() if key in (name, *_SAME_VALUE)), None)
