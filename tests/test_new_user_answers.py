@@ -160,8 +160,8 @@ CASES = {
     ),
     "script as a command": Case(command("\n    cd /app\n    python t.py"), 10, "write `command: [bash, -c]`", "[cd,"),
     # Words of Slurm and docker-compose, and fields in wrong places.
-    "wall time": Case(append("  walltime: 12:00:00\n"), 10, "write `runPolicy.activeDeadlineSeconds`, in seconds"),
-    "tasks": Case(append("  tasks_per_node: 4\n"), 10, "write `pytorch.nprocPerNode`", "manifest"),
+    "wall time": Case(append("  walltime: 12:00:00\n"), 10, "write `activeDeadlineSeconds: 43200` below `runPolicy`"),
+    "tasks": Case(append("  tasks_per_node: 4\n"), 10, "write `nprocPerNode: 4` below `pytorch`", "manifest"),
     "shared memory": Case(append("  shared_memory: 4Gi\n"), 10, "write `shm`", "manifest"),
     "file among configs": Case(
         append("  configs:\n    ds.json: '{}'\n"), 11, "write `ds: {mountPath: /etc/ds, data: {ds.json: …}}`"
