@@ -40,6 +40,8 @@ _MOST_SHOWN = 40
 """How many characters of a line a message shows."""
 _MOST_LINES = 100
 """How many lines with the same slip are changed at once."""
+_STEPS_OF_LINE = 12
+"""What a line that is not parsed counts, in characters."""
 _BUDGET = 3_000_000
 """How many characters are parsed to find the slips of one document."""
 
@@ -253,7 +255,8 @@ def _select_near(lines: list[str], text: str, fault: libyaml.Fault) -> tuple[lis
             kept[number] = line
             width, is_item = own, line.lstrip().startswith("- ")
     near = "\n".join(kept)
-    return (kept, len(near)) if libyaml.find_fault(near) == fault else (lines, len(text))
+    size = len(near) + _STEPS_OF_LINE * len(lines)
+    return (kept, size) if libyaml.find_fault(near) == fault else (lines, len(text))
 
 
 def _list_changes(lines: Sequence[str], fault: libyaml.Fault) -> Iterator[tuple[float, Slip]]:
