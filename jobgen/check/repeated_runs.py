@@ -28,6 +28,7 @@ _KINDS: Mapping[tuple[str, str], _Schedule] = {
 }
 _ONE_AT_A_TIME = ("Forbid", "Replace")
 _MINUTE, _DAY = 60, 86_400
+_MAX_SCHEDULES = 50
 
 
 def count_runs(group: str, kind: str, obj: Mapping[str, Node]) -> tuple[int, str]:
@@ -43,7 +44,10 @@ def count_runs(group: str, kind: str, obj: Mapping[str, Node]) -> tuple[int, str
     written = get_path(obj, "spec", "schedule")
     several = [written] if as_text(written) else as_list(get_path(obj, "spec", "schedules"))
     texts = list(map(as_text, several)) or [""]
-    return min(sum(count_starts(text, max(seconds, 1)) for text in texts), MAX_PODS), ""
+    # What is beyond the first ones counts as if it started every minute.
+    starts = sum(count_starts(text, max(seconds, 1)) for text in texts[:_MAX_SCHEDULES])
+    others = max(len(texts) - _MAX_SCHEDULES, 0) * -(-seconds // _MINUTE)
+    return min(starts + others, MAX_PODS), ""
 
 
 def count_starts(schedule: str, seconds: int) -> int:

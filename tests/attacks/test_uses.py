@@ -322,6 +322,18 @@ MORE_SCALED = {
         ),
         gpus=ANY,
     ),
+    "thousands of schedules": attack(
+        BUDGET,
+        make(
+            "argoproj.io/v1alpha1",
+            "CronWorkflow",
+            {
+                "schedules": ["0 0 * * *"] * 3000,
+                "workflowSpec": {**workflow(TRAIN)["spec"], "activeDeadlineSeconds": 60},
+            },
+        ),
+        gpus=3000 * 8,
+    ),
     "runs of Ray": attack(
         BUDGET,
         make(
