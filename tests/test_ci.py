@@ -165,6 +165,26 @@ def test_action_steps_fail_for_an_invalid_change_with_annotations_and_sarif(repo
     assert Runner(repository).run({}, "Rendered tree").failed
 
 
+def test_a_deleted_tree_fails_the_action(repository: Repository) -> None:
+    """Whether it is declared or not: no step is skipped because there is no folder any more."""
+    change = pull_request(repository)
+    repository.run("git", "rm", "-r", "--quiet", "rendered")
+    repository.commit()
+    assert Runner(repository).run(change, "Rendered tree").failed
+    repository.run("git", "switch", "--quiet", "--detach", "main")
+    settings = repository.folder / "jobgen.yaml"
+    settings.write_text(f"{settings.read_text()}rendered: rendered\n")
+    repository.commit()
+    change = pull_request(repository, "HEAD")
+    assert not Runner(repository).run(change, "Lint").failed
+    repository.run("git", "rm", "-r", "--quiet", "rendered")
+    settings.write_text(settings.read_text().replace("rendered: rendered\n", ""))
+    repository.commit()
+    done = Runner(repository).run(change, "Lint")
+    assert done.failed
+    assert "there is no folder `rendered`" in done.log
+
+
 def test_action_fails_for_warnings_on_request(repository: Repository) -> None:
     path = repository.folder / "jobs/pytorch.yaml"
     path.write_text(re.sub(r"(image: \S+):\S+", r"\1:latest", path.read_text()))
@@ -408,6 +428,15 @@ def test_actions_are_pinned_by_digest() -> None:
     ] == []
     # One digest for each version everywhere.
     assert len({each.partition(" # ")[0] for each in others}) == len(set(others))
+
+
+def test_images_are_pinned_by_digest() -> None:
+    templates = [(ROOT / "ci/gitlab.yml").read_text(), (STARTER / "gitlab.yaml").read_text()]
+    images = [each for text in (*EXAMPLES, *templates) for each in re.findall(r"(?m)^ *image: (python\S*)", text)]
+
+    assert len(images) >= 3
+    assert [each for each in images if not re.fullmatch(r"[\w.:-]+@sha256:[0-9a-f]{64}", each)] == []
+    assert len(set(images)) == 1
 
 
 def test_no_workflow_gives_secrets_to_forks(repository: Repository) -> None:

@@ -60,8 +60,8 @@ def test_every_combination_is_a_repository_without_findings(tmp_path: Path, plat
 
 
 def check_repository(folder: Path) -> None:
-    linted = jobgen(folder, "lint", "--format", "json")
     rendered = jobgen(folder, "render", "-o", "rendered")
+    linted = jobgen(folder, "lint", "--format", "json")
 
     assert linted.returncode == 0, linted.stdout
     assert without_infos(json.loads(linted.stdout)["findings"]) == []
@@ -111,8 +111,8 @@ def test_gitops_files_are_what_the_command_prints(tmp_path: Path, engine: str) -
     assert "ml/jobs/rendered" in written
     assert "password" not in written
     assert (
-        "; next: `jobgen lint`, add the hooks, `pre-commit install`; "
-        f"then `jobgen render -o rendered`, and apply gitops/{engine}.yaml" in (done.stderr)
+        "; next: `jobgen render -o rendered`, `jobgen lint`, add the hooks, `pre-commit install`; "
+        f"then apply gitops/{engine}.yaml" in (done.stderr)
     )
     assert f"gitops: {engine}\n" in (repository.folder / "ml/jobs/overlays/base/overlay.yaml").read_text()
 

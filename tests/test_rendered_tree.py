@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from jobgenprocess import run_jobgen_text
 
-from jobgen.repo import rendered_tree
+from jobgen.repo import rendered_tree, tree_faults
 from jobgen.repo.lock import compute_digest
 from jobgen.repo.rendered_tree import LOCK, Drift, IncompleteWriteError
 
@@ -347,7 +347,7 @@ def test_huge_files_of_a_tree_are_not_read(env: Path) -> None:
     listed = next(path for path in json.loads((env / LOCK).read_text())["files"] if "/" in path)
     os.truncate(env / listed, 8 << 30)
 
-    assert [fault.path for fault in rendered_tree.find_tree_faults(env.parent)] == [f"{env.name}/{listed}"]
+    assert [fault.path for fault in tree_faults.find_tree_faults(env.parent)] == [f"{env.name}/{listed}"]
     os.truncate(env / LOCK, 8 << 30)
     assert [path for path, _ in write(env, NEW).foreign] == [LOCK]
 

@@ -112,6 +112,8 @@ class DiffResult(NamedTuple):
     """What one of the states cannot render: it is neither added nor removed."""
     governance: tuple[Governed, ...] = ()
     """What changes in the settings, teams, policies and schemas that judge a change."""
+    tree: tuple[Finding, ...] = ()
+    """What of the declared trees is not what the new state renders, and was not so in the old one."""
 
 
 def diff(
@@ -181,10 +183,12 @@ def _diff(
     new: Snapshot,
 ) -> DiffResult:
     changes = _compare(old, new, environments)
+    tree = _find_tree_findings(home, old, new, environments)
     if isinstance(changes, DiffResult):
         # The page says why nothing was compared; the other formats print nothing then.
         failure = {HTML: find_part("diff.html").render_failure(old, new, home, repo_url)} if HTML in wanted else {}
-        return changes._replace(text=failure.get(first, ""), texts=failure)
+        return changes._replace(text=failure.get(first, ""), texts=failure, tree=tree)
+    changes = changes._replace(tree=tree)
     texts: dict[str, str] = {}
     for name in wanted:
         if name == HTML:
@@ -194,7 +198,7 @@ def _diff(
     objects, names = tuple(map(_to_object, changes.impacts)), (old.name, new.name)
     errors = tuple(dict.fromkeys((*old.errors, *new.errors)))
     made = DiffResult(*names, objects, changes.unchanged, texts[first], errors, "", changes.queues, texts)
-    return made._replace(not_compared=changes.not_compared, governance=changes.governance)
+    return made._replace(not_compared=changes.not_compared, governance=changes.governance, tree=tree)
 
 
 def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> ChangeSet | DiffResult:
@@ -221,6 +225,29 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> Chang
     if find_queue_changes:
         changes = changes._replace(queues=tuple(find_queue_changes(changes.old, changes.new, changes.impacts)))
     return changes
+
+
+def _find_tree_findings(home: Path, old: Snapshot, new: Snapshot, environments: Sequence[str]) -> tuple[Finding, ...]:
+    """Return what is wrong with the trees that one of the states declares, and was not wrong in the old one."""
+    roots = [side.project.root for side in (old, new)]
+    if any(side.is_tree for side in (old, new)) or not any(map(layout.may_declare_tree, roots)):
+        return ()
+    from jobgen.api.declared_tree import find_tree_findings, list_declared
+    from jobgen.api.since import Side, find_new
+    from jobgen.reports.tree_groups import group_tree_faults
+
+    folders = list(dict.fromkeys(folder for root in reversed(roots) for folder in list_declared(root)))
+    store, sides = open_store(home), list[Side]()
+    for side in (new, old):
+        envs = [env for env in environments if env in side.project.overlays]
+        found = find_tree_findings(side.project.root, folders, store, envs, side.project.today)
+        # A change does not decide how severe its own faults are.
+        findings = [old.project.apply_severity(finding) for finding, *_ in found]
+        sides.append(Side([*filter(None, findings)], (side.folder,)))
+        store.save()
+        if not sides[0].findings:
+            return ()
+    return tuple(group_tree_faults(find_new(sides[0], sides[1]))[0])
 
 
 def _redact(impact: Impact) -> Impact:

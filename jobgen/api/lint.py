@@ -14,6 +14,7 @@ from jobgen.api.errors import NotFoundError, UsageError, check_date, check_forma
 from jobgen.api.lint_answers import ask_findings
 from jobgen.api.lint_files import LintRequest, LintRun, open_judge
 from jobgen.engine.store import Store
+from jobgen.model.builtin_rules import TREE_RULES
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.files import EXCLUDED
@@ -63,6 +64,8 @@ class LintResult(NamedTuple):
     """What the settings check less than jobgen does without them."""
     captures: tuple[str, ...] = ()
     """Of which day the captured state of each environment is."""
+    trees: tuple[str, ...] = ()
+    """How much of the declared trees was compared with the sources."""
     lines: Mapping[str, Mapping[int, str]] = MappingProxyType({})
     """Lines that findings point at, without secrets, by file and number; others are read when they are shown."""
 
@@ -123,6 +126,7 @@ class LintResult(NamedTuple):
             prefix=prefix,
             weaker=self.weaker,
             captures=self.captures,
+            trees=self.trees,
         )
 
     def to_text(self, format: str = "text", *, show_suppressed: bool = False) -> str:  # noqa: A002 -- the option
@@ -273,6 +277,7 @@ def _to_result(request: LintRequest, linted: LintRun, known: Sequence[Suppressed
         opinions=tuple(linted.opinions),
         weaker=tuple(linted.weaker),
         captures=tuple(linted.captures),
+        trees=tuple(linted.trees),
         lines=linted.lines,
     )
 
@@ -290,6 +295,12 @@ def finish_findings(
     listed = set(map(identify, kept))
     merged = [finding for finding in findings if identify(finding) not in listed]
     kept, uncounted = group_by_kind(kept)
+    if any(finding.rule in TREE_RULES for finding in kept):
+        # Imported late: most repositories have no tree, or nothing is wrong with it.
+        from jobgen.reports.tree_groups import group_tree_faults
+
+        kept, others = group_tree_faults(kept)
+        uncounted += others
     return tuple(kept), (*merged, *uncounted)
 
 

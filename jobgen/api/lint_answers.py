@@ -21,7 +21,14 @@ def name_lint(request: LintRequest) -> str:
     where = (str(request.directory.resolve()), str(request.directory))
     full = [real_path(str(request.directory / path)) for path in request.paths if path != "-"]
     commit = (request.committed.commit.top.object, request.committed.path) if request.committed else ()
-    options = (request.today, request.strict_files, request.is_compared, request.starts_tools, request.judge)
+    options: tuple[object, ...] = (
+        request.today,
+        request.strict_files,
+        request.is_compared,
+        request.starts_tools,
+        request.judge,
+    )
+    options += () if request.compares_trees else ("no trees",)
     return repr((where, commit, list(request.paths), full, list(request.envs), options))
 
 

@@ -68,6 +68,8 @@ class LintRequest(NamedTuple):
     """True if the objects of jobs are left in the store, for a snapshot of the same files."""
     starts_tools: bool = True
     """False if no other program builds what jobgen cannot build, as in an editor."""
+    compares_trees: bool = True
+    """False if declared trees are not compared with the sources, as in an editor, where the sources change."""
     judge: str = ""
     """The commit whose settings, teams, policies and schemas decide; empty for those of the folder."""
 
@@ -146,6 +148,8 @@ class LintRun(NamedTuple):
     """Of which day the captured state of each environment is."""
     lines: Mapping[str, Mapping[int, str]] = MappingProxyType({})
     """The lines of files that findings point at, without secrets, by path and number; not of all files."""
+    trees: Sequence[str] = ()
+    """How much of the declared trees was compared with the sources."""
 
 
 def resolve_files(request: LintRequest) -> LintFiles:

@@ -29,12 +29,12 @@ from jobgen.rendering.read_jobs import collect_suppressions
 from jobgen.rendering.run import Run
 from jobgen.rendering.run_state import discard_object, keep_object, load_project
 from jobgen.repo import git, layout
-from jobgen.repo.commit import CommitPath, describe_path
+from jobgen.repo.commit import CommitPath, Folder, describe_path
 from jobgen.repo.files import File
 from jobgen.repo.known_rules import list_defect_names
 from jobgen.repo.lock import TREE
 from jobgen.repo.named_paths import read_first
-from jobgen.repo.root import SETTINGS, find_files_of_other_repositories
+from jobgen.repo.root import LAYER_FOLDERS, SETTINGS, find_files_of_other_repositories
 from jobgen.repo.walk import find_unmatched_patterns
 from jobgen.reports import REPLACES
 from jobgen.reports.consequences import leave_out_consequences
@@ -105,7 +105,7 @@ def find_findings(
     }
     taken = name_taken(survey, runs[-1].left_out) if survey else {}
     return LintRun(
-        _select_shown(findings, files, request, runs[0], taken),
+        _select_shown(findings, files, request, runs[0], taken, store),
         [each for each in suppressed if each.finding in selected],
         sum(run.files for run in runs) - sum(files.is_excluded(entry.path) for entry in files.jobs),
         objects,
@@ -128,6 +128,7 @@ def find_findings(
         opinions=opinions,
         weaker=_list_weaker(runs[0].project),
         captures=list_captures(runs[0].project),
+        trees=_describe_trees(files, request),
         lines={file: lines for run in runs for file, lines in run.lines.items() if file != STDIN},
     )
 
@@ -222,11 +223,14 @@ def _select_shown(
     request: LintRequest,
     run: Run,
     taken: Mapping[str, tuple[str, str]],
+    store: Store | None,
 ) -> list[Finding]:
     """Return the findings in the files that were asked for, and those about the rendered tree and unjudged files."""
     project = run.project
     shown = select_findings(findings, request, run.find_files)
-    shown += _check_rendered_tree(files, request, project)
+    declared = _list_declared(files)
+    shown += _check_rendered_tree(files, request, project, declared)
+    shown += _check_declared_trees(files, request, project, declared, store)
     shown = [finding for finding in shown if not files.is_excluded(finding.location.file)]
     shown += _find_unused_patterns(files, request, project)
     if request.strict_files:
@@ -306,19 +310,77 @@ def _find_unused_patterns(files: LintFiles, request: LintRequest, project: Proje
                 yield finding
 
 
-def _check_rendered_tree(files: LintFiles, request: LintRequest, project: ProjectConfig) -> Iterator[Finding]:
-    """Report files of the rendered tree that are not as jobgen wrote them: those below the given paths, or all."""
+def _list_declared(files: LintFiles) -> list[str]:
+    """Return the folders of the trees that the settings declare."""
+    if files.root is None or not layout.may_declare_tree(files.root):
+        return []
+    from jobgen.api.declared_tree import list_declared
+
+    return list_declared(files.root)
+
+
+def _list_named(root: Folder, request: LintRequest) -> list[str]:
+    """Return the paths that were named, from the root of the repository."""
+    top = root if isinstance(root, CommitPath) else root.resolve()
+    full = ((request.directory / path).resolve() for path in request.paths if path != "-")
+    return [Path(os.path.relpath(str(path), str(top))).as_posix() for path in full]
+
+
+def _names_jobs(named: Sequence[str]) -> bool:
+    """Return True if paths name all jobs, or a layer, on which any file of a tree can depend."""
+    return any(path in (".", "jobs", SETTINGS) or path.partition("/")[0] in LAYER_FOLDERS for path in named)
+
+
+def _describe_trees(files: LintFiles, request: LintRequest) -> list[str]:
+    """Say how much of the declared trees was compared with the sources."""
+    declared = _list_declared(files)
+    if not declared or files.root is None or not request.compares_trees:
+        return []
+    named = _list_named(files.root, request)
+    folders = ", ".join(f"{folder}/" for folder in declared)
+    if not (named or request.stdin is None):
+        return [f"{folders} not compared with the sources"]
+    covered = f" in {', '.join(request.envs)}" if request.envs else ""
+    if named and not _names_jobs(named):
+        return [f"{folders} compared with the sources for the named files only{covered}"]
+    return [f"{folders} compared with the sources{covered}"]
+
+
+def _check_declared_trees(
+    files: LintFiles, request: LintRequest, project: ProjectConfig, declared: Sequence[str], store: Store | None
+) -> Iterator[Finding]:
+    """Report what of the declared trees is not what the sources render."""
+    root = files.root
+    is_only_stdin = request.stdin is not None and not request.paths
+    if root is None or not declared or is_only_stdin or not request.compares_trees:
+        return
+    from jobgen.api.declared_tree import find_tree_findings
+
+    named = _list_named(root, request)
+    covers_all = not named or _names_jobs(named)
+    for finding, tree_path, job in find_tree_findings(root, declared, store, request.envs, request.today):
+        places = [path for path in (tree_path, job) if path]
+        is_named = any(f"{place}/".startswith(f"{path}/") for path in named for place in places)
+        severe = project.apply_severity(finding) if covers_all or is_named else None
+        if severe:
+            yield severe
+
+
+def _check_rendered_tree(
+    files: LintFiles, request: LintRequest, project: ProjectConfig, declared: Sequence[str]
+) -> Iterator[Finding]:
+    """Report files of a tree that is not declared and not as jobgen wrote it: those below the given paths, or all."""
     root = files.root
     if root is None or (request.stdin is not None and not request.paths):
         return
+    if TREE in declared and request.compares_trees:
+        return
     if not describe_path(root / TREE).startswith(("link", FOLDER)):
         return
-    from jobgen.repo.rendered_tree import find_environments, find_tree_faults
+    from jobgen.repo.rendered_tree import find_environments
+    from jobgen.repo.tree_faults import find_tree_faults
 
-    named: list[str] = []
-    for full in ((request.directory / path).resolve() for path in request.paths if path != "-"):
-        top = root if isinstance(root, CommitPath) else root.resolve()
-        named.append(Path(os.path.relpath(str(full), str(top))).as_posix())
+    named = _list_named(root, request)
     # An environment whose overlay cannot be read is one, too.
     known = frozenset(project.overlays) or frozenset(("",))
     if not known.issuperset(find_environments(root / TREE)):

@@ -74,8 +74,12 @@ class RenderedObject(NamedTuple):
     @property
     def path(self) -> str:
         """The path of its file in a rendered tree, below the folder of its environment."""
-        namespace = self.identity.namespace or "default"
-        return f"{namespace}/{self.identity.kind.lower()}-{self.identity.name}.{self.format}"
+        return name_file(self.identity, self.format)
+
+
+def name_file(identity: Identity, format: TextFormat = "yaml") -> str:  # noqa: A002 -- as above
+    """Return the path of the file of an object, below the folder of its environment."""
+    return f"{identity.namespace or 'default'}/{identity.kind.lower()}-{identity.name}.{format}"
 
 
 class RenderResult(NamedTuple):
@@ -138,7 +142,7 @@ def render(
         files = ((finding, finding.location.file) for finding in run.findings)
         run.findings[:] = [found for found, file in files if not file.startswith("jobs/") or file in run.wanted_files]
     if unique_files:
-        run.findings += _find_path_conflicts(objects)
+        run.findings += find_path_conflicts(objects)
     result = RenderResult(objects, tuple(run.findings), tuple(selected), run.dated)
     if result.failed:
         return result._replace(objects=())
@@ -173,7 +177,7 @@ def sort_objects(run: Run) -> list[Rendered]:
     return sorted(objects, key=lambda made: (rank[made.env], made.identity.namespace, made.identity[1:], made.identity))
 
 
-def _find_path_conflicts(objects: Sequence[RenderedObject]) -> Iterator[Finding]:
+def find_path_conflicts(objects: Sequence[RenderedObject]) -> Iterator[Finding]:
     """Report objects whose file name is too long, or equal to another on case-insensitive file systems."""
     for one in objects:
         name = one.path.rpartition("/")[2]

@@ -160,6 +160,17 @@ _OWN_REASONS = {
         " in values that are in the repository, in a Flux Kustomization or an `.env` file."
     ),
     **dict.fromkeys(
+        "edited-rendered-file stale-rendered-tree unlisted-rendered-file".split(),
+        "A GitOps engine applies the tree as it is, so the cluster gets something else than the jobs and overlays say,"
+        " and than a review of them shows. Run the command in the message, and commit what it writes.",
+    ),
+    "ignored-rendered-tree": (
+        "A GitOps engine reads what is committed. Remove the pattern of `.gitignore`, and commit the files."
+    ),
+    "rendered-tree-not-compared": (
+        "The tree can hold anything. Fix what `jobgen render` reports; then the tree is compared again."
+    ),
+    **dict.fromkeys(
         """invalid-kustomization kustomization-cycle kustomization-file-missing kustomization-id-conflict
         kustomize-build-fails""".split(),
         _NOT_BUILT,

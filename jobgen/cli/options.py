@@ -66,7 +66,6 @@ def _disable_cache(_: click.Context, __: click.Parameter, value: bool) -> None:
 enforce_option = partial(
     click.option,
     "--enforce/--no-enforce",
-    show_default=True,
     help="Refuse what limits of teams, mandatory rules or policies forbid.",
 )
 no_cache_option = click.option(

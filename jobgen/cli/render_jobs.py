@@ -62,13 +62,17 @@ def run_render(asked: Options) -> tuple[Result, Tree | None]:
     if changed:
         findings += _describe_changed(changed, len(rendered.objects), asked.since)
         rendered = changed.rendered
-    if asked.enforce:
+    is_written = folder is not None and not asked.check
+    if asked.enforce or (asked.enforce is None and is_written and project.config.teams.all):
         # Imported late: a render checks nothing.
         from jobgen.api.enforce import find_refused
 
         refused = find_refused(project.config, rendered.environments, {one.location.file for one in rendered.objects})
         if refused:
-            message = f"{count_severities(refused)}; nothing was rendered"
+            undone = (
+                "nothing was written; `--no-enforce` allows it" if asked.enforce is None else "nothing was rendered"
+            )
+            message = f"{count_severities(refused)}; {undone}"
             return error_result(ExitCode.ERRORS, message, format_findings(refused)), None
     if folder is None or (changed and not rendered.objects):
         # An empty List is a List, too.

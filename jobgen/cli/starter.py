@@ -8,6 +8,7 @@ from typing import Any
 from jobgen import __version__
 from jobgen.model.data import Plain
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.repo.lock import TREE
 from jobgen.repo.shipped import find_shipped
 from jobgen.reports.entries import pluralize
 from jobgen.spec.kinds import Kind
@@ -30,6 +31,12 @@ CI: Mapping[str, Mapping[str, str]] = {
     "none": {},
 }
 _NEWEST, _LAST_WITH_MXNET = "1.9.4", "1.8.1"
+
+
+TREE_DECLARATION = f"""\
+# The folder that `jobgen render -o {TREE}` writes and the cluster gets: `jobgen lint` compares it with the sources.
+rendered: {TREE}
+"""
 
 
 class Converted(NamedTuple):

@@ -30,8 +30,8 @@ class Options(NamedTuple):
     fsync: bool = True
     since: str = ""
     """A revision; only what differs from it is rendered."""
-    enforce: bool = False
-    """True if limits of teams, mandatory rules and policies hold for what is rendered."""
+    enforce: bool | None = None
+    """True if limits of teams, mandatory rules and policies hold for what is rendered; None for trees of teams."""
 
 
 def report_written(total: int, written: int = 0, removed: int = 0) -> Result:

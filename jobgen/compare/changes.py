@@ -14,7 +14,7 @@ from jobgen.compare.operator_behavior import RANK, Effect
 from jobgen.compare.snapshot import Pair, Snapshot, match_some
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals, add_totals
-from jobgen.model.finding import Identity
+from jobgen.model.finding import Finding, Identity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.object_summary import list_groups
 from jobgen.rendering.environment import Rendered
@@ -187,6 +187,8 @@ class ChangeSet(NamedTuple):
     not_compared: tuple[NotCompared, ...] = ()
     governance: tuple[Governed, ...] = ()
     """What changes in the settings, teams, policies and schemas that judge a change."""
+    tree: tuple[Finding, ...] = ()
+    """What of the declared trees is not what the new state renders, and was not so in the old one."""
 
     def name_environments(self, names: Iterable[str]) -> str:
         """Name environments, each once; three or more that are all of both sides are `all environments`."""

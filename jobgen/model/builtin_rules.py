@@ -102,6 +102,10 @@ _ERRORS = {
         "kustomize-build-fails": "A kustomization that kustomize cannot build.",
         "queue-changed": "A new queue for a job that is not suspended, which Kueue rejects.",
         "edited-rendered-file": "A file in the rendered tree that is stale, or that somebody changed or deleted.",
+        "rendered-tree-not-compared": (
+            "A rendered tree that was not compared with its sources, because these cannot be rendered."
+        ),
+        "stale-rendered-tree": "A rendered tree that does not have what its sources render, or that is missing.",
         "unlisted-rendered-file": "A file in the rendered tree that its lock does not list; a cluster can get it.",
     },
     "meta": {
@@ -137,6 +141,7 @@ _WARNINGS = {
         "service-selects-nothing": "A Service that selects none of the pods of its file.",
     },
     "gitops": {
+        "ignored-rendered-tree": "A rendered tree that `.gitignore` hides, so that its files are not committed.",
         "edit-without-effect": "A change that never reaches a running job; its operator does not change running pods.",
         "kustomization-load-restricted": "A file outside the folder of the kustomization that lists it.",
         "kind-changed": "A job that becomes an object of another kind, so training starts from the beginning.",
@@ -195,6 +200,11 @@ CHANGE_RULES = frozenset(
     edit-without-effect change-not-analyzed governance-change weaker-governance backdated-commit""".split()
 )
 """Rules about a change; a comment that suppresses one is reported as unused only with `--since`."""
+TREE_RULES = frozenset(
+    """edited-rendered-file ignored-rendered-tree rendered-tree-not-compared stale-rendered-tree
+    unlisted-rendered-file""".split()
+)
+"""Rules about rendered trees, which no comment can suppress."""
 UNREAD_RULES = frozenset(("too-many-files", "unread-file", "unreadable-file"))
 """Rules about files and folders that were not read at all."""
 UNREADABLE_RULES = UNREAD_RULES | frozenset(

@@ -32,7 +32,7 @@ from jobgen.rendering.locate import locate
 from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder, read_date
 from jobgen.repo.files import File
-from jobgen.repo.root import SETTINGS
+from jobgen.repo.root import SETTINGS, SOURCE_FOLDERS
 from jobgen.repo.shipped import BUILT_IN, find_shipped, read_ready
 from jobgen.reports.severities import Severities, list_expiring, parse_severities
 from jobgen.schema import ambiguous
@@ -488,6 +488,10 @@ class _Loader:
 
     def _find_settings_errors(self, data: ValidFields, overlays: Mapping[str, Overlay]) -> Iterator[Problem]:
         yield from self._find_version_errors(data)
+        tree = str(value_of(data.get("rendered", "")))
+        if tree.partition("/")[0] in SOURCE_FOLDERS:
+            message = f"`{tree}` holds sources; declare the folder that `jobgen render -o` writes"
+            yield Problem("invalid-value", message, data["rendered"])
         # A change may remove an environment that the settings of its base name.
         is_old = layout.find_judge(self.root) is not None
         for problem in _find_unknown_names(data, self.root, overlays):

@@ -313,7 +313,7 @@ def complete_results(run: RunState, entries: Sequence[FileEntry]) -> list[FilePa
     """Return the results of files: those that the store has, and those of files that are processed."""
     if run.store is None:
         return map_files(run, run.runners, entries, partial(process_files, run, run.runners))
-    query = run.checks.query if run.checks is not None else RENDERED
+    query = run.checks.query if run.checks is not None else run.results or RENDERED
     held = hold_contents(entries)
     describe = run.checks.describe_membership if run.checks is not None else None
     inputs = run.inputs = ResultInputs(run.project, run.store, run.runners, held, run.entries, describe)

@@ -91,6 +91,8 @@ class RunState:
     """Findings that exceptions of the settings accept."""
     leaves_objects = False
     """True if a run with checks also leaves the objects in the store, for a render of the same files."""
+    results: Query[FileResult] | None = None
+    """Where the results of a run without checks are kept; by default in memory."""
 
     def __init__(
         self,

@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Any
 
 from jobgen.engine.inputs import exists_itself, probe
 from jobgen.model.lazy_re import lazy_pattern
@@ -118,6 +118,14 @@ def find_prefix(folder: Path) -> str:
     if prefix is None:
         raise GitError(_NO_REPOSITORY)
     return prefix.rstrip("/")
+
+
+def find_ignored(folder: Path, paths: Sequence[str]) -> list[str]:
+    """Return the paths below a folder that `.gitignore` hides, whether they are committed or not."""
+    # The patterns of a user, which others do not have, do not count.
+    words = ("-c", "core.excludesFile=", "check-ignore", "--no-index", "--stdin", "-z")
+    done = _run(folder, *words, text="\0".join(paths))
+    return os.fsdecode(done.stdout).split("\0")[:-1] if done and done.returncode == 0 else []
 
 
 def read_remote(folder: Path) -> str:
@@ -318,16 +326,18 @@ def _make_environment() -> dict[str, str]:
     return {**{name: os.environ[name] for name in names}, **_ENVIRONMENT}
 
 
-def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[bytes] | None:
+def _run(folder: Path, *arguments: str, text: str = "") -> subprocess.CompletedProcess[bytes] | None:
     import subprocess
+
+    given: dict[str, Any] = {"input": os.fsencode(text)} if text else {"stdin": subprocess.DEVNULL}
 
     try:
         return subprocess.run(  # noqa: S603 -- our own arguments, and a revision that was checked
             _command(folder, *arguments),
-            stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
             env=_make_environment(),
+            **given,
         )
     except OSError:
         return None

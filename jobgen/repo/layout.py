@@ -425,7 +425,13 @@ def read_settings(root: Folder) -> File | None:
     return _read_settings_file(find_judge(root) or root)
 
 
-def read_own_setting(root: Folder, name: str) -> Any:
+def may_declare_tree(root: Folder) -> bool:
+    """Return True if the settings of a repository, or those of its judge, may declare a rendered tree."""
+    sides = (side for side in (find_judge(root), root) if side is not None)
+    return any(file is not None and b"rendered" in file.content for file in map(_read_settings_file, sides))
+
+
+def read_own_setting(root: Folder, name: str, *, traced: bool = False) -> Any:
     """Return a field of the settings that a repository has itself, also if it is judged by others. It may be wrong."""
     file = _read_settings_file(root)
     if file is None or name.encode() not in file.content:
@@ -433,7 +439,7 @@ def read_own_setting(root: Folder, name: str) -> Any:
     # Imported late: most callers need no field.
     from jobgen.yamlio.read import read
 
-    documents = read(file.content, file.path).documents
+    documents = read(file.content, file.path, traced=traced).documents
     return documents[0].data.get(name) if documents and isinstance(documents[0].data, dict) else None
 
 

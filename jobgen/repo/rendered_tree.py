@@ -6,7 +6,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +17,7 @@ from jobgen.model.limits import MAX_BYTES
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.atomic import sync_files, sync_folders
 from jobgen.repo.commit import CommitPath, Folder, describe_path, list_folder_names
-from jobgen.repo.lock import LOCK, TREE, LockFile, Origin, compute_digest, is_object_path, parse_lock
+from jobgen.repo.lock import LOCK, LockFile, Origin, compute_digest, is_object_path, parse_lock
 from jobgen.repo.root import SOURCE_FOLDERS
 
 STAGE = ".jobgen-stage"
@@ -140,7 +140,7 @@ def _compare(folder: Path, wanted: Files, env: str, extras: TreeExtras, *, parti
     foreign = list(blocked.items())
     for path, text in sorted(texts.items()):
         known = path in lock.files and not (
-            is_repository and not is_object_path(path) and _is_edited(folder, lock, path)
+            is_repository and not is_object_path(path) and is_edited(folder, lock, path)
         )
         state = "" if path.partition("/")[0] in blocked else _compare_file(f"{folder}/{path}", text, known=known)
         if state in found:
@@ -149,7 +149,7 @@ def _compare(folder: Path, wanted: Files, env: str, extras: TreeExtras, *, parti
             foreign.append((path, state))
     unwanted = [path for path in sorted(lock.files) if path not in new.files and _is_file_inside(folder, path)]
     # A lock file may list files that jobgen did not write. Only the content shows that nothing is lost.
-    stale = [path for path in unwanted if not _is_edited(folder, lock, path)]
+    stale = [path for path in unwanted if not is_edited(folder, lock, path)]
     foreign += [(path, _STALE_AND_EDITED) for path in unwanted if path not in stale]
     same = not (foreign or stale or any(found.values()))
     tool, wanted_lock = "", new.text()
@@ -159,7 +159,7 @@ def _compare(folder: Path, wanted: Files, env: str, extras: TreeExtras, *, parti
             tool = lock.origin.tool
         else:
             found["changed"].append(LOCK)
-    edited = frozenset(path for path in found["changed"] if path != LOCK and _is_edited(folder, lock, path))
+    edited = frozenset(path for path in found["changed"] if path != LOCK and is_edited(folder, lock, path))
     existing = sum(1 for path in lock.files if is_object_path(path) and _is_file_inside(folder, path))
     named = {*lock.files, *new.files, *dict(foreign), LOCK}
     drift = Drift(
@@ -382,88 +382,7 @@ def _read_lock_text(folder: Path) -> str | None:
         return None
 
 
-def _is_edited(folder: Folder, lock: LockFile, path: str) -> bool:
+def is_edited(folder: Folder, lock: LockFile, path: str) -> bool:
     """Return True if a file was edited since jobgen wrote it, according to the lock file."""
     content = read_content(folder / path)
     return content is None or compute_digest(content.decode("utf-8", "surrogateescape")) != lock.files.get(path)
-
-
-_NOT_OURS = "jobgen did not write it; remove it, or move it out of the tree"
-_LINK = "a symbolic link, which is not followed; replace it by a folder that `jobgen render` writes"
-_REMEDY = f"run `jobgen render -o {TREE}`"
-_REMOVAL = f"run `jobgen render -o {TREE} --allow-empty`, which removes them"
-
-
-class TreeFault(NamedTuple):
-    """A file of a rendered tree that jobgen did not write, or that was changed since."""
-
-    path: str
-    """The path below the folder of the tree."""
-    is_listed: bool
-    message: str
-
-
-def find_tree_faults(tree: Folder, known: Container[str] | None = None) -> Iterator[TreeFault]:
-    """Compare the files of a tree with its lock files; nothing is rendered.
-
-    `known` are the environments of the repository: no other may have a tree, and theirs must have a lock. Apart from
-    these, a folder without any lock is no tree.
-    """
-    what = describe_path(tree)
-    if what.startswith("link"):
-        yield TreeFault("", False, _LINK)
-    if what != FOLDER:
-        return
-    environments = find_environments(tree)
-    for env in environments:
-        if known is not None and env not in known:
-            subject = f"there is no environment `{env}`" if env else "the repository has environments"
-            message = f"{subject}, so the files of this lock are stale; {_REMOVAL}"
-            yield TreeFault(f"{env}/{LOCK}" if env else LOCK, True, message)
-            continue
-        others = () if env else tuple(f"{name}/" for name in environments if name)
-        yield from _find_faults(tree, env, others)
-    if "" in environments:
-        return
-    for name in list_names(tree):
-        if name in environments:
-            continue
-        is_environment = known is not None and name in known
-        if environments or is_environment:
-            yield from _find_faults_without_lock(tree, name, is_environment=is_environment)
-
-
-def _find_faults_without_lock(tree: Folder, name: str, *, is_environment: bool) -> Iterator[TreeFault]:
-    """Report an entry of a tree that has no lock: a link, a file, or a folder."""
-    what = describe_path(tree / name)
-    if what.startswith("link"):
-        yield TreeFault(name, False, _LINK)
-    elif what != FOLDER:
-        yield TreeFault(name, False, f"no {LOCK} lists the file, so {_NOT_OURS}")
-    elif is_environment and any(True for _ in list_files(tree / name)):
-        message = f"the lock file of environment `{name}` is missing; {_REMEDY}, which writes it"
-        yield TreeFault(f"{name}/{LOCK}", False, message)
-    else:
-        for path in list_files(tree / name):
-            yield TreeFault(f"{name}/{path}", False, f"there is no {LOCK} in `{name}`, so {_NOT_OURS}")
-
-
-def _find_faults(tree: Folder, env: str, others: tuple[str, ...]) -> Iterator[TreeFault]:
-    folder, prefix = (tree / env, f"{env}/") if env else (tree, "")
-    lock = parse_lock((read_content(folder / LOCK, MAX_LOCK_BYTES) or b"").decode("utf-8", "replace"))
-    if lock is None:
-        yield TreeFault(f"{prefix}{LOCK}", False, f"the lock file does not list jobgen's files; {_REMEDY}")
-        return
-    found = set()
-    for path in list_own_files(folder, lock):
-        found.add(path)
-        if path == LOCK or path.startswith(others):
-            continue
-        if path not in lock.files:
-            yield TreeFault(f"{prefix}{path}", False, f"{LOCK} does not list the file, so {_NOT_OURS}")
-        elif _is_edited(folder, lock, path):
-            yield TreeFault(f"{prefix}{path}", True, f"the file was changed after jobgen wrote it; {_REMEDY}")
-    for path in sorted(lock.files.keys() - found):
-        # In a jobs repository, not all files are listed.
-        if describe_path(folder / path).endswith(MISSING):
-            yield TreeFault(f"{prefix}{path}", True, f"the file was deleted after jobgen wrote it; {_REMEDY}")

@@ -62,6 +62,8 @@ class Report(NamedTuple):
     """True to list also the files that are judged as they are."""
     weaker: Sequence[str] = ()
     """What the settings check less than jobgen does without them, and the files that replace shipped ones."""
+    trees: Sequence[str] = ()
+    """How much of the declared trees was compared with the sources."""
     captures: Sequence[str] = ()
     """Of which day the captured state of each environment is."""
     prefix: str = ""

@@ -199,7 +199,7 @@ def summarize(report: Report) -> str:
     for start, texts in (("weaker than shipped: ", weaker), ("", replaced)):
         more = f" and {len(texts) - _MAX_WEAKER} more" if len(texts) > _MAX_WEAKER else ""
         parts += [f"{start}{', '.join(texts[:_MAX_WEAKER])}{more}"] if texts else []
-    parts += report.captures
+    parts += (*report.captures, *report.trees)
     return visible("; ".join(parts))
 
 

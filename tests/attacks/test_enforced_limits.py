@@ -131,9 +131,24 @@ def test_comment_allows_nothing(repository: Path, rule: str) -> None:
 def test_tree_that_is_up_to_date_is_refused_too(repository: Path) -> None:
     replace(repository, *ATTACKS["foreign-queue"])
 
-    assert run_jobgen(repository, "render", "-o", "rendered").returncode == 0
+    assert run_jobgen(repository, "render", "--no-enforce", "-o", "rendered").returncode == 0
     assert run_jobgen(repository, "render", "-o", "rendered", "--check").returncode == 0
     assert run_jobgen(repository, "render", "-o", "rendered", "--check", "--enforce").returncode == 1
+
+
+def test_a_tree_is_not_written_against_a_limit(repository: Path) -> None:
+    replace(repository, *ATTACKS["foreign-queue"])
+    refused = run_jobgen(repository, "render", "-o", "rendered")
+
+    assert refused.returncode == 1
+    assert b"[foreign-queue]" in refused.stderr
+    assert b"nothing was written; `--no-enforce` allows it" in refused.stderr
+    assert not (repository / "rendered").exists()
+    # What is printed is not applied by itself, and a tree without teams has no limits.
+    assert run_jobgen(repository, "render").returncode == 0
+    for team in (repository / "teams").iterdir():
+        team.unlink()
+    assert run_jobgen(repository, "render", "-o", "rendered").returncode == 0
 
 
 def test_value_of_an_overlay_counts_for_the_jobs_that_it_reaches(repository: Path) -> None:

@@ -613,6 +613,25 @@ def test_files_that_decide_have_owners_after_those_of_teams(tmp_path):
     assert "must be `@user`, `@org/team` or an email address" in run_jobgen_text(root, "codeowners").stderr
 
 
+def test_code_owners_have_what_is_deployed(tmp_path):
+    overlay = "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {cluster: {state: state/prod}}\n"
+    files = {
+        "jobgen.yaml": 'owners: ["@example/platform"]\nrendered: deploy/tree\n',
+        "teams/nlp.yaml": LIMITED,
+        "overlays/prod/overlay.yaml": overlay,
+        "gitops/argocd.yaml": "",
+    }
+    root = write(tmp_path, files)
+
+    assert run_jobgen_text(root, "codeowners").returncode == 0
+    rules = parse_code_owners((root / ".github/CODEOWNERS").read_text())
+    deployed = (
+        "deploy/tree/prod/ml/x.yaml deploy/tree/prod/jobgen.lock.json state/prod/x.yaml gitops/argocd.yaml".split()
+    )
+    assert {find_code_owners(rules, file) for file in deployed} == {"@example/platform"}
+    assert not find_code_owners(rules, "deploy/README.md")
+
+
 def test_code_owners_of_parts_of_a_folder_come_later():
     known = [parse_team("b", {"folders": ["jobs/x/my jobs"], "owners": ["@b"]}, "")]
     known.append(parse_team("a", {"folders": ["jobs/x"], "owners": ["@a"]}, ""))

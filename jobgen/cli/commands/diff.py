@@ -14,6 +14,7 @@ from jobgen.cli.complete import complete_folders, complete_revisions
 from jobgen.cli.options import env_option, no_cache_option, today_option
 from jobgen.cli.result import ExitCode, Result, error_result, to_result, write_files
 from jobgen.compare.formats.text import list_governance
+from jobgen.model.finding import Severity
 from jobgen.rendering.left_out import name_left_out
 from jobgen.reports.entries import count_severities, format_findings
 
@@ -101,6 +102,10 @@ def diff_states(
         listed = "".join(f"{line}\n" for line in list_governance(result.governance))
         text = format_findings(result.findings) + listed
         return error_result(ExitCode.ERRORS, message, text)._replace(out=result.text)
+    if any(each.severity is Severity.ERROR for each in result.tree) and not failed:
+        message = f"the rendered tree is not what {result.head} renders"
+        found = (*result.findings, *result.tree)
+        return error_result(ExitCode.ERRORS, message, format_findings(found))._replace(out=result.text)
     if result.findings and not failed:
         lacks = name_left_out("not compared", [each.left_out for each in result.not_compared])
         message = f"{count_severities(result.findings)}{lacks}"

@@ -15,7 +15,16 @@ import click
 from jobgen.cli.commands.schema import editor_files
 from jobgen.cli.complete import complete_folders
 from jobgen.cli.result import ExitCode, Result, error_result, write_files
-from jobgen.cli.starter import CI, PLATFORMS, Converted, list_supported, make_frame, make_skill, make_starter
+from jobgen.cli.starter import (
+    CI,
+    PLATFORMS,
+    TREE_DECLARATION,
+    Converted,
+    list_supported,
+    make_frame,
+    make_skill,
+    make_starter,
+)
 from jobgen.model.features import NO_FEATURE, find_part, has_part
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -131,12 +140,14 @@ def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Res
     notes += converted.notes + converted.count_objects() if converted else ""
     if _EXAMPLE_URL.encode() in wanted.get("gitops/argocd.yaml", b""):
         notes += f"there is no remote `origin`: replace `{_EXAMPLE_URL}` in gitops/argocd.yaml before you apply it\n"
-    notes += f"{_describe_top(prefix, at_top)}{pluralize(len(stale), 'file')}; next: `jobgen lint`"
+    notes += f"{_describe_top(prefix, at_top)}{pluralize(len(stale), 'file')}; next: "
+    # The tree that the settings declare is a part of the repository.
+    notes += "`jobgen render -o rendered`, `jobgen lint`" if choices.gitops else "`jobgen lint`"
     # Hooks need a Git repository, and those of a subfolder must be added to its top first.
     notes += ", `git init`" if prefix is None else ", add the hooks" if HOOKS in at_top else ""
     notes += ", `pre-commit install`"
     if choices.gitops:
-        notes += f"; then `jobgen render -o rendered`, and apply gitops/{choices.gitops}.yaml to the cluster"
+        notes += f"; then apply gitops/{choices.gitops}.yaml to the cluster"
     code = ExitCode.ERRORS if converted and converted.left_out else ExitCode.OK
     texts = (f"# {path}, at the top of the Git repository\n{text}" for path, text in at_top.items())
     return Result(code, "---\n".join(texts), f"{notes}\n")
@@ -205,6 +216,7 @@ def _make_files(
         frameworks = list(dict.fromkeys(choices.frameworks or [default]))
         texts = make_starter(frameworks, choices.platform, gitops, choices.ci)
     if choices.gitops:
+        texts["jobgen.yaml"] += TREE_DECLARATION
         texts[f"gitops/{gitops}.yaml"] = _make_gitops(folder, gitops, texts, prefix or ())
     texts |= skill
     texts, at_top = split_files(texts, "/".join(prefix)) if prefix else (texts, {})

@@ -35,7 +35,10 @@ from jobgen.cli.run_render import run_command
 @click.option("--allow-empty", is_flag=True, help="Allow an environment without objects.")
 @click.option("--allow-mass-delete", is_flag=True, help="Allow deleting most files of an environment.")
 @since_option(help="Only objects that are new or have changed since a Git revision.")
-@enforce_option(default=False)
+@enforce_option(
+    default=None,
+    help="Refuse what limits of teams, mandatory rules or policies forbid; for a tree, on if there are teams.",
+)
 @no_cache_option
 @fsync_option
 @today_option

@@ -26,8 +26,8 @@ from jobgen.rendering.run import Run
 from jobgen.repo import layout
 from jobgen.repo.files import MANIFEST_SUFFIXES, read_file, read_path
 from jobgen.repo.lock import TREE
-from jobgen.repo.rendered_tree import find_tree_faults
 from jobgen.repo.root import SETTINGS
+from jobgen.repo.tree_faults import find_tree_faults
 from jobgen.repo.walk import list_paths, walk_files
 from jobgen.reports.entries import pluralize
 from jobgen.spec.overlay import Cluster

@@ -11,6 +11,7 @@ from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.resources import ResourceTotals, format_cpu, format_memory
 from jobgen.model.data import Plain
 from jobgen.model.features import find_part
+from jobgen.model.finding import Finding
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.reports import to_plain_identity
 from jobgen.reports.escape import dump_json, dump_json_list
@@ -43,9 +44,21 @@ def render(changes: ChangeSet) -> str:
         document["queues"] = dump_json_list(map(find_part("diff.queues.json"), changes.queues), "    ")
     if changes.governance:
         document["governance"] = dump_json_list((each.to_plain() for each in changes.governance), "    ")
+    if changes.tree:
+        document["tree"] = dump_json_list(map(_describe_tree_fault, changes.tree), "    ")
     if changes.not_compared:
         document["leftOut"] = dump_json_list(map(describe_left_out, changes.not_compared), "    ")
     return "{\n" + ",\n".join(f'  "{key}": {value}' for key, value in document.items()) + "\n}\n"
+
+
+def _describe_tree_fault(finding: Finding) -> dict[str, Plain]:
+    return {
+        "file": finding.location.file,
+        "line": finding.location.line,
+        "rule": finding.rule,
+        "severity": finding.severity.value,
+        "message": finding.message,
+    }
 
 
 def describe_left_out(each: NotCompared) -> dict[str, Plain]:

@@ -17,6 +17,7 @@ from jobgen.compare.grouping import (
 from jobgen.compare.impact import Impact
 from jobgen.compare.operator_behavior import MEANING
 from jobgen.model.features import find_part
+from jobgen.model.finding import Finding
 from jobgen.reports.escape import markdown_text
 
 MAX_LENGTH = 65_000
@@ -67,6 +68,7 @@ def _render_summary(changes: ChangeSet) -> Iterator[str]:
     if format_warning(changes):
         yield f"> **{markdown_text(format_warning(changes))}**\n\n"
     yield from _render_not_compared(changes.not_compared)
+    yield from _render_tree(changes.tree)
     yield from _render_governance(changes.governance)
     if changes.impacts:
         yield "| effect | objects | |\n|---|---:|---|\n"
@@ -88,6 +90,18 @@ def _render_not_compared(left_out: Sequence[NotCompared]) -> Iterator[str]:
         yield f"- {markdown_text(f'{each.side}: {each.left_out.explain()}')}\n"
     if len(left_out) > _MAX_NAMES:
         yield f"- … and {len(left_out) - _MAX_NAMES} more\n"
+    yield "\n"
+
+
+def _render_tree(findings: Sequence[Finding]) -> Iterator[str]:
+    """List what of the rendered tree is not what the sources render."""
+    if not findings:
+        return
+    yield "**The rendered tree is not what the sources render**:\n\n"
+    for finding in findings[:_MAX_NAMES]:
+        yield f"- {markdown_text(f'{finding.location.file}: {finding.message}')}\n"
+    if len(findings) > _MAX_NAMES:
+        yield f"- … and {len(findings) - _MAX_NAMES} more\n"
     yield "\n"
 
 

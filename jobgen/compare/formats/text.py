@@ -36,6 +36,8 @@ def render(changes: ChangeSet) -> str:
         lines += [*("  ".join(row).rstrip() for row in cells), ""]
     if changes.queues:
         lines += find_part("diff.queues.text")(changes.queues, changes.name_environments)
+    lines += [f"{each.location}: {each.message}" for each in changes.tree]
+    lines += [""] if changes.tree else []
     lines += list_governance(changes.governance)
     lines += [""] if changes.governance else []
     lines.append(f"{changes.old.name} → {changes.new.name}: {format_headline(changes)}")

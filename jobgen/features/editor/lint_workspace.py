@@ -94,7 +94,7 @@ class WorkspaceLinter:
     """Lints one workspace, again and again, with one store."""
 
     def __init__(self, root: Path, today: str = "") -> None:
-        self._request = LintRequest(root, today=today, starts_tools=False)
+        self._request = LintRequest(root, today=today, starts_tools=False, compares_trees=False)
         self._store = Store(str(root))
         self._index = IndexBuilder()
         self._decider = QueueDecider()

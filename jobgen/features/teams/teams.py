@@ -13,15 +13,17 @@ from jobgen.k8s.kueue import creates_wrapped_objects
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import sum_gpus
-from jobgen.model.data import Plain, untraced
+from jobgen.model.data import Plain, untraced, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.pipeline.policies import mutate_rendered
+from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.rendering.run import Run
-from jobgen.repo.root import BASELINE, LAYER_FOLDERS, SETTINGS
+from jobgen.repo.lock import TREE
+from jobgen.repo.root import BASELINE, LAYER_FOLDERS, SETTINGS, folder_exists
 from jobgen.reports.escape import dump_json, markdown_text, visible
 from jobgen.spec.teams import Budget, Team, TeamScope, count_units
 
@@ -121,7 +123,24 @@ DECIDING_FILES = (SETTINGS, *(f"{folder}/" for folder in LAYER_FOLDERS), BASELIN
 """What decides about all jobs."""
 
 
-def write_owners(text: str, teams: Sequence[Team], prefix: str, owners: Sequence[str] = ()) -> str:
+def list_deciding(project: ProjectConfig) -> tuple[str, ...]:
+    """Return the files and folders that decide about all jobs, or that a GitOps engine applies as they are."""
+    root = project.root
+    declared = str(value_of(project.settings.get("rendered", ""))).rstrip("/")
+    folders = [declared or (TREE if folder_exists(root, TREE) else "")]
+    folders += ["gitops"] if folder_exists(root, "gitops") else []
+    names = project.overlays or ("",)
+    states = {project.environment(name, []).cluster.state.strip("/") for name in names}
+    return (*DECIDING_FILES, *(f"{folder}/" for folder in (*folders, *sorted(states)) if folder))
+
+
+def write_owners(
+    text: str,
+    teams: Sequence[Team],
+    prefix: str,
+    owners: Sequence[str] = (),
+    deciding: Sequence[str] = DECIDING_FILES,
+) -> str:
     """Return the text of CODEOWNERS with the lines of the teams; other lines stay as they are.
 
     `prefix` is the path from the top of the Git repository to the jobs repository. `owners` review the files that
@@ -132,7 +151,7 @@ def write_owners(text: str, teams: Sequence[Team], prefix: str, owners: Sequence
     lines: list[str] = []
     of_teams = sorted((folder, team.owners) for team in teams for folder in team.folders if team.owners)
     owned = [(f"{folder}/", several) for folder, several in of_teams]
-    for name, several in (*owned, *((name, owners) for name in DECIDING_FILES if owners)):
+    for name, several in (*owned, *((name, owners) for name in deciding if owners)):
         path = "/".join(filter(None, (prefix, name)))
         escaped = "".join(f"\\{letter}" if letter in " #\\" else letter for letter in path)
         lines.append(" ".join((f"/{escaped}", *several)))

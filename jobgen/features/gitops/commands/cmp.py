@@ -39,7 +39,7 @@ def command() -> None:
 
 
 @command.command("generate")
-@enforce_option(default=True)
+@enforce_option(default=True, show_default=True)
 @click.pass_obj
 def _generate_command(directory: Path, *, enforce: bool) -> Result:
     """Print the manifests of the Application that ARGOCD_* variables describe."""

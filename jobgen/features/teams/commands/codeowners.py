@@ -8,7 +8,7 @@ import click
 
 from jobgen.api.project import load
 from jobgen.cli.result import ExitCode, Result, error_result, write_files
-from jobgen.features.teams.teams import write_owners
+from jobgen.features.teams.teams import list_deciding, write_owners
 from jobgen.model.data import value_of
 from jobgen.model.finding import Severity
 from jobgen.repo import git
@@ -43,7 +43,7 @@ def command(directory: Path, *, check: bool) -> Result:
     if file and file.finding:
         return error_result(ExitCode.ERRORS, "nothing was written", format_findings([file.finding]))
     old = file.content.decode("utf-8", "surrogateescape") if file else ""
-    new = write_owners(old, project.config.teams.all, prefix, owners)
+    new = write_owners(old, project.config.teams.all, prefix, owners, list_deciding(project.config))
     if new == old:
         return Result(ExitCode.OK, f"{name} is up to date\n")
     if check:
