@@ -9,7 +9,7 @@ from functools import partial
 
 from jobgen.k8s.compare import ChangeType
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
-from jobgen.model.data import Node, Plain
+from jobgen.model.data import Node
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 
@@ -54,12 +54,7 @@ class ImmutableFields(NamedTuple):
 
 
 def find_immutable_field(group: str, kind: str, edit: Edit) -> ImmutableFields | None:
-    """The entry of the table that rejects an edit, if there is one; writing or deleting a default is no edit."""
-    default = _DEFAULTS.get(f"{kind}/{edit.path}")
-    if default is not None:
-        old, new = edit.values
-        if (default if old is None else old) == (default if new is None else new):
-            return None
+    """The entry of the table that rejects an edit, if there is one."""
     return next((found for found in IMMUTABLE_FIELDS if found.group == group and found.matches(kind, edit)), None)
 
 
@@ -70,7 +65,7 @@ def _is_below(path: str, parents: str) -> bool:
 def _value_at(obj: Mapping[str, Node], path: str) -> Node:
     node: Node = dict(obj)
     for step in path.split("/"):
-        node = node.get(step) if isinstance(node, dict) else None
+        node = node.get(step.replace("~1", "/")) if isinstance(node, dict) else None
     return node
 
 
@@ -178,6 +173,39 @@ def _read_drivers(node: Mapping[str, Node]) -> dict[str, Node]:
     return {str(each.get("name")): {**each, "allocatable": None} for each in found}
 
 
+def _changes_scopes(edit: Edit) -> bool:
+    """Return True if a ResourceQuota gets other scopes; their order does not count."""
+    old, new = (_value_at(obj, "spec/scopes") for obj in (edit.old, edit.new))
+    return _list_texts(old) != _list_texts(new)
+
+
+def _list_texts(value: Node) -> set[str]:
+    return {str(item) for item in value} if isinstance(value, list) else set()
+
+
+def _keeps_rolling_update(edit: Edit) -> bool:
+    """Return True if the live StatefulSet has a default `rollingUpdate`, which an apply of another type leaves there.
+
+    The API server fills it in only where no type is written. `Replace=true` of Argo CD applies the whole object.
+    """
+    old = _value_at(edit.old, "spec/updateStrategy")
+    has_default = not isinstance(old, dict) or not (old.get("type") or old.get("rollingUpdate"))
+    options = _value_at(edit.new, f"metadata/annotations/{_SYNC_OPTIONS}")
+    is_replaced = "Replace=true" in (option.strip() for option in str(options).split(","))
+    return has_default and not is_replaced and _value_at(edit.new, "spec/updateStrategy/type") == "OnDelete"
+
+
+def _removes_stored_version(edit: Edit) -> bool:
+    """Return True if a CustomResourceDefinition loses the version in which its objects are stored."""
+    return bool(_list_versions(edit.old, stored=True) - _list_versions(edit.new))
+
+
+def _list_versions(definition: Mapping[str, Node], *, stored: bool = False) -> set[str]:
+    versions = _value_at(definition, "spec/versions")
+    found = [each for each in versions if isinstance(each, dict)] if isinstance(versions, list) else []
+    return {str(each.get("name")) for each in found if not stored or each.get("storage") is True}
+
+
 def _was_gated(edit: Edit) -> bool:
     return bool(_value_at(edit.old, "spec/schedulingGates"))
 
@@ -213,6 +241,7 @@ def _without_annotations(components: Node) -> list[Node]:
     return found
 
 
+_SYNC_OPTIONS = "argocd.argoproj.io~1sync-options"
 _SCHEDULING = "affinity/nodeAffinity nodeSelector tolerations schedulingGates"
 
 
@@ -231,7 +260,7 @@ _JOBSET_NUMBERS = "spec/replicatedJobs/*/template/spec/parallelism spec/replicat
 _ADMITTED = "the template is immutable once Kueue has admitted the job; scheduling directives can be changed before"
 _IMMUTABLE_DATA = "`immutable` is `true`, so neither it nor the data can be changed"
 _BOUND = "a claim is immutable after it is bound"
-_RBAC, _STORAGE = "rbac.authorization.k8s.io", "storage.k8s.io"
+_RBAC, _STORAGE, _PRIORITY = "rbac.authorization.k8s.io", "storage.k8s.io", "scheduling.k8s.io"
 _Fields = ImmutableFields
 _Core = partial(_Fields, "")
 _Claim = partial(_Core, "PersistentVolumeClaim")
@@ -267,6 +296,8 @@ IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
         "spec/resources/requests/storage spec/volumeAttributesClassName spec/storageClassName spec/volumeName",
         _BOUND,
     ),
+    _Claim("metadata/annotations/volume.beta.kubernetes.io~1storage-class"),
+    _Core("ResourceQuota", "spec/scopes", rejects=_changes_scopes),
     _Core("Service", "spec/clusterIP spec/clusterIPs", rejects=_changes_address),
     _Core("Service", "spec/ipFamilies", rejects=_changes_first_family),
     _Core(
@@ -293,6 +324,13 @@ IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
         "spec/replicas spec/ordinals spec/template spec/updateStrategy spec/revisionHistoryLimit "
         "spec/persistentVolumeClaimRetentionPolicy spec/minReadySeconds",
     ),
+    _Fields(
+        "apps",
+        "StatefulSet",
+        "spec/updateStrategy",
+        reason="the live object keeps its default `rollingUpdate`, which `OnDelete` forbids",
+        rejects=_keeps_rolling_update,
+    ),
     _Fields("apps", "Deployment DaemonSet ReplicaSet", "spec/selector"),
     _Fields("apps", "ControllerRevision", "data"),
     _Job(
@@ -317,7 +355,12 @@ IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
         "only scheduling directives and resources of a suspended Job can be changed",
     ),
     _Fields(_RBAC, "RoleBinding ClusterRoleBinding", "roleRef"),
-    _Fields("scheduling.k8s.io", "PriorityClass", "value preemptionPolicy"),
+    _Fields(_PRIORITY, "PriorityClass", "value preemptionPolicy"),
+    _Fields(_PRIORITY, "Workload", "spec/podGroups spec/podGroupTemplates"),
+    _Fields(_PRIORITY, "Workload", "spec/controllerRef", rejects=_is_not_added),
+    _Fields(
+        _PRIORITY, "PodGroup", "spec/podGroupTemplateRef spec/schedulingPolicy", reason="a PodGroup keeps its policy"
+    ),
     _Fields(_STORAGE, "StorageClass", "provisioner parameters reclaimPolicy volumeBindingMode"),
     _Fields(_STORAGE, "VolumeAttributesClass", "driverName parameters"),
     _Fields(_STORAGE, "CSIDriver", "spec/attachRequired spec/volumeLifecycleModes"),
@@ -328,6 +371,7 @@ IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
     _Fields("resource.k8s.io", "ResourceClaim ResourceClaimTemplate", "spec"),
     _Fields("resource.k8s.io", "ResourceSlice", "spec/driver spec/nodeName spec/pool/name"),
     _Fields("certificates.k8s.io", "ClusterTrustBundle", "spec/signerName"),
+    _Fields("certificates.k8s.io", "PodCertificateRequest", "spec"),
     _Fields("coordination.k8s.io", "LeaseCandidate", "spec/leaseName"),
     _Fields("networking.k8s.io", "IngressClass", "spec/controller"),
     _Fields("networking.k8s.io", "IPAddress", "spec/parentRef"),
@@ -336,6 +380,13 @@ IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
     _Fields("discovery.k8s.io", "EndpointSlice", "addressType"),
     _Fields(
         "apiextensions.k8s.io", "CustomResourceDefinition", "spec/scope spec/group spec/names/kind spec/names/plural"
+    ),
+    _Fields(
+        "apiextensions.k8s.io",
+        "CustomResourceDefinition",
+        "spec/versions",
+        reason="the version in which objects are stored must stay in `spec.versions`, with `storage: false`",
+        rejects=_removes_stored_version,
     ),
     # Operators: what their webhooks reject.
     _JobSet(_JOBSET_SCHEDULING, reason=_ADMITTED, rejects=lambda edit: edit.queued),
@@ -364,35 +415,3 @@ IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
         "spec/managedBy metadata/labels/workload.codeflare.dev~1user metadata/labels/workload.codeflare.dev~1userid"
     ),
 )
-_DEFAULTS: dict[str, Plain] = {
-    "Secret/type": "Opaque",
-    "PersistentVolume/spec/volumeMode": "Filesystem",
-    "PersistentVolumeClaim/spec/volumeMode": "Filesystem",
-    "Pod/spec/restartPolicy": "Always",
-    "Pod/spec/dnsPolicy": "ClusterFirst",
-    "Pod/spec/schedulerName": "default-scheduler",
-    "Pod/spec/terminationGracePeriodSeconds": 30,
-    "Pod/spec/enableServiceLinks": True,
-    "StatefulSet/spec/podManagementPolicy": "OrderedReady",
-    "Job/spec/completionMode": "NonIndexed",
-    "Job/spec/template/spec/dnsPolicy": "ClusterFirst",
-    "Job/spec/template/spec/schedulerName": "default-scheduler",
-    "Job/spec/template/spec/terminationGracePeriodSeconds": 30,
-    "Job/spec/queue": "default",
-    "Job/spec/schedulerName": "volcano",
-    "Job/spec/maxRetry": 3,
-    "Job/spec/tasks/*/maxRetry": 3,
-    "JobSet/spec/replicatedJobs/*/groupName": "default",
-    "JobSet/spec/replicatedJobs/*/replicas": 1,
-    "JobSet/spec/replicatedJobs/*/template/spec/completionMode": "Indexed",
-    f"JobSet/{_JOBSET_TEMPLATE}/spec/restartPolicy": "OnFailure",
-    "RoleBinding/roleRef/apiGroup": _RBAC,
-    "ClusterRoleBinding/roleRef/apiGroup": _RBAC,
-    "PriorityClass/value": 0,
-    "PriorityClass/preemptionPolicy": "PreemptLowerPriority",
-    "StorageClass/reclaimPolicy": "Delete",
-    "StorageClass/volumeBindingMode": "Immediate",
-    "CSIDriver/spec/attachRequired": True,
-    "CSIDriver/spec/volumeLifecycleModes": ["Persistent"],
-}
-"""What the API server or a webhook writes where an immutable field is not set."""

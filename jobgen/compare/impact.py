@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import Any, Literal, TypeAlias
 
 from jobgen.check.schema.cel_types import Conversion, compile_conversion
+from jobgen.compare.defaults import drop_defaults, format_steps
 from jobgen.compare.immutable_fields import Edit, find_immutable_field
 from jobgen.compare.operator_behavior import Effect, JobState, Outcome, predict_outcome, select_worst
 from jobgen.compare.snapshot import Snapshot
@@ -23,7 +24,7 @@ from jobgen.model.budget import Budget, BudgetExceededError, Work
 from jobgen.model.data import Node, Plain
 from jobgen.model.limits import MALFORMED_DATA_ERRORS
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.path import NamedItem, format_pointer
+from jobgen.model.path import NamedItem
 from jobgen.pipeline.object_summary import ObjectSummary
 from jobgen.rendering.environment import Rendered
 from jobgen.rendering.runs import SOURCE_ANNOTATION
@@ -211,6 +212,9 @@ def assess_change(old: Snapshot, new: Snapshot, before: Rendered, after: Rendere
     resources = new.sum_resources(after)
     is_same = before.object == after.object
     changes = [] if is_same else list(compare_objects(_without_source(before.object), _without_source(after.object)))
+    completed = [side.complete(one) for side, one in ((old, before), (new, after))] if changes else []
+    if changes and before.identity.kind == after.identity.kind:
+        changes = list(drop_defaults(changes, (new_manifest.group, new_manifest.kind_name), *completed))
     if not changes:
         # Its claims may request other devices than before.
         previous = old.sum_resources(before) if new_manifest.claims_devices else resources
@@ -219,7 +223,7 @@ def assess_change(old: Snapshot, new: Snapshot, before: Rendered, after: Rendere
     operators = {manifest.kind.operator for manifest in (old_manifest, new_manifest) if manifest.kind}
     if impact.is_replaced or len(operators) > 1:
         return _assess_replacement(impact, old_manifest, new_manifest, changes)
-    rejections = find_rejections(new.schema(after), before.object, after.object)
+    rejections = find_rejections(new.schema(after), *completed)
     fields = tuple(
         FieldImpact(narrow_change(change), _assess_field(change, old_manifest, new_manifest, rejections))
         for change in changes
@@ -342,14 +346,14 @@ def _list_edits(
         path = ("role", *inside)
     elif path[-2:-1] == ("workerGroupSpecs",):
         mark = "-" if change.op == "removed" else "+" if _is_appended(path[:-1], old_manifest, new_manifest) else "*"
-        yield f"{_format_steps(path[:-1])}/{mark}", change.old, change.new
+        yield f"{format_steps(path[:-1])}/{mark}", change.old, change.new
         return
     value = change.new if change.op == "added" else change.old if change.op == "removed" else None
     for steps, leaf in _list_leaves(value, path):
         old = leaf if change.op == "removed" else None
         new = leaf if change.op == "added" else None
         values = (change.old, change.new) if change.op == "changed" else (old, new)
-        yield _format_steps(steps), *values
+        yield format_steps(steps), *values
 
 
 def _find_roles(manifest: Manifest) -> FieldPath:
@@ -366,10 +370,6 @@ def _is_appended(path: FieldPath, old_manifest: Manifest, new_manifest: Manifest
         for manifest in (old_manifest, new_manifest)
     )
     return new[: len(old)] == old
-
-
-def _format_steps(steps: FieldPath) -> str:
-    return format_pointer("*" if isinstance(step, NamedItem) else step for step in steps)[1:]
 
 
 def _list_leaves(node: Plain, path: FieldPath) -> Iterator[tuple[FieldPath, Plain]]:

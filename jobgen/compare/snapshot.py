@@ -13,7 +13,7 @@ from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals
-from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar, location_of, value_of
+from jobgen.model.data import Location, Node, Plain, TracedKey, TracedList, TracedScalar, location_of, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, Step
@@ -121,6 +121,10 @@ class Snapshot:
         if key not in self._schemas:
             self._schemas[key] = checker.read_json_schema(checker.manifest(rendered.object))
         return self._schemas[key]
+
+    def complete(self, rendered: Rendered) -> dict[str, Plain]:
+        """The object as the API server decodes it, with its defaults."""
+        return self.checker(rendered.env).find_admission(rendered.object)(rendered.object)
 
     def trace(self, rendered: Rendered) -> Traced:
         """The object with a location on every value."""

@@ -55,6 +55,10 @@ _CONTAINER: dict[str, Any] = {
 }
 _WORKLOAD: dict[str, Any] = {"replicas": 1, "revisionHistoryLimit": 10}
 _TEMPLATE: dict[str, Any] = {"metadata": {}}
+_DEVICE_VERSIONS = ("v1", "v1beta1", "v1beta2")
+_ISCSI: dict[str, Any] = {"iscsiInterface": "default"}
+_RBD: dict[str, Any] = {"keyring": "/etc/ceph/keyring", "pool": "rbd", "user": "admin"}
+_SCALE_IO: dict[str, Any] = {"fsType": "xfs", "storageMode": "ThinProvisioned"}
 
 IN_OBJECTS: Mapping[str, Mapping[str, Any]] = {
     "core_v1.PodSpec": {
@@ -78,9 +82,12 @@ IN_OBJECTS: Mapping[str, Mapping[str, Any]] = {
     "core_v1.ProjectedVolumeSource": _FILES,
     "core_v1.HostPathVolumeSource": {"type": ""},
     "core_v1.ServiceAccountTokenProjection": {"expirationSeconds": 3600},
-    "core_v1.ISCSIVolumeSource": {"iscsiInterface": "default"},
-    "core_v1.RBDVolumeSource": {"keyring": "/etc/ceph/keyring", "pool": "rbd", "user": "admin"},
-    "core_v1.ScaleIOVolumeSource": {"fsType": "xfs", "storageMode": "ThinProvisioned"},
+    "core_v1.ISCSIVolumeSource": _ISCSI,
+    "core_v1.ISCSIPersistentVolumeSource": _ISCSI,
+    "core_v1.RBDVolumeSource": _RBD,
+    "core_v1.RBDPersistentVolumeSource": _RBD,
+    "core_v1.ScaleIOVolumeSource": _SCALE_IO,
+    "core_v1.ScaleIOPersistentVolumeSource": _SCALE_IO,
     "core_v1.AzureDiskVolumeSource": {
         "cachingMode": "ReadWrite",
         "fsType": "ext4",
@@ -91,7 +98,7 @@ IN_OBJECTS: Mapping[str, Mapping[str, Any]] = {
     "core_v1.ServicePort": _PORT,
     "core_v1.EndpointPort": _PORT,
     "core_v1.Secret": {"type": "Opaque"},
-    "core_v1.PersistentVolumeClaim": {"status": {}},
+    "core_v1.PersistentVolumeClaim": {"status": {"phase": "Pending"}},
     "core_v1.PersistentVolumeClaimSpec": {"resources": {}, "volumeMode": "Filesystem"},
     "core_v1.PersistentVolumeSpec": {"persistentVolumeReclaimPolicy": "Retain", "volumeMode": "Filesystem"},
     "core_v1.NamespaceSpec": {"finalizers": ["kubernetes"]},
@@ -118,16 +125,28 @@ IN_OBJECTS: Mapping[str, Mapping[str, Any]] = {
         **_WORKLOAD,
         "persistentVolumeClaimRetentionPolicy": {"whenDeleted": "Retain", "whenScaled": "Retain"},
         "podManagementPolicy": "OrderedReady",
-        "updateStrategy": {"type": "RollingUpdate"},
+        "serviceName": "",
+        "updateStrategy": {},
     },
     "apps_v1.DaemonSetSpec": {"revisionHistoryLimit": 10, "updateStrategy": {"type": "RollingUpdate"}},
     "apps_v1.ReplicaSet": {"status": {"replicas": 0}},
     "apps_v1.ReplicaSetSpec": {"replicas": 1},
     "autoscaling_v2.HorizontalPodAutoscalerSpec": {"minReplicas": 1},
+    "networking_v1.IngressClassParametersReference": {"scope": "Cluster"},
     "networking_v1.NetworkPolicyPort": _PORT,
     "networking_v1.NetworkPolicySpec": {"podSelector": {}},
     "rbac_v1.RoleRef": {"apiGroup": "rbac.authorization.k8s.io"},
-    "scheduling_v1.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority"},
+    **{f"resource_{version}.ResourceClaimSpec": {"devices": {}} for version in _DEVICE_VERSIONS},
+    **{f"resource_{version}.ResourceClaimTemplateSpec": _TEMPLATE for version in _DEVICE_VERSIONS},
+    "scheduling_v1.PriorityClass": {"preemptionPolicy": "PreemptLowerPriority", "value": 0},
+    "storage_v1.CSIDriverSpec": {
+        "attachRequired": True,
+        "fsGroupPolicy": "ReadWriteOnceWithFSType",
+        "podInfoOnMount": False,
+        "requiresRepublish": False,
+        "storageCapacity": False,
+        "volumeLifecycleModes": ["Persistent"],
+    },
     "storage_v1.StorageClass": {"reclaimPolicy": "Delete", "volumeBindingMode": "Immediate"},
 }
 """What the API server fills in and Go writes out for objects of its own kinds."""
@@ -147,13 +166,39 @@ def name_type(api_version: str, kind: str) -> str:
     return f"{_PLACES.get(group, group.partition('.')[0])}_{version}.{kind}"
 
 
+_CLAIM_KIND = {"apiVersion": "v1", "kind": "PersistentVolumeClaim"}
+
+
+def _is_latest(image: str) -> bool:
+    parsed = parse_image_name(image)
+    return not parsed.digest and parsed.tag in ("", "latest")
+
+
 def _complete_container(container: dict[str, Any]) -> dict[str, Any]:
     image = container.get("image")
     if "imagePullPolicy" not in container and isinstance(image, str):
-        parsed = parse_image_name(image)
-        is_latest = not parsed.digest and parsed.tag in ("", "latest")
-        container["imagePullPolicy"] = "Always" if is_latest else "IfNotPresent"
+        container["imagePullPolicy"] = "Always" if _is_latest(image) else "IfNotPresent"
     return container
+
+
+def _complete_image_volume(source: dict[str, Any]) -> dict[str, Any]:
+    reference = source.get("reference")
+    if "pullPolicy" not in source and isinstance(reference, str):
+        source["pullPolicy"] = "Always" if _is_latest(reference) else "IfNotPresent"
+    return source
+
+
+def _complete_pod_spec(spec: dict[str, Any]) -> dict[str, Any]:
+    """Write the account in both fields; the one with the longer name decides."""
+    account = spec.get("serviceAccountName") or spec.get("serviceAccount")
+    return {**spec, "serviceAccountName": account, "serviceAccount": account} if account else spec
+
+
+def _complete_device_request(request: dict[str, Any]) -> dict[str, Any]:
+    """Request one device; an older version has the request itself where a newer one has a choice."""
+    if "deviceClassName" in request and request.setdefault("allocationMode", "ExactCount") == "ExactCount":
+        request.setdefault("count", 1)
+    return request
 
 
 def _complete_job(spec: dict[str, Any]) -> dict[str, Any]:
@@ -176,6 +221,22 @@ def _complete_rolling_update(field: str, defaults: Mapping[str, Any]) -> Callabl
         return spec
 
     return complete
+
+
+def _complete_stateful_set(spec: dict[str, Any]) -> dict[str, Any]:
+    """Update pods one by one; a strategy that is written gets no `rollingUpdate`."""
+    strategy = spec.get("updateStrategy")
+    if isinstance(strategy, dict):
+        if "type" not in strategy:
+            strategy = {"type": "RollingUpdate", "rollingUpdate": {}} | strategy
+        rolling = strategy.get("rollingUpdate")
+        if strategy["type"] == "RollingUpdate" and isinstance(rolling, dict):
+            strategy = {**strategy, "rollingUpdate": {"partition": 0, **rolling}}
+        spec["updateStrategy"] = strategy
+    claims = spec.get("volumeClaimTemplates")
+    if isinstance(claims, list):
+        spec["volumeClaimTemplates"] = [_CLAIM_KIND | claim if isinstance(claim, dict) else claim for claim in claims]
+    return spec
 
 
 def _complete_service_port(port: dict[str, Any]) -> dict[str, Any]:
@@ -211,10 +272,18 @@ _COMPLETIONS: Mapping[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
     "core_v1.EphemeralContainer": _complete_container,
     "core_v1.Volume": lambda volume: volume if volume.keys() - {"name"} else {**volume, "emptyDir": {}},
     "core_v1.ServicePort": _complete_service_port,
+    "core_v1.ImageVolumeSource": _complete_image_volume,
+    "core_v1.PodSpec": _complete_pod_spec,
     "core_v1.Pod": _complete_pod,
+    "resource_v1.ExactDeviceRequest": _complete_device_request,
+    "resource_v1.DeviceSubRequest": _complete_device_request,
+    "resource_v1beta2.ExactDeviceRequest": _complete_device_request,
+    "resource_v1beta2.DeviceSubRequest": _complete_device_request,
+    "resource_v1beta1.DeviceRequest": _complete_device_request,
+    "resource_v1beta1.DeviceSubRequest": _complete_device_request,
     "apps_v1.DeploymentSpec": _complete_rolling_update("strategy", {"maxSurge": "25%", "maxUnavailable": "25%"}),
     "apps_v1.DaemonSetSpec": _complete_rolling_update("updateStrategy", {"maxSurge": 0, "maxUnavailable": 1}),
-    "apps_v1.StatefulSetSpec": _complete_rolling_update("updateStrategy", {"partition": 0}),
+    "apps_v1.StatefulSetSpec": _complete_stateful_set,
     "networking_v1.NetworkPolicySpec": _complete_network_policy,
 }
 
@@ -231,6 +300,16 @@ _ZERO_IS_UNSET = frozenset(
     """chapAuthDiscovery chapAuthSession count failureThreshold globalDefault healthCheckNodePort hostIPC hostNetwork
     hostPID hostPort initialDelaySeconds minReadySeconds nodePort paused periodSeconds publishNotReadyAddresses readOnly
     sslEnabled stdin stdinOnce successThreshold timeoutSeconds tty unschedulable""".split()
+)
+# Texts that Go writes out although they are empty, because they are pointers or always written.
+_KEEPS_EMPTY_TEXT = frozenset(
+    """apps_v1.StatefulSetSpec.serviceName core_v1.CSIVolumeSource.fsType core_v1.GRPCAction.service
+    core_v1.HTTPHeader.value core_v1.HostPathVolumeSource.type
+    core_v1.PersistentVolumeClaimSpec.storageClassName
+    core_v1.PersistentVolumeClaimSpec.volumeAttributesClassName
+    core_v1.PersistentVolumeSpec.volumeAttributesClassName core_v1.PodDNSConfigOption.value core_v1.Sysctl.value
+    core_v1.TypedLocalObjectReference.apiGroup core_v1.TypedObjectReference.apiGroup
+    discovery_v1.EndpointPort.name networking_v1.IngressClassParametersReference.apiGroup""".split()
 )
 # Types in which a field of such a name is a pointer.
 _WITH_POINTERS = frozenset(("core_v1.AzureDiskVolumeSource", "core_v1.ClientIPConfig", "core_v1.CSIVolumeSource"))
@@ -412,10 +491,8 @@ class _Compiler:
 
     def _mapping(self, schema: Mapping[str, Any], type_name: str) -> _Convert:
         extra = schema.get("additionalProperties")
-        unset = frozenset() if not self.is_decoded or type_name in _WITH_POINTERS else _ZERO_IS_UNSET
         known: dict[str, Callable[[], _Field]] = {
-            name: partial(self._field, child, is_zero_unset=name in unset)
-            for name, child in schema.get("properties", {}).items()
+            name: partial(self._field, child, type_name, name) for name, child in schema.get("properties", {}).items()
         }
         drops_unknown = extra is False and not schema.get("x-kubernetes-preserve-unknown-fields")
         if drops_unknown and schema.get("x-kubernetes-embedded-resource"):
@@ -428,10 +505,18 @@ class _Compiler:
             self.budget,
         )
 
-    def _field(self, schema: Mapping[str, Any], *, is_zero_unset: bool = False) -> _Field:
+    def _field(self, schema: Mapping[str, Any], type_name: str = "", name: str = "") -> _Field:
         keeps_null = bool(schema.get("nullable")) and not self.is_decoded
-        drops: tuple[Any, ...] = ([],) if self.is_decoded else ()
-        return _Field(self.of(schema), keeps_null, (*drops, 0) if is_zero_unset else drops)
+        return _Field(self.of(schema), keeps_null, self._list_unset(schema, type_name, name) if self.is_decoded else ())
+
+    def _list_unset(self, schema: Mapping[str, Any], type_name: str, name: str) -> tuple[Any, ...]:
+        """The values of a field that Go leaves out; a value of a mapping, which has no name, is kept."""
+        if name in _ZERO_IS_UNSET and type_name not in _WITH_POINTERS:
+            return [], 0
+        if name and isinstance(schema.get("additionalProperties"), dict) and "properties" not in schema:
+            return [], {}
+        is_text = name and schema.get("type") == "string" and f"{type_name}.{name}" not in _KEEPS_EMPTY_TEXT
+        return ([], "") if is_text else ([],)
 
     def _list_defaults(self, schema: Mapping[str, Any], type_name: str) -> list[tuple[str, Any, _Convert | None]]:
         """The fields with a default; the default of a mapping gets those inside it."""
