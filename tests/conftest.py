@@ -15,6 +15,7 @@ from jobgenprocess import start_server, use_server
 from sampling import EXAMPLES
 
 from jobgen import cache
+from jobgen.model.budget import RUN
 
 # The browser of the tests of the HTML page.
 pytest_plugins = ("report_browser",)
@@ -78,6 +79,12 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     """Do not import modules of which no test is run."""
     is_slow = collection_path.name in SLOW_TESTS and config.option.markexpr == "not slow"
     return True if is_slow else None
+
+
+@pytest.fixture(autouse=True)
+def _begin_run() -> None:
+    """Give each test the budget of a run of its own; a command begins one itself."""
+    RUN.reset()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -275,8 +275,8 @@ EXAMPLES = {
         "`command` is `torchrun train.py`, and must be a list; write `command: [torchrun, train.py]`"
     ),
     ("command: [torchrun, train.py]", "command: cd /x && torchrun train.py"): (
-        "`command` is `cd /x && torchrun train.py`, and must be a list; for example, write `command:"
-        " [torchrun, train.py]`"
+        "`command` is `cd /x && torchrun train.py`, and must be a list; write `command: [bash, -c]`, and the script as"
+        " the only item of `args`, below `- |`"
     ),
     ("name: bert", "name: ResNet_50"): (
         "`name` is `ResNet_50`, and must be lower-case letters, digits, `-` and `.`, such as `resnet-50`"
@@ -543,11 +543,16 @@ def test_a_wide_colon_is_found_before_the_line_of_the_error(tmp_path: Path) -> N
 
 def test_text_in_place_of_a_list_is_shown_as_a_list(tmp_path: Path) -> None:
     found = lint_files(tmp_path, overlay("{extends: base}"))
-    assert [each["message"] for each in found] == ["`extends` is `base`, and must be a list; write `extends: [base]`"]
+    assert [each["message"] for each in found] == [
+        "there is no overlay `base`",
+        "`extends` is `base`, and must be a list; write `extends: [base]`",
+    ]
     # Without its quotes, YAML reads this as `true`.
     found = lint_files(tmp_path, overlay("{extends: 'yes'}"))
-    [found] = found
-    assert found["message"] == "`extends` is `yes`, and must be a list; for example, write `extends: [base]`"
+    assert [each["message"] for each in found] == [
+        "there is no overlay `yes`",
+        "`extends` is `yes`, and must be a list; for example, write `extends: [base]`",
+    ]
 
 
 @pytest.mark.parametrize(("kind", "message"), [("Team", "a team belongs in"), ("JobTests", "tests of jobs belong in")])

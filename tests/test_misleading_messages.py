@@ -420,6 +420,9 @@ def test_a_value_that_a_hint_names_is_not_refused():
                 for text in re.findall(r"[^`]+(?=`(?:$|,| or))|[0-9]+", match[1]):
                     value = int(text) if type(value_of(problem.node)) is int else text
                     after = Counter(found.rule for found in check(with_value_at(plain, path, value)))
+                    if problem.rule == "unknown-role":
+                        # Its fields belong to the role that is there, which a message names, too.
+                        del after["duplicate-role"]
                     assert not after - before, (problem.message, value, after - before)
                     assert after[problem.rule] < before[problem.rule], (problem.message, value)
                     applied[problem.rule] += 1

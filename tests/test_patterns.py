@@ -121,6 +121,7 @@ def test_a_time_that_grows_with_the_square_is_noticed() -> None:
 
 POSSESSIVE = {
     "jobgen.yamlio.read.fast": ("_LINE", "_BLOCK_HEADER", "_FLOW_HEADER", "_TOKEN"),
+    "jobgen.yamlio.read.json_text": ("_TOKEN",),
     "jobgen.features.editor.cursor": ("_SPACE", "_SINGLE", "_DOUBLE"),
     "jobgen.features.editor.completion.cel": ("_STRING",),
 }

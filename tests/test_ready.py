@@ -64,9 +64,9 @@ def test_every_kind_and_policy_that_is_always_on_is_ready(tmp_path):
 @pytest.mark.usefixtures("tables")
 def test_kinds_are_the_same_without_the_ready_form(tmp_path, monkeypatch):
     files = tuple(layout.read_kinds(tmp_path))
-    with_ready, *rest = config._parse_kinds.__wrapped__(files, traced=False)
+    with_ready, *rest = config._parse_kinds.__wrapped__(files, frozenset(), traced=False)
     monkeypatch.setattr(ready, "_load", lambda _: {})
-    without, *same = config._parse_kinds.__wrapped__(files, traced=False)
+    without, *same = config._parse_kinds.__wrapped__(files, frozenset(), traced=False)
     assert list(map(read_parts, with_ready)) == list(map(read_parts, without))
     assert rest == same
 

@@ -592,6 +592,7 @@ HOSTILE_REPORTS = st.builds(
     st.just(80),
     st.just(False),
     skipped=st.dictionaries(st.sampled_from(("hidden", "Helm chart")), st.integers(1)),
+    link=st.none(),
 )
 
 

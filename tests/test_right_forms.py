@@ -49,7 +49,7 @@ REPLACED = {
     ),
     "command: cd /x && torchrun train.py": (
         "  command: [torchrun, train.py]\n",
-        "for example, write `command: [torchrun, train.py]`",
+        "write `command: [bash, -c]`, and the script as the only item of `args`, below `- |`",
     ),
     "command:\n    -torchrun\n    -train.py": (
         "  command: [torchrun, train.py]\n",

@@ -38,13 +38,13 @@ from jobgen.yamlio.write import to_yaml
 FIELD = "rendered"
 """The field of the settings that declares a tree."""
 _FOLDER = lazy_pattern(r"[^./\\\s][^/\\]*(?:/[^./\\][^/\\]*)*\Z")
-_RULES = {
+_RULE_OF_CAUSE = {
     FaultCause.STALE: "stale-rendered-tree",
     FaultCause.ABSENT: "stale-rendered-tree",
     FaultCause.NOT_COMPARED: "rendered-tree-not-compared",
     FaultCause.IGNORED: "ignored-rendered-tree",
 }
-_AT_DECLARATION = frozenset((*_RULES, FaultCause.SUBMODULE, FaultCause.DOUBLE))
+_AT_DECLARATION = frozenset((*_RULE_OF_CAUSE, FaultCause.SUBMODULE, FaultCause.DOUBLE))
 """Causes that no file of the tree shows, so the finding is at the line that declares the tree."""
 
 
@@ -230,8 +230,9 @@ def _to_finding(root: Folder, folder: str, fault: TreeFault) -> Finding:
     path = f"{folder}/{fault.path}".rstrip("/")
     location = _locate(root, folder) if fault.cause in _AT_DECLARATION else Location(path)
     evidence = (fault.cause.value, folder, fault.env, fault.path, fault.state or _digest_file(root / path))
-    rule = _RULES.get(fault.cause, default)
-    return Finding(rule, "gitops", severity, fault.message, location, evidence=evidence)
+    return Finding(
+        _RULE_OF_CAUSE.get(fault.cause, default), "gitops", severity, fault.message, location, evidence=evidence
+    )
 
 
 def _digest_file(path: Folder) -> str:

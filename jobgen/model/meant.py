@@ -13,7 +13,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_COMPARED, MAX_SUGGESTIONS
 
 _SEPARATORS = lazy_pattern(r"[-_. ]")
-_PLURAL = lazy_pattern(r"ies\Z")
+_PLURAL = lazy_pattern(r"ies\Z|(?:(?<=[sxz])|(?<=[cs]h))es\Z")
 _PARTS = lazy_pattern(r"[A-Z]?[a-z0-9]+|[A-Z]+")
 _PRERELEASE = lazy_pattern(r"(?:alpha|beta)[0-9]{1,3}\Z")
 _OWN_GROUP = "jobgen.dev/"
@@ -65,10 +65,14 @@ def is_near(word: str, known: str) -> bool:
     `time` and `image` share most of their letters, and nobody means one by the other. A beginning of two parts says
     enough: `ttlSeconds` of `ttlSecondsAfterFinished`.
     """
-    one, other = (_PLURAL.sub("y", _SEPARATORS.sub("", name).lower()) for name in (word, known))
+    one, other = (_to_singular(_SEPARATORS.sub("", name).lower()) for name in (word, known))
     if other.startswith(one) and len(_PARTS.findall(word)) > 1:
         return True
     return 3 * count_changes(one, other) <= max(len(one), len(other))
+
+
+def _to_singular(name: str) -> str:
+    return _PLURAL.sub(lambda end: "y" if end[0] == "ies" else "", name)
 
 
 def count_changes(one: str, other: str) -> int:

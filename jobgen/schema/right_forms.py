@@ -28,7 +28,7 @@ _SAME_VALUE = ("name", "value", "image", "repository", "size", "sizeLimit", "lim
 """The only entry of a mapping with such a name is the value itself."""
 _OPTION = lazy_pattern(r"--?[A-Za-z][\w.-]*")
 _FILE = lazy_pattern(r"[\w.-]+\.[A-Za-z]{2,10}")
-_IMAGE = lazy_pattern(r"[a-z0-9][\w./:@-]*[/:][\w./:@-]*\w")
+_IMAGE = lazy_pattern(r"[a-z0-9][\w.@-]*[/:][\w./:@-]*\w")
 _ENTRY_WITHOUT_SPACE = lazy_pattern(r"([A-Za-z_][\w./-]*):([^\s:/]\S*)")
 
 

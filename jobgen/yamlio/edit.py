@@ -29,7 +29,7 @@ _NOT_PLAIN = lazy_pattern(r"[|>&*!\"']")
 _OPTION = lazy_pattern(r"--?[A-Za-z]")
 _OPTION_WITH_VALUE = lazy_pattern(r"--?[A-Za-z][^\s=]*=.")
 
-_READ_AS_TEXT = frozenset(("non-finite-number", "invalid-key"))
+_READ_AS_TEXT = frozenset(("non-finite-number", "invalid-key", "folded-item"))
 """What is wrong with a value or a key, but leaves no doubt about the rest of the file."""
 
 

@@ -162,7 +162,7 @@ def test_revision_with_an_environment_without_overlay_is_an_error(tmp_path: Path
     rendered = run_jobgen_text(repository.folder, "render", "--since", "HEAD")
 
     assert (compared.returncode, rendered.returncode) == (1, 0)
-    assert "there is no overlay `gone` [unknown-overlay]" in compared.stderr
+    assert "there is no overlay `gone`; there is `prod` [unknown-overlay]" in compared.stderr
     assert "HEAD has 1 error; the objects that it cannot render count as changed" in rendered.stderr
 
 
