@@ -116,6 +116,8 @@ def test_an_exception_in_a_rule_is_a_problem_and_the_other_rules_run():
 
 def test_an_exception_in_the_schema_or_the_policies_is_a_problem():
     class Evaluator:
+        reads_pods = False
+
         def find_problems(self, _):
             raise KeyError("x")
 

@@ -177,6 +177,8 @@ class Checker:
         broken = self._rule_runner.find_problems(manifest) if is_typed else []
         evaluations: list[Evaluation] = []
         denied = self.evaluate_policies(manifest.object, None, evaluations, is_brief=True)
+        if is_typed:
+            denied += self._evaluate_pods(manifest, None, denied, is_brief=True)
         if any(problem.rule == INTERNAL_ERROR for problem in (*broken, *denied)):
             # It does not tell which rule or policy it is about.
             return ALL_CHECKS
@@ -206,6 +208,8 @@ class Checker:
         metadata = {**manifest.metadata, "ownerReferences": [owner]} if owner else manifest.metadata
         obj = {**manifest.object, "metadata": metadata} if owner else manifest.object
         found = self.evaluate_policies(obj, reporting.policies, list(reporting.evaluations))
+        if is_typed:
+            found += self._evaluate_pods(manifest, reporting.policies, found)
         # The API server refuses an object with wrong types before policies read it, which may fail because of them.
         problems += found if is_typed else (problem for problem in found if not is_failed_evaluation(problem))
         return problems
@@ -340,6 +344,22 @@ class Checker:
             problems += islice(found, MAX_FINDINGS + 1)
         except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
             problems.append(report_exception("the evaluation of the policies", error, obj))
+        return problems
+
+    def _evaluate_pods(
+        self, manifest: Manifest, names: frozenset[str] | None, reported: Sequence[Problem], *, is_brief: bool = False
+    ) -> list[Problem]:
+        """What policies deny or warn about in the pods of an object, unless they report something about the object."""
+        if names == frozenset() or self.evaluator is None or not self.evaluator.reads_pods:
+            return []
+        from jobgen.check.admitted_pods import list_admitted_pods
+
+        known = {problem.rule for problem in reported}
+        problems: list[Problem] = []
+        for pod in list_admitted_pods(manifest):
+            mutated = self.mutate(pod.object)
+            found = self.evaluate_policies(mutated.object, names, is_brief=is_brief)
+            problems += (pod.locate(problem) for problem in found if problem.rule not in known)
         return problems
 
     @cached_property

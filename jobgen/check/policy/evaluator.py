@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -107,6 +107,11 @@ class PolicyEvaluator:
         self.policies = policies
         self.facts = facts
         self._by_kind: dict[tuple[str, str], tuple[MatchedPolicy, ...]] = {}
+
+    @cached_property
+    def reads_pods(self) -> bool:
+        """True if any policy applies to pods."""
+        return bool(self.match_policies("v1", "Pod"))
 
     def find_problems(
         self,

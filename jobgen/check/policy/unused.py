@@ -85,8 +85,8 @@ def find_unmatched(
 
 
 def _matches_any(matches: Sequence[MatchResources], resources: Iterable[NamedResource]) -> bool:
-    # Kinds of Kubernetes itself are not described, so their group is enough.
-    groups = [[group for rule in match.rules for group in rule.groups] for match in matches]
+    # Kinds of Kubernetes itself are not described, so their group is enough. A binding without rules matches all.
+    groups = [[group for rule in match.rules for group in rule.groups] for match in matches if match.rules]
     if all(any(group in _BUILTIN_GROUPS or group.endswith(".k8s.io") for group in named) for named in groups):
         return True
     # Any operation counts: what is not evaluated on creation is documented.
