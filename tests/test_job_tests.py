@@ -12,6 +12,7 @@ from jobgenprocess import run_jobgen_text
 
 import jobgen
 from jobgen.features.testing.job_tests import run_tests
+from jobgen.yamlio.read import read
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -33,6 +34,7 @@ spec:
     - match: {names: [bert]}
       merge: {roles: {worker: {replicas: 4}}}
 """
+LABELED = OVERLAY.replace("  patches:", "  defaults: {labels: {tier: free}}\n  patches:")
 WORKERS = "spec.pytorchReplicaSpecs.Worker.replicas"
 CONTAINER = "spec.pytorchReplicaSpecs.Master.template.spec.containers.[name=pytorch]"
 
@@ -395,3 +397,71 @@ def test_every_named_test_must_exist(repository):
 
     with pytest.raises(jobgen.NotFoundError, match="there is no test `two`"):
         run_tests(repository, ["one", "two"])
+
+
+POLICY = """\
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: tier}
+spec:
+  matchConstraints:
+    resourceRules: [{apiGroups: ['*'], apiVersions: ['*'], operations: [CREATE], resources: ['*']}]
+  validations:
+  - {expression: "has(object.metadata.labels) && object.metadata.labels.tier == 'free'", message: wrong tier}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: tier}
+spec: {policyName: tier, validationActions: [Deny]}
+"""
+TEAM = """\
+apiVersion: jobgen.dev/v1
+kind: Team
+metadata: {name: nlp}
+spec: {folders: [jobs/nlp], namespaces: [nlp], budget: {gpus: 1}}
+"""
+# The file, fields of the spec, and a rule that finds something.
+LINTED = [
+    ("jobs/bert.yaml", {"image": "registry.example.com/bert:latest"}, "mutable-image-tag"),
+    ("jobs/bert.yaml", {"labels": {"tier": "paid"}}, "tier"),
+    ("jobs/bert.yaml", {"command": ["torchrun", "--nnodes=9", "train.py"]}, "nnodes-mismatch"),
+    ("jobs/nlp/bert.yaml", {"resources": {"gpu": 8, "memory": "1Gi"}}, "team-budget-exceeded"),
+    ("jobs/nlp/bert.yaml", {}, "foreign-namespace"),
+]
+
+
+@pytest.mark.parametrize(("path", "change", "rule"), LINTED)
+def test_given_and_changed_jobs_have_the_findings_that_a_lint_of_them_has(repository, path, change, rule):
+    """The same object is judged by the same rules, policies, limits and severities, whoever asks."""
+    layers = {"policies/tier.yaml": POLICY, "teams/nlp.yaml": TEAM, "overlays/prod/overlay.yaml": LABELED}
+    write(repository, layers)
+    (repository / "jobs/bert.yaml").unlink()
+    job = read(JOB.encode(), "a.yaml").documents[0].data
+    given = json.loads(json.dumps({**job, "spec": {**job["spec"], **change}}))
+    write(repository, {path: json.dumps(given), **layers})
+    reported = (jobgen.Severity.ERROR, jobgen.Severity.WARNING)
+    found = [each for each in jobgen.lint(repository).findings if each.severity in reported and each.env == "prod"]
+    rules = sorted({each.rule for each in found if each.object and each.object.name == "bert"})
+
+    assert rule in rules
+    assert run_one(repository, {"findings": rules}, environments=["prod"]) == [""]
+    (repository / path).write_text(JOB)
+    assert run_one(repository, {"findings": rules}, environments=["prod"], change=change or {"parallelism": None}) == [
+        ""
+    ]
+    (repository / path).unlink()
+    write_tests(
+        repository, f"- {json.dumps({'name': 'a', 'given': given, 'file': path, 'expect': {'findings': rules}})}\n"
+    )
+    assert [each.message for each in run_tests(repository, environments=["prod"]).outcomes] == [""]
+
+
+def test_policies_judge_given_manifests(repository):
+    write(repository, {"policies/tier.yaml": POLICY})
+    given = {"kind": "Job", "apiVersion": "batch/v1", "metadata": {"name": "a", "namespace": "ml"}}
+    given["spec"] = {
+        "template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a:1.0.0"}]}}
+    }
+    write_tests(repository, f"- {json.dumps({'name': 'a', 'given': given, 'expect': {'findings': []}})}\n")
+
+    assert "`tier` is found and not expected" in run_tests(repository).outcomes[0].message

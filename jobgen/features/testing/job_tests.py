@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import cache
 from itertools import groupby
 
 from jobgen.api.errors import NotFoundError, check_format, check_names
-from jobgen.api.lint import lint
 from jobgen.api.project import Project, ProjectPath, open_project, select_environments
+from jobgen.features.testing.draft_lint import DraftLinter
 from jobgen.features.testing.evaluate import (
-    FindingSource,
     JobTest,
     Outcome,
-    Subject,
     TestRun,
     collect_jobs,
     read_tests,
@@ -24,9 +21,6 @@ from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.progress import notify
-from jobgen.pipeline.environment_checker import EnvironmentChecker
-from jobgen.rendering.build import identity_of
-from jobgen.rendering.environment import EnvironmentRunner
 from jobgen.rendering.redact_results import redact_shared
 from jobgen.repo.named_paths import read_first
 from jobgen.reports.escape import dump_json, relative_path, visible
@@ -207,7 +201,8 @@ def run_tests(
         message = f"there is no test `{missing[0]}`" if missing else "there are no tests"
         raise NotFoundError(f"{message}; write `tests/<name>.yaml` with `kind: JobTests`", findings)
     jobs = collect_jobs(opened.config, tests, findings)
-    run = TestRun(opened.config, selected, jobs, _list_rules(opened, selected), lambda path: _read(opened, path))
+    linter = DraftLinter(opened.root, selected, opened.today)
+    run = TestRun(opened.config, selected, jobs, linter.list_rules, lambda path: _read(opened, path))
     outcomes: list[Outcome] = []
     for done, test in enumerate(tests):
         notify(done, len(tests), "tests")
@@ -228,24 +223,3 @@ def _select(tests: list[JobTest], names: Sequence[str]) -> list[JobTest]:
 def _read(project: Project, path: str) -> str | None:
     file = read_first((project.root,), path)
     return file.content.decode("utf-8", "surrogateescape") if file and not file.finding else None
-
-
-def _list_rules(project: Project, environments: Sequence[str]) -> FindingSource:
-    """Return a function that says which rules find something in a job. The repository is linted at most once."""
-    reported = (Severity.ERROR, Severity.WARNING)
-
-    @cache
-    def lint_once() -> tuple[Finding, ...]:
-        return lint(project.root, environments=[env for env in environments if env], today=project.today).findings
-
-    def list_rules(subject: Subject) -> frozenset[str]:
-        if subject.test.given is not None or subject.test.change is not None:
-            runner = EnvironmentRunner(project.config, subject.environment)
-            checker = EnvironmentChecker(runner).find_checker(subject.job.file.path)
-            problems = (problem for made in subject.made for problem in checker(made.object))
-            return frozenset(problem.rule for problem in problems if problem.severity in reported)
-        identities = {identity_of(made.object) for made in subject.made}
-        own = (each for each in lint_once() if each.env == subject.environment and each.object in identities)
-        return frozenset(each.rule for each in own if each.severity in reported)
-
-    return list_rules
