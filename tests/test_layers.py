@@ -18,6 +18,7 @@ FEATURES = {
     "convert": (),
     "editor": ("convert", "kueue", "page"),  # migrations that it offers, decisions about jobs, what jobs request
     "gitops": (),
+    "helm": (),
     "kueue": (),
     "launch": ("convert",),  # the pods that operators create, with their variables
     "live": (),

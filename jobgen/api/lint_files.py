@@ -15,7 +15,7 @@ from jobgen.engine.inputs import MISSING
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder, describe_path, open_commit
-from jobgen.repo.files import EXCLUDED, OTHER_EXTENSION, FileEntry, report_missing_path, report_unread_path
+from jobgen.repo.files import EXCLUDED, HELM_CHART, OTHER_EXTENSION, FileEntry, report_missing_path, report_unread_path
 from jobgen.repo.named_paths import find_files
 from jobgen.repo.root import (
     LAYER_FOLDERS,
@@ -97,6 +97,8 @@ class LintFiles(NamedTuple):
     """How many files and folders are not read, by reason."""
     patterns: tuple[ExcludePattern, ...] = ()
     """`exclude` of the settings."""
+    charts: tuple[str, ...] = ()
+    """The paths of folders, or files in a commit, that are not read because they are those of a Helm chart."""
     others: tuple[str, ...] = ()
     """The paths of files beside the manifests, such as scripts, which may say what a manifest is."""
 
@@ -191,7 +193,8 @@ def resolve_files(request: LintRequest) -> LintFiles:
     entries = [entry for entry in found if not entry.skipped]
     if root is not None and prefix is not None:
         entries = [entry for entry in entries if not _is_layer(root, name_from_root(entry.path))]
-    return LintFiles(root, whole, jobs, entries, +skipped, patterns, others)
+    charts = tuple(entry.path for entry in found if entry.skipped == HELM_CHART)
+    return LintFiles(root, whole, jobs, entries, +skipped, patterns, charts, others)
 
 
 def _is_layer(root: Folder, path: str) -> bool:

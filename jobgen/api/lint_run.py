@@ -12,7 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from jobgen.api.lint_files import STDIN, LintContents, LintFiles, LintRequest, LintRun, resolve_files, select_findings
 from jobgen.api.project import list_captures, select_environments
-from jobgen.api.recognized_files import count_unjudged, name_taken, recognize_files, report_unjudged, settle_findings
+from jobgen.api.recognized_files import (
+    count_charts,
+    count_unjudged,
+    name_taken,
+    recognize_files,
+    report_unjudged,
+    settle_findings,
+)
 from jobgen.check.rules import all_rules, rule_categories, rule_names
 from jobgen.engine.inputs import FOLDER
 from jobgen.engine.store import Store
@@ -119,7 +126,7 @@ def find_findings(
         runs[0].project.mandatory,
         today,
         join_coverage(coverages),
-        skipped=count_unjudged(taken) + Counter(files.skipped),
+        skipped=count_unjudged(taken) + Counter(files.skipped) - count_charts(files, survey),
         taken=taken,
         rendered=all(run.rendered for run in runs),
         accepted=[each for each in accepted if each.finding in selected],

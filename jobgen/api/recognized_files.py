@@ -30,7 +30,7 @@ from jobgen.recognize.survey import STATED, Correction, Survey, report_variables
 from jobgen.recognize.tree import list_folders
 from jobgen.rendering.config import ProjectConfig
 from jobgen.repo.commit import CommitPath, Folder
-from jobgen.repo.files import KUSTOMIZATION_NAMES, OTHER_EXTENSION, FileEntry, hold_contents, starts_object
+from jobgen.repo.files import HELM_CHART, KUSTOMIZATION_NAMES, OTHER_EXTENSION, FileEntry, hold_contents, starts_object
 from jobgen.repo.git import find_path_from_top
 from jobgen.repo.named_paths import find_files
 from jobgen.repo.root import SETTINGS, find_root, find_settings, has_settings
@@ -63,7 +63,11 @@ def recognize_files(request: LintRequest, files: LintFiles) -> Survey:
             # A file that a build uses has the name that the build gives it.
             entries = normal if around else entries
     others = (*files.others, *around)
-    survey = survey_files(source, entries, others, corrections, prefix or "", above, has_tool=has_tool)
+    survey = survey_files(
+        *(source, entries, others, corrections, prefix or "", above),
+        has_tool=has_tool,
+        renders_charts=request.starts_tools,
+    )
     piped = [entry for entry in files.standalone or () if entry.path == STDIN]
     return survey._replace(entries=[*survey.entries, *piped])
 
@@ -133,6 +137,12 @@ def describe_treatment(sort: str) -> str:
 def count_unjudged(taken: Mapping[str, tuple[str, str]]) -> Counter[str]:
     """Return how many files are not judged, by what they were taken for."""
     return Counter(sort for sort, _ in taken.values() if describe_treatment(sort) == "not judged")
+
+
+def count_charts(files: LintFiles, survey: Survey | None) -> Counter[str]:
+    """Return how many skipped folders are those of charts, which are counted by their metadata."""
+    folders = tuple(f"{folder}/" if folder else "" for folder in survey.charts) if survey else ()
+    return Counter({HELM_CHART: sum(path.startswith(folders) for path in files.charts)} if folders else {})
 
 
 def report_unjudged(taken: Mapping[str, tuple[str, str]]) -> Iterator[Finding]:

@@ -137,6 +137,22 @@ _OWN_REASONS = {
         " only Services that share labels with a workload of their file, or are alone with one, are reported."
     ),
     "kustomization-load-restricted": _RESTRICTED,
+    "chart-render-fails": (
+        "`helm template` fails in the same way as `helm install`, Argo CD and Flux do, so nothing of the chart is"
+        " applied. It is an error if the template cannot be read at all, or if a release of the repository uses the"
+        " chart with these values, and a warning with the default values, which a release can replace."
+        " Correct the line of the template, or the value that it reads."
+    ),
+    "chart-value-missing": (
+        "Many charts have values that everyone must set, and helm renders nothing without them. jobgen names the first"
+        " one. Give it a default, or name a values file that sets it in the README of the chart, in a script or in CI;"
+        " then jobgen checks the chart with that file. It is an error in a release that lacks the value."
+    ),
+    "unjudged-chart": (
+        "Without `helm` on PATH, jobgen renders no chart. It downloads nothing, so a chart that needs a chart of"
+        " another repository is checked only if that is in `charts/`. A file that leads out of the repository, and a"
+        " chart that takes too long or writes too much, are refused. `jobgen doctor` says how to get helm."
+    ),
     "tool-built-kustomization": (
         "jobgen builds kustomizations itself. It starts `kustomize`, or else `kubectl`, if one of them is on PATH, only"
         " for a plugin that is part of kustomize, or a pattern that jobgen cannot evaluate. What the program built was"

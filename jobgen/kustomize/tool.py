@@ -166,7 +166,7 @@ def _transfer(built: Sequence[dict[str, Any]], own: Build) -> tuple[BuiltObject,
         others = rest[identify(data).kind]
         found = like or (others.pop(0) if others else BuiltObject({}, {}, own.root, 0, Location(own.root)))
         traced = found.traced if found.data == data else _locate(data, found.traced, found.location, "")
-        objects.append(found._replace(data=data, traced=traced))
+        objects.append(found._replace(data=data, located=traced))
     return tuple(objects)
 
 

@@ -37,6 +37,7 @@ class Work(StrEnum):
     """What takes steps and bytes, as messages name it."""
 
     BUILD = "build of this kustomization"
+    CHART = "render of this chart"
     COMMANDS = "commands of its containers"
     VARIABLES = "variables of its containers"
     WORKFLOW = "parameters of its workflows"

@@ -95,6 +95,7 @@ _ERRORS = {
         "forbidden-change": "A change to a job with `onChange: forbid` that would affect the running job.",
         "immutable-field-changed": "A change to an immutable field, which the API server or a webhook rejects.",
         "invalid-kustomization": "A kustomization with a field or a value that kustomize does not accept.",
+        "chart-render-fails": "A template of a Helm chart that helm cannot render.",
         "flux-substitution-fails": "A `${...}` that Flux cannot read, where `postBuild` fills in variables.",
         "kustomization-cycle": "Kustomizations that list each other in a cycle.",
         "kustomization-file-missing": "A file or folder that a kustomization lists and that does not exist.",
@@ -190,6 +191,8 @@ _WARNINGS = {
 _INFOS = {
     "meta": {
         "governance-change": "A change of settings, teams, policies or schemas that checks as much as before.",
+        "chart-value-missing": "A Helm chart that cannot be rendered because a value that it needs is not set.",
+        "unjudged-chart": "A Helm chart whose objects were not checked, because it could not be rendered here.",
         "tool-built-kustomization": "A kustomization that kustomize or kubectl built, because jobgen cannot build it.",
         "unjudged-variable": "Values that a program fills in before the file is applied, such as `${IMAGE}`.",
     }

@@ -30,6 +30,11 @@ RESOURCE = Sort("kustomize resource", IN_BUILDS, "listed under `resources`, dire
 PATCH = Sort("kustomize patch", IN_BUILDS, "listed under `patches`, or in another field for patches")
 INPUT = Sort("kustomize input", IN_BUILDS, "an input of a generator, a replacement, or a configuration of kustomize")
 FILLED = Sort("template with values", IN_BUILDS, "its variables are filled in with values of the repository")
+RENDERED_CHART = Sort(
+    "rendered Helm chart", IN_BUILDS, "its templates are rendered by helm, with values of the repository"
+)
+VALUES_FILE = Sort("Helm values", IN_BUILDS, "values that a chart is rendered with")
+CHART = Sort("Helm chart", NOT_JUDGED, "a chart that nothing renders here")
 FRAGMENT = Sort(
     "kustomize fragment",
     NOT_JUDGED,
@@ -43,7 +48,10 @@ TEST_DATA = Sort("test data", NOT_JUDGED, "an input or an expected output of a t
 ASSET = Sort("operator asset", NOT_JUDGED, "a manifest that a controller or OLM completes", "asset")
 CONFIG = Sort("config of another program", NOT_JUDGED, "no object of a cluster", "config")
 
-SORTS = (OBJECT, KUSTOMIZATION, RESOURCE, PATCH, INPUT, FILLED, FRAGMENT, TEMPLATE, TEST_DATA, ASSET, CONFIG)
+SORTS = (
+    *(OBJECT, KUSTOMIZATION, RESOURCE, PATCH, INPUT, FILLED, RENDERED_CHART, VALUES_FILE, CHART, FRAGMENT),
+    *(TEMPLATE, TEST_DATA, ASSET, CONFIG),
+)
 SETTINGS = {sort.setting: sort for sort in SORTS if sort.setting}
 """The sorts that the settings can state, by their key."""
 

@@ -77,7 +77,7 @@ def _move_nodes(built: BuiltObject, file: str, location: Location) -> BuiltObjec
             return TracedKey.at(str(node), location, node.layer)
         return node
 
-    return built._replace(traced=move(built.traced), location=at(built.location))
+    return built._replace(located=move(built.traced), location=at(built.location))
 
 
 GROUP = "kustomize.toolkit.fluxcd.io"

@@ -208,7 +208,7 @@ def fill_in(built: BuiltObject, values: Values) -> tuple[BuiltObject, list[tuple
     """Fill in the variables of an object; return also the expressions that Flux cannot read, and where they are."""
     filler = _Filler(values, built.location)
     traced = filler.fill(built.traced)
-    made = built._replace(data=untraced(traced), traced=traced) if filler.is_changed else built
+    made = built._replace(data=untraced(traced), located=traced) if filler.is_changed else built
     return made, filler.faults
 
 

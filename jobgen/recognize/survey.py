@@ -13,6 +13,7 @@ from jobgen.model.finding import Finding, Related, Severity, quoted_values
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize import INPUT, JUDGED, NOT_JUDGED, OBJECT, SETTINGS, Taken, kustomize_files, not_applied
+from jobgen.recognize.charts import METADATA, ChartSurvey, survey_charts
 from jobgen.recognize.filled_files import fill_files
 from jobgen.recognize.kustomize_files import KustomizeBuild
 from jobgen.recognize.objects import may_hold_objects
@@ -56,6 +57,8 @@ class Survey(NamedTuple):
     taken: dict[str, Taken]
     """What each file was taken for, except for those that are judged by themselves."""
     tree: FileTree
+    charts: Sequence[str] = ()
+    """The folders of Helm charts."""
 
 
 def survey_files(
@@ -67,12 +70,14 @@ def survey_files(
     above: str = "",
     *,
     has_tool: bool = False,
+    renders_charts: bool = False,
 ) -> Survey:
     """Decide what files are.
 
     `others` are the paths of files around them: scripts, for example, and kustomizations that may use them. `prefix` is
     the path of the folder from the root of the repository, where the patterns of corrections begin, and `above` that
-    from the top of the Git repository. With `has_tool`, another program may build what jobgen cannot build.
+    from the top of the Git repository. With `has_tool`, another program may build what jobgen cannot build; with
+    `renders_charts`, helm may be started.
     """
     own = frozenset(entry.path for entry in entries)
     paths = list(dict.fromkeys((*(entry.path for entry in entries), *others)))
@@ -108,7 +113,11 @@ def survey_files(
             made = made if root in own else made.limit_to(own)
             folder = posixpath.dirname(root) or "."
             judged.append(FileEntry(folder, content=made.read(), optional=True, build=made))
-    return Survey(judged, taken, tree)
+    # One look at all names instead of one at each.
+    has_charts = METADATA in "\n".join(own)
+    charts = survey_charts(around, taken, own, has_tool=renders_charts) if has_charts else ChartSurvey()
+    judged = [entry._replace(is_source=True) if entry.path in charts.taken else entry for entry in judged]
+    return Survey([*judged, *charts.entries], {**taken, **charts.taken}, tree, charts.folders)
 
 
 class _Recognizer:

@@ -67,7 +67,7 @@ class FileTree:
 
     def find_script(self, near: str, *texts: bytes) -> str:
         """Return a script in the folder of a file, or above it, that has some texts in one line; empty without one."""
-        for path in self._list_texts(near):
+        for path in self.list_texts(near):
             lines = self._search(path).split(b"\n") if _SCRIPT.search(path) and texts[0] in self._search(path) else ()
             if any(all(text in line for text in texts) for line in lines):
                 return path
@@ -75,9 +75,14 @@ class FileTree:
 
     def find_mention(self, near: str, *texts: bytes) -> str:
         """Return a script or page in the folder of a file, or above it, that has some texts; empty without one."""
-        return next((path for path in self._list_texts(near) if all(text in self._search(path) for text in texts)), "")
+        return next((path for path in self.list_texts(near) if all(text in self._search(path) for text in texts)), "")
 
-    def _list_texts(self, near: str) -> Iterator[str]:
+    def list_beside(self, path: str) -> list[str]:
+        """Return the walked files in the folder of a file."""
+        folder = posixpath.dirname(path)
+        return [each for each in self._paths if posixpath.dirname(each) == folder]
+
+    def list_texts(self, near: str) -> Iterator[str]:
         """Return the scripts and pages in the folder of a file, then those above it."""
         for folder in list_folders(near):
             yield from self._texts.get(folder, ())

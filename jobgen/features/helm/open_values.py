@@ -1,0 +1,101 @@
+"""Values that whoever installs a chart sets: what is wrong with them here is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from jobgen.features.helm.locate import ValueTree
+from jobgen.features.helm.template_text import ANY_ITEM, Path, list_reads, read_template
+from jobgen.features.helm.uses import Use, split_path
+from jobgen.model.data import Node, value_of
+from jobgen.model.finding import Finding, Related, Severity
+from jobgen.recognize.survey import RULE
+
+_MAX_RELATED = 5
+
+
+def settle_open_values(use: Use, findings: Sequence[Finding]) -> list[Finding]:
+    """Return the findings of a use, with one info instead of those about values without a value of their own."""
+    values = _OpenValues(use)
+    kept: list[Finding] = []
+    left: list[tuple[Finding, str]] = []
+    for finding in findings:
+        name = values.find(finding)
+        if name:
+            left.append((finding, name))
+        else:
+            kept.append(finding)
+    return [*kept, _report(left)] if left else kept
+
+
+class _OpenValues:
+    """The values of a use that are empty, or that a command sets to what is not known here."""
+
+    def __init__(self, use: Use) -> None:
+        self.use = use
+        self._reads: dict[str, dict[int, list[Path]]] = {}
+        given = (argument.partition("=")[0] for argument in use.options[1::2])
+        self._given = {_generalize(each) for each in given}
+        self._set = {_generalize(each) for each in use.open}
+
+    @cached_property
+    def _values(self) -> ValueTree:
+        return ValueTree(self.use)
+
+    @cached_property
+    def _templates(self) -> dict[str, str]:
+        chart = self.use.chart
+        return {chart.origins[path]: path for path in chart.templates if not path.startswith("charts/")}
+
+    def find(self, finding: Finding) -> str:
+        """Return the value without a value of its own that a finding is about; empty if there is none."""
+        path = self._templates.get(finding.location.file)
+        if path is None or finding.object is None:
+            return ""
+        if path not in self._reads:
+            template = read_template(self.use.chart.templates[path])
+            self._reads[path] = list_reads(template) if template else {}
+        reads = self._reads[path].get(finding.location.line, [])
+        is_set = (each for each in reads for other in self._set if _is_part(each, other))
+        found = next(is_set, None)
+        if found is None and reads and all(self._is_empty(each) for each in reads):
+            found = reads[0]
+        return "" if found is None else f".Values.{'.'.join(found).replace(f'.{ANY_ITEM}', ANY_ITEM)}"
+
+    def _is_empty(self, path: Path) -> bool:
+        if any(_is_part(path, each) for each in self._given):
+            return False
+        nodes = self._values.find(path)
+        return all(_is_blank(node) for node in nodes)
+
+
+def _generalize(text: str) -> Path:
+    """Return the path that `--set` names, for any item of a list."""
+    return tuple(ANY_ITEM if step.isdecimal() else step for step in split_path(text))
+
+
+def _is_blank(node: Node) -> bool:
+    value = value_of(node)
+    return value is None or value == "" or (isinstance(node, (dict, list)) and not node)
+
+
+def _is_part(path: Path, other: Path) -> bool:
+    """Return True if one of two paths begins with the other."""
+    length = min(len(path), len(other))
+    return path[:length] == other[:length]
+
+
+def _report(left: Sequence[tuple[Finding, str]]) -> Finding:
+    """Return the info about values that were not checked."""
+    ordered = sorted(left, key=lambda pair: pair[0].location)
+    names = list(dict.fromkeys(name for _, name in ordered))
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    verb = "is" if len(names) == 1 else "are"
+    message = f"`{names[0]}`{more} {verb} set when the chart is installed, so these values were not checked"
+    first = ordered[0][0]
+    related = dict.fromkeys(
+        Related(each.location, f"`{name}`") for each, name in ordered if each.location != first.location
+    )
+    found = Finding(RULE, "meta", Severity.INFO, message, first.location, object=first.object, env=first.env)
+    return found._replace(related=tuple(related)[:_MAX_RELATED])

@@ -1,0 +1,116 @@
+"""Run `helm template` on a folder of its own: without a cluster, plugins, downloads and settings of the user."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from jobgen.engine.inputs import find_program
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
+
+MAX_OUTPUT = 32 * 1024 * 1024
+"""The bytes that helm may print for one chart."""
+_MAX_MEMORY = 2 * 1024**3
+_COLLECTED_MEMORY = 256 * 1024**2
+_CPU_SECONDS = 10
+_SECONDS = 60
+_MAX_MESSAGE = 20_000
+CHART, EMPTY = "chart", "home"
+"""The folders of a workspace: the chart, and the home of helm."""
+
+
+class Helm(NamedTuple):
+    """The program that renders charts."""
+
+    path: str
+    time: str
+    """When its file was last changed: another version may render something else."""
+
+
+def find_helm() -> Helm | None:
+    """Return helm if it is on PATH; it is not started."""
+    described, _, time = find_program("helm").rpartition(" ")
+    path = described.partition(" ")[2]
+    return Helm(path, time) if path else None
+
+
+class Rendered(NamedTuple):
+    """What helm printed."""
+
+    output: bytes = b""
+    error: str = ""
+    """Why it rendered nothing; empty if it did."""
+    is_stopped: bool = False
+    """True if it took too long, or needed too much memory."""
+
+
+def run_helm(helm: Helm, workspace: Path, arguments: Sequence[str]) -> Rendered:
+    """Render the chart of a workspace."""
+    home = workspace / EMPTY
+    home.mkdir(exist_ok=True)
+    command = [helm.path, "template", *arguments]
+    with tempfile.TemporaryFile(dir=workspace) as output, tempfile.TemporaryFile(dir=workspace) as errors:
+        try:
+            done = subprocess.run(  # noqa: S603 -- a fixed command
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                timeout=_SECONDS,
+                check=False,
+                env=_make_environment(home),
+                cwd=workspace,
+                preexec_fn=_limit if os.name == "posix" else None,
+            )
+        except subprocess.TimeoutExpired:
+            return Rendered(is_stopped=True)
+        except OSError as error:
+            return Rendered(error=f"helm cannot be started: {error.strerror}")
+        output.seek(0)
+        errors.seek(0)
+        printed = output.read(MAX_OUTPUT)
+        message = errors.read(_MAX_MESSAGE).decode("utf-8", "replace")
+    is_stopped = done.returncode < 0 or len(printed) >= MAX_OUTPUT or _OUT_OF_MEMORY.search(message) is not None
+    if is_stopped:
+        return Rendered(is_stopped=True)
+    if done.returncode:
+        return Rendered(error=message.strip() or "helm said nothing")
+    return Rendered(printed)
+
+
+_OUT_OF_MEMORY = lazy_pattern(r"(?m)^(?:fatal error: |runtime: (?:out of memory|goroutine stack exceeds))")
+
+
+def _make_environment(home: Path) -> dict[str, str]:
+    """Return variables with which helm finds no settings, plugins, repositories, registries or clusters."""
+    own = str(home)
+    folders = (
+        "HOME HELM_CACHE_HOME HELM_CONFIG_HOME HELM_DATA_HOME HELM_PLUGINS HELM_REPOSITORY_CACHE "
+        "XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME TMPDIR"
+    )
+    files = "HELM_REGISTRY_CONFIG HELM_REPOSITORY_CONFIG KUBECONFIG"
+    return {
+        "PATH": os.defpath,
+        "HELM_NO_PLUGINS": "1",
+        # Most charts need less memory than it takes time to collect it.
+        "GOGC": "off",
+        "GOMEMLIMIT": str(_COLLECTED_MEMORY),
+        # A proxy that does not exist answers nothing.
+        **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY"), "http://127.0.0.1:9"),
+        **dict.fromkeys(folders.split(), own),
+        **dict.fromkeys(files.split(), os.path.join(own, "none")),
+    }
+
+
+def _limit() -> None:
+    # Imported here: Windows does not have it.
+    import resource as limits
+
+    # Go reserves far more addresses than it uses, so the limit is that of data.
+    limits.setrlimit(limits.RLIMIT_DATA, (_MAX_MEMORY, _MAX_MEMORY))
+    limits.setrlimit(limits.RLIMIT_CPU, (_CPU_SECONDS, _CPU_SECONDS))
+    limits.setrlimit(limits.RLIMIT_FSIZE, (MAX_OUTPUT, MAX_OUTPUT))

@@ -1,0 +1,78 @@
+"""A chart in a private folder, as helm gets it: nothing in it leads elsewhere, and nothing must be downloaded."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from jobgen.features.helm.charts import METADATA, SCHEMA, Chart
+from jobgen.features.helm.run_helm import CHART, Helm, Rendered, run_helm
+from jobgen.features.helm.uses import Use
+
+_VALUES = "values"
+
+
+@contextmanager
+def open_workspace(use: Use, templates: Mapping[str, str]) -> Iterator[Path]:
+    """Write the chart of a use and its values to a folder that is removed afterwards.
+
+    `templates` have other texts than the chart for some of its files.
+    """
+    with tempfile.TemporaryDirectory(prefix="jobgen-helm-") as name:
+        workspace = Path(name)
+        folders: set[str] = set()
+        for path, content in use.chart.files.items():
+            # helm would fetch what a schema refers to; jobgen itself compares values with their schema.
+            if posixpath.basename(path) == SCHEMA:
+                continue
+            target = f"{CHART}/{path}"
+            folder = posixpath.dirname(target)
+            if folder not in folders:
+                (workspace / folder).mkdir(parents=True, exist_ok=True)
+                folders.add(folder)
+            text = templates.get(path)
+            (workspace / target).write_bytes(content if text is None else text.encode("utf-8", "surrogateescape"))
+        if use.chart.missing:
+            (workspace / CHART / METADATA).write_text(_leave_out_missing(use.chart), "utf-8")
+            (workspace / CHART / "requirements.yaml").unlink(missing_ok=True)
+        (workspace / _VALUES).mkdir()
+        for number, values in enumerate(use.values):
+            (workspace / _VALUES / f"{number}.yaml").write_bytes(values.file.content)
+        for number, file in enumerate(use.inputs):
+            (workspace / _VALUES / str(number)).write_bytes(file.content)
+        yield workspace
+
+
+def _leave_out_missing(chart: Chart) -> str:
+    """Return the metadata of a chart without the charts that are not there."""
+    lacking = {each.name for each in chart.missing}
+    listed = chart.metadata.get("dependencies") or []
+    kept = [each for each in listed if not (isinstance(each, dict) and each.get("name") in lacking)]
+    return json.dumps({**chart.metadata, "dependencies": kept}, default=str)
+
+
+def render(use: Use, helm: Helm, templates: Mapping[str, str] | None = None) -> Rendered:
+    """Render a use of a chart with helm."""
+    with open_workspace(use, templates or {}) as workspace:
+        return run_helm(helm, workspace, list_arguments(use))
+
+
+def list_arguments(use: Use) -> list[str]:
+    """Return the arguments of `helm template` for a use."""
+    found = [use.release, CHART, "--include-crds"]
+    found += ["--namespace", use.namespace] if use.namespace else []
+    for number in range(len(use.values)):
+        found += ["--values", f"{_VALUES}/{number}.yaml"]
+    pairs = zip(use.options[::2], use.options[1::2], strict=True)
+    for name, argument in pairs:
+        if name == "--set-file":
+            # A path with a comma would be two.
+            key, _, place = argument.rpartition("=")
+            found += [name, f"{key}={_VALUES}/{place.strip('{}')}"]
+        else:
+            found += [name, argument]
+    return found

@@ -1,0 +1,270 @@
+"""The text of a template: its actions, the values that a line reads, and a copy of it whose output tells the lines."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
+
+Path = tuple[str, ...]
+ANY_ITEM = "[]"
+"""The step from a list to any of its items, in the path of a value."""
+
+# An action without the text in quotes is read to its end; a comment has no quotes.
+_COMMENT = lazy_pattern(r"\{\{(?:-\s)?\s*/\*.*?\*/\s*-?\}\}", re.DOTALL)
+_ACTION_PART = lazy_pattern(r"\}\}|\"(?:[^\"\\\n]|\\.)*\"|`[^`]*`|'(?:[^'\\\n]|\\.)*'")
+_KEYWORD = lazy_pattern(r"(if|else|end|range|with|define|block|break|continue)\b|\$\w*\s*(?:,\s*\$\w+\s*)?:?=")
+# The values, a variable or the current value, and the fields after it.
+_PATH = r"(\$\w*\.Values\b|\.Values\b|\$\w+)?((?:\.\w+)+|(?<=\w)|\.(?!\w))"
+_ANY_PATH, _WHOLE_PATH = (lazy_pattern(each) for each in (rf"(?<![\w$.\])]){_PATH}", rf"{_PATH}\Z"))
+_TEXT = lazy_pattern(r"\"(?:[^\"\\\n]|\\.)*\"|`[^`]*`")
+# A line of a named template that is YAML: other named templates are names and conditions, which a mark would change.
+_ENTRY = lazy_pattern(r"\s*(?:- +)*[\"']?[\w./-]+[\"']?:(?:\s|\Z|\{)")
+_BLOCK = lazy_pattern(r"\b(?:toYaml|nindent|indent)\b")
+
+
+class Action(NamedTuple):
+    """An action of a template: what is between two pairs of braces."""
+
+    start: int
+    end: int
+    code: str
+    """Without braces and trim marks; empty for a comment."""
+    trims_after: bool
+
+    @property
+    def keyword(self) -> str:
+        """The keyword that it begins with, `=` for the definition of a variable; empty if it writes something."""
+        found = _KEYWORD.match(self.code)
+        return "" if found is None and self.code else "#" if found is None else found[1] or "="
+
+
+def read_actions(text: str) -> list[Action] | None:
+    """Return the actions of a template in their order; None if one of them does not end."""
+    found: list[Action] = []
+    at = text.find("{{")
+    while at >= 0:
+        comment = _COMMENT.match(text, at)
+        if comment:
+            found.append(Action(at, comment.end(), "", comment[0].endswith("-}}")))
+        else:
+            part = _ACTION_PART.search(text, at + 2)
+            while part and part[0] != "}}":
+                part = _ACTION_PART.search(text, part.end())
+            if part is None:
+                return None
+            code = text[at + 2 : part.start()]
+            trims_after = code.endswith("-") and code[-2:-1].isspace()
+            code = code[1:] if code.startswith("-") and code[1:2].isspace() else code
+            found.append(Action(at, part.end(), code.removesuffix("-" if trims_after else "").strip(), trims_after))
+        at = text.find("{{", found[-1].end)
+    return found
+
+
+class Template(NamedTuple):
+    """A template and its actions."""
+
+    text: str
+    actions: Sequence[Action]
+    starts: Sequence[int]
+    """Where its lines begin."""
+
+    def line_at(self, offset: int) -> int:
+        """Return the number of the line at an offset."""
+        return bisect_right(self.starts, offset)
+
+
+def read_template(text: str) -> Template | None:
+    """Read a template; None if its actions cannot be told from its text."""
+    actions = read_actions(text)
+    if actions is None:
+        return None
+    return Template(text, actions, [0, *(found.end() for found in re.finditer("\n", text))])
+
+
+# Marks: white space that a line of a template writes after its text. YAML ignores white space at the end of a line,
+# so that Helm reads the objects as before and prints them in the same order.
+
+_BITS = 17
+_MARK = lazy_pattern(rf"\t[ \t]{{{_BITS}}}")
+MAX_MARKS = 1 << _BITS
+
+
+def write_mark(number: int) -> str:
+    """Return the white space that stands for a number."""
+    return "\t" + "".join("\t" if number >> bit & 1 else " " for bit in reversed(range(_BITS)))
+
+
+def find_marks(line: str) -> list[int]:
+    """Return the numbers that are marked in a line of output."""
+    return [int("".join("01"[letter == "\t"] for letter in found[0][1:]), 2) for found in _MARK.finditer(line)]
+
+
+def remove_marks(line: str) -> str:
+    """Return a line of output without marks, and without white space at its end."""
+    return _MARK.sub("", line).rstrip() if "\t" in line else line.rstrip()
+
+
+# helm removes white space at the end of each document, so that a comment must follow its last mark.
+_END = "# jobgen"
+_SEPARATOR = lazy_pattern(r"(?m)^---")
+
+
+def remove_end(lines: Sequence[str]) -> list[str]:
+    """Return the lines of a document without the comment that ends it."""
+    end = next((at for at in reversed(range(len(lines))) if lines[at].strip() not in ("", _END)), -1)
+    return list(lines[: end + 1])
+
+
+def mark_lines(template: Template, first: int) -> str:
+    """Return a copy of a template in which the text of each line is followed by a mark: `first`, and the line."""
+    text = template.text
+    inserted: list[tuple[int, str]] = []
+    for place, line, trims_after in _Places(template).list_all():
+        # What follows an action is trimmed as before.
+        inserted.append((place, f'{{{{ "{write_mark(first + line)}" {"-" if trims_after else ""}}}}}'))
+    inserted += ((found.start(), f'{{{{ "\\n{_END}\\n" }}}}') for found in _SEPARATOR.finditer(text, 1))
+    inserted.sort(key=lambda each: each[0])
+    places = [0, *(place for place, _ in inserted), len(text)]
+    parts = [text[start:end] for start, end in pairwise(places)]
+    marks = [*(mark for _, mark in inserted), f'{{{{ "\\n{_END}" }}}}']
+    return "".join(f"{part}{mark}" for part, mark in zip(parts, marks, strict=True))
+
+
+class _Places:
+    """Where the marks of a template are: after the last text, or output, of each line, and before each branch."""
+
+    def __init__(self, template: Template) -> None:
+        self.template = template
+        self.pending: tuple[int, int, bool] | None = None
+        self.depth = 0
+        self.defined = 0
+        """The depth of the named template that is defined here; 0 outside of all."""
+
+    def list_all(self) -> Iterator[tuple[int, int, bool]]:
+        """Yield the places, with the line that each is about, and whether an action before it trims what follows."""
+        at = 0
+        for action in self.template.actions:
+            yield from self.add_text(at, action.start)
+            yield from self.add_action(action)
+            at = action.end
+        yield from self.add_text(at, len(self.template.text))
+        yield from self.flush()
+
+    def flush(self) -> Iterator[tuple[int, int, bool]]:
+        if self.pending:
+            yield self.pending
+        self.pending = None
+
+    def add_text(self, start: int, end: int) -> Iterator[tuple[int, int, bool]]:
+        for place, line in _list_text(self.template, start, end):
+            if self.defined and not _ENTRY.match(_line_text(self.template, line)):
+                continue
+            if self.pending and self.pending[1] != line:
+                yield from self.flush()
+            self.pending = (place, line, False)
+
+    def add_action(self, action: Action) -> Iterator[tuple[int, int, bool]]:
+        keyword, line = action.keyword, self.template.line_at(action.start)
+        if self.pending and (self.pending[1] != line or keyword not in ("", "#", "=")):
+            yield from self.flush()
+        if keyword in ("if", "range", "with", "define", "block"):
+            self.depth += 1
+            self.defined = self.defined or (self.depth if keyword == "define" else 0)
+        elif keyword == "end":
+            self.defined = 0 if self.defined == self.depth else self.defined
+            self.depth -= 1
+        elif not keyword and self.is_marked(action, line):
+            self.pending = (action.end, line, action.trims_after)
+
+    def is_marked(self, action: Action, line: int) -> bool:
+        is_entry = _BLOCK.search(action.code) or _ENTRY.match(_line_text(self.template, line))
+        return not self.defined or is_entry is not None
+
+
+def _list_text(template: Template, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """Yield the end of the text that each line has between two places, and the number of the line."""
+    at = start
+    for piece in template.text[start:end].split("\n"):
+        bare = piece.rstrip()
+        if bare.strip() and not bare.startswith(("---", "#")):
+            yield at + len(bare), template.line_at(at)
+        at += len(piece) + 1
+
+
+def _line_text(template: Template, line: int) -> str:
+    end = template.starts[line] if line < len(template.starts) else len(template.text)
+    return template.text[template.starts[line - 1] : end]
+
+
+# Values that a template reads.
+
+
+def list_reads(template: Template) -> dict[int, list[Path]]:
+    """Return the paths of the values that the actions of each line write, as far as the text says."""
+    found: dict[int, list[Path]] = {}
+    scopes = [_Scope(None, {})]
+    for action in template.actions:
+        keyword, scope = action.keyword, scopes[-1]
+        if keyword in ("range", "with", "define", "block", "if"):
+            scopes.append(scope if keyword == "if" else scope.enter(action.code, keyword))
+        elif keyword == "end":
+            scopes = scopes[:-1] if len(scopes) > 1 else scopes
+        elif keyword == "=":
+            name, _, code = action.code.partition("=")
+            scope.variables[name.rstrip(": ")] = scope.find_path(code.strip())
+        elif not keyword:
+            line = template.line_at(action.start)
+            found.setdefault(line, []).extend(scope.list_paths(action.code))
+    return found
+
+
+class _Scope(NamedTuple):
+    """What names stand for in a block of a template; None if that is not known."""
+
+    dot: Path | None
+    variables: dict[str, Path | None]
+
+    def enter(self, code: str, keyword: str) -> _Scope:
+        """Return what names stand for in a block that an action begins."""
+        if keyword in ("define", "block"):
+            return _Scope(None, {})
+        before, sign, after = code.removeprefix(keyword).strip().rpartition(":=")
+        path = self.find_path(after.strip())
+        path = path if path is None or keyword == "with" else (*path, ANY_ITEM)
+        names = [name.strip() for name in before.split(",")] if sign else []
+        # The first of two variables of a loop is the key.
+        bound: dict[str, Path | None] = dict.fromkeys(names[:-1])
+        bound |= dict.fromkeys(names[-1:], path)
+        return _Scope(path, {**self.variables, **bound})
+
+    def find_path(self, code: str) -> Path | None:
+        """Return the path of the value that an expression is; None if it is computed."""
+        whole = _WHOLE_PATH.match(code)
+        if whole is None:
+            return None
+        start, rest = whole[1], tuple(filter(None, whole[2].split(".")))
+        if start and start.endswith(".Values"):
+            return rest
+        above = self.variables.get(start) if start else self.dot
+        return None if above is None else (*above, *rest)
+
+    def list_paths(self, code: str) -> Iterator[Path]:
+        """Yield the paths of the values that an expression reads."""
+        bare = _TEXT.sub('""', code)
+        for match in _ANY_PATH.finditer(bare):
+            path = self.find_path(match[0])
+            if path is not None:
+                yield path
+
+
+_ANY_VALUES = lazy_pattern(r"\bValues\b((?:\.\w+)*)")
+
+
+def list_mentions(text: str) -> set[Path]:
+    """Return the paths of all values that a template mentions, whatever it does with them; `()` for all of them."""
+    return {tuple(filter(None, match[1].split("."))) for match in _ANY_VALUES.finditer(text)}

@@ -1,0 +1,469 @@
+"""Charts are rendered by the real helm and judged like everything else, on the lines that somebody wrote."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+from helm_charts import (
+    CHART,
+    DEPLOYMENT,
+    GOOD,
+    HELM,
+    METADATA,
+    SERVICE,
+    WITHOUT_HELM,
+    below,
+    count_helm,
+    needs_helm,
+    read_calls,
+    template,
+    write_files,
+)
+from jobgenprocess import run_jobgen
+
+from jobgen.engine.inputs import find_program
+from jobgen.features.helm.charts import Chart
+from jobgen.features.helm.locate import split_output
+from jobgen.features.helm.refusals import read_refusal
+from jobgen.features.helm.run_helm import Helm
+from jobgen.features.helm.stage import render
+from jobgen.features.helm.template_text import (
+    find_marks,
+    list_reads,
+    mark_lines,
+    read_template,
+    remove_end,
+    remove_marks,
+)
+from jobgen.features.helm.uses import Use, list_own_uses
+from jobgen.kustomize.tree import FolderTree
+from jobgen.recognize.tree import FileTree
+
+pytestmark = needs_helm
+WITH_HELM = os.pathsep.join((str(HELM.parent), WITHOUT_HELM))
+REAL = Helm(str(HELM), "")
+
+
+def run(folder: Path, *arguments: str, path: str = WITH_HELM) -> tuple[int, str, str]:
+    done = run_jobgen(folder, "lint", *arguments, env={**os.environ, "PATH": path})
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def lint(folder: Path, *arguments: str, path: str = WITH_HELM) -> dict:
+    _, output, errors = run(folder, "--no-cache", "--format", "json", *(arguments or (".",)), path=path)
+    assert output, errors
+    report: dict = json.loads(output)
+    return report
+
+
+def found_in(report: dict) -> list[tuple[str, int, str]]:
+    return [(each["file"], each["line"], each["rule"]) for each in report["findings"]]
+
+
+def notes_of(report: dict, rule: str) -> list[tuple[str, int]]:
+    found = next(each for each in report["findings"] if each["rule"] == rule)
+    return [(each["file"], each["line"]) for each in found.get("related", [])]
+
+
+def test_findings_are_on_lines_of_templates_and_name_those_of_values(tmp_path: Path) -> None:
+    report = lint(write_files(tmp_path, CHART))
+
+    assert found_in(report) == [
+        ("templates/_labels.tpl", 3, "invalid-label"),
+        ("templates/deployment.yaml", 17, "invalid-port"),
+        ("templates/deployment.yaml", 19, "request-exceeds-limit"),
+        ("templates/deployment.yaml", 20, "unknown-field"),
+    ]
+    assert notes_of(report, "invalid-port") == [("values.yaml", 2)]
+    assert notes_of(report, "request-exceeds-limit") == [("values.yaml", 5)]
+    assert notes_of(report, "unknown-field") == []
+
+
+def test_a_line_that_is_not_certain_has_the_first_line_of_its_document(tmp_path: Path) -> None:
+    # The order of marked lines is another one, so they prove nothing.
+    text = SERVICE.replace("  selector: {app: web}\n", '{{ include "rest" . }}')
+    rest = """\
+{{- define "lines" }}
+  clusterIP: None
+  type: Wrong
+  selector: {app: web}
+{{- end }}
+{{- define "rest" }}{{ include "lines" . | sha256sum | trunc 0 }}{{ range splitList "\\n" (include "lines" .) }}
+{{- if lt (len .) 30 }}
+{{ . }}
+{{- end }}{{ end }}{{ end }}
+"""
+    files = {**GOOD, "templates/service.yaml": f"---\n# A service.\n{text}", "templates/_rest.tpl": rest}
+    report = lint(write_files(tmp_path, files))
+
+    found = next(each for each in report["findings"] if "Wrong" in each["message"])
+    assert (found["file"], found["line"]) == ("templates/service.yaml", 3)
+    assert found["related"][0]["message"] == "one of the lines from here writes it; which one could not be determined"
+
+
+def test_without_helm_one_info_counts_the_charts(tmp_path: Path) -> None:
+    files = {**below("a", GOOD), **below("b", CHART)}
+    report = lint(write_files(tmp_path, files), path=WITHOUT_HELM)
+
+    assert [(each["severity"], each["rule"]) for each in report["findings"]] == [("info", "unjudged-chart")]
+    assert report["findings"][0]["message"].startswith("2 Helm charts were not checked, because helm is not on PATH")
+    assert report["summary"]["skipped"]["Helm chart"] == 2
+    strict = lint(tmp_path, "--strict-files", ".", path=WITHOUT_HELM)
+    errors = [(each["file"], each["rule"]) for each in strict["findings"] if each["severity"] == "error"]
+    assert {("a/Chart.yaml", "unjudged-file"), ("b/Chart.yaml", "unjudged-file")} <= set(errors)
+
+
+def use_of(root: Path) -> Use:
+    tree = FolderTree(root)
+    return list_own_uses(Chart(tree, ""), FileTree(tree, []))[0]
+
+
+HOOK = """\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ .Release.Name }}-test
+  annotations: {helm.sh/hook: pre-install, checksum: {{ include "x" . | sha256sum }}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: "a:1"}]}}}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: second}
+data:
+  script: |
+    {{- range $name, $value := .Values.settings }}
+    {{ $name }}={{ $value }}
+    {{- end }}
+  list: {{ .Values.settings | toJson | quote }}
+"""
+FULL = {
+    **CHART,
+    "values.yaml": f"{CHART['values.yaml']}settings: {{a: 1, b: two}}\nsub: {{port: 81}}\n",
+    "templates/_x.tpl": '{{- define "x" }}{{ .Values.settings | toYaml }}{{ end }}',
+    "templates/hook.yaml": HOOK,
+    "templates/NOTES.txt": "Use {{ .Release.Name }}.\n",
+    "crds/one.yaml": "---\n# Source: web/templates/hook.yaml\napiVersion: v1\nkind: A\n---\nkind: B\n",
+    **below("charts/sub", {**GOOD, "Chart.yaml": METADATA.replace("web", "sub")}),
+}
+
+
+def test_what_is_judged_is_what_helm_template_prints(tmp_path: Path) -> None:
+    root = write_files(tmp_path / "web", FULL)
+    use = use_of(root)
+    rendered = render(use, REAL)
+    plain = template(root, use.release, "--include-crds")
+
+    assert rendered.output == plain
+    assert "pre-install" in plain.decode()
+    chunks = split_output(rendered.output, use.chart)
+    assert [each.path for each in chunks].count("templates/hook.yaml") == 2
+    assert {each.path for each in chunks} == {
+        "crds/one.yaml",
+        "templates/deployment.yaml",
+        "templates/hook.yaml",
+        "charts/sub/templates/service.yaml",
+    }
+
+
+def test_marks_change_nothing_but_white_space_and_name_the_lines(tmp_path: Path) -> None:
+    root = write_files(tmp_path / "web", FULL)
+    use = use_of(root)
+    templates = {path: read_template(text) for path, text in use.chart.templates.items()}
+    marked = render(use, REAL, {path: mark_lines(each, 0) for path, each in templates.items() if each})
+    plain = split_output(render(use, REAL).output, use.chart)
+    others = split_output(marked.output, use.chart)
+
+    assert [each.path for each in plain] == [each.path for each in others]
+    for one, other in zip(plain, others, strict=True):
+        if one.path.startswith("crds/"):
+            continue
+        lines = [
+            (own.rstrip(), remove_marks(line))
+            for own, line in zip(remove_end(one.lines), remove_end(other.lines), strict=True)
+        ]
+        # Only a sum of marked text differs.
+        assert [pair for pair in lines if pair[0] != pair[1] and "checksum" not in pair[0]] == []
+    deployment = next(each for each in others if each.path == "templates/deployment.yaml")
+    numbers = {line.strip(): find_marks(line)[0] for line in deployment.lines if find_marks(line)}
+    assert {remove_marks(line): number for line, number in numbers.items()}["restartPolicies: Never"] == 20
+
+
+def test_reads_of_a_template() -> None:
+    text = """\
+{{- $root := . }}
+{{ .Values.a.b }}
+{{ range $g := $root.Values.list }}
+x: {{ $g.name | quote }}
+y: {{ .other }}
+{{ end }}
+{{ with .Values.res }}{{ toYaml . | nindent 3 }}{{ end }}
+{{ include "a.b" . }} {{ default ".Values.z" .Values.c }} {{ .Release.Name }}
+{{- range $key, $value := .Values.m }}
+{{ $key }}: {{ $value }}
+{{- end }}
+"""
+    found = read_template(text)
+
+    assert found is not None
+    assert list_reads(found) == {
+        2: [("a", "b")],
+        4: [("list", "[]", "name")],
+        5: [("list", "[]", "other")],
+        7: [("res",)],
+        8: [("c",)],
+        10: [("m", "[]")],
+    }
+    assert read_template('{{ "}}" }} {{/* }} */}} {{ `{{` }}') is not None
+    assert read_template("{{ .Values.a") is None
+
+
+def test_a_value_that_is_missing_is_named_once(tmp_path: Path) -> None:
+    required = 'a: {{ required "set the name" .Values.name }}\n'
+    nil = "a: {{ .Values.one.two.three }}\n"
+    files = {**below("a", {**GOOD, "templates/a.yaml": required}), **below("b", {**GOOD, "templates/a.yaml": nil})}
+    report = lint(write_files(tmp_path, files))
+
+    found = [
+        (each["severity"], each["file"], each["rule"], each["message"].split("`")[1]) for each in report["findings"]
+    ]
+    assert found == [
+        ("info", "a/templates/a.yaml", "chart-value-missing", ".Values.name"),
+        ("info", "b/templates/a.yaml", "chart-value-missing", ".Values.one.two.three"),
+    ]
+
+
+def test_a_template_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
+    files = {
+        **below("a", {**GOOD, "templates/a.yaml": "a: 1\nb: {{ nofunction }}\n"}),
+        **below("b", {**GOOD, "templates/a.yaml": "a: 1\nb: {{ .Values.port | trunc }}\n"}),
+        **below("c", {**GOOD, "templates/a.yaml": "a: {{ if }}\n"}),
+    }
+    report = lint(write_files(tmp_path, files))
+
+    found = [(each["severity"], each["file"], each["line"], each["rule"]) for each in report["findings"]]
+    assert found == [
+        ("error", "a/templates/a.yaml", 2, "chart-render-fails"),
+        ("warning", "b/templates/a.yaml", 2, "chart-render-fails"),
+        ("error", "c/templates/a.yaml", 1, "chart-render-fails"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        (
+            "Error: execution error at (web/templates/a.yaml:3:4): set .Values.a.b",
+            ("chart-value-missing", 3, ".Values.a.b"),
+        ),
+        (
+            (
+                'Error: template: web/templates/a.yaml:3:4: executing "x" at <include "y" .>: error calling '
+                'include: template: web/templates/_h.tpl:9:1: executing "y" at <.Values.c.d>: nil '
+                "pointer evaluating interface {}.d"
+            ),
+            ("chart-value-missing", 9, ".Values.c.d"),
+        ),
+        (
+            "Error: YAML parse error on web/templates/a.yaml: error converting YAML to JSON: yaml: line 2: x",
+            ("chart-render-fails", 1, ""),
+        ),
+        (
+            (
+                'Error: template: web/templates/a.yaml:1:3: executing "x" at <include "gone" .>: error calling '
+                'include: template: no template "gone" associated with template "gotpl"'
+            ),
+            ("unjudged-chart", 1, ""),
+        ),
+    ],
+)
+def test_errors_of_helm(message: str, expected: tuple[str, int, str]) -> None:
+    refusal = read_refusal(message)
+
+    assert (refusal.rule, refusal.line, refusal.value) == expected
+
+
+LOOP = "{{ range $a := until 100000 }}{{ range $b := until 100000 }}{{ end }}{{ end }}a: 1\n"
+LONG = "{{ range $a := until 3000 }}{{ range $b := until 3000 }}aaaaaaaaaaaaaaaa\n{{ end }}{{ end }}\n"
+DEEP = '{{- define "r" }}{{ include "r" . }}{{ end }}{{ include "r" . }}\n'
+
+
+@pytest.mark.parametrize("text", [LOOP, LONG, DEEP], ids=["loop", "output", "recursion"])
+def test_a_hostile_chart_ends_in_a_finding(tmp_path: Path, text: str) -> None:
+    report = lint(write_files(tmp_path, {**GOOD, "templates/a.yaml": text}))
+
+    assert [each["rule"] for each in report["findings"]] in (["unjudged-chart"], ["chart-render-fails"])
+
+
+def test_a_link_out_of_the_repository_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "secret.yaml").write_text("password: hunter2\n")
+    root = write_files(tmp_path / "repository", {**GOOD, "templates/a.yaml": 'a: {{ .Files.Get "b.txt" }}\n'})
+    (root / "b.txt").symlink_to(tmp_path / "secret.yaml")
+    report = lint(root)
+
+    assert [(each["file"], each["rule"]) for each in report["findings"]] == [("b.txt", "unjudged-chart")]
+    assert "hunter2" not in json.dumps(report)
+
+
+def test_a_chart_reads_nothing_around_it(tmp_path: Path) -> None:
+    (tmp_path / "secret.txt").write_text("hunter2")
+    text = """\
+a: {{ .Files.Get "../secret.txt" | quote }}
+b: {{ (.Files.Glob "../**").AsConfig | quote }}
+c: {{ getHostByName "localhost" | quote }}
+d: {{ lookup "v1" "Namespace" "" "" | toJson }}
+e: {{ env "HOME" | quote }}
+"""
+    text = text.replace('e: {{ env "HOME" | quote }}\n', "")
+    root = write_files(tmp_path / "web", {**GOOD, "templates/a.yaml": text})
+    chunks = split_output(render(use_of(root), REAL).output, use_of(root).chart)
+
+    assert list(next(each for each in chunks if each.path == "templates/a.yaml").lines) == [
+        'a: ""',
+        'b: "{}"',
+        'c: ""',
+        "d: {}",
+    ]
+
+
+def test_no_plugin_of_the_user_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = tmp_path / "plugins" / "template"
+    plugin.mkdir(parents=True)
+    (plugin / "plugin.yaml").write_text(f"name: template\nversion: 1\ncommand: touch {tmp_path}/ran\n")
+    monkeypatch.setenv("HELM_PLUGINS", str(plugin.parent))
+    lint(write_files(tmp_path / "web", GOOD))
+
+    assert not (tmp_path / "ran").exists()
+
+
+def test_charts_that_must_be_downloaded_are_counted_once(tmp_path: Path) -> None:
+    remote = f"{METADATA}dependencies: [{{name: redis, version: 1.0.0, repository: 'https://127.0.0.1:9'}}]\n"
+    files = {**below("a", {**CHART, "Chart.yaml": remote}), **below("b", {**GOOD, "Chart.yaml": remote})}
+    report = lint(write_files(tmp_path, files))
+
+    notes = [each for each in report["findings"] if each["rule"] == "unjudged-chart"]
+    assert [each["message"].partition(",")[0] for each in notes] == [
+        "2 Helm charts need charts that must be downloaded"
+    ]
+    # The rest of these charts is checked.
+    assert ("a/templates/deployment.yaml", 17, "invalid-port") in found_in(report)
+
+
+def pack(files: dict[str, str]) -> bytes:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(text.encode())
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return stream.getvalue()
+
+
+@pytest.mark.parametrize("how", ["archive", "folder", "path"])
+def test_charts_that_are_there_are_used(tmp_path: Path, how: str) -> None:
+    bad = {**GOOD, "Chart.yaml": METADATA.replace("web", "sub"), "values.yaml": "port: 80000\n"}
+    repository = "file://../sub" if how == "path" else "https://127.0.0.1:9"
+    depends = f"{METADATA}dependencies: [{{name: sub, version: 0.1.0, repository: '{repository}'}}]\n"
+    files: dict[str, str | bytes] = dict(below("web", {**GOOD, "Chart.yaml": depends}))
+    places = {"archive": "web/charts/sub-0.1.0.tgz", "folder": "web/charts/sub/templates/service.yaml"}
+    if how == "archive":
+        files["web/charts/sub-0.1.0.tgz"] = pack(below("sub", bad))
+    else:
+        files |= below("sub" if how == "path" else "web/charts/sub", bad)
+    report = lint(write_files(tmp_path, files), "web")
+
+    place = places.get(how, "sub/templates/service.yaml")
+    assert (place, "invalid-port") in [(file, rule) for file, _, rule in found_in(report)]
+
+
+def test_an_archive_that_grows_is_refused(tmp_path: Path) -> None:
+    stream = io.BytesIO()
+    with gzip.GzipFile(fileobj=stream, mode="wb") as packed:
+        member = tarfile.TarInfo("sub/templates/a.yaml")
+        member.size = 1 << 30
+        packed.write(member.tobuf())
+        packed.write(bytes(1 << 20))
+    files = {**GOOD, "charts/sub-1.tgz": stream.getvalue()}
+    report = lint(write_files(tmp_path, files))
+
+    assert found_in(report) == [("charts/sub-1.tgz", 1, "unjudged-chart")]
+
+
+def test_a_chart_is_rendered_again_only_if_it_changed(tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    path = count_helm(programs)
+    root = write_files(tmp_path / "web", {**GOOD, "README.md": "A service.\n"})
+
+    def count() -> int:
+        run(root, ".", path=path)
+        return len(read_calls(programs))
+
+    # A chart without findings is rendered once.
+    assert count() == 1
+    (root / "README.md").write_text("Another service.\n")
+    assert count() == 1
+    (root / "values.yaml").write_text("port: 80000\n")
+    assert count() == 3
+    assert count() == 3
+
+
+def test_a_comparison_renders_both_sides(tmp_path: Path) -> None:
+    import subprocess
+
+    root = write_files(tmp_path / "web", CHART)
+    for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"]):
+        subprocess.run(["git", "-C", root, *words], check=True)
+    (root / "values.yaml").write_text(CHART["values.yaml"].replace("80000", "90000"))
+    report = lint(root, "--since", "HEAD", ".")
+
+    assert found_in(report) == [("templates/deployment.yaml", 17, "invalid-port")]
+
+
+def test_values_files_beside_a_chart_are_used_if_a_page_names_them(tmp_path: Path) -> None:
+    files = {
+        **GOOD,
+        "values-prod.yaml": "port: 80001\n",
+        "values-other.yaml": "port: 80002\n",
+        "README.md": "`helm install web . -f values-prod.yaml`\n",
+    }
+    report = lint(write_files(tmp_path, files))
+
+    assert found_in(report) == [("templates/service.yaml", 6, "invalid-port")]
+    assert notes_of(report, "invalid-port")[0] == ("values-prod.yaml", 1)
+
+
+def test_what_a_command_sets_is_not_judged_if_it_is_not_known(tmp_path: Path) -> None:
+    command = "helm install web . -f values.yaml \\\n  --set port=${PORT} --set-file text=text.txt\n"
+    service = SERVICE.replace("app: web", "app: {{ .Values.text | trim }}")
+    files = {**GOOD, "README.md": command, "text.txt": "a b\n", "templates/service.yaml": service}
+    report = lint(write_files(tmp_path, files))
+
+    rules = [(each["line"], each["rule"]) for each in report["findings"]]
+    assert rules == [(6, "unjudged-variable"), (7, "invalid-label")]
+    assert "`.Values.port` is set when the chart is installed" in report["findings"][0]["message"]
+
+
+def test_a_value_that_is_empty_by_default_is_not_judged(tmp_path: Path) -> None:
+    service = SERVICE.replace("  selector", '  type: {{ .Values.type | default "Wrong" }}\n  selector')
+    files = {**GOOD, "values.yaml": "port: 80\ntype: null\n", "templates/service.yaml": service}
+
+    assert [each["rule"] for each in lint(write_files(tmp_path, files))["findings"]] == ["unjudged-variable"]
+
+
+def test_the_helm_of_the_test_is_found_as_jobgen_finds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", WITH_HELM)
+
+    assert find_program("helm").split()[1] == str(HELM)
+    assert "deployment" not in DEPLOYMENT
+
+
+def test_doctor_says_how_to_get_helm(tmp_path: Path) -> None:
+    done = run_jobgen(tmp_path, "doctor", "--format", "json", env={**os.environ, "PATH": WITHOUT_HELM})
+    checks = {each["name"]: each for each in json.loads(done.stdout)["checks"]}
+
+    assert checks["helm"]["found"].startswith("not on PATH; `lint` renders charts with it")
