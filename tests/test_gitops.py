@@ -418,7 +418,8 @@ def test_applications_use_the_rendered_tree_and_never_restart_jobs():
     ]
     assert spec["template"]["spec"]["source"]["targetRevision"] == "v1"
     assert sync["automated"]["selfHeal"] is False
-    assert sync["syncOptions"] == ["ApplyOutOfSyncOnly=true", "PruneLast=true", "RespectIgnoreDifferences=true"]
+    options = ["ApplyOutOfSyncOnly", "PruneLast", "RespectIgnoreDifferences", "ServerSideApply"]
+    assert sync["syncOptions"] == [f"{option}=true" for option in options]
 
 
 def test_plugin_application_watches_all_its_sources():

@@ -413,6 +413,122 @@ def test_missing_stale_and_extra_objects(repository, api):
         assert run_jobgen(repository, "drift", "-e", "prod", "--format", name).stdout.decode().startswith(start)
 
 
+ADDED = {"name": "sidecar", "image": "a:1"}
+ARGO = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: jobs}
+spec: {syncPolicy: {syncOptions: [ServerSideApply=true]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("engine", "annotation", "application", "is_removed"),
+    [
+        ("", "", "", True),
+        ("kubectl", "", "", True),
+        ("argocd", "", "", True),
+        ("argocd", "", ARGO, False),
+        ("argocd", "{argocd.argoproj.io/sync-options: 'Prune=false,ServerSideApply=true'}", "", False),
+        ("flux", "", "", False),
+    ],
+)
+def test_an_added_item_is_drift_if_the_declared_apply_removes_it(
+    repository, api, engine, annotation, application, is_removed
+):
+    """A client-side apply sends the lists of a custom resource whole; one on the server merges them by their keys."""
+    overlay = FILES["overlays/prod/overlay.yaml"].replace("{state", f"{{gitops: {engine or 'argocd'}, state")
+    if engine:
+        (repository / "overlays/prod/overlay.yaml").write_text(overlay)
+    if annotation:
+        job = FILES["jobs/bert.yaml"].replace("{name: bert}", f"{{name: bert, annotations: {annotation}}}")
+        (repository / "jobs/bert.yaml").write_text(job)
+    if application:
+        (repository / "gitops").mkdir()
+        (repository / "gitops/argocd.yaml").write_text(application)
+    live = render(repository)
+    pod = live["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]
+    pod["containers"].append(ADDED)
+    pod["containers"][0]["env"].append({"name": "DEBUG", "value": "1"})
+    serve_live(api, live)
+
+    done = run_jobgen(repository, "drift", "-e", "prod")
+
+    text = done.stdout.decode()
+    assert (done.returncode, "[name=sidecar]" in text, "[name=DEBUG]" in text) == (is_removed, is_removed, is_removed)
+
+
+def test_the_lists_of_kinds_of_kubernetes_are_merged_by_their_keys(repository, api):
+    job = """\
+apiVersion: batch/v1
+kind: Job
+metadata: {name: a, namespace: ml}
+spec: {template: {spec: {restartPolicy: Never, tolerations: [{key: a}], containers: [{name: a, image: 'a:1'}]}}}
+"""
+    (repository / "jobs/bert.yaml").write_text(job)
+    live = yaml.safe_load(job)
+    live["spec"]["template"]["spec"]["containers"].append(ADDED)
+    live["spec"]["template"]["spec"]["tolerations"].append({"key": "b"})
+    api.answers["/apis/batch/v1"] = {"kind": "APIResourceList", "resources": [{"name": "jobs", "kind": "Job"}]}
+    api.lists["/apis/batch/v1/jobs"] = [live]
+
+    text = run_jobgen(repository, "drift", "-e", "prod").stdout.decode()
+
+    assert "sidecar" not in text
+    assert "spec.template.spec.tolerations: " in text
+
+
+@pytest.mark.parametrize("option", [(), ("--captured",)])
+def test_jobs_of_kinds_that_are_no_longer_rendered_are_found(repository, api, option):
+    serve_live(api, render(repository))
+    metadata = {"namespace": "ml", "annotations": {"argocd.argoproj.io/tracking-id": "a"}}
+    spec = {"template": {"spec": {"containers": [{"name": "a", "resources": {"limits": {"nvidia.com/gpu": 4}}}]}}}
+    names = ("orphan", "child")
+    jobs = [
+        {"apiVersion": "batch/v1", "kind": "Job", "metadata": {**metadata, "name": each}, "spec": spec}
+        for each in names
+    ]
+    jobs[1]["metadata"]["ownerReferences"] = [{"kind": "JobSet", "name": "a"}]
+    api.lists["/apis/batch/v1/jobs"] = jobs
+    if option:
+        run_jobgen(repository, "capture", "-e", "prod")
+        api.faults["*"] = "dies"
+
+    done = run_jobgen(repository, "drift", "-e", "prod", *option)
+
+    text = done.stdout.decode()
+    assert "Job ml/orphan, holds 4 GPUs: Argo CD would prune it" in text
+    assert "child" not in text
+
+
+def test_a_kind_that_is_not_rendered_and_cannot_be_read_is_named(repository, api):
+    serve_live(api, render(repository))
+    api.faults["/apis/batch/v1/jobs"] = "forbidden"
+
+    done = run_jobgen(repository, "drift", "-e", "prod")
+
+    assert done.returncode == 1
+    assert "jobs.batch/v1: " in done.stdout.decode()
+
+
+def test_the_version_in_which_an_object_is_served_is_no_drift(repository, api):
+    job = """\
+apiVersion: ray.io/v1
+kind: RayJob
+metadata: {name: a, namespace: ml}
+spec: {entrypoint: a, rayClusterSpec: {headGroupSpec: {template: {spec: {containers: [{name: a, image: 'a:1'}]}}}}}
+"""
+    (repository / "jobs/bert.yaml").write_text(job)
+    define(api, "ray.io", "rayjobs", "v1alpha1", "v1")
+    api.lists["/apis/ray.io/v1/rayjobs"] = [yaml.safe_load(job.replace("ray.io/v1", "ray.io/v1alpha1"))]
+    run_jobgen(repository, "capture", "-e", "prod")
+    api.faults["*"] = "dies"
+
+    done = run_jobgen(repository, "drift", "-e", "prod", "--captured")
+
+    assert (done.returncode, done.stdout) == (0, b""), done.stdout
+
+
 def test_drift_of_a_capture_needs_no_cluster(repository, api):
     serve_live(api, render(repository))
     run_jobgen(repository, "capture", "-e", "prod")

@@ -312,7 +312,12 @@ def build_application_set(
                     "destination": {**name_cluster(env), "namespace": "{{ .path.basename }}"},
                     "syncPolicy": {
                         "automated": {"prune": True, "selfHeal": False, "allowEmpty": False},
-                        "syncOptions": ["ApplyOutOfSyncOnly=true", "PruneLast=true", "RespectIgnoreDifferences=true"],
+                        "syncOptions": [
+                            "ApplyOutOfSyncOnly=true",
+                            "PruneLast=true",
+                            "RespectIgnoreDifferences=true",
+                            "ServerSideApply=true",
+                        ],
                     },
                 },
             },

@@ -252,10 +252,10 @@ def capture(kubectl: Kubectl, day: str) -> Captured:
     missing: list[str] = []
     files: dict[str, str] = {}
     count = 0
-    served = _list_served(kubectl, unread)
+    served = list_served(kubectl, unread)
     for resource in (*RESOURCES, *RUNNING):
         name = f"{resource.plural}.{resource.group.rpartition('/')[0]}".rstrip(".")
-        found = _select_version(resource, served)
+        found = select_version(resource, served)
         if found is None:
             missing.append(name)
             continue
@@ -279,7 +279,7 @@ def capture(kubectl: Kubectl, day: str) -> Captured:
     return Captured(day, files, count, kubernetes, operators, unread, tuple(missing))
 
 
-def _list_served(kubectl: Kubectl, unread: dict[str, str]) -> dict[tuple[str, str], list[str]] | None:
+def list_served(kubectl: Kubectl, unread: dict[str, str]) -> dict[tuple[str, str], list[str]] | None:
     """Return the versions in which the cluster serves custom resources, the stored one first; None if not known."""
     served: dict[tuple[str, str], list[str]] = {}
     try:
@@ -295,7 +295,7 @@ def _list_served(kubectl: Kubectl, unread: dict[str, str]) -> dict[tuple[str, st
     return served
 
 
-def _select_version(resource: Resource, served: Mapping[tuple[str, str], list[str]] | None) -> Resource | None:
+def select_version(resource: Resource, served: Mapping[tuple[str, str], list[str]] | None) -> Resource | None:
     """Return a resource in a version that the cluster serves; None if it has no such resource."""
     group, _, version = resource.group.rpartition("/")
     if not group or group in ("apps", "batch") or (group.endswith(".k8s.io") and "x-k8s" not in group):

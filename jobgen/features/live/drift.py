@@ -13,7 +13,18 @@ from typing import Any
 from jobgen.check.cluster.exported import read_exported
 from jobgen.compare.impact import Impact, assess_change
 from jobgen.compare.snapshot import Snapshot, find_causes, snapshot_repository
-from jobgen.features.live.capture import RESOURCES, RUNNING, Kubectl, UnansweredError, pluralize_kind
+from jobgen.features.live.applied import Applied, find_apply
+from jobgen.features.live.capture import (
+    RESOURCES,
+    RUNNING,
+    Kubectl,
+    MissingError,
+    Resource,
+    UnansweredError,
+    list_served,
+    pluralize_kind,
+    select_version,
+)
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.redaction import redact_at, redact_tree
 from jobgen.k8s.resources import count_gpus
@@ -28,7 +39,6 @@ from jobgen.rendering.left_out import LeftOutFile, join_environments
 from jobgen.rendering.runs import JOB_ANNOTATION
 from jobgen.repo.captures import list_unread
 from jobgen.reports.sections import EnvironmentSections, Section, SectionReport
-from jobgen.spec.merge import LIST_KEYS
 
 _LIVE = Location("cluster", 1, 1)
 _TRACKING = {
@@ -36,6 +46,7 @@ _TRACKING = {
     "kustomize.toolkit.fluxcd.io/name": "Flux would prune it",
 }
 """Labels and annotations of engines, and what these do with an object that Git does not have."""
+_NOT_CAPTURED = "the capture could not read it; capture the cluster again"
 _FINISHED = frozenset(("Complete", "Completed", "Failed", "Succeeded"))
 _Key = tuple[str, str, str, str]
 """The group, kind, namespace and name of an object."""
@@ -93,6 +104,7 @@ def find_drift(config: ProjectConfig, env: str, kubectl: Kubectl | None, day: st
     kinds = {(str(each.object.get("apiVersion", "")), each.identity.kind) for each in snapshot.objects}
     unread: dict[str, str] = {}
     objects = _read_live(kubectl, kinds, unread) if kubectl else _read_captured(config, env, kinds, unread)
+    applied = find_apply(config, env)
     live = {_identify(each): each for each in objects}
     wanted = {_identify(each.object): each for each in snapshot.objects}
     groups = {_name_kind(version, kind): f"{kind}.{version}" for version, kind in kinds}
@@ -101,14 +113,25 @@ def find_drift(config: ProjectConfig, env: str, kubectl: Kubectl | None, day: st
     for key, rendered in wanted.items():
         if groups[key[0], key[1]] not in unread:
             # A capture has masks in place of secrets.
-            found += _compare(snapshot, rendered if kubectl else _mask(rendered), live.get(key))
+            found += _compare(snapshot, applied, rendered if kubectl else _mask(rendered), live.get(key))
     for key, obj in live.items():
-        if key not in wanted and key[2] in namespaces and (key[0], key[1]) in groups:
+        if key not in wanted and key[2] in namespaces and ((key[0], key[1]) in groups or _is_running(key)):
             found += _describe_extra(snapshot, obj, env)
     left_out = tuple(join_environments(snapshot.left_out))
     errors = dict.fromkeys(finding for each in left_out for finding in each.errors)
     order = sorted(found, key=lambda each: (each.state, each.kind, each.namespace, each.name))
     return Drift(env, tuple(order), len(wanted), unread, left_out, tuple(errors), day)
+
+
+def _is_running(key: _Key) -> bool:
+    """Return True if jobs of the kind are read although nothing of the kind is rendered any more."""
+    return (key[0], pluralize_kind(key[1])) in {(each.group.rpartition("/")[0], each.plural) for each in RUNNING}
+
+
+def _list_others(kinds: Collection[tuple[str, str]]) -> list[Resource]:
+    """The kinds of jobs of which nothing is rendered; what runs of them is left from an earlier render."""
+    known = {(version.rpartition("/")[0], pluralize_kind(kind)) for version, kind in kinds}
+    return [each for each in RUNNING if (each.group.rpartition("/")[0], each.plural) not in known]
 
 
 def _name_kind(version: str, kind: str) -> tuple[str, str]:
@@ -141,6 +164,22 @@ def _read_live(
                 yield {**obj, "apiVersion": version, "kind": kind}
         except UnansweredError as error:
             unread[f"{kind}.{version}"] = str(error)
+    yield from _read_others(kubectl, kinds, unread)
+
+
+def _read_others(
+    kubectl: Kubectl, kinds: Collection[tuple[str, str]], unread: dict[str, str]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the jobs of kinds that are not rendered; a kind that the cluster does not have is not missing."""
+    served = list_served(kubectl, {}) if kinds else {}
+    for resource in _list_others(kinds) if kinds else ():
+        found = select_version(resource, served)
+        try:
+            yield from kubectl.list(found.path, found.page) if found else ()
+        except MissingError:
+            continue
+        except UnansweredError as error:
+            unread[f"{resource.plural}.{resource.group}"] = str(error)
 
 
 def _read_captured(
@@ -154,7 +193,10 @@ def _read_captured(
         if (version.rpartition("/")[0], pluralize_kind(kind)) not in captured:
             unread[f"{kind}.{version}"] = "a capture does not hold this kind; compare with the cluster"
         elif f"{pluralize_kind(kind)}.{version.rpartition('/')[0]}".rstrip(".") in not_read:
-            unread[f"{kind}.{version}"] = "the capture could not read it; capture the cluster again"
+            unread[f"{kind}.{version}"] = _NOT_CAPTURED
+    for resource in _list_others(kinds) if kinds else ():
+        if f"{resource.plural}.{resource.group.rpartition('/')[0]}" in not_read:
+            unread[f"{resource.plural}.{resource.group}"] = _NOT_CAPTURED
     for place in (folder, f"{folder}/.running"):
         yield from (untraced(each) for each in read_exported(config.root, place, []))
 
@@ -163,13 +205,19 @@ def _mask(rendered: Rendered) -> Rendered:
     return rendered._replace(object=redact_tree(rendered.object, find_secrets(rendered.object)))
 
 
-def _compare(snapshot: Snapshot, rendered: Rendered, live: Mapping[str, Any] | None) -> Iterator[Difference]:
+def _compare(
+    snapshot: Snapshot, applied: Applied, rendered: Rendered, live: Mapping[str, Any] | None
+) -> Iterator[Difference]:
     identity = rendered.identity
     described = (identity.api_version, identity.kind, identity.namespace, identity.name, rendered.location)
     if live is None:
         yield Difference("missing", *described, effect="an apply would create it")
         return
-    before = rendered._replace(object=_project(live, rendered.object))
+    # The API server converts the object to the version that a manifest has.
+    live = {**live, "apiVersion": identity.api_version}
+    schema = snapshot.checker(rendered.env).read_schema(identity.api_version, identity.kind)
+    group = identity.api_version.rpartition("/")[0]
+    before = rendered._replace(object=applied.project(live, rendered.object, group, schema))
     impact = assess_change(snapshot, snapshot, before, rendered)
     if impact.fields:
         yield Difference(
@@ -189,26 +237,6 @@ def _list_fields(snapshot: Snapshot, rendered: Rendered, impact: Impact, live: A
             redact_at(new, rendered.object, path, secrets),
             place,
         )
-
-
-def _project(live: Any, wanted: Any) -> Any:
-    """Return the part of a live value that a manifest is about."""
-    if isinstance(live, dict) and isinstance(wanted, dict):
-        return {key: _project(live[key], value) for key, value in wanted.items() if live.get(key) is not None}
-    if isinstance(live, list) and isinstance(wanted, list):
-        key = next((key for key in _KEYS if _have_key(live, key) and _have_key(wanted, key)), "")
-        known = {str(item[key]): item for item in live} if key else {}
-        if known:
-            return [_project(known[str(item[key])], item) for item in wanted if str(item[key]) in known]
-        return [_project(*pair) for pair in zip(live, wanted, strict=True)] if len(live) == len(wanted) else live
-    return live
-
-
-_KEYS = tuple(dict.fromkeys(keys[0] for keys in LIST_KEYS.values()))
-
-
-def _have_key(items: Sequence[Any], key: str) -> bool:
-    return bool(items) and all(isinstance(item, dict) and key in item for item in items)
 
 
 def _describe_extra(snapshot: Snapshot, obj: Mapping[str, Any], env: str) -> Iterator[Difference]:
