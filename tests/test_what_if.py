@@ -1,6 +1,7 @@
 """`jobgen queue --what-if` and `--suggest`: what changes of queues, nodes and jobs do, and which ones suffice."""
 
 import json
+from itertools import product
 from pathlib import Path
 
 import jsonschema
@@ -697,3 +698,73 @@ def test_a_waiting_job_lacks_quota_in_the_flavor_that_comes_closest(quotas, jobs
 
     assert [(each.flavor, each.missing) for each in waiting.shortages] == [lacks]
     assert f"`{lacks[1]}` of `{GPU}` in flavor `{lacks[0]}`" in waiting.reason
+
+
+@st.composite
+def flavors(draw):
+    """A queue, or two, with two flavors each, and some jobs."""
+    names = draw(st.sampled_from([["a"], ["a", "b"]]))
+    cohort = draw(st.sampled_from(["", "all"])) if len(names) > 1 else ""
+    state = [*COMMON[1:], *({**COMMON[0], "metadata": {"name": name}} for name in ("h100", "a100"))]
+    for name in names:
+        amounts = draw(st.tuples(st.integers(0, 4), st.integers(0, 4)))
+        pairs = zip(("h100", "a100"), amounts, strict=True)
+        listed = [{"name": each, "resources": [{"name": GPU, "nominalQuota": gpus}]} for each, gpus in pairs]
+        spec = {
+            "resourceGroups": [{"coveredResources": [GPU], "flavors": listed}],
+            **({"cohort": cohort} if cohort else {}),
+        }
+        state += [cluster_queue(name, 0, **spec), local_queue(name)]
+    gpus = draw(st.lists(st.tuples(st.integers(1, 5), st.sampled_from(names)), min_size=1, max_size=3))
+    return state, [job(f"j{number}", each, queue) for number, (each, queue) in enumerate(gpus)], names
+
+
+@laws(15)
+@given(flavors())
+def test_no_smaller_change_of_any_flavors_admits_everything(found):
+    """All changes whose sum is smaller than that of the suggestion are tried."""
+    state, jobs, names = found
+    queued = collect_jobs(jobs, state, Cluster())
+    decision = decide(queued.context, queued.jobs)
+    assume(decision.settles)
+    suggestion = suggest_quota(queued, decision, frozenset(), lambda _: True)
+    raised = sum(each.after - each.before for each in suggestion.quotas)
+    slots = [(name, flavor) for name in names for flavor in ("h100", "a100")]
+
+    def count_refused(amounts):
+        changes = [
+            f"cq/{name}.{flavor}.{GPU}+={each}" for (name, flavor), each in zip(slots, amounts, strict=True) if each
+        ]
+        own, exported, cluster, _ = WhatIf(changes).apply(jobs, state, Cluster())
+        changed = collect_jobs(own, exported, cluster)
+        return sum(each.decision not in RUNS for each in decide(changed.context, changed.jobs).answers)
+
+    smaller = [each for each in product(range(raised), repeat=len(slots)) if sum(each) < raised]
+    assert suggestion.impossible == ()
+    assert [each for each in smaller[:1500] if not count_refused(each)] == []
+
+
+def test_a_later_flavor_that_lacks_less_is_raised(ask):
+    report = ask(flavored_queue(("h100", 12), ("a100", 16)), [job("a", 20)], suggest=True)
+
+    assert [each.change for each in report.comparison.suggestion.quotas] == [f"cq/a.a100.{GPU}+=4"]
+
+
+@laws(20)
+@given(st.lists(st.integers(0, 9), min_size=1, max_size=3), st.integers(1, 12))
+def test_a_job_of_one_pod_is_told_the_least_to_request_less(quotas, gpus):
+    """It is admitted with that much less, and not with one more."""
+    names = ["h100", "a100", "l40"][: len(quotas)]
+    state = list(flavored_queue(*zip(names, quotas, strict=True)))
+
+    def find(amount):
+        queued = collect_jobs([job("a", amount)], state, Cluster())
+        return decide(queued.context, queued.jobs).answers[0]
+
+    answer = find(gpus)
+    assume(answer.decision == "never" and max(quotas) > 0)
+    less = gpus - max(quotas)
+
+    assert f"request `{less}` less, or raise `nominalQuota` of ClusterQueue `a` by `{less}`" in answer.obstacle.change
+    assert find(gpus - less).decision in RUNS
+    assert find(gpus - less + 1).decision == "never"

@@ -223,11 +223,11 @@ class _Explainer:
                     trials = [self._try_flavor(pod_set, group, name) for name in names]
                     yield from min(trials, key=lambda trial: trial[0])[1]
 
-    def _try_flavor(self, pod_set: PodSet, group: ResourceGroup, name: str) -> tuple[tuple[int, ...], list[Obstacle]]:
+    def _try_flavor(self, pod_set: PodSet, group: ResourceGroup, name: str) -> tuple[tuple[float, ...], list[Obstacle]]:
         """Find what stands in the way of a pod set in a flavor, and how large a change it needs.
 
-        The least needs a flavor that only lacks quota, then that in which the most pods fit. Pods that select nodes do
-        so on purpose, so a flavor of other nodes comes last.
+        The least needs a flavor that only lacks quota, then that in which the most pods fit, then that which lacks the
+        least of what is requested. Pods that select nodes do so on purpose, so a flavor of other nodes comes last.
         """
         flavor, assigned = self._flavors.get(name), self._assigned.get(pod_set.name)
         found = list(_list_selections(pod_set, flavor)) if flavor else []
@@ -241,12 +241,13 @@ class _Explainer:
             together = (*(each for each in before if self._has_flavor(each, name, group)), pod_set)
         lacking = find_shortfalls(together, self._sum_requests(together, group), name, self._node)
         if not lacking:
-            return (is_other, mismatches, mismatches, 0), found
+            return (is_other, mismatches, mismatches, 0, 0), found
         is_least = any(each.min_count is not None for each in together)
         text = "; ".join(describe_shortfall(each, name, self._node, is_least=is_least) for each in lacking)
         change = suggest_change(lacking, together, name, self._node)
         found.append(Obstacle("quota", text, change, lacking[0].pod_set, lacking[0].resource, name))
-        return (is_other, mismatches, len(found), -find_fitting(lacking, together)[1]), found
+        missing = sum(subtract(each.requested, each.allowed) / each.requested for each in lacking)
+        return (is_other, mismatches, len(found), -find_fitting(lacking, together)[1], missing), found
 
     def _has_flavor(self, pod_set: PodSet, flavor: str, group: ResourceGroup) -> bool:
         chosen = self._assigned[pod_set.name].flavors if pod_set.name in self._assigned else {}

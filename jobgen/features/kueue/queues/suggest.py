@@ -1,16 +1,18 @@
 """The smallest changes of quota that admit jobs, found and verified by decisions.
 
 Queues are raised one after the other, by name; a cohort instead of a queue that has only what its cohort has; and of
-worker clusters, the one that needs the least. Then each change is made as small as possible while the others stay, and
-a decision with one unit less shows that it is needed. More quota can also delay a job in Kueue, so nothing is assumed
-about amounts in between: the search ends where one amount admits and the next smaller one does not.
+flavors and worker clusters, those that need the least: all changes are tried if they are few. Then each change is made
+as small as possible while the others stay, and a decision with one unit less shows that it is needed. More quota can
+also delay a job in Kueue, so nothing is assumed about amounts in between: the search ends where one amount admits and
+the next smaller one does not.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from math import gcd
+from itertools import islice, product
+from math import gcd, prod
 
 from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import NEVER, RUNS, WAITS, Answer, Decision, Job, decide
@@ -28,6 +30,12 @@ from jobgen.model.named_tuple import NamedTuple
 
 _MOST_WORK = 60_000
 """The number of workloads that are decided about in all, again and again: some 15 seconds."""
+
+
+_MOST_CHOICES = 32
+"""The number of choices of flavors that are tried."""
+_MOST_CHANGES = 2000
+"""The number of changes that are tried one by one."""
 
 
 class _Slot(NamedTuple):
@@ -101,6 +109,33 @@ def _list_used(decision: Decision) -> Counter[_Slot]:
 _Quota = Mapping[_Slot, int]
 
 
+def _list_choices(slots: Sequence[_Slot]) -> Iterator[list[_Slot]]:
+    """Yield the quota of one flavor in each queue, for all choices if they are few, else of one flavor in all."""
+    flavors: dict[tuple[str, bool, str], list[str]] = {}
+    for slot in slots:
+        known = flavors.setdefault((slot.cluster, slot.is_cohort, slot.queue), [])
+        known += [slot.pair.flavor] if slot.pair.flavor not in known else []
+    if all(len(each) == 1 for each in flavors.values()):
+        return
+    if prod(map(len, flavors.values())) <= _MOST_CHOICES:
+        choices = [dict(zip(flavors, some, strict=True)) for some in product(*flavors.values())]
+    else:
+        names = dict.fromkeys(name for each in flavors.values() for name in each)
+        choices = [dict.fromkeys(flavors, name) for name in names]
+    for choice in choices:
+        yield [slot for slot in slots if choice[slot.cluster, slot.is_cohort, slot.queue] == slot.pair.flavor]
+
+
+def _list_sums(total: int, steps: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Yield the multiples of some steps whose sum is a total."""
+    step, *others = steps
+    if not others:
+        yield from ((total,),) if total % step == 0 else ()
+        return
+    for amount in range(0, total + 1, step):
+        yield from ((amount, *rest) for rest in _list_sums(total - amount, others))
+
+
 class _Search:
     """Searches for the quota of the queues of some jobs, which share quota or nodes with no others."""
 
@@ -108,6 +143,8 @@ class _Search:
         self._context, self._jobs = queued.context, queued.jobs
         self._running = running
         self.left = left
+        self._reserve = 0
+        """How much is left for what must be done after a search that may stop."""
         self.impossible: list[tuple[str, str]] = []
         self._workloads = [each for job in self._jobs for each in job.workloads]
         dispatcher = queued.context.dispatcher
@@ -138,10 +175,11 @@ class _Search:
         if shared != sorted(slots) and self._admits({slot: self._raise(slot) for slot in {*shared, *others}}):
             slots = shared
         # One worker cluster is enough for many jobs; all of them, if it is not.
-        options = [self._reduce([*slots, *several], targets) for several in remote.values()]
+        options = [self._find_smallest([*slots, *several], targets) for several in remote.values()]
         found = [each for each in options if each is not None]
         if not found:
-            found = [self._reduce([*slots, *(each for several in remote.values() for each in several)], targets) or {}]
+            every = [*slots, *(each for several in remote.values() for each in several)]
+            found = [self._find_smallest(every, targets) or {}]
         self._quota = min(found, key=self._measure)
         for slot, amount in sorted(self._quota.items()):
             field = "borrowingLimit" if slot.is_limit else "nominalQuota"
@@ -172,8 +210,49 @@ class _Search:
         raised = [(is_device(slot.pair.resource), amount - self._find_amount(slot)) for slot, amount in quota.items()]
         return sum(each for is_first, each in raised if is_first), sum(each for _, each in raised), len(raised)
 
+    def _find_smallest(self, slots: Sequence[_Slot], targets: Mapping[str, Answer]) -> dict[_Slot, int] | None:
+        """Return the least quota in some places that is enough, of all flavors; None if no quota there is enough.
+
+        Jobs take the first flavor that has quota for them, so that with quota in all of them a later one is not tried.
+        """
+        best = self._reduce(slots, targets)
+        if best is None:
+            return None
+        self._reserve = self.left // 2
+        try:
+            for some in _list_choices(slots):
+                found = self._reduce(some, targets)
+                if found is not None and self._measure(found) < self._measure(best):
+                    best = found
+            best = self._enumerate(slots, best) or best
+        except _StoppedError:
+            # What was found is enough, and no part of it can be left out.
+            pass
+        finally:
+            self._reserve = 0
+        return best
+
+    def _enumerate(self, slots: Sequence[_Slot], best: Mapping[_Slot, int]) -> dict[_Slot, int] | None:
+        """Return the smallest of all changes that are smaller than the best one that is known; None if there is none.
+
+        All are tried where they are few. Amounts of devices decide first, so the others are as large as they can be.
+        """
+        devices = [slot for slot in slots if is_device(slot.pair.resource)]
+        chosen = devices or list(slots)
+        rest = {slot: self._raise(slot) for slot in slots if slot not in chosen}
+        steps = [self._find_step(slot) for slot in chosen]
+        raised = self._measure(best)[0 if devices else 1]
+        smaller = (some for total in range(0, raised, gcd(*steps)) for some in _list_sums(total, steps))
+        for some in islice(smaller, _MOST_CHANGES):
+            changed = {slot: self._find_amount(slot) + more for slot, more in zip(chosen, some, strict=True) if more}
+            if self._admits(changed | rest):
+                self._quota = changed | rest
+                self._shrink_all()
+                return self._quota
+        return None
+
     def _reduce(self, slots: Sequence[_Slot], targets: Mapping[str, Answer]) -> dict[_Slot, int] | None:
-        """Return the least quota in some places that is enough, if all the others stay; None if that is not enough."""
+        """Return quota in some places that is enough, and of which nothing can be left out; None if none is enough."""
         raised = {slot: self._raise(slot) for slot in slots}
         if not self._admits(raised):
             return None
@@ -196,10 +275,14 @@ class _Search:
             tried = rest | {slot: self._raise(slot) for slot in limits}
             if limits and len(rest) < len(self._quota) and self._admits(tried):
                 self._quota = tried
+        self._shrink_all()
+        return self._quota
+
+    def _shrink_all(self) -> None:
+        """Make each change as small as possible while the others stay."""
         is_smaller = True
         while is_smaller:
             is_smaller = sum(map(self._shrink, sorted(self._quota))) > 0
-        return self._quota
 
     def _find_owner(self, slot: _Slot) -> ClusterQueue | Cohort:
         if slot.is_cohort:
@@ -227,7 +310,7 @@ class _Search:
         key = tuple(sorted(quota.items()))
         if key not in self._known:
             self.left -= len(self._workloads)
-            if self.left < 0:
+            if self.left < self._reserve:
                 raise _StoppedError
             self._known[key] = decide(self._apply(quota), self._jobs, self._running)
         return self._known[key]
