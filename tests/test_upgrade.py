@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 from jobgenprocess import run_jobgen
 from transcripts import read_transcript
 
+from jobgen.check.schema.shipped import find_shipped_schema
 from jobgen.features.upgrade.facts import ORDER, find_broken, order_changes, read_actions, read_requirements
 from jobgen.spec.kinds import parse_version
+from jobgen.spec.overlay import Cluster
 
 ROOT = Path(__file__).parent.parent
 FILES = {
@@ -75,7 +77,46 @@ def test_every_fact_has_a_source_and_known_versions():
         assert all(
             parse_version(version) for version in filter(None, (each.since, each.until, each.at_least, each.below))
         )
-    assert {each.when for each in read_actions()} == {"before", "after", "running"}
+    assert {each.when for each in read_actions()} == {"before", "with", "after", "running"}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "is_passed"),
+    [
+        ("0.17.0", "0.19", True),
+        ("0.17.0", "0.17.7", True),
+        ("0.17.6", "0.18.3", True),
+        ("0.16", "0.17", True),
+        ("0.17", "0.19.2", True),
+        ("0.17.7", "0.19", False),
+        ("0.18.4", "0.19.0", False),
+        ("0.16", "0.17.6", False),
+        ("0.17.0", "0.18.2", False),
+        # A later minor release without the patch loses the change, and its next patch has it again.
+        ("0.18.2", "0.18.3", True),
+    ],
+)
+def test_a_change_is_dated_by_the_patch_releases_that_have_it(old, new, is_passed):
+    (action,) = (each for each in read_actions() if "SidecarMode" in each.text)
+
+    assert action.concerns(old, new, ["RayJob"]) is is_passed
+
+
+def test_a_field_is_written_with_the_upgrade_if_no_version_has_both():
+    """A field that the old schema does not know cannot be written before, and one that the new one drops not kept."""
+    names = re.compile(r"write `(\w+)` in place of `(\w+)`")
+    found = [
+        (each, match) for each in read_actions() if (match := names.match(each.text)) and each.component == "trainer"
+    ]
+
+    assert found
+    for action, match in found:
+        shipped = find_shipped_schema(
+            "trainer.kubeflow.org/v1alpha1", "TrainJob", Cluster(operators={"trainer": f"{action.version}.0"})
+        )
+        spec = shipped.schema["properties"]["spec"]["properties"]
+        assert match[1] in spec
+        assert action.when == ("after" if match[2] in spec else "with"), action
 
 
 VERSIONS = {

@@ -65,19 +65,33 @@ class Action(NamedTuple):
     version: str
     """The version that is passed: from an older one to this or a newer one."""
     when: str
-    """`before`, `after` or `running`: what the upgrade does to jobs that run."""
+    """`before`, `with`, `after`, or `running`: what the upgrade does to jobs that run."""
     text: str
     source: str
     kinds: Sequence[str] = ()
     """The kinds that it concerns; empty for all repositories."""
     until: str = ""
     """The version from which on something else has to be done; empty for none."""
+    patches: Sequence[str] = ()
+    """Patch releases of older versions that have the change, too."""
 
     def concerns(self, old: str, new: str, kinds: Collection[str]) -> bool:
-        """Return True if an upgrade passes its version, in an environment that has some kinds."""
-        is_passed = bool(old) and parse_version(old) < parse_version(self.version) <= parse_version(new)
+        """Return True if an upgrade passes its version, in an environment that has some kinds.
+
+        Of a release whose patch is not declared, the first may be left, and the last may be installed.
+        """
+        is_passed = bool(old) and not self._is_in(old, is_newest=False) and self._is_in(new, is_newest=True)
         is_passed = is_passed and not (self.until and parse_version(new) >= parse_version(self.until))
         return is_passed and (not self.kinds or any(kind in kinds for kind in self.kinds))
+
+    def _is_in(self, version: str, *, is_newest: bool) -> bool:
+        """Return True if a version has the change."""
+        at = parse_version(version)
+        if at >= parse_version(self.version):
+            return True
+        patches = [parse_version(each) for each in self.patches if parse_version(each)[:2] == at[:2]]
+        has_patch = version.count(".") > 1
+        return any(at >= each if has_patch else is_newest for each in patches)
 
 
 def _is_within(version: str, least: str, below: str) -> bool:

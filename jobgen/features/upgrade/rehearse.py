@@ -363,7 +363,7 @@ def _list_step(number: int, step: Step, broken: Collection[Requirement]) -> Iter
     yield f"{number}. {_describe_change(step.change)}"
     if between := _list_minors(step.change):
         yield f"  on the way: {between}; the control plane skips no minor release ({_SKEW_POLICY})"
-    titles = {"before": "before", "running": "running jobs", "after": "after"}
+    titles = {"before": "before", "with": "in the same step", "running": "running jobs", "after": "after"}
     for when, title in titles.items():
         for action in step.actions:
             if action.when == when:
