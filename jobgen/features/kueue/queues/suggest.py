@@ -34,6 +34,8 @@ _MOST_WORK = 60_000
 
 _MOST_CHOICES = 32
 """The number of choices of flavors that are tried."""
+_MOST_PLACES = 32
+"""The number of amounts of quota that are changed together."""
 _MOST_CHANGES = 2000
 """The number of changes that are tried one by one."""
 
@@ -126,14 +128,13 @@ def _list_choices(slots: Sequence[_Slot]) -> Iterator[list[_Slot]]:
         yield [slot for slot in slots if choice[slot.cluster, slot.is_cohort, slot.queue] == slot.pair.flavor]
 
 
-def _list_sums(total: int, steps: Sequence[int]) -> Iterator[tuple[int, ...]]:
-    """Yield the multiples of some steps whose sum is a total."""
-    step, *others = steps
-    if not others:
-        yield from ((total,),) if total % step == 0 else ()
+def _list_sums(units: int, places: int) -> Iterator[tuple[int, ...]]:
+    """Yield the ways to give some places so many units together."""
+    if places == 1:
+        yield (units,)
         return
-    for amount in range(0, total + 1, step):
-        yield from ((amount, *rest) for rest in _list_sums(total - amount, others))
+    for first in range(units + 1):
+        yield from ((first, *rest) for rest in _list_sums(units - first, places - 1))
 
 
 class _Search:
@@ -239,12 +240,16 @@ class _Search:
         """
         devices = [slot for slot in slots if is_device(slot.pair.resource)]
         chosen = devices or list(slots)
+        if len(chosen) > _MOST_PLACES:
+            return None
         rest = {slot: self._raise(slot) for slot in slots if slot not in chosen}
-        steps = [self._find_step(slot) for slot in chosen]
-        raised = self._measure(best)[0 if devices else 1]
-        smaller = (some for total in range(0, raised, gcd(*steps)) for some in _list_sums(total, steps))
+        # Decisions change only at multiples of this.
+        step = gcd(*(self._find_step(slot) for slot in chosen))
+        most = min(-(-self._measure(best)[0 if devices else 1] // step), _MOST_CHANGES)
+        smaller = (some for units in range(most) for some in _list_sums(units, len(chosen)))
         for some in islice(smaller, _MOST_CHANGES):
-            changed = {slot: self._find_amount(slot) + more for slot, more in zip(chosen, some, strict=True) if more}
+            raised = ((slot, units * step) for slot, units in zip(chosen, some, strict=True) if units)
+            changed = {slot: self._find_amount(slot) + amount for slot, amount in raised}
             if self._admits(changed | rest):
                 self._quota = changed | rest
                 self._shrink_all()
