@@ -9,11 +9,15 @@ from jobgen.k8s.kinds import get_group
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.k8s.team_kinds import explain_refusal
+from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, value_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, Step, format_dotted
 from jobgen.model.quantity import parse_digits
 from jobgen.spec.teams import OBJECT, POD_SPEC, CountedPods, CountPath
+
+_STEPS = 10
+"""The steps that it takes to look at what is at a path."""
 
 
 class _Found(NamedTuple):
@@ -117,5 +121,6 @@ def _walk(node: Node, steps: Sequence[Step], beside: Node, path: tuple[Step, ...
             yield _Missing(node, (*path, step))
             return
     below = node if not isinstance(step, NamedItem) else beside
+    charge(Work.PODS, _STEPS * len(children))
     for child in children:
         yield from _walk(child, steps[1:], below, (*path, step))

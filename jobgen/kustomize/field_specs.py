@@ -10,8 +10,12 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
+from jobgen.model.budget import Work, charge
 from jobgen.model.data import Location, Node, TracedKey, TracedScalar, is_null, value_of
 from jobgen.model.named_tuple import NamedTuple
+
+_SCALAR_STEPS, _SCALAR_BYTES = 5, 200
+"""What a value takes beside its text: itself, its key and their places."""
 
 
 class FieldSpec(NamedTuple):
@@ -36,6 +40,7 @@ class Origin(NamedTuple):
 
     def scalar(self, value: Any, base: Node = None) -> TracedScalar:
         """Return a value in place of another."""
+        charge(Work.BUILD, _SCALAR_STEPS, _SCALAR_BYTES + (len(value) if isinstance(value, str) else 0))
         return TracedScalar(value, self.location, self.layer, base)
 
     def key(self, name: str) -> TracedKey:
@@ -62,6 +67,7 @@ def find_fields(node: Any, spec: FieldSpec, origin: Origin | None = None) -> Ite
 
 def _find(node: Any, steps: tuple[str, ...], origin: Origin | None) -> Iterator[tuple[dict[str, Any], str]]:
     if isinstance(node, list):
+        charge(Work.BUILD, len(node))
         for item in node:
             yield from _find(item, steps, origin)
         return

@@ -149,7 +149,7 @@ def _add_data(node: dict[str, Any], pairs: list[_Pair], origin: Origin, kind: st
     """Add the entries, sorted; a ConfigMap has those that are not UTF-8 as binary data."""
     data: dict[str, dict[str, Any]] = {"data": {}} if kind == "Secret" else {}
     seen: set[str] = set()
-    charge(Work.BUILD, len(pairs), sum(len(pair.content) for pair in pairs))
+    charge(Work.BUILD, len(pairs))
     for pair in sorted(pairs, key=lambda each: each.key):
         if not _KEY.match(pair.key) or pair.key in seen:
             fault = (

@@ -165,7 +165,7 @@ def _replaced(old: Any, value: Any, options: Any, origin: Origin) -> Any:
         copied = copy_containers(value)
         return override(copied, old) if isinstance(copied, (dict, list)) else origin.scalar(value_of(copied), old)
     text = text_of(value)
-    charge(Work.BUILD, 4, len(text) + (len(text_of(old)) if delimiter else 0))
+    charge(Work.BUILD, 4)
     if delimiter:
         parts = text_of(old).split(delimiter)
         if index < 0:

@@ -22,6 +22,7 @@ from jobgen.kustomize.field_specs import (
 from jobgen.kustomize.kustomization import Kustomization, text_of
 from jobgen.kustomize.resource import NO_NAMESPACE, Id, Resource, is_of_cluster
 from jobgen.kustomize.select import PatternError, matches
+from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, TracedScalar, is_null, location_of, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
@@ -30,6 +31,10 @@ from jobgen.model.suggest import find_key
 
 Config = Mapping[str, Sequence[FieldSpec]]
 """Fields that configurations add to those that kustomize knows, by the name of the transformer."""
+_SPECS_OF_STEP = 2
+"""The field specs that are compared with the type of an object in a step."""
+_REFERENCE_STEPS = 12
+"""The steps that it takes to decide whether a name refers to an object."""
 _UNPREFIXED = (("CustomResourceDefinition", ""), ("APIService", "apiregistration.k8s.io"), ("Namespace", ""))
 # Most names of images are no patterns, apart from their dots, so any engine can search for them.
 _PLAIN_NAME = lazy_pattern(r"[\w./:@-]*+\Z", re.ASCII)
@@ -205,6 +210,7 @@ def _change_containers(node: Any, change: _ImageChange) -> None:
         for item in node:
             _change_containers(item, change)
     elif isinstance(node, dict):
+        charge(Work.BUILD, 1 + len(node))
         for key, value in node.items():
             _change_containers(value, change)
             if key in ("containers", "initContainers") and isinstance(value, list):
@@ -220,7 +226,8 @@ def parse_spec(node: Node) -> FieldSpec:
     return FieldSpec(path, kind, group, version, value_of(fields.get("create")) is True)
 
 
-def _specs_of(resource: Resource, specs: Iterable[FieldSpec]) -> list[FieldSpec]:
+def _specs_of(resource: Resource, specs: Sequence[FieldSpec]) -> list[FieldSpec]:
+    charge(Work.BUILD, 2 + len(specs) // _SPECS_OF_STEP)
     group, version = resource.group_version
     kind = resource.kind
     return [spec for spec in specs if spec.path and spec.selects(group, version, kind)]
@@ -252,7 +259,9 @@ def update_references(resources: Sequence[Resource], custom: Sequence[Reference]
         key = resource.original_id[:3]
         if key not in specs:
             every = [(spec, each) for each in (*REFERENCES, *custom) for spec in each.fields]
+            charge(Work.BUILD, len(every) // _SPECS_OF_STEP)
             specs[key] = [(spec, each) for spec, each in every if spec.path and spec.selects(*key)]
+        charge(Work.BUILD, len(specs[key]))
         for spec, reference in specs[key]:
             for parent, field in find_fields(resource.node, spec):
                 _update(parent, field, _Referrer(resource, spec, reference, by_name, namespaces))
@@ -271,7 +280,9 @@ class _Referrer(NamedTuple):
 
     def find(self, name: str, namespace: str | None = None) -> Resource | None:
         """Return the object that a name refers to; None if there is none, or more than one."""
-        found = [each for each in self.by_name.get(name, ()) if self.may_refer(each, name)]
+        known = self.by_name.get(name, ())
+        charge(Work.BUILD, _REFERENCE_STEPS * len(known))
+        found = [each for each in known if self.may_refer(each, name)]
         if namespace is not None:
             # The namespaces of the files count, if any object had this one.
             is_old = namespace in self.namespaces
@@ -332,13 +343,18 @@ def _update(parent: Any, key: Any, referrer: _Referrer) -> None:
         if found is None:
             return
         if found.name != text_of(node["name"]):
-            node["name"] = with_value(node["name"], found.name)
+            node["name"] = _rename(node["name"], found.name)
         if found.namespace and found.namespace != namespace:
             node[find_key(found.metadata, "namespace") or "namespace"] = found.metadata["namespace"]
     elif not is_null(node):
         found = referrer.find(text_of(node))
         if found is not None and found.name != text_of(node):
-            parent[key] = with_value(node, found.name)
+            parent[key] = _rename(node, found.name)
+
+
+def _rename(node: Node, name: str) -> Node:
+    charge(Work.BUILD, 1, len(name))
+    return with_value(node, name)
 
 
 def replace_variables(
@@ -406,4 +422,7 @@ def _expand(match: re.Match[str], values: Mapping[str, Node]) -> str:
     if match[1]:
         return "$"
     found = values.get(match[2])
-    return text_of(found) if found is not None and not isinstance(found, (dict, list)) else match[0]
+    if found is None or isinstance(found, (dict, list)):
+        return match[0]
+    charge(Work.BUILD, 1, len(text_of(found)))
+    return text_of(found)

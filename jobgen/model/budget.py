@@ -46,6 +46,8 @@ class Work(StrEnum):
     SCHEMA = "schemas of the repository"
     POLICIES = "policies"
     SWEEP = "matrix"
+    PODS = "pods that the file of its team counts"
+    DOCUMENTS = "documents in it"
     COMPARISON = "comparison of its objects"
 
 

@@ -218,14 +218,20 @@ _MIXED_LISTS = frozenset(
 
 def split_list(data: ValidFields) -> list[ValidFields]:
     """The objects of a document: the items of a list of objects, or the document itself."""
+    return list(data["items"]) if is_split(data) else [data]
+
+
+def is_split(data: ValidFields) -> bool:
+    """Return True if a document is a list of objects."""
     items = data.get("items")
     if not isinstance(items, list):
-        return [data]
+        return False
     # The API server writes items without their kind.
-    has_objects = any(
-        isinstance(item, dict) and ("metadata" in item or {"apiVersion", "kind"} <= item.keys()) for item in items
-    )
-    return list(items) if (has_objects and _name_listed(data)) or _is_list_kind(data) else [data]
+    return _is_list_kind(data) or bool(_name_listed(data) and any(map(_looks_like_object, items)))
+
+
+def _looks_like_object(item: Node) -> bool:
+    return isinstance(item, dict) and ("metadata" in item or {"apiVersion", "kind"} <= item.keys())
 
 
 def list_errors(data: Mapping[str, Node]) -> list[Problem]:

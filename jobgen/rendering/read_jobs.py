@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from jobgen.k8s.secrets import is_encrypted
+from jobgen.model.budget import Work, charge
 from jobgen.model.data import EncryptedObject, Location, Node, ValidFields, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.mend import list_parents
@@ -35,6 +36,8 @@ from jobgen.spec.sweeps import (
 )
 from jobgen.yamlio.read import YamlDocument
 
+_DOCUMENT_STEPS = 100
+"""The steps that a document takes to be read, and to be located if it has an error."""
 _OTHER_FOLDERS = {"Team": "a team belongs in teams/", "JobTests": "tests of jobs belong in tests/"}
 
 
@@ -124,11 +127,17 @@ def _read_documents(
         severity = Severity.WARNING if file.path.startswith("jobs/") else Severity.ERROR
         message = "the file holds no object; add one, or remove the file"
         findings.append(locate(Problem("empty-file", message, category="yaml", severity=severity), file.path))
+    charge(Work.DOCUMENTS, _DOCUMENT_STEPS * sum(map(_count_objects, documents)))
     for position, document in enumerate(documents):
         data = document.data
         if "sops" in data and is_encrypted(data):
             data = EncryptedObject(data, _cut_document(file, document.location.line))
         yield Job(JobDocument(data, file.path), file, position, WHOLE, document.location)
+
+
+def _count_objects(document: YamlDocument) -> int:
+    items = document.data.get("items")
+    return len(items) if isinstance(items, list) else 1
 
 
 def _as_kustomize(finding: Finding) -> Finding:

@@ -12,7 +12,7 @@ from jobgen.model.mutated import Mutated
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, find_path, format_pointer, name_items
 from jobgen.rendering import config
-from jobgen.rendering.build import build_objects, identity_of, is_spec, job_attributes, name_layer, split_list
+from jobgen.rendering.build import build_objects, identity_of, is_spec, is_split, job_attributes, name_layer
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.expand import Expander, JobDocument, find_dead_deletions
 from jobgen.rendering.locate import locate
@@ -55,7 +55,7 @@ class Job(NamedTuple):
         if self.item < 0:
             return self.location
         data = config.read_traced(self.file)[self.position].data
-        return self.location if split_list(data)[self.item] is data else data["items"].item_locations[self.item]
+        return data["items"].item_locations[self.item] if is_split(data) else self.location
 
     def name(self) -> Location:
         """The location of its name as it is written; of its first line if it has none."""
@@ -87,7 +87,10 @@ def select_item(data: ValidFields, item: int) -> ValidFields:
     """The job with an item number in a document."""
     if item == WHOLE:
         return data
-    return split_list(data)[item] if item > WHOLE else expand_member(data, WHOLE - 1 - item)
+    if item > WHOLE:
+        listed: ValidFields = data["items"][item] if is_split(data) else data
+        return listed
+    return expand_member(data, WHOLE - 1 - item)
 
 
 class JobRef(NamedTuple):

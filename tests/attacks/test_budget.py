@@ -108,6 +108,19 @@ def lint(root: Path, files: Files) -> Result:
     return result
 
 
+def refer(value: str) -> dict[str, Any]:
+    """The part of a Job with a container whose argument has variables."""
+    return {"template": {"spec": {"containers": [{"name": "a", "image": "a:1", "args": [value]}]}}}
+
+
+def in_namespace(namespace: str) -> list[dict[str, Any]]:
+    """A ConfigMap with a name that every namespace has, and a pod that refers to it."""
+    spec = {"containers": [{"name": "a", "image": "a:1"}], "volumes": [{"name": "c", "configMap": {"name": "c"}}]}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": namespace}, "spec": spec}
+    return [{**config_map("c"), "metadata": {"name": "c", "namespace": namespace}}, pod]
+
+
+CRON = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a", "namespace": "b"}}
 NAMES = [f"{'a' * 55}{number}" for number in range(1000)]
 MANY = [config_map(f"c{number}") for number in range(1500)]
 PARTS = json.dumps({"containers": [{"name": f"c{number}", "image": "a"} for number in range(8000)]})
@@ -164,6 +177,64 @@ OVER: dict[str, tuple[Files, str, Work]] = {
         ),
         "kustomization.yaml",
         Work.BUILD,
+    ),
+    "a prefix of a megabyte for 1,000 objects": (
+        build(MANY[:1000], namePrefix="a" * 1_000_000),
+        "kustomization.yaml",
+        Work.BUILD,
+    ),
+    "2,000 labels for 1,500 objects": (
+        build(MANY, labels=[{"pairs": {f"a{n}": "b"}} for n in range(2000)]),
+        "kustomization.yaml",
+        Work.BUILD,
+    ),
+    "2,000 images that no object has": (
+        build(MANY, images=[{"name": f"a{n}", "newTag": "1"} for n in range(2000)]),
+        "kustomization.yaml",
+        Work.BUILD,
+    ),
+    "a text in 100,000 places of a variable": (
+        build(
+            [config_map("c", a="b" * 1_000_000), {**CRON, "spec": {"jobTemplate": {"spec": refer("$(A)" * 100_000)}}}],
+            vars=[
+                {
+                    "name": "A",
+                    "objref": {"apiVersion": "v1", "kind": "ConfigMap", "name": "c"},
+                    "fieldref": {"fieldpath": "data.a"},
+                }
+            ],
+        ),
+        "kustomization.yaml",
+        Work.BUILD,
+    ),
+    "references to one name in 1,500 namespaces": (
+        build([each for n in range(1500) for each in in_namespace(f"n{n}")], namePrefix="a-"),
+        "kustomization.yaml",
+        Work.BUILD,
+    ),
+    "100,000 documents": ({"jobgen.yaml": "", "jobs/a.yaml": "---\na: b\n" * 100_000}, "jobs/a.yaml", Work.DOCUMENTS),
+    "a list of 60,000 items": (
+        {"jobgen.yaml": "", "jobs/a.yaml": json.dumps({"apiVersion": "v1", "kind": "List", "items": [{}] * 60_000})},
+        "jobs/a.yaml",
+        Work.DOCUMENTS,
+    ),
+    "wildcards of a team's file in nested lists": (
+        {
+            "jobgen.yaml": "",
+            "teams/t.yaml": "apiVersion: jobgen.dev/v1\nkind: Team\nmetadata: {name: t}\nspec: {folders: [jobs/t], "
+            "kinds: [Fleet.example.com], budget: {gpus: 16}, "
+            "pods: {Fleet.example.com: [{at: 'spec.*.*.*.*', optional: true, count: [.a, spec.n]}]}}\n",
+            "jobs/t/a.json": json.dumps(
+                {
+                    "apiVersion": "example.com/v1",
+                    "kind": "Fleet",
+                    "metadata": {"name": "a"},
+                    "spec": [[[[{"a": 1}] * 10] * 10] * 10] * 60,
+                }
+            ),
+        },
+        "jobs/t/a.json",
+        Work.PODS,
     ),
     "diamonds of 20 levels": (diamonds(20), "k20a/kustomization.yaml", Work.BUILD),
 }
@@ -317,6 +388,14 @@ WITHIN: dict[str, tuple[Files, str]] = {
             },
         },
         "",
+    ),
+    "a document of JSON with 300,000 nodes": (
+        {"jobgen.yaml": "", "jobs/a.json": json.dumps({**config_map("c"), "spec": [[]] * 300_000})},
+        "more than `200000` nodes",
+    ),
+    "a document of JSON with 400,000 nodes and a fault": (
+        {"jobgen.yaml": "", "jobs/a.json": '{"a": 1e999, "b": [' + "{}," * 400_000 + "{}]}"},
+        "more than `200000` nodes",
     ),
     "60,000 arguments": ({"jobgen.yaml": "", "jobs/a.yaml": job(args=[f"--a{n}" for n in range(60_000)])}, ""),
     "a slip at the end of long files": (

@@ -11,7 +11,7 @@ from typing import Any
 from jobgen.model.data import Location, TracedKey, TracedList, TracedMapping, TracedScalar
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern, possessive_pattern
-from jobgen.model.limits import MAX_DEPTH
+from jobgen.model.limits import MAX_DEPTH, MAX_NODES
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.yamlio.read.scalars import normalize_number, quote
 
@@ -26,6 +26,8 @@ _TOKEN = possessive_pattern(
 _LITERALS = {"true": True, "false": False, "null": None}
 _SURROGATE = lazy_pattern("[\ud800-\udfff]")
 _ESCAPED_SURROGATE = lazy_pattern(r"\\u[dD][89a-fA-F]")
+_MAX_READ_NODES = MAX_NODES // 2
+"""The values of a document with faults that are read one by one."""
 _INT64 = range(-(2**63), 2**63)
 
 
@@ -66,11 +68,26 @@ class JsonStream:
             findings: list[Finding] = []
             found = None if self.traced else _read_fast(self.text, start)
             if found is None:
-                reader = _Reader(self, start, findings)
-                data = reader.value(reader.token())
-                found = data if reader.usable else None, reader.at
+                found = self._read_exactly(start, findings)
+            elif _has_too_many_nodes(found[0], self.text, start, found[1]):
+                findings.append(self._report_nodes(start))
+                found = None, found[1]
             data, self.at = found
             yield JsonValue(data, findings, self.location(start, self.at), bool(findings))
+
+    def _read_exactly(self, start: int, findings: list[Finding]) -> tuple[Any, int]:
+        """Read a value token by token; a text with locations was read before, so that it has not too many nodes."""
+        reader = _Reader(self, start, findings)
+        try:
+            data = reader.value(reader.token())
+        except _TooManyNodesError:
+            findings.append(self._report_nodes(start))
+            return None, len(self.text)
+        return data if reader.usable else None, reader.at
+
+    def _report_nodes(self, start: int) -> Finding:
+        message = f"the document has more than `{MAX_NODES}` nodes; split it into several files"
+        return Finding("too-many-nodes", "yaml", Severity.ERROR, message, self.location(start, start + 1))
 
     def location(self, start: int, end: int) -> Location:
         """The location of a part of the text."""
@@ -91,8 +108,46 @@ def _read_fast(text: str, start: int) -> tuple[Any, int] | None:
         data, end = _FAST.raw_decode(text, start)
     except (ValueError, RecursionError):
         return None
-    is_shallow = text.count("[", start, end) + text.count("{", start, end) <= MAX_DEPTH
+    collections = text.count("[", start, end) + text.count("{", start, end)
+    is_shallow = collections <= MAX_DEPTH or _count_levels(data) <= MAX_DEPTH
     return (data, end) if is_shallow and not _ESCAPED_SURROGATE.search(text, start, end) else None
+
+
+def _count_levels(data: Any) -> int:
+    """Count the levels of a value, up to one more than are allowed."""
+    count, level = 0, [data]
+    while level and count <= MAX_DEPTH:
+        nested = [node for node in level if isinstance(node, (dict, list))]
+        level = [each for node in nested for each in (node.values() if isinstance(node, dict) else node)]
+        count += bool(nested)
+    return count
+
+
+def _has_too_many_nodes(data: Any, text: str, start: int, end: int) -> bool:
+    """Return True if a document has too many nodes; the items of a list of objects are documents of their own."""
+    most = 1 + sum(times * text.count(sign, start, end) for sign, times in ((",", 1), (":", 1), ("[", 2), ("{", 2)))
+    if most <= MAX_NODES:
+        return False
+    is_list = isinstance(data, dict) and str(data.get("kind")).endswith("List") and isinstance(data.get("items"), list)
+    return any(_count_nodes(each) > MAX_NODES for each in (data["items"] if is_list else [data]))
+
+
+def _count_nodes(data: Any) -> int:
+    """Count the keys, values and collections of a value, up to one more than are allowed."""
+    count, below = 0, [data]
+    while below and count <= MAX_NODES:
+        node = below.pop()
+        count += 1
+        if isinstance(node, dict):
+            count += len(node)
+            below += node.values()
+        elif isinstance(node, list):
+            below += node
+    return count
+
+
+class _TooManyNodesError(Exception):
+    """A document with faults has more nodes than are read one by one."""
 
 
 def _to_mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -135,6 +190,7 @@ class _Reader:
         self.depth = 0
         self.findings = findings
         self.usable = True
+        self.left = _MAX_READ_NODES
 
     def token(self) -> re.Match[str]:
         match = _TOKEN.match(self.text, self.at)
@@ -144,6 +200,9 @@ class _Reader:
         return match
 
     def value(self, token: re.Match[str]) -> Any:
+        self.left -= 1
+        if self.left < 0 and (self.findings or not self.traced):
+            raise _TooManyNodesError
         sign, string, number, literal = token.groups()
         if sign == "{":
             return self.nested(token, self.mapping)
