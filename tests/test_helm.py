@@ -171,6 +171,13 @@ def test_what_is_judged_is_what_helm_template_prints(tmp_path: Path) -> None:
     }
 
 
+def test_charts_see_the_apis_that_every_cluster_has(tmp_path: Path) -> None:
+    text = '{{ .Capabilities.APIVersions.Has "apiregistration.k8s.io/v1/APIService" | toString }}'
+    root = write_files(tmp_path / "web", {**GOOD, "templates/a.yaml": f"a: {text}\n"})
+
+    assert b"\na: true\n" in render(use_of(root), REAL).output
+
+
 def test_marks_change_nothing_but_white_space_and_name_the_lines(tmp_path: Path) -> None:
     root = write_files(tmp_path / "web", FULL)
     use = use_of(root)
@@ -467,3 +474,103 @@ def test_doctor_says_how_to_get_helm(tmp_path: Path) -> None:
     checks = {each["name"]: each for each in json.loads(done.stdout)["checks"]}
 
     assert checks["helm"]["found"].startswith("not on PATH; `lint` renders charts with it")
+
+
+def test_comments_of_templates_suppress_findings(tmp_path: Path) -> None:
+    service = """\
+{{- if .Values.port }}
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ .Release.Name }}
+spec:
+  {{- /* jobgen: ignore[invalid-port] -- the port is a test */}}
+  {{- if true }}
+  ports: [{port: {{ .Values.port }}}]
+  {{- end }}
+  type: Wrong # jobgen: ignore[invalid-value] -- it is a test
+  {{/* jobgen: ignore[missing-field] -- nothing is found here */}}
+  selector: {app: web}
+{{- end }}
+"""
+    files = {**GOOD, "values.yaml": "port: 80000\n", "templates/service.yaml": service}
+    report = lint(write_files(tmp_path, files))
+
+    assert found_in(report) == [("templates/service.yaml", 12, "unused-suppression")]
+    assert report["summary"]["suppressed"] == 2
+    before = (tmp_path / "templates/service.yaml").read_bytes()
+    run(tmp_path, "--fix", ".")
+    assert (tmp_path / "templates/service.yaml").read_bytes() == before
+
+
+def test_a_value_that_nothing_reads_is_reported(tmp_path: Path) -> None:
+    files = {
+        **GOOD,
+        "values.yaml": "port: 80\nimage: {tag: a, unused: b}\nglobal: {a: 1}\n",
+        "values-prod.yaml": "prot: 81\n",
+        "templates/a.yaml": "{{- with .Values.image.tag }}{{ end }}",
+        "README.md": "Use values-prod.yaml.\n",
+    }
+    report = lint(write_files(tmp_path, files))
+
+    found = [(each["file"], each["line"], each["rule"], each["message"]) for each in report["findings"]]
+    assert found == [
+        ("values-prod.yaml", 1, "unread-value", "`prot` is read by no template of the chart; did you mean `port`?"),
+        (
+            *("values.yaml", 2, "unread-value"),
+            "`image.unused` is read by no template of the chart; remove it, or read it in a template",
+        ),
+    ]
+
+
+@pytest.mark.parametrize("reads", ["{{ .Values | toYaml }}", '{{ index .Values "a" }}', "{{- $v := .Values }}"])
+def test_values_that_are_passed_on_are_not_reported(tmp_path: Path, reads: str) -> None:
+    files = {**GOOD, "values.yaml": "port: 80\nother: 1\n", "templates/_a.tpl": reads}
+
+    assert found_in(lint(write_files(tmp_path, files))) == []
+
+
+SCHEMA = {
+    "$schema": "http://json-schema.org/draft-07/schema#",
+    "required": ["name"],
+    "properties": {"port": {"$ref": "#/definitions/port"}},
+    "definitions": {"port": {"type": "integer", "maximum": 100}},
+}
+
+
+def test_values_that_violate_the_schema_are_reported_where_they_are(tmp_path: Path) -> None:
+    files = {**GOOD, "values.yaml": "a: 1\nport: 8080\n", "values.schema.json": json.dumps(SCHEMA)}
+    report = lint(write_files(tmp_path, files))
+
+    assert [(each["severity"], each["file"], each["line"], each["rule"]) for each in report["findings"]] == [
+        ("info", "Chart.yaml", 1, "chart-value-missing"),
+        ("warning", "values.yaml", 1, "unread-value"),
+        ("warning", "values.yaml", 2, "chart-values-invalid"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"$ref": "http://127.0.0.1:9/a.json"},
+        {"$ref": "file:///etc/passwd"},
+        {"$id": "http://127.0.0.1:9/", "$ref": "#/a"},
+        {"allOf": [{"$ref": "other.json"}]},
+        {"$schema": "http://127.0.0.1:9/schema"},
+    ],
+)
+def test_a_schema_that_leads_elsewhere_is_not_given_to_helm(tmp_path: Path, part: dict[str, object]) -> None:
+    schema = json.dumps({"type": "array", **part})
+    root = write_files(tmp_path / "web", {**GOOD, "values.schema.json": schema})
+
+    assert found_in(lint(root)) == []
+    assert found_in(lint(write_files(root, {"values.schema.json": json.dumps({"type": "array"})}))) != []
+
+
+def test_a_strict_lint_refuses_a_chart_that_needs_a_value(tmp_path: Path) -> None:
+    root = write_files(tmp_path, {**GOOD, "templates/a.yaml": "a: {{ .Values.a.b.c }}\n"})
+    report = lint(root, "--strict-files", ".")
+
+    assert ("templates/a.yaml", "chart-value-missing", "error") in [
+        (each["file"], each["rule"], each["severity"]) for each in report["findings"]
+    ]

@@ -27,6 +27,8 @@ UNSHOWN = {
     "kustomize-failed": "kustomize is another program: tests/test_second_opinion.py",
     "chart-render-fails": "another program renders charts: tests/test_helm.py",
     "chart-value-missing": "another program renders charts: tests/test_helm.py",
+    "chart-values-invalid": "another program renders charts: tests/test_helm.py",
+    "unread-value": "a chart is a folder: tests/test_helm.py",
     "unjudged-chart": "another program renders charts: tests/test_helm.py",
     "unbuilt-kustomization": "an example is a jobs repository: tests/test_lint_kustomize.py",
     "unjudged-file": "an example is a jobs repository: tests/test_recognize.py",

@@ -90,7 +90,8 @@ def find_findings(
     if runs[0].entries is None:
         _check_behind_errors(runs[0], request, store, cancel)
     if survey is not None:
-        runs[-1].findings[:] = settle_findings(runs[-1].findings, survey, runs[-1].project)
+        last = runs[-1]
+        last.findings[:] = settle_findings(last.findings, survey, last.project, is_strict=request.strict_files)
     by_run = [_collect_comments(run) for run in runs]
     comments = [comment for several in by_run for comment in several]
     today = request.today or (git.read_day(request.directory) if comments else "")

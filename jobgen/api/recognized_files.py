@@ -21,6 +21,7 @@ from jobgen.api.lint_files import (
     split_paths,
 )
 from jobgen.kustomize.tree import FolderTree
+from jobgen.model.builtin_rules import UNJUDGED_CHART_RULES
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
@@ -122,11 +123,16 @@ def name_taken(survey: Survey, left_out: Mapping[str, tuple[str, str]]) -> dict[
     return taken | {path: (found.sort.name, found.why) for path, found in survey.taken.items()} | dict(left_out)
 
 
-def settle_findings(findings: Sequence[Finding], survey: Survey, project: ProjectConfig) -> list[Finding]:
+def settle_findings(
+    findings: Sequence[Finding], survey: Survey, project: ProjectConfig, *, is_strict: bool
+) -> list[Finding]:
     """Return the findings, milder where a program of the repository fills in a value or creates a file."""
     known = set(findings)
     found = report_variables(list(settle_generated(findings, survey.tree)), survey.tree)
-    return [severe for each in found if (severe := each if each in known else project.apply_severity(each))]
+    settled = [severe for each in found if (severe := each if each in known else project.apply_severity(each))]
+    if not is_strict:
+        return settled
+    return [each._replace(severity=Severity.ERROR) if each.rule in UNJUDGED_CHART_RULES else each for each in settled]
 
 
 def describe_treatment(sort: str) -> str:

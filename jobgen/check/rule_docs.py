@@ -148,6 +148,14 @@ _OWN_REASONS = {
         " one. Give it a default, or name a values file that sets it in the README of the chart, in a script or in CI;"
         " then jobgen checks the chart with that file. It is an error in a release that lacks the value."
     ),
+    "chart-values-invalid": (
+        "helm compares values with `values.schema.json` before it renders anything, so the release fails. It is an"
+        " error in a release of the repository, and a warning in the default values. Correct the value."
+    ),
+    "unread-value": (
+        "helm ignores a value that no template reads, so it does nothing: most often its name is misspelled. A chart"
+        " that passes all of its values on, or has charts in it, is not checked. Correct the name, or remove the value."
+    ),
     "unjudged-chart": (
         "Without `helm` on PATH, jobgen renders no chart. It downloads nothing, so a chart that needs a chart of"
         " another repository is checked only if that is in `charts/`. A file that leads out of the repository, and a"

@@ -95,6 +95,7 @@ _ERRORS = {
         "forbidden-change": "A change to a job with `onChange: forbid` that would affect the running job.",
         "immutable-field-changed": "A change to an immutable field, which the API server or a webhook rejects.",
         "invalid-kustomization": "A kustomization with a field or a value that kustomize does not accept.",
+        "chart-values-invalid": "Values that the schema of a Helm chart refuses.",
         "chart-render-fails": "A template of a Helm chart that helm cannot render.",
         "flux-substitution-fails": "A `${...}` that Flux cannot read, where `postBuild` fills in variables.",
         "kustomization-cycle": "Kustomizations that list each other in a cycle.",
@@ -142,6 +143,7 @@ _WARNINGS = {
         "service-selects-nothing": "A Service that selects none of the pods of its file.",
     },
     "gitops": {
+        "unread-value": "A value of a Helm chart that none of its templates reads.",
         "ignored-rendered-tree": "A rendered tree that `.gitignore` hides, so that its files are not committed.",
         "edit-without-effect": "A change that never reaches a running job; its operator does not change running pods.",
         "kustomization-load-restricted": "A file outside the folder of the kustomization that lists it.",
@@ -203,6 +205,8 @@ CHANGE_RULES = frozenset(
     edit-without-effect change-not-analyzed governance-change weaker-governance backdated-commit""".split()
 )
 """Rules about a change; a comment that suppresses one is reported as unused only with `--since`."""
+UNJUDGED_CHART_RULES = frozenset(("chart-value-missing", "unjudged-chart"))
+"""Rules that say that the objects of a chart were not checked; errors where a chart must be judged."""
 TREE_RULES = frozenset(
     """edited-rendered-file ignored-rendered-tree rendered-tree-not-compared stale-rendered-tree
     unlisted-rendered-file""".split()

@@ -57,6 +57,8 @@ def read_jobs(
     for path in paths:
         if path.build is not None:
             yield from _read_built(path, path.build(), findings)
+            for file in path.build.list_comments() if comments is not None else ():
+                collect_suppressions(file, comments, findings)
         else:
             for job in _read_documents(path, findings, comments, skipped):
                 if is_spec(job.document.data):

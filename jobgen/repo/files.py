@@ -66,6 +66,10 @@ class Build:
         """Return True if findings in a file are reported."""
         return self._only is None or file in self._only
 
+    def list_comments(self) -> Iterable[File]:
+        """Return texts whose comments suppress findings of the build, besides those of files that are read anyway."""
+        return ()
+
     def select(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings of the build that are reported."""
         return [finding for finding in findings if self.reports(finding.location.file)]

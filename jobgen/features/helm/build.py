@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 
 from jobgen.engine.inputs import digest_bytes
+from jobgen.features.helm.comments import list_comments
 from jobgen.features.helm.locate import Chunk, Locator, split_output
 from jobgen.features.helm.open_values import settle_open_values
 from jobgen.features.helm.refusals import FAILS, read_refusal, report_fault, report_refusal, report_stopped
 from jobgen.features.helm.run_helm import Helm
 from jobgen.features.helm.stage import list_arguments, render
 from jobgen.features.helm.uses import Use
+from jobgen.features.helm.value_schema import find_violations
 from jobgen.model.budget import Work, charge
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Related
@@ -54,6 +56,9 @@ class ChartBuild(Build):
             charge(Work.CHART, _STOPPED_STEPS)
             return Built((), (report_stopped(use),))
         if rendered.error:
+            violations = find_violations(use, rendered.error)
+            if violations:
+                return Built((), violations)
             refusal = read_refusal(rendered.error)
             # What is not there may be in a chart that must be downloaded; one finding names all of these.
             is_known = not use.chart.missing or (refusal.rule == FAILS and refusal.is_unreadable)
@@ -76,6 +81,10 @@ class ChartBuild(Build):
                 trace = partial(locator.trace, number, position, start)
                 objects.append(BuiltObject(data, trace, start.file, len(objects), start))
         return objects, findings
+
+    def list_comments(self) -> Iterator[File]:
+        """Return the templates whose comments suppress findings."""
+        return list_comments(self.use)
 
     def select(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings, with one info instead of those about values that whoever installs the chart sets."""

@@ -11,11 +11,10 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
-from jobgen.features.helm.charts import VALUES, Chart, is_crd
+from jobgen.features.helm.charts import Chart, is_crd
 from jobgen.features.helm.run_helm import Helm
 from jobgen.features.helm.stage import render
 from jobgen.features.helm.template_text import (
-    ANY_ITEM,
     MAX_MARKS,
     Path,
     Template,
@@ -27,6 +26,7 @@ from jobgen.features.helm.template_text import (
     remove_marks,
 )
 from jobgen.features.helm.uses import Use
+from jobgen.features.helm.value_tree import ValueTree
 from jobgen.model.data import (
     Location,
     Node,
@@ -300,38 +300,3 @@ class _Tracer:
         given = self.locator.find_value(place, key, node.value) if place else None
         over = TracedScalar(node.value, given, VARIABLE_LAYER) if given else None
         return TracedScalar(node.value, location, layer, over, node.written)
-
-
-class ValueTree:
-    """The values of a use, each with the line that sets it."""
-
-    def __init__(self, use: Use) -> None:
-        chart = use.chart
-        content = chart.files.get(VALUES, b"")
-        own = read(content, chart.origins.get(VALUES, VALUES), traced=True).documents
-        trees = [own[0].data] if own else []
-        for each in use.values:
-            if each.data is not None:
-                trees.append(each.data)
-            else:
-                documents = read(each.file.content, each.file.path, traced=True).documents
-                trees += [documents[0].data] if documents else []
-        self.trees: Sequence[Any] = list(reversed(trees))
-
-    def find(self, path: Path) -> list[Node]:
-        """Return the values at a path in the layer that decides about it: several for the items of a list."""
-        return next(filter(None, (_find_below([tree], path) for tree in self.trees)), [])
-
-
-def _find_below(nodes: Sequence[Node], path: Path) -> list[Node]:
-    found = list(nodes)
-    for step in path:
-        if step == ANY_ITEM:
-            found = [item for node in found for item in _list_items(node)]
-        else:
-            found = [node[step] for node in found if isinstance(node, dict) and step in node]
-    return found
-
-
-def _list_items(node: Node) -> list[Node]:
-    return list(node) if isinstance(node, list) else list(node.values()) if isinstance(node, dict) else []

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from jobgen.features.helm.locate import ValueTree
 from jobgen.features.helm.template_text import ANY_ITEM, Path, list_reads, read_template
 from jobgen.features.helm.uses import Use, split_path
+from jobgen.features.helm.value_tree import ValueTree
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.recognize.survey import RULE

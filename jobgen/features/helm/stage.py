@@ -12,8 +12,11 @@ from pathlib import Path
 from jobgen.features.helm.charts import METADATA, SCHEMA, Chart
 from jobgen.features.helm.run_helm import CHART, Helm, Rendered, run_helm
 from jobgen.features.helm.uses import Use
+from jobgen.features.helm.value_schema import is_local
 
 _VALUES = "values"
+_EVERYWHERE = ("apiregistration.k8s.io/v1", "apiregistration.k8s.io/v1/APIService")
+"""APIs of every cluster that helm does not know without one."""
 
 
 @contextmanager
@@ -26,8 +29,8 @@ def open_workspace(use: Use, templates: Mapping[str, str]) -> Iterator[Path]:
         workspace = Path(name)
         folders: set[str] = set()
         for path, content in use.chart.files.items():
-            # helm would fetch what a schema refers to; jobgen itself compares values with their schema.
-            if posixpath.basename(path) == SCHEMA:
+            # helm would read and fetch what a schema refers to.
+            if posixpath.basename(path) == SCHEMA and not is_local(content):
                 continue
             target = f"{CHART}/{path}"
             folder = posixpath.dirname(target)
@@ -63,7 +66,7 @@ def render(use: Use, helm: Helm, templates: Mapping[str, str] | None = None) -> 
 
 def list_arguments(use: Use) -> list[str]:
     """Return the arguments of `helm template` for a use."""
-    found = [use.release, CHART, "--include-crds"]
+    found = [use.release, CHART, "--include-crds", "--api-versions", ",".join(_EVERYWHERE)]
     found += ["--namespace", use.namespace] if use.namespace else []
     for number in range(len(use.values)):
         found += ["--values", f"{_VALUES}/{number}.yaml"]

@@ -9,6 +9,7 @@ from jobgen.features.helm.build import ChartBuild
 from jobgen.features.helm.charts import METADATA, VALUES, Chart
 from jobgen.features.helm.refusals import UNJUDGED
 from jobgen.features.helm.run_helm import find_helm
+from jobgen.features.helm.unread_values import find_unread
 from jobgen.features.helm.uses import Use, list_own_uses
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Related, Severity, pluralize
@@ -24,19 +25,19 @@ _NO_HELM = "helm is not on PATH"
 
 
 class _Note(Build):
-    """A finding about charts that are not rendered."""
+    """Findings about charts that need no render."""
 
-    def __init__(self, finding: Finding) -> None:
-        super().__init__(finding.location.file)
-        self._finding = finding
+    def __init__(self, file: str, findings: Sequence[Finding]) -> None:
+        super().__init__(file)
+        self._findings = findings
 
     def read(self) -> bytes:
-        """Return what it says."""
-        return repr(self._finding).encode("utf-8", "surrogatepass")
+        """Return what they say."""
+        return repr(self._findings).encode("utf-8", "surrogatepass")
 
     def make(self) -> Built:
-        """Return the finding, and no objects."""
-        return Built((), (self._finding,))
+        """Return the findings, and no objects."""
+        return Built((), self._findings)
 
     def read_sources(self, finding: Finding) -> Sequence[File]:
         """Return no file: the finding shows no value."""
@@ -51,23 +52,28 @@ def survey_charts(
     files = sorted(path for path in own if posixpath.basename(path) == METADATA and path not in taken)
     charts = [Chart(around.tree.source, posixpath.dirname(path)) for path in files]
     charts = [each for each in charts if each.name]
+    uses = {chart.folder: list_own_uses(chart, around.tree)[:_MAX_USES] for chart in charts}
+    unread = [entry for chart in charts for entry in _check_values(chart, uses[chart.folder])]
     helm = find_helm() if has_tool else None
     if helm is None:
-        return _leave_out(charts, _NO_HELM if has_tool else "this command starts no other program")
-    entries = _note_remote(charts)
+        left_out = _leave_out(charts, _NO_HELM if has_tool else "this command starts no other program")
+        return left_out._replace(entries=[*left_out.entries, *unread])
+    entries = [*_note_remote(charts), *unread]
     found: dict[str, Taken] = {}
     for chart in charts:
         if chart.is_library:
             why = "it is a library chart, whose templates are checked in the charts that use it"
             found[chart.metadata_file] = Taken(RENDERED_CHART, why)
             continue
-        uses = list_own_uses(chart, around.tree)[:_MAX_USES]
-        count = pluralize(len(uses), "release")
+        own_uses = uses[chart.folder]
+        count = pluralize(len(own_uses), "release")
         found[chart.metadata_file] = Taken(RENDERED_CHART, f"helm renders it; it is checked in {count}")
-        for path in (chart.join(VALUES), *(each.file.path for use in uses for each in use.values)):
+        if chart.missing:
+            found[chart.metadata_file] = Taken(CHART, "it needs charts that must be downloaded")
+        for path in (chart.join(VALUES), *(each.file.path for use in own_uses for each in use.values)):
             if path in own and around.tree.exists(path):
                 found[path] = Taken(VALUES_FILE, f"values of the chart `{chart.name}`")
-        entries += (_make_entry(ChartBuild(use, helm), use) for use in uses)
+        entries += (_make_entry(ChartBuild(use, helm), use) for use in own_uses)
     return ChartSurvey(entries, found, tuple(each.folder for each in charts))
 
 
@@ -75,6 +81,12 @@ def _make_entry(build: ChartBuild, use: Use) -> FileEntry:
     # The folder of the chart says whose objects they are.
     path = posixpath.join(use.chart.folder or ".", use.name)
     return FileEntry(posixpath.normpath(path), content=build.read(), optional=True, build=build)
+
+
+def _check_values(chart: Chart, uses: Sequence[Use]) -> list[FileEntry]:
+    """Return the findings about values that nothing reads."""
+    unread = find_unread(chart, uses) if not chart.fault else []
+    return [_make_static(f"{chart.metadata_file}/values", chart.metadata_file, unread)] if unread else []
 
 
 def _note_remote(charts: Sequence[Chart]) -> list[FileEntry]:
@@ -95,9 +107,14 @@ def _note_remote(charts: Sequence[Chart]) -> list[FileEntry]:
 
 def _make_note(message: str, charts: Sequence[Chart]) -> FileEntry:
     places = [Location(each.metadata_file) for each in charts]
-    related = tuple(Related(place, "") for place in places[1 : 1 + _MAX_NAMED])
-    note = _Note(Finding(UNJUDGED, "meta", Severity.INFO, message, places[0], related=related))
-    return FileEntry(f"{places[0].file}/charts", content=note.read(), optional=True, build=note)
+    related = tuple(Related(place, "another one") for place in places[1 : 1 + _MAX_NAMED])
+    found = Finding(UNJUDGED, "meta", Severity.INFO, message, places[0], related=related)
+    return _make_static(f"{places[0].file}/charts", places[0].file, [found])
+
+
+def _make_static(name: str, file: str, findings: Sequence[Finding]) -> FileEntry:
+    note = _Note(file, findings)
+    return FileEntry(name, content=note.read(), optional=True, build=note)
 
 
 def _leave_out(charts: Sequence[Chart], why: str) -> ChartSurvey:

@@ -201,6 +201,14 @@ def _line_text(template: Template, line: int) -> str:
     return template.text[template.starts[line - 1] : end]
 
 
+def list_output_lines(template: Template) -> set[int]:
+    """Return the lines that have a text of their own, or an action that writes something."""
+    ends = [0, *(action.end for action in template.actions)]
+    starts = [*(action.start for action in template.actions), len(template.text)]
+    texts = (line for end, start in zip(ends, starts, strict=True) for _, line in _list_text(template, end, start))
+    return {*texts, *(template.line_at(action.start) for action in template.actions if not action.keyword)}
+
+
 # Values that a template reads.
 
 

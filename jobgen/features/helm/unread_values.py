@@ -1,0 +1,66 @@
+"""Values that no template of a chart reads: they are misspelled, or do nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from jobgen.features.helm.charts import VALUES, Chart, is_crd
+from jobgen.features.helm.template_text import Path, list_mentions
+from jobgen.features.helm.uses import Use
+from jobgen.model.data import Location, location_of
+from jobgen.model.finding import Finding, Severity
+from jobgen.model.suggest import did_you_mean
+from jobgen.repo.files import File
+from jobgen.yamlio.read import read
+
+RULE = "unread-value"
+_FOR_SUBCHARTS = ("global", "tags")
+_MAX_FOUND = 50
+
+
+def find_unread(chart: Chart, uses: Sequence[Use]) -> list[Finding]:
+    """Return the values of a chart and of its uses that nothing reads; none if that cannot be told from the text."""
+    reads = _list_reads(chart)
+    if reads is None:
+        return []
+    files = [File(chart.join(VALUES), chart.files[VALUES])] if VALUES in chart.files else []
+    files += (each.file for use in uses for each in use.values if each.data is None)
+    found: list[Finding] = []
+    for file in dict.fromkeys(files):
+        documents = read(file.content, file.path, traced=True).documents
+        for key, path in _list_unread(documents[0].data if documents else {}, reads, ()):
+            found.append(_report(key, path, reads, Location(file.path)))
+    return found[:_MAX_FOUND]
+
+
+def _list_reads(chart: Chart) -> set[Path] | None:
+    """Return the paths that the chart mentions; None if it passes all of its values on."""
+    # A chart that is not there, or another one that gets these values, may read anything.
+    if chart.missing or any(each.repository or each.name for each in chart.dependencies):
+        return None
+    texts = (content for path, content in chart.files.items() if not is_crd(path) and b"Values" in content)
+    reads = {path for text in texts for path in list_mentions(text.decode("utf-8", "replace"))}
+    return None if () in reads or not reads else reads
+
+
+def _list_unread(fields: Mapping[str, Any], reads: set[Path], above: Path) -> Iterator[tuple[str, Path]]:
+    for key, value in fields.items():
+        path = (*above, str(key))
+        if not above and path[0] in _FOR_SUBCHARTS:
+            continue
+        if any(path[: len(each)] == each for each in reads):
+            continue
+        if not any(each[: len(path)] == path for each in reads):
+            yield key, path
+        elif isinstance(value, dict):
+            yield from _list_unread(value, reads, path)
+
+
+def _report(key: str, path: Path, reads: set[Path], file: Location) -> Finding:
+    known = sorted(
+        {each[len(path) - 1] for each in reads if each[: len(path) - 1] == path[:-1] and len(each) >= len(path)}
+    )
+    hint = did_you_mean(path[-1], known) or "; remove it, or read it in a template"
+    message = f"`{'.'.join(path)}` is read by no template of the chart{hint}"
+    return Finding(RULE, "gitops", Severity.WARNING, message, location_of(key) or file)
