@@ -11,12 +11,14 @@ from jobgen.api.errors import OperationError, UsageError
 from jobgen.api.lint_files import REPOSITORY_FOLDERS, LintRequest, LintRun
 from jobgen.model.builtin_rules import canonical_rule_name
 from jobgen.model.finding import Finding
+from jobgen.pipeline.finish import Finishing
 from jobgen.repo import layout
 from jobgen.repo.atomic import links_outside, replace_file, sync_folders
 from jobgen.repo.commit import read_committed
 from jobgen.repo.files import read_file, read_path
 from jobgen.repo.root import find_root
-from jobgen.reports import Suppressed, baseline
+from jobgen.reports import baseline
+from jobgen.reports.baseline import FindingKey
 
 
 def write_baseline(
@@ -36,9 +38,9 @@ def relative_paths(request: LintRequest, root: Path) -> tuple[str, ...]:
 
 
 def apply_baseline(
-    request: LintRequest, file: str, linted: LintRun, *, prune: bool, all_findings: bool = True
-) -> tuple[list[Finding], list[Suppressed], int]:
-    """Return the findings that a baseline does not list, those that it lists, and how many entries were removed.
+    request: LintRequest, file: str, linted: LintRun, context: Finishing, *, prune: bool, all_findings: bool = True
+) -> Counter[FindingKey]:
+    """Let a baseline hide what it lists, and return the entries that are removed from it.
 
     Entries that no finding matches are findings too, if everything that they could apply to was checked; with `prune`,
     they are removed from the file instead. Without `all_findings`, the lint has only some of its findings.
@@ -54,13 +56,14 @@ def apply_baseline(
     if judge is not None and not below.startswith(".."):
         if not (judge / below).is_file():
             # The change brings its own baseline.
-            return list(linted.findings), [], 0
+            return Counter()
         read = read_file(read_committed(judge / below, file, judge))
     if read.finding:
         raise UsageError(f"`{file}`: {read.finding.message}")
     try:
         text = read.content.decode()
-        new, old, left = baseline.split(linted.findings, baseline.parse(text))
+        context.known = baseline.parse(text)
+        left = baseline.split(linted.findings, context.known)[2]
     except UnicodeDecodeError as error:
         raise UsageError(f"`{file}` is not UTF-8") from error
     except baseline.BaselineError as error:
@@ -81,12 +84,12 @@ def apply_baseline(
             if covered and linted.coverage.includes(key.file, canonical_rule_name(key.rule), key.object)
         }
     )
-    pruned = len(stale) if prune else 0
+    pruned = stale if prune else Counter()
     if pruned:
         _write(path, file, baseline.remove_stale(text, stale), root)
     else:
-        new += [*baseline.find_stale(stale, text, file), *baseline.find_old_version(text, file)]
-    return new, [Suppressed(finding, "the baseline lists it", "baseline") for finding in old], pruned
+        context.stale = [*baseline.find_stale(stale, text, file), *baseline.find_old_version(text, file)]
+    return pruned
 
 
 def _write(path: Path, name: str, text: str, root: Path, *, fsync: bool = True) -> None:

@@ -234,7 +234,7 @@ def _find_tree_findings(home: Path, old: Snapshot, new: Snapshot, environments: 
         return ()
     from jobgen.api.declared_tree import find_tree_findings, list_declared
     from jobgen.api.since import Side, find_new
-    from jobgen.reports.tree_groups import group_tree_faults
+    from jobgen.pipeline.finish import OF_REPORT, Finishing, finish
 
     folders = list(dict.fromkeys(folder for root in reversed(roots) for folder in list_declared(root)))
     store, sides = open_store(home), list[Side]()
@@ -247,7 +247,7 @@ def _find_tree_findings(home: Path, old: Snapshot, new: Snapshot, environments: 
         store.save()
         if not sides[0].findings:
             return ()
-    return tuple(group_tree_faults(find_new(sides[0], sides[1]))[0])
+    return tuple(finish(find_new(*sides), Finishing(old.project.mandatory), OF_REPORT))
 
 
 def _redact(impact: Impact) -> Impact:

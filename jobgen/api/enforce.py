@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 
-from jobgen.api.lint import finish_findings
 from jobgen.model.builtin_rules import LIMIT_RULES, UNCHECKED_RULES
-from jobgen.model.finding import Finding, Severity
+from jobgen.model.finding import Finding, Severity, sort_findings
+from jobgen.pipeline.finish import OF_REPORT, Finishing, finish
 from jobgen.pipeline.lint_checks import LintChecks
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.run import Run
@@ -59,5 +59,4 @@ def find_refused(project: ProjectConfig, environments: Sequence[str], files: Col
         and (finding.rule in enforced or finding.location.file.startswith("policies/"))
         and is_about_files(finding)
     ]
-    kept, _ = finish_findings(sorted(refused, key=lambda found: (found.location, found.rule)), project.mandatory)
-    return kept
+    return tuple(finish(sort_findings(refused), Finishing(project.mandatory), OF_REPORT))

@@ -14,9 +14,9 @@ from jobgen.api.errors import NotFoundError, UsageError, check_date, check_forma
 from jobgen.api.lint_answers import ask_findings
 from jobgen.api.lint_files import LintRequest, LintRun, open_judge
 from jobgen.engine.store import Store
-from jobgen.model.builtin_rules import TREE_RULES
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.pipeline.finish import OF_REPORT, Finishing, finish
 from jobgen.repo.files import EXCLUDED
 from jobgen.repo.named_paths import read_first
 from jobgen.repo.root import find_root, find_settings, open_store
@@ -215,14 +215,13 @@ def lint_request(
 
             linted = add_governance(request, linted, store)
     store.save()
-    findings, known, pruned = linted.findings, list[Suppressed](), 0
-    if baseline:
-        from jobgen.api.baseline import apply_baseline
+    context = Finishing(linted.mandatory)
+    if not baseline:
+        return _to_result(request, linted, context)
+    from jobgen.api.baseline import apply_baseline
 
-        findings, known, pruned = apply_baseline(
-            request, baseline, linted, prune=prune_baseline, all_findings=not since
-        )
-    return _to_result(request, linted._replace(findings=findings), known)._replace(pruned=pruned)
+    pruned = apply_baseline(request, baseline, linted, context, prune=prune_baseline, all_findings=not since)
+    return _to_result(request, linted, context)._replace(pruned=len(pruned))
 
 
 def lint_twice(
@@ -236,10 +235,10 @@ def lint_twice(
 
     store, request = store or open_store(request.directory), set_day(request, since)
     linted = _lint_all(request, store, is_compared=True)
-    now = _to_result(request, linted, ())
+    now = _to_result(request, linted, Finishing(linted.mandatory))
     compared = findings_since(request, since, linted, store, (*now.findings, *now.merged))
     store.save()
-    return now, _to_result(request, compared.new, ()), tuple(compared.gone)
+    return now, _to_result(request, compared.new, Finishing(linted.mandatory)), tuple(compared.gone)
 
 
 def _lint_all(request: LintRequest, store: Store, *, is_compared: bool) -> LintRun:
@@ -247,7 +246,7 @@ def _lint_all(request: LintRequest, store: Store, *, is_compared: bool) -> LintR
     check_request(request)
     request = request._replace(is_compared=is_compared)
     linted = ask_findings(request, store)
-    if linted.objects or linted.suppressed or any(each.rule != "empty-file" for each in linted.findings):
+    if linted.objects or linted.hidden or any(each.rule != "empty-file" for each in linted.findings):
         return linted
     # A hook may name only files that the settings exclude, or that are templates, patches and the like.
     are_others = EXCLUDED in linted.skipped or all((request.directory / path).is_file() for path in request.paths)
@@ -257,14 +256,17 @@ def _lint_all(request: LintRequest, store: Store, *, is_compared: bool) -> LintR
     raise NotFoundError(f"there is nothing to lint here{f'; skipped: {listed}' if listed else ''}")
 
 
-def _to_result(request: LintRequest, linted: LintRun, known: Sequence[Suppressed]) -> LintResult:
-    """Return what is shown of a lint; the baseline has the findings that are `known`."""
-    kept, merged = finish_findings(linted.findings, linted.mandatory)
-    by_comment = [Suppressed(each.finding, each.suppression.reason) for each in linted.suppressed]
-    by_exception = [Suppressed(each.finding, each.reason, "exception") for each in linted.accepted]
+_SUPPRESSED = ("comment", "exception", "baseline")
+"""Who can suppress a finding; other findings that are hidden are about a fault that is reported."""
+
+
+def _to_result(request: LintRequest, linted: LintRun, context: Finishing) -> LintResult:
+    """Return what is shown of a lint."""
+    kept = finish(linted.findings, context, OF_REPORT)
+    hidden = (*linted.hidden, *context.hidden)
     return LintResult(
-        kept,
-        (*by_comment, *by_exception, *known),
+        tuple(kept),
+        tuple(each for by in _SUPPRESSED for each in hidden if each.by == by),
         linted.files,
         linted.objects,
         tuple(linted.environments),
@@ -273,35 +275,13 @@ def _to_result(request: LintRequest, linted: LintRun, known: Sequence[Suppressed
         request.directory,
         linted.skipped,
         linted.taken,
-        merged,
+        tuple(each.finding for each in hidden if each.by in ("rule", "group")),
         opinions=tuple(linted.opinions),
         weaker=tuple(linted.weaker),
         captures=tuple(linted.captures),
         trees=tuple(linted.trees),
         lines=linted.lines,
     )
-
-
-def finish_findings(
-    findings: Sequence[Finding], mandatory: frozenset[str]
-) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
-    """Return one finding for each fault, and the findings that they stand for too."""
-    from jobgen.reports.duplicates import group_by_kind, merge_duplicates
-
-    def identify(each: Finding) -> tuple[object, ...]:
-        return each.rule, each.env, each.object, each.pointer, each.location, each.message
-
-    kept = merge_duplicates(findings, mandatory)
-    listed = set(map(identify, kept))
-    merged = [finding for finding in findings if identify(finding) not in listed]
-    kept, uncounted = group_by_kind(kept)
-    if any(finding.rule in TREE_RULES for finding in kept):
-        # Imported late: most repositories have no tree, or nothing is wrong with it.
-        from jobgen.reports.tree_groups import group_tree_faults
-
-        kept, others = group_tree_faults(kept)
-        uncounted += others
-    return tuple(kept), (*merged, *uncounted)
 
 
 def check_request(request: LintRequest) -> None:

@@ -13,7 +13,8 @@ from jobgen.engine.store import Query, Row, Store
 from jobgen.model.data import Location
 from jobgen.pipeline.encoded_results import decode_finding, dump_plain, encode_finding, without_secret
 from jobgen.repo.root import SETTINGS
-from jobgen.reports.suppress import Coverage, SuppressedFinding, Suppression
+from jobgen.reports import Suppressed
+from jobgen.reports.suppress import Coverage, Suppression
 
 
 def name_lint(request: LintRequest) -> str:
@@ -41,12 +42,11 @@ def _encode(linted: LintRun) -> str | None:
     try:
         plain: dict[str, Any] = linted._asdict() | {
             "findings": list(map(encode_finding, linted.findings)),
-            "suppressed": [[encode_finding(each.finding), each.suppression] for each in linted.suppressed],
+            "hidden": [[encode_finding(finding), reason, by] for finding, reason, by in linted.hidden],
             "rules": sorted(linted.rules),
             "root": str(linted.root),
             "mandatory": sorted(linted.mandatory),
             "coverage": [linted.coverage[0], *map(sorted, linted.coverage[1:])],
-            "accepted": [[encode_finding(each.finding), each.reason] for each in linted.accepted],
             "contents": linted.contents
             and [linted.contents.digests, sorted(linted.contents.dated), sorted(linted.contents.devices)],
             "lines": {file: list(lines.items()) for file, lines in linted.lines.items()},
@@ -60,24 +60,18 @@ def _encode(linted: LintRun) -> str | None:
 
 
 def _decode(text: str) -> LintRun:
-    # Imported late: most lints have no exceptions.
-    from jobgen.pipeline.severities import Accepted
-
     plain: dict[str, Any] = json.loads(text)
     complete, *coverage = plain["coverage"]
     contents = plain["contents"]
     found = {
         "findings": [decode_finding(each) for each in plain["findings"]],
-        "suppressed": [
-            SuppressedFinding(decode_finding(each), _decode_comment(by)) for each, by in plain["suppressed"]
-        ],
+        "hidden": [Suppressed(decode_finding(each), reason, by) for each, reason, by in plain["hidden"]],
         "rules": frozenset(plain["rules"]),
         "root": Path(plain["root"]),
         "comments": list(map(_decode_comment, plain["comments"])),
         "mandatory": frozenset(plain["mandatory"]),
         "coverage": Coverage(complete, *map(frozenset, coverage)),
         "taken": {path: (sort, why) for path, (sort, why) in plain["taken"].items()},
-        "accepted": [Accepted(decode_finding(each), reason) for each, reason in plain["accepted"]],
         "contents": LintContents(contents[0], *map(frozenset, contents[1:])) if contents else None,
         "lines": {file: dict(lines) for file, lines in plain["lines"].items()},
     }

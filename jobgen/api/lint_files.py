@@ -33,10 +33,9 @@ from jobgen.reports.suppress import Coverage
 
 if TYPE_CHECKING:
     from jobgen.model.finding import Finding
-    from jobgen.pipeline.severities import Accepted
     from jobgen.rendering.run import Run
-    from jobgen.reports import Opinion
-    from jobgen.reports.suppress import SuppressedFinding, Suppression
+    from jobgen.reports import Opinion, Suppressed
+    from jobgen.reports.suppress import Suppression
 
 STDIN = "<stdin>"
 _NOTHING_READ = "no file in this folder is read; it is empty, or holds only hidden and other files"
@@ -122,7 +121,8 @@ class LintRun(NamedTuple):
     """The outcome of a lint."""
 
     findings: list[Finding]
-    suppressed: list[SuppressedFinding]
+    hidden: Sequence[Suppressed]
+    """Findings that are not reported, and why."""
     files: int
     objects: int
     environments: list[str]
@@ -138,7 +138,6 @@ class LintRun(NamedTuple):
     """What each file was taken for that is in no jobs repository, and why, by path."""
     rendered: bool = False
     """True if it is known that nothing prevents a render."""
-    accepted: Sequence[Accepted] = ()
     opinions: Sequence[Opinion] = ()
     contents: LintContents | None = None
     """What was read, if nothing prevents a render."""

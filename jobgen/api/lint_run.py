@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache, partial, reduce
+from functools import partial, reduce
 from operator import add
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,8 @@ from jobgen.engine.store import Store
 from jobgen.model.builtin_rules import CHANGE_RULES, canonical_rule_name
 from jobgen.model.data import Location, untraced, value_of
 from jobgen.model.features import find_part
-from jobgen.model.finding import Finding, Problem, Severity, pluralize
+from jobgen.model.finding import Finding, Problem, Severity, pluralize, sort_findings
+from jobgen.pipeline.finish import OF_LINT, Finishing, finish
 from jobgen.pipeline.lint_checks import LintChecks
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
@@ -44,14 +45,9 @@ from jobgen.repo.named_paths import read_first
 from jobgen.repo.root import LAYER_FOLDERS, SETTINGS, find_files_of_other_repositories
 from jobgen.repo.walk import find_unmatched_patterns
 from jobgen.reports import REPLACES
-from jobgen.reports.consequences import leave_out_consequences
-from jobgen.reports.placeholders import group_placeholders
 from jobgen.reports.suppress import (
     Coverage,
-    SuppressedFinding,
     Suppression,
-    apply_suppressions,
-    find_unused,
     join_coverage,
 )
 
@@ -94,48 +90,52 @@ def find_findings(
         last.findings[:] = settle_findings(last.findings, survey, last.project, is_strict=request.strict_files)
     by_run = [_collect_comments(run) for run in runs]
     comments = [comment for several in by_run for comment in several]
-    today = request.today or (git.read_day(request.directory) if comments else "")
+    project, today = runs[0].project, request.today or (git.read_day(request.directory) if comments else "")
     coverages = [_find_coverage(run, request) for run in runs]
-    defects = frozenset(list_defect_names(runs[0].project.root))
+    defects = frozenset(list_defect_names(project.root))
     rules = rule_names().union(defects, *(run.policies for run in runs))
-    findings, suppressed = _apply_comments(runs, by_run, coverages, today, rules, partial(_read_text, files, request))
-    accepted = [each for run in runs for each in dict.fromkeys(run.accepted)]
-    if any(each.location.file == SETTINGS for each in runs[0].project.findings):
-        # Nothing is rendered with them, so neither settings nor comments hide them.
-        wrong = [each for each in runs[0].tracer.traced_project().findings if each.location.file == SETTINGS]
-        places = {(each.rule, each.location) for each in wrong}
-        findings = [*wrong, *(each for each in findings if (each.rule, each.location) not in places)]
-        suppressed = [each for each in suppressed if (each.finding.rule, each.finding.location) not in places]
+    context = Finishing(
+        project.mandatory,
+        project.severities,
+        lambda finding: project.teams.find_name(finding.location.file),
+        comments=comments,
+        today=today,
+        read_text=partial(_read_text, files, request),
+    )
+    context.hidden = list(dict.fromkeys(each for run in runs for each in run.hidden))
+    context.coverages, context.rules = list(zip(by_run, coverages, strict=True)), sorted(rules)
+    if any(each.location.file == SETTINGS for each in project.findings):
+        wrong = runs[0].tracer.traced_project().findings
+        context.setting_errors = [each for each in wrong if each.location.file == SETTINGS]
     find_files = runs[0].find_files
-    hidden = [*(each.finding for each in suppressed), *(each.finding for each in accepted)]
-    selected = {
-        each for each in select_findings(hidden, request, find_files) if not files.is_excluded(each.location.file)
-    }
+    context.is_selected = lambda found: [
+        each for each in select_findings(found, request, find_files) if not files.is_excluded(each.location.file)
+    ]
+    findings = finish([finding for run in runs for finding in run.findings], context, OF_LINT)
     taken = name_taken(survey, runs[-1].left_out) if survey else {}
     return LintRun(
-        _select_shown(findings, files, request, runs[0], taken, store),
-        [each for each in suppressed if each.finding in selected],
+        _add_others(findings, files, request, project, taken, store),
+        context.hidden,
         sum(run.files for run in runs) - sum(files.is_excluded(entry.path) for entry in files.jobs),
         objects,
         list(dict.fromkeys(name for run in runs for name in run.environments if name)),
         rules
         - (defects - frozenset(name for run in runs if run.checks for name in run.checks.list_defects()))
-        - runs[0].project.severities.off
+        - project.severities.off
         - (frozenset() if request.second_opinion else _SECOND_OPINION_RULES),
         files.root if isinstance(files.root, Path) else request.directory,
         comments,
-        runs[0].project.mandatory,
+        project.mandatory,
         today,
         join_coverage(coverages),
         skipped=count_unjudged(taken) + Counter(files.skipped) - count_charts(files, survey),
         taken=taken,
         rendered=all(run.rendered for run in runs),
-        accepted=[each for each in accepted if each.finding in selected],
         contents=_list_contents(runs),
         runs=runs,
         opinions=opinions,
-        weaker=_list_weaker(runs[0].project),
-        captures=list_captures(runs[0].project),
+        weaker=_list_weaker(project),
+        captures=list_captures(project),
         trees=_describe_trees(files, request),
         lines={file: lines for run in runs for file, lines in run.lines.items() if file != STDIN},
     )
@@ -225,25 +225,23 @@ def _read_text(files: LintFiles, request: LintRequest, file: str) -> str:
     return found.content.decode("utf-8", "replace") if found else ""
 
 
-def _select_shown(
+def _add_others(
     findings: Sequence[Finding],
     files: LintFiles,
     request: LintRequest,
-    run: Run,
+    project: ProjectConfig,
     taken: Mapping[str, tuple[str, str]],
     store: Store | None,
 ) -> list[Finding]:
-    """Return the findings in the files that were asked for, and those about the rendered tree and unjudged files."""
-    project = run.project
-    shown = select_findings(findings, request, run.find_files)
+    """Return findings with those about rendered trees, unjudged files, and patterns that exclude nothing."""
     declared = _list_declared(files)
-    shown += _check_rendered_tree(files, request, project, declared)
-    shown += _check_declared_trees(files, request, project, declared, store)
-    shown = [finding for finding in shown if not files.is_excluded(finding.location.file)]
-    shown += _find_unused_patterns(files, request, project)
+    others = [*_check_rendered_tree(files, request, project, declared)]
+    others += _check_declared_trees(files, request, project, declared, store)
+    others = [finding for finding in others if not files.is_excluded(finding.location.file)]
+    others += _find_unused_patterns(files, request, project)
     if request.strict_files:
-        shown += filter(None, map(project.apply_severity, report_unjudged(taken)))
-    return sorted(shown, key=lambda found: (found.location, found.rule, found.message, found.env))
+        others += filter(None, map(project.apply_severity, report_unjudged(taken)))
+    return sort_findings((*findings, *others))
 
 
 def _list_contents(runs: Sequence[Run]) -> LintContents | None:
@@ -257,19 +255,18 @@ def _list_contents(runs: Sequence[Run]) -> LintContents | None:
 
 def finish_file(
     project: ProjectConfig, findings: Iterable[Finding], comments: Sequence[Suppression], file: File
-) -> list[Finding]:
-    """Return what a lint reports about one file by itself, with severities, comments and placeholders applied."""
-    text = file.content.decode("utf-8", "replace")
-    found = sorted(
-        dict.fromkeys(project.apply_severities(findings, file.path)),
-        key=lambda each: (each.location, each.rule, each.message, each.env),
+) -> tuple[Finding, ...]:
+    """Return one finding for each fault that a file has by itself, without those that its comments suppress."""
+    team = project.teams.find_name(file.path)
+    context = Finishing(
+        project.mandatory,
+        project.severities,
+        lambda _: team,
+        comments=comments,
+        today=project.day() if comments else "",
+        read_text=lambda _: file.content.decode("utf-8", "replace"),
     )
-    if comments:
-        found, _, _ = apply_suppressions(found, comments, project.mandatory, project.day())
-    found = _report_templates(project, found, lambda _: text)
-    if comments:
-        found, _, _ = apply_suppressions(found, comments, project.mandatory, project.day())
-    return found
+    return tuple(finish([*findings], context))
 
 
 def _start_runs(
@@ -410,77 +407,6 @@ def _collect_comments(run: Run) -> list[Suppression]:
         for file in layout.read_layers(run.project.root):
             collect_suppressions(file, comments, run.findings)
     return comments
-
-
-def _apply_comments(
-    runs: Sequence[Run],
-    by_run: Sequence[Sequence[Suppression]],
-    coverages: Sequence[Coverage],
-    today: str,
-    rules: frozenset[str],
-    read_text: Callable[[str], str],
-) -> tuple[list[Finding], list[SuppressedFinding]]:
-    """Return the findings that comments leave, with those about the comments, and the suppressed ones."""
-    # Both runs report what is wrong with layers.
-    findings = list(dict.fromkeys(finding for run in runs for finding in run.findings))
-    comments = [comment for several in by_run for comment in several]
-    project = runs[0].project
-    if not comments:
-        return _report_templates(project, findings, read_text), []
-
-    kept, suppressed, errors = apply_suppressions(findings, comments, project.mandatory, today)
-    # A comment can suppress the finding about a template too.
-    kept = _report_templates(project, kept, read_text)
-    kept, more, late = apply_suppressions(kept, comments, project.mandatory, today)
-    suppressed += more
-    errors = list(dict.fromkeys((*errors, *late)))
-    known = sorted(rules)
-    for several, coverage in zip(by_run, coverages, strict=True):
-        errors += find_unused(several, suppressed, known, coverage, today)
-    kept += filter(None, map(project.apply_severity, errors))
-    return sorted(kept, key=lambda found: (found.location, found.rule, found.message, found.env)), suppressed
-
-
-def _redact_new(findings: list[Finding], known: set[int], read_text: Callable[[str], str]) -> list[Finding]:
-    """The findings without the secrets in their files; those that are known have none."""
-    if all(id(each) in known for each in findings):
-        return findings
-    # Imported late: most runs have no such finding.
-    from jobgen.rendering.redact import redact_findings
-
-    files = cache(lambda path: File(path, read_text(path).encode()))
-    return [each if id(each) in known else redact_findings([each], [files(each.location.file)])[0] for each in findings]
-
-
-def _report_templates(
-    project: config.ProjectConfig, findings: list[Finding], read_text: Callable[[str], str]
-) -> list[Finding]:
-    """The findings without consequences, with one about all placeholders of a file.
-
-    These are kept if that rule is off or another one is mandatory.
-    """
-    if not findings:
-        return findings
-    # Imported late: most runs have no finding.
-    from jobgen.reports.members import join_members
-    from jobgen.reports.misread import explain_misread
-    from jobgen.reports.unindented import join_unindented
-
-    known = set(map(id, findings))
-    findings = join_unindented(explain_misread(findings, read_text), read_text)
-    findings = join_members(leave_out_consequences(findings, read_text))
-    findings = _redact_new(findings, known, read_text)
-    free = [finding for finding in findings if finding.rule not in project.mandatory]
-    left, grouped = group_placeholders(free, read_text)
-    if not grouped:
-        return findings
-    templates = _redact_new(list(grouped), set(), read_text)
-    kept = {id(finding) for finding in left}
-    found = [finding for finding in findings if finding.rule in project.mandatory or id(finding) in kept]
-    for template, several in zip(templates, grouped.values(), strict=True):
-        severe = project.apply_severity(template)
-        found += several if severe is None else [severe]
-    return sorted(found, key=lambda finding: (finding.location, finding.rule, finding.message, finding.env))
 
 
 def _find_coverage(run: Run, request: LintRequest) -> Coverage:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from jobgen.api.errors import UsageError, check_date
-from jobgen.model.finding import Finding
+from jobgen.model.finding import Finding, sort_findings
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.rendering import config
@@ -87,10 +87,7 @@ def select_environments(project: ProjectConfig, named: Sequence[str], *, is_lint
     is_ready = is_lint and project.has_settings
     if not is_ready and any(finding.location.file == SETTINGS for finding in project.findings):
         traced = config.load(project.root, traced=True).findings
-        errors = sorted(
-            (finding for finding in traced if finding.location.file == SETTINGS),
-            key=lambda finding: (finding.location, finding.rule),
-        )
+        errors = sort_findings(finding for finding in traced if finding.location.file == SETTINGS)
         raise UsageError(f"{count_severities(errors)} in {SETTINGS}; nothing else was done", errors)
     for env in named:
         if env not in project.overlays:

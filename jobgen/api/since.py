@@ -29,11 +29,12 @@ from jobgen.engine.store import Store
 from jobgen.engine.workers import run_beside
 from jobgen.model.builtin_rules import UNREAD_RULES, original_rule_name
 from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, untraced
-from jobgen.model.finding import Finding, Severity
+from jobgen.model.finding import Finding, Severity, sort_findings
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_pointer, list_item_names
 from jobgen.pipeline.environment_checker import find_duplicates
+from jobgen.pipeline.finish import Finishing, finish, hide_commented
 from jobgen.pipeline.policies import load_policies
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
@@ -44,7 +45,6 @@ from jobgen.repo.commit import CommitPath, Folder, open_commit
 from jobgen.repo.files import is_manifest_name
 from jobgen.repo.named_paths import read_first
 from jobgen.repo.root import SETTINGS, find_root
-from jobgen.reports.suppress import apply_suppressions
 from jobgen.yamlio.read import read
 
 _SIMILAR = 0.5
@@ -262,11 +262,10 @@ def add_governance(request: LintRequest, now: LintRun, store: Store) -> LintRun:
 def _add_findings(linted: LintRun, added: Sequence[Finding], today: str) -> LintRun:
     # A comment cannot hide what a change does to the rules.
     mandatory = linted.mandatory | {"weaker-governance", "governance-change", "backdated-commit"}
-    kept, suppressed, _ = apply_suppressions(added, linted.comments, mandatory, linted.today or today)
-    findings = sorted(
-        [*linted.findings, *kept], key=lambda found: (found.location, found.rule, found.message, found.env)
-    )
-    return linted._replace(findings=findings, suppressed=[*linted.suppressed, *suppressed])
+    context = Finishing(mandatory, comments=linted.comments, today=linted.today or today)
+    kept = finish(added, context, (hide_commented,))
+    findings = sort_findings((*linted.findings, *kept))
+    return linted._replace(findings=findings, hidden=[*linted.hidden, *context.hidden])
 
 
 def _list_old_paths(request: LintRequest, old: CommitPath) -> list[str]:

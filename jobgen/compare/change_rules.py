@@ -23,7 +23,7 @@ from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.operators import choose_severity
 from jobgen.model.data import Location
-from jobgen.model.finding import AFFECTS, Finding, Severity
+from jobgen.model.finding import AFFECTS, Finding, Severity, sort_findings
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.rendering.config import ProjectConfig
@@ -129,7 +129,7 @@ def _rank_problems(changes: ChangeSet) -> list[_Ranked]:
 def _sort_findings(problems: Iterable[_Ranked]) -> list[Finding]:
     """One finding for each line and effect, however many jobs it affects."""
     ranked = (finding for _, finding in sorted(problems, key=lambda problem: problem[0]))
-    return sorted(_merge_findings(ranked), key=lambda one: (one.location, one.rule, one.message, one.env))
+    return sort_findings(_merge_findings(ranked))
 
 
 def _merge_findings(found: Iterable[Finding]) -> Iterator[Finding]:

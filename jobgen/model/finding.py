@@ -143,9 +143,19 @@ class Finding(NamedTuple):
         return quoted_values(self.message) if self.evidence is None else self.evidence
 
     @property
+    def key(self) -> tuple[Location, str, str, str]:
+        """What tells a finding from others of one lint, whatever its severity and object; findings are in its order."""
+        return self.location, self.rule, self.message, self.env
+
+    @property
     def fixable(self) -> bool:
         """Return True if `--fix` or `--fix-unsafe` can fix it."""
         return self.fix is not None
+
+
+def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
+    """Sort findings by location. Those that differ only in their object keep their order: that of the files."""
+    return sorted(findings, key=lambda found: found.key)
 
 
 _AFTER_AN = ("A", "E", "I", "O", "MPI", "MX", "XGB")

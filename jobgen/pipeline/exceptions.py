@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from jobgen.model.data import value_of
 from jobgen.model.finding import Finding, Problem, Severity
@@ -10,6 +10,14 @@ from jobgen.rendering.locate import locate
 from jobgen.rendering.trace import Tracer
 from jobgen.repo.root import SETTINGS
 from jobgen.reports.severities import is_expired, list_expiring, parse_exception
+
+
+def find_wrong_exceptions(
+    tracer: Tracer, findings: Sequence[tuple[Finding, str]], *, covers_all: bool
+) -> Iterator[Finding]:
+    """Report exceptions that have expired; if every environment was checked, also those that no finding needs."""
+    yield from find_expired(tracer)
+    yield from find_unused_exceptions(tracer, findings) if covers_all else ()
 
 
 def find_expired(tracer: Tracer) -> Iterator[Finding]:

@@ -31,8 +31,8 @@ from jobgen.model.suggest import find_closest
 from jobgen.pipeline.decoded_results import decode_result
 from jobgen.pipeline.encoded_results import decode_findings, encode_findings, encode_result
 from jobgen.pipeline.environment_checker import EnvironmentChecker, PolicySource
+from jobgen.pipeline.finish import OF_RUN, Finishing, finish
 from jobgen.pipeline.run_steps import limit_run, note_excesses
-from jobgen.pipeline.severities import apply_severities
 from jobgen.rendering import config
 from jobgen.rendering.build import is_spec, split_list
 from jobgen.rendering.config import ProjectConfig
@@ -266,7 +266,30 @@ class LintChecks:
         limit_run(run)
         _name_failed_policies(run)
         covers_all = run.complete and set(run.environments) >= set(run.project.environments())
-        run.findings[:], run.accepted = apply_severities(jobs, run.findings, covers_all=covers_all)
+        context = _make_context(jobs, covers_all=covers_all)
+        run.findings[:] = finish(run.findings, context, OF_RUN)
+        run.hidden = context.hidden
+
+
+def _make_context(jobs: AllJobs, *, covers_all: bool) -> Finishing:
+    """Return what decides about the severities of a run's findings."""
+    project = jobs.run.project
+    if not (project.settings.get("exceptions") or project.date):
+        # No entry of the settings expires.
+        return Finishing(severities=project.severities)
+    files = {(made.env, made.identity): made.location.file for made in jobs.list_made()}
+
+    def find_team(finding: Finding) -> str:
+        # A finding in an overlay is about a job of a team.
+        file = files.get((finding.env, finding.object)) if finding.object else None
+        return project.teams.find_name(file or finding.location.file)
+
+    context = Finishing(severities=project.severities, find_team=find_team)
+    if not jobs.is_standalone:
+        from jobgen.pipeline.exceptions import find_wrong_exceptions
+
+        context.report_exceptions = functools.partial(find_wrong_exceptions, jobs.tracer, covers_all=covers_all)
+    return context
 
 
 def _mutate(checker: Checker, env: str, job: Job, part: FileResult, rendered: Rendered) -> Mutated:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from jobgen.k8s.placeholders import find_placeholders
 from jobgen.kustomize import plan
 from jobgen.kustomize.tree import Plan, SourceTree, find_tool
-from jobgen.model.finding import Finding, Related, Severity, quoted_values
+from jobgen.model.finding import Finding, Related, Severity, quoted_values, sort_findings
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize import INPUT, JUDGED, NOT_JUDGED, OBJECT, SETTINGS, Taken, kustomize_files, not_applied
@@ -194,7 +194,7 @@ def report_variables(findings: Sequence[Finding], tree: FileTree) -> list[Findin
     for finding in findings:
         by_file.setdefault(finding.location.file, []).append(finding)
     kept = [each for file, several in by_file.items() for each in _settle(file, several, tree)]
-    return sorted(kept, key=lambda found: (found.location, found.rule, found.message, found.env))
+    return sort_findings(kept)
 
 
 def _settle(file: str, findings: list[Finding], tree: FileTree) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from jobgen.model.data import Location, ValidFields, location_of, untraced, value_of
+from jobgen.model.data import ValidFields, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.mend import find_gaps, list_faulty_names, list_parents, mend
 from jobgen.model.named_tuple import NamedTuple
@@ -76,8 +76,8 @@ def _name_job(data: ValidFields) -> list[object]:
 
 def keep_independent(mended: MendedJob, left_out: FileResult, filled: FileResult) -> list[Finding]:
     """Return the findings that both copies of a job have, but for those at its faulty values."""
-    known = set(map(_identify, filled.findings))
-    both = (found for found in left_out.findings if _identify(found) in known and found.rule not in mended.hidden)
+    known = {found.key for found in filled.findings}
+    both = (found for found in left_out.findings if found.key in known and found.rule not in mended.hidden)
     return [
         found
         for found in both
@@ -102,7 +102,3 @@ def follows_from(found: Finding, lines: Collection[int], parents: Collection[obj
     first, last = found.location.line, max(found.location.line, found.location.end_line)
     is_about_form = found.rule in ABOUT_MISSING_FIELDS or found.rule == "wrong-type"
     return any(first <= line <= last for line in lines) or (is_about_form and found.location in parents)
-
-
-def _identify(found: Finding) -> tuple[str, str, Location, str]:
-    return found.rule, found.message, found.location, found.env

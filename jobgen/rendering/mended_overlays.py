@@ -31,7 +31,7 @@ def keep_independent(
     something, so only errors count that are not about what is missing.
     """
     errors = [each for each in layers if each.severity is Severity.ERROR and name_overlay(each)]
-    copies = [{_identify(each): each for each in copy} for copy in (left_out, filled)]
+    copies = [{each.key: each for each in copy} for copy in (left_out, filled)]
     both = copies[0].keys() & copies[1].keys()
     # Jobs that one of the copies cannot render, because of what it lacks, are only known from the other one.
     stopped = [{each.env for key, each in copy.items() if _stops(each) and key not in both} for copy in copies]
@@ -43,9 +43,9 @@ def keep_independent(
     kept = [
         each
         for each in first
-        if _identify(each) in both or each in layers or (is_certain and (each.env or not _is_layer(each.location)))
+        if each.key in both or each in layers or (is_certain and (each.env or not _is_layer(each.location)))
     ]
-    known = set(map(_identify, kept))
+    known = {each.key for each in kept}
     faults = {each.location for each in errors}
     slips = {each.location[:2] for each in errors if each.rule == "yaml-syntax"}
     for each in {**copies[1], **copies[0]}.values():
@@ -53,14 +53,9 @@ def keep_independent(
         if has_gaps or each.env in one_sided:
             is_guess = each.severity is not Severity.ERROR or each.rule.startswith(_NEED_ALL_FIELDS)
             is_hidden = is_hidden or is_guess
-        if _identify(each) in both - known and not is_hidden:
+        if each.key in both - known and not is_hidden:
             kept.append(each)
     return kept
-
-
-def _identify(found: Finding) -> tuple[str, str, Location, str]:
-    """Return what a finding is about: the namespace of its object may be the fault."""
-    return found.rule, found.message, found.location, found.env
 
 
 def _stops(found: Finding) -> bool:

@@ -15,7 +15,7 @@ from jobgen.engine.store import Query, Row
 from jobgen.engine.workers import parallel_map
 from jobgen.model.budget import RUN, TOO_MANY_STEPS, OverBudgetError
 from jobgen.model.data import Location, ValidFields
-from jobgen.model.finding import Finding, Identity, Problem, Related, Severity
+from jobgen.model.finding import Finding, Identity, Problem, Related, Severity, sort_findings
 from jobgen.model.progress import notify
 from jobgen.rendering.build import is_spec, manifest_errors
 from jobgen.rendering.config import find_errors
@@ -225,8 +225,8 @@ def drop_repeated(job: Job, part: FileResult, findings: list[Finding]) -> list[F
     """Return the findings of a job, without those that another member of its sweep has already."""
     if not job.document.sweep:
         return findings
-    known = {(found.location, found.rule, found.message, found.env) for found in part.findings}
-    return [found for found in findings if (found.location, found.rule, found.message, found.env) not in known]
+    known = {found.key for found in part.findings}
+    return [found for found in findings if found.key not in known]
 
 
 def find_across_jobs(jobs: AllJobs) -> Iterator[Finding]:
@@ -283,9 +283,8 @@ def join_builds(builds: Iterable[tuple[str, Sequence[Finding]]]) -> list[Finding
     files: dict[tuple[object, ...], dict[str, None]] = {}
     for file, findings in builds:
         for finding in findings:
-            key = (finding.location, finding.rule, finding.message, finding.env)
-            first.setdefault(key, finding)
-            files.setdefault(key, {})[file] = None
+            first.setdefault(finding.key, finding)
+            files.setdefault(finding.key, {})[file] = None
     return [_name_builds(finding, list(files[key])) for key, finding in first.items()]
 
 
@@ -420,10 +419,8 @@ def _process(run: RunState) -> Iterator[Rendered]:
     run.findings += shared
     if run.checks is not None:
         run.checks.finish(run, jobs, shared)
-    # Findings that differ only in their object keep the order of the files: a set would change it from run to run.
-    run.findings[:] = sorted(
-        dict.fromkeys(run.findings), key=lambda found: (found.location, found.rule, found.message, found.env)
-    )
+    # A set would change the order of findings that differ only in their object from run to run.
+    run.findings[:] = sort_findings(dict.fromkeys(run.findings))
 
 
 def _find_across(run: RunState, jobs: AllJobs) -> list[Finding]:

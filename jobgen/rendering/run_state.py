@@ -22,6 +22,7 @@ from jobgen.rendering.trace import Job, Tracer
 from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder, read_date
 from jobgen.repo.files import FileEntry
+from jobgen.reports import Suppressed
 from jobgen.reports.suppress import HIDING_RULES, Suppression
 
 
@@ -87,7 +88,7 @@ class RunState:
     """Rules and policies that could not be evaluated."""
     prepared_findings: tuple[Finding, ...] = ()
     """What is wrong with layers and policies."""
-    accepted: Sequence[Any] = ()
+    hidden: Sequence[Suppressed] = ()
     """Findings that exceptions of the settings accept."""
     leaves_objects = False
     """True if a run with checks also leaves the objects in the store, for a render of the same files."""

@@ -14,12 +14,12 @@ from jobgen.repo.shipped import BUILT_IN
 
 
 class Suppressed(NamedTuple):
-    """A finding that a comment, an exception of the settings, or the baseline suppresses."""
+    """A finding that is not reported, and why."""
 
     finding: Finding
     reason: str
     by: str = "comment"
-    """`comment`, `exception` or `baseline`."""
+    """`comment`, `exception` or `baseline`; within a lint also what a finding follows from, or what stands for it."""
 
 
 class RuleText(NamedTuple):

@@ -7,7 +7,7 @@ not hide another one. What is merged into a finding is listed in its `also_repor
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from jobgen.model.finding import BROKEN_KIND, UNCHECKED, Finding, Severity
 from jobgen.reports.entries import RANK
@@ -51,37 +51,47 @@ With each is what they must have in common: the `value`, the `mapping` around it
 """
 
 
-def merge_duplicates(findings: Iterable[Finding], mandatory: Collection[str] = ()) -> list[Finding]:
-    """Return the findings with one of each fault: that of a mandatory rule, else the most severe, else the first."""
-    left = list(findings)
+def merge_duplicates(
+    findings: Sequence[Finding], mandatory: Collection[str] = ()
+) -> tuple[list[Finding], list[Finding]]:
+    """Return the findings with one of each fault, and those that it stands for.
+
+    That of a mandatory rule is kept, else the most severe, else the first.
+    """
+    left = list(enumerate(findings))
     for rules, within in SAME_FAULTS:
         order = {rule: number for number, rule in enumerate(rules.split())}
-        if sum(finding.rule in order for finding in left) > 1:
+        if sum(finding.rule in order for _, finding in left) > 1:
             left = _merge(left, order, within, mandatory)
     # What is reported of a framework only because its kind description has errors, which are reported, is dropped.
-    broken = {finding.location.file for finding in left if finding.severity is Severity.ERROR}
-    return [
-        finding
-        for finding in left
+    broken = {finding.location.file for _, finding in left if finding.severity is Severity.ERROR}
+    kept = {
+        number: finding
+        for number, finding in left
         if not any(text == BROKEN_KIND and location.file in broken for location, text in finding.related)
-    ]
+    }
+    return [*kept.values()], [finding for number, finding in enumerate(findings) if number not in kept]
+
+
+_Numbered: TypeAlias = "Sequence[tuple[int, Finding]]"
+"""Findings with their numbers in a lint."""
 
 
 def _merge(
-    findings: Sequence[Finding], order: Mapping[str, int], within: str, mandatory: Collection[str]
-) -> list[Finding]:
+    findings: _Numbered, order: Mapping[str, int], within: str, mandatory: Collection[str]
+) -> list[tuple[int, Finding]]:
     def rank(finding: Finding) -> tuple[object, ...]:
         return finding.rule not in mandatory, RANK[finding.severity], order[finding.rule], finding.location
 
     groups: dict[object, list[int]] = {}
-    for index, finding in enumerate(findings):
+    for index, (_, finding) in enumerate(findings):
         key = _find_subject(finding, within) if finding.rule in order else None
         if key is not None:
             groups.setdefault(key, []).append(index)
     merged: dict[int, Finding] = {}
     dropped: set[int] = set()
     for indexes in groups.values():
-        several = {index: findings[index] for index in indexes}
+        several = {index: findings[index][1] for index in indexes}
         if len({finding.rule for finding in several.values()}) < 2 and within != "line":
             continue
         first = min(several, key=lambda index: rank(several[index]))
@@ -91,7 +101,9 @@ def _merge(
         fix = kept.fix or next((other.fix for other in several.values() if other.fix), None)
         merged[first] = kept._replace(also_reported_by=tuple(sources), fix=fix)
         dropped |= several.keys()
-    return [merged.get(index, finding) for index, finding in enumerate(findings) if index not in dropped]
+    return [
+        (number, merged.get(index, finding)) for index, (number, finding) in enumerate(findings) if index not in dropped
+    ]
 
 
 def _find_subject(finding: Finding, within: str) -> object:

@@ -77,6 +77,11 @@ class Severities(NamedTuple):
     """Those that have not expired, by rule."""
 
     @property
+    def is_any(self) -> bool:
+        """Return True if the settings may change a finding."""
+        return bool(self.rules or self.categories or self.exceptions)
+
+    @property
     def off(self) -> frozenset[str]:
         """Rules that are turned off everywhere, and need not run."""
         return frozenset(name for name, settings in self.rules.items() if settings[:1] == (SeveritySetting(_OFF),))

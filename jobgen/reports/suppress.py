@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from jobgen.model.builtin_rules import LIMIT_RULES, UNREADABLE_RULES, canonical_rule_name, find_similar_rule
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar
@@ -18,6 +18,7 @@ from jobgen.model.limits import MAX_SUPPRESSIONS
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.repo.root import LAYER_FOLDERS, SETTINGS
+from jobgen.reports import Suppressed
 from jobgen.yamlio.read import read
 
 # What a lint checked: a suppression or a baseline entry is obsolete only if all it could apply to was checked.
@@ -94,13 +95,6 @@ class Suppression(NamedTuple):
         location = finding.location
         is_there = not self.line or self.line <= location.line <= max(self.line, self.last)
         return location.file == self.location.file and is_there and finding.rule in map(canonical_rule_name, self.rules)
-
-
-class SuppressedFinding(NamedTuple):
-    """A finding and the comment that suppresses it."""
-
-    finding: Finding
-    suppression: Suppression
 
 
 def may_suppress(content: bytes) -> bool:
@@ -199,43 +193,58 @@ def _find_scalars(tree: Node) -> Iterator[Location]:
         yield tree.location
 
 
-def apply_suppressions(
-    findings: Iterable[Finding], suppressions: Sequence[Suppression], mandatory: frozenset[str], today: str
-) -> tuple[list[Finding], list[SuppressedFinding], list[Finding]]:
-    """Return the remaining findings, the suppressed ones, and findings about the comments themselves."""
-    active: dict[tuple[str, int], list[Suppression]] = {}
-    for comment in suppressions:
-        if not _is_expired(comment, today):
-            # Comments for a text are among those for the whole file.
-            line = 0 if comment.last > comment.line else comment.line
-            active.setdefault((comment.location.file, line), []).append(comment)
-    kept: list[Finding] = []
-    suppressed: list[SuppressedFinding] = []
-    errors: list[Finding] = []
-    for finding in findings:
-        location = finding.location
-        # Comments for the line, and those for the whole file.
-        here = (*active.get((location.file, location.line), ()), *active.get((location.file, 0), ()))
-        suppressing = next((each for each in here if each.matches(finding)), None)
-        if suppressing is None:
-            kept.append(finding)
-        elif finding.rule in mandatory or is_unreadable(finding):
-            kept.append(finding)
-            if finding.rule not in mandatory:
-                message = f"`{finding.rule}` means that the file was not read, so it cannot be suppressed; fix the file"
-            elif finding.rule in LIMIT_RULES:
-                advice = "so a comment cannot suppress it; ask for an exception in jobgen.yaml"
-                message = f"`{finding.rule}` is a limit that others set, {advice}"
+class CommentFilter:
+    """The comments of a lint: which findings they suppress, and what is wrong with those that suppress none."""
+
+    def __init__(self, comments: Iterable[Suppression], mandatory: frozenset[str], today: str) -> None:
+        self.today = today
+        self.used: set[tuple[Location, str]] = set()
+        """The comments that suppress something, with the rule of what they suppress."""
+        self.errors: list[Finding] = []
+        """What is wrong with comments, as far as that shows while they are applied."""
+        self._mandatory = mandatory
+        self._active: dict[tuple[str, int], list[Suppression]] = {}
+        for comment in comments:
+            if not _is_expired(comment, today):
+                # Comments for a text are among those for the whole file.
+                line = 0 if comment.last > comment.line else comment.line
+                self._active.setdefault((comment.location.file, line), []).append(comment)
+            if comment.until and not today:
+                message = (
+                    f"whether `{comment.until}` has passed is unknown without a commit; set the date with `--today`"
+                )
+                self.errors.append(_finding("unknown-current-date", message, comment.location, Severity.WARNING))
+
+    def keep(self, findings: Sequence[Finding], hidden: list[Suppressed]) -> Sequence[Finding]:
+        """Return the findings that no comment suppresses, and add the others to those that are hidden."""
+        if not self._active:
+            return findings
+        kept: list[Finding] = []
+        for finding in findings:
+            file, line, *_ = finding.location
+            # Comments for the line, and those for the whole file.
+            here = (*self._active.get((file, line), ()), *self._active.get((file, 0), ()))
+            comment = next((each for each in here if each.matches(finding)), None)
+            if comment is not None and self._may_hide(comment, finding):
+                self.used.add((comment.location, finding.rule))
+                hidden.append(Suppressed(finding, comment.reason))
             else:
-                message = f"`{finding.rule}` is mandatory in this repository and cannot be suppressed"
-            errors.append(_finding("mandatory-suppressed", message, suppressing.location, Severity.ERROR))
+                kept.append(finding)
+        return kept
+
+    def _may_hide(self, comment: Suppression, finding: Finding) -> bool:
+        """Return True if a comment may suppress a finding; else report the comment."""
+        if finding.rule not in self._mandatory and not is_unreadable(finding):
+            return True
+        if finding.rule not in self._mandatory:
+            message = f"`{finding.rule}` means that the file was not read, so it cannot be suppressed; fix the file"
+        elif finding.rule in LIMIT_RULES:
+            advice = "so a comment cannot suppress it; ask for an exception in jobgen.yaml"
+            message = f"`{finding.rule}` is a limit that others set, {advice}"
         else:
-            suppressed.append(SuppressedFinding(finding, suppressing))
-    for comment in suppressions if not today else ():
-        if comment.until:
-            message = f"whether `{comment.until}` has passed is unknown without a commit; set the date with `--today`"
-            errors.append(_finding("unknown-current-date", message, comment.location, Severity.WARNING))
-    return kept, suppressed, list(dict.fromkeys(errors))
+            message = f"`{finding.rule}` is mandatory in this repository and cannot be suppressed"
+        self.errors.append(_finding("mandatory-suppressed", message, comment.location, Severity.ERROR))
+        return False
 
 
 def is_unreadable(finding: Finding) -> bool:
@@ -257,17 +266,16 @@ def _is_expired(comment: Suppression, today: str) -> bool:
 
 def find_unused(
     suppressions: Iterable[Suppression],
-    suppressed: Iterable[SuppressedFinding],
+    used: Collection[tuple[Location, str]],
     known: Sequence[str],
     coverage: Coverage,
     today: str,
 ) -> Iterator[Finding]:
     """Report comments that name an unknown rule, have expired, or suppress nothing.
 
-    Nothing is reported unless everything that a comment could apply to was checked. `known` are all rules, also those
-    that are turned off.
+    Nothing is reported unless everything that a comment could apply to was checked. `used` are the comments that
+    suppress something, with its rule; `known` are all rules, also those that are turned off.
     """
-    used = {(each.suppression.location, each.finding.rule) for each in suppressed}
     names = frozenset(known)
     for comment in suppressions:
         if _is_expired(comment, today):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from jobgen.features.editor.completion.names import OVERLAY, find_keyed_kind, find_named_kind
 from jobgen.features.editor.cursor import Cursor, Part
 from jobgen.features.editor.index import NO_DECISIONS, Decisions
-from jobgen.features.editor.lint_workspace import key_of
 from jobgen.features.editor.workspace import Ready, Workspace, load_ready
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Location
@@ -132,7 +131,7 @@ def keep_findings(good: GoodText, text: str, found: tuple[Finding, ...]) -> tupl
     if len(now) - after - start > _MAX_LINES:
         return None
     shift = len(now) - len(before)
-    known = set(map(key_of, found))
+    known = {each.key for each in found}
     is_yaml = not any(each.rule == "yaml-syntax" for each in found)
     kept = [
         moved
@@ -140,7 +139,7 @@ def keep_findings(good: GoodText, text: str, found: tuple[Finding, ...]) -> tupl
         # Errors that hide others are all found at once, unless the text is not YAML.
         if not (is_yaml and _hides_others(each))
         and (moved := _move(each, start, len(before) - after, shift)) is not None
-        and key_of(moved) not in known
+        and moved.key not in known
     ]
     return (*kept, *found) if kept else None
 

@@ -19,15 +19,15 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from jobgen.api.errors import JobgenError
-from jobgen.api.lint import finish_findings
 from jobgen.api.lint_files import LintRequest, resolve_files
 from jobgen.api.lint_run import find_findings, finish_file
 from jobgen.engine.inputs import edited
 from jobgen.engine.store import Store
 from jobgen.features.editor.index import Decisions, DecisionsAnswer, IndexBuilder, IndexChange, QueueDecider
 from jobgen.model.digest import blake2b
-from jobgen.model.finding import Finding
+from jobgen.model.finding import Finding, sort_findings
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.pipeline.finish import OF_REPORT, Finishing, finish
 from jobgen.recognize import OBJECT
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner
@@ -53,7 +53,7 @@ class FileFindings(NamedTuple):
     @property
     def all(self) -> tuple[Finding, ...]:
         """All findings, sorted by location."""
-        return tuple(sorted((*self.own, *self.shared), key=lambda found: (found.location, found.rule, found.message)))
+        return tuple(sort_findings((*self.own, *self.shared)))
 
 
 class Snapshot(NamedTuple):
@@ -81,13 +81,8 @@ def group_findings(findings: Iterable[Finding], own: Mapping[str, frozenset[obje
     for finding in findings:
         file = finding.location.file
         lists = grouped.setdefault(file, ([], []))
-        lists[key_of(finding) not in own.get(file, frozenset())].append(finding)
+        lists[finding.key not in own.get(file, frozenset())].append(finding)
     return {file: FileFindings(tuple(alone), tuple(shared)) for file, (alone, shared) in grouped.items()}
-
-
-def key_of(finding: Finding) -> object:
-    """What identifies a finding in one lint, whatever severity the settings give it."""
-    return finding.rule, finding.location, finding.message, finding.env
 
 
 class WorkspaceLinter:
@@ -118,12 +113,13 @@ class WorkspaceLinter:
             entries = [*files.jobs, *(files.standalone or ())]
             own = {entry.path: keys for entry in entries if (keys := _list_own(last.project, last.answers, entry))}
             layers = list_layer_findings(last.project, linted.runs[0].prepared_findings)
-            own |= {file: frozenset(map(key_of, found)) for file, found in layers.items()}
+            own |= {file: _list_keys(found) for file, found in layers.items()}
             index = self._index.update(last.list_parts(entries), last.list_runners(), last.read_jobs)
             jobs = files.jobs if files.whole else ()
             last.results.extend(last.list_parts(jobs))
             keeps = self._decider.note(last.results, last.list_runners(), last.project)
-        grouped = group_findings(finish_findings(linted.findings, linted.mandatory)[0], own)
+        shown = finish(linted.findings, Finishing(linted.mandatory), OF_REPORT)
+        grouped = group_findings(shown, own)
         others = frozenset(path for path, (sort, _) in linted.taken.items() if sort != OBJECT.name)
         return Snapshot(findings=grouped, index_change=index, keeps_decisions=keeps, others=others)
 
@@ -216,14 +212,18 @@ _NOTHING = new_result()
 """The result of a file that has not been processed in an environment, because its overlays have errors."""
 
 
+def _list_keys(findings: Iterable[Finding]) -> frozenset[object]:
+    return frozenset(finding.key for finding in findings)
+
+
 def _list_own(project: ProjectConfig, answers: Mapping[str, Answer], entry: FileEntry) -> frozenset[object]:
     if entry.finding:
-        return frozenset(map(key_of, finish_own(project, [entry.finding], [], File(entry.path))))
+        return _list_keys(finish_file(project, [entry.finding], [], File(entry.path)))
     answer = answers.get(name_entry(entry))
     part = join_parts(answer.parts) if answer is not None else None
     if part is None or not part.findings:
         return frozenset()
-    return frozenset(map(key_of, finish_own(project, part.findings, part.comments, read_file(entry))))
+    return _list_keys(finish_file(project, part.findings, part.comments, read_file(entry)))
 
 
 def list_layer_findings(project: ProjectConfig, prepared: Sequence[Finding]) -> dict[str, tuple[Finding, ...]]:
@@ -236,15 +236,8 @@ def list_layer_findings(project: ProjectConfig, prepared: Sequence[Finding]) -> 
         file = read_first((project.root,), path) or File(path)
         comments: list[Suppression] = []
         collect_suppressions(file, comments, [])
-        found[path] = finish_own(project, findings, comments, file)
+        found[path] = finish_file(project, findings, comments, file)
     return found
-
-
-def finish_own(
-    project: ProjectConfig, findings: Sequence[Finding], comments: Sequence[Suppression], file: File
-) -> tuple[Finding, ...]:
-    """Return one finding for each fault that a file has by itself, without those that its comments suppress."""
-    return finish_findings(finish_file(project, findings, comments, file), project.mandatory)[0]
 
 
 log = logging.getLogger("jobgen.lsp")

@@ -13,10 +13,11 @@ from pathlib import Path
 
 from jobgen.api.errors import JobgenError
 from jobgen.api.lint_files import read_patterns
+from jobgen.api.lint_run import finish_file
 from jobgen.api.project import select_environments
 from jobgen.engine.inputs import edited
 from jobgen.features.editor.index import DecisionsAnswer, FileIndex
-from jobgen.features.editor.lint_workspace import FileFindings, Snapshot, finish_own, list_layer_findings
+from jobgen.features.editor.lint_workspace import FileFindings, Snapshot, list_layer_findings
 from jobgen.model.finding import Finding
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.lint_checks import LintChecks
@@ -196,7 +197,7 @@ class Workspace:
                 return ()
             [parts] = process_files(ready.run, ready.prepared.runners, [entry])
             part = join_parts(parts)
-            return finish_own(ready.run.project, part.findings, part.comments, read_file(entry))
+            return finish_file(ready.run.project, part.findings, part.comments, read_file(entry))
 
 
 def load_ready(workspace: Workspace) -> Ready | None:

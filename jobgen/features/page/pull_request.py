@@ -34,10 +34,10 @@ from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.resources import ResourceTotals, add_totals
 from jobgen.model.finding import Finding, Identity
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.pipeline.finish import OF_REPORT, Finishing, finish
 from jobgen.repo import git, layout
 from jobgen.repo.changed_files import find_uncommitted
 from jobgen.repo.commit import CommitPath
-from jobgen.reports.duplicates import merge_duplicates
 
 _NO_LAYER = "jobgen"
 """The layer of values that the renderer sets."""
@@ -405,7 +405,7 @@ def _lint_side(side: Snapshot, directory: Path, environments: Sequence[str]) -> 
     else:
         request = request._replace(directory=side.folder)
     linted = find_findings(request)
-    findings = merge_duplicates(linted.findings, linted.mandatory)
+    findings = finish(linted.findings, Finishing(linted.mandatory), OF_REPORT)
     if side.is_tree and environments:
         return [each for each in findings if each.location.file.partition("/")[0] in environments]
     return findings

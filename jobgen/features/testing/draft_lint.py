@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from jobgen.api.lint import finish_findings
 from jobgen.api.lint_files import LintRequest
 from jobgen.api.lint_run import find_findings
 from jobgen.engine.inputs import edited
@@ -15,6 +14,7 @@ from jobgen.engine.store import Store
 from jobgen.features.testing.evaluate import Subject
 from jobgen.model.data import untraced
 from jobgen.model.finding import Finding, Severity
+from jobgen.pipeline.finish import OF_REPORT, Finishing, finish
 from jobgen.rendering.build import identity_of, split_list
 from jobgen.rendering.trace import WHOLE, Job
 from jobgen.repo import layout
@@ -56,7 +56,7 @@ class DraftLinter:
 
     def _find(self) -> Sequence[Finding]:
         linted = find_findings(self._request, self._store)
-        return finish_findings(linted.findings, linted.mandatory)[0]
+        return finish(linted.findings, Finishing(linted.mandatory), OF_REPORT)
 
     def _write_draft(self, subject: Subject) -> dict[str, bytes]:
         """The contents of the file that has the job: it is added to a file, or takes the place of the job there."""

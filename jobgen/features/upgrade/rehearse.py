@@ -17,7 +17,7 @@ from typing import Any
 
 from jobgen.api.errors import UsageError
 from jobgen.api.fix import apply_fixes
-from jobgen.api.lint import finish_findings, lint
+from jobgen.api.lint import lint
 from jobgen.api.project import Project, select_environments
 from jobgen.features.convert.operators.compare import PodDifference, compare_pods
 from jobgen.features.convert.operators.create import create_pods
@@ -27,6 +27,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Location, location_of, value_of
 from jobgen.model.finding import Finding, Severity, TextEdit, pluralize
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.pipeline.finish import OF_REPORT, Finishing, finish
 from jobgen.pipeline.lint_checks import LintChecks
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
@@ -147,7 +148,7 @@ class _Revision:
         self.config = config
         self.run = Run(config, environments, finish=_keep, checks=LintChecks(keeps_objects=True))
         self.objects: list[Rendered] = list(self.run)
-        self.findings, _ = finish_findings(self.run.findings, config.mandatory)
+        self.findings = finish(self.run.findings, Finishing(config.mandatory), OF_REPORT)
         self.clusters: dict[str, Cluster] = {
             runner.name: runner.expander.environment.cluster for runner in self.run.runners
         }

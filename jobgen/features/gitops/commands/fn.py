@@ -17,6 +17,7 @@ from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.environment_checker import EnvironmentChecker
+from jobgen.pipeline.finish import Finishing, finish
 from jobgen.pipeline.policies import load_policies
 from jobgen.rendering import config
 from jobgen.rendering.build import identity_of, is_spec
@@ -28,9 +29,8 @@ from jobgen.rendering.run import Run
 from jobgen.rendering.trace import Job, Tracer
 from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.repo.root import find_root
-from jobgen.reports.duplicates import merge_duplicates
 from jobgen.reports.entries import count_severities, format_findings, pluralize
-from jobgen.reports.suppress import Suppression, apply_suppressions
+from jobgen.reports.suppress import Suppression
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
@@ -186,15 +186,17 @@ def _validate(work: FunctionInput) -> FunctionOutput:
         texts += [read_file(entry)] if entry else []
         for job in read_jobs([entry] if entry else [], work.project.kinds, findings, comments):
             findings += _check_job(job, checker, tracer)
-    applied = filter(None, map(work.project.apply_severity, findings))
     # A kustomization also contains kinds that jobgen does not check, such as Deployments.
-    known = [finding for finding in applied if finding.rule != "missing-schema"]
-    kept, _, _ = apply_suppressions(known, comments, work.project.mandatory, "")
-    kept = sorted(
-        set(merge_duplicates(kept, work.project.mandatory)),
-        key=lambda found: (found.location, found.rule, found.message),
+    findings = [finding for finding in findings if finding.rule != "missing-schema"]
+    contents = {file.path: file.content.decode("utf-8", "replace") for file in texts}
+    context = Finishing(
+        work.project.mandatory,
+        work.project.severities,
+        lambda finding: work.project.teams.find_name(finding.location.file),
+        comments=comments,
+        read_text=lambda path: contents.get(path, ""),
     )
-    return FunctionOutput(work.resources.items, kept, files, texts=texts)
+    return FunctionOutput(work.resources.items, finish(findings, context), files, texts=texts)
 
 
 def _check_job(job: Job, checker: EnvironmentChecker, tracer: Tracer) -> list[Finding]:
