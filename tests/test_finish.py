@@ -11,7 +11,10 @@ from moduletrees import parse_module
 
 import jobgen
 from jobgen.api import lint_run
+from jobgen.check.rules import all_rules, rule_names
+from jobgen.model.finding import join_sentences
 from jobgen.pipeline import finish, lint_checks
+from jobgen.reports.environments import OF_CLUSTERS
 
 ROOT = Path(__file__).parent.parent / "jobgen"
 
@@ -205,3 +208,107 @@ def test_every_stage_is_in_the_tuple():
 
 def test_an_empty_context_changes_nothing():
     assert finish.finish([], finish.Finishing()) == []
+
+
+# One finding for one cause in all environments
+
+
+ENVIRONMENTS = ("dev", "prod", "staging")
+QUEUED = JOB.format(name="queued", tag="1.4.2", more="queue: {queue}").replace("gpu: 1", "gpu: {{gpus}}")
+STATE = """\
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: LocalQueue
+metadata: {{name: train, namespace: ml-{env}}}
+spec: {{clusterQueue: shared-{env}}}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ResourceFlavor
+metadata: {{name: a100}}
+---
+apiVersion: kueue.x-k8s.io/v1beta2
+kind: ClusterQueue
+metadata: {{name: shared-{env}}}
+spec:
+  namespaceSelector: {{}}
+  resourceGroups:
+    - coveredResources: [cpu, memory, nvidia.com/gpu]
+      flavors:
+        - name: a100
+          resources:
+            - {{name: cpu, nominalQuota: 160}}
+            - {{name: memory, nominalQuota: 640Gi}}
+            - {{name: nvidia.com/gpu, nominalQuota: {quota}}}
+"""
+OVERLAY = """\
+apiVersion: jobgen.dev/v1
+kind: Overlay
+metadata: {{name: {env}}}
+spec:
+  namespace: ml-{env}
+  cluster: {{platforms: [kubeflow], state: state/{env}}}
+"""
+
+
+@pytest.fixture
+def lint_queued(tmp_path):
+    """Lint a job in three environments, each with its own namespace and quota."""
+
+    def lint(queue: str, gpus: int, quotas: tuple[int, ...] = (8, 8, 8)) -> jobgen.LintResult:
+        for env, quota in zip(ENVIRONMENTS, quotas, strict=True):
+            (tmp_path / "overlays" / env).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "overlays" / env / "overlay.yaml").write_text(OVERLAY.format(env=env))
+            (tmp_path / "state" / env).mkdir(parents=True, exist_ok=True)
+            (tmp_path / "state" / env / "queues.yaml").write_text(STATE.format(env=env, quota=quota))
+        (tmp_path / "jobs").mkdir(exist_ok=True)
+        job = QUEUED.replace("{queue}", queue).replace("{{gpus}}", str(gpus)).replace(", namespace: ml", "")
+        (tmp_path / "jobs/queued.yaml").write_text(job)
+        return jobgen.lint(tmp_path)
+
+    return lint
+
+
+def list_errors(result: jobgen.LintResult) -> list[str]:
+    return [line for line in result.to_text().splitlines() if ": error: " in line]
+
+
+def test_a_wrong_queue_is_one_finding_in_all_environments(lint_queued):
+    result = lint_queued("trian", 1)
+
+    [line] = list_errors(result)
+    assert "in namespace `ml-dev`, `ml-prod` and `ml-staging`; did you mean `train`? (in dev, prod, staging)" in line
+    errors = [each for each in result.findings if each.severity == "error"]
+    assert [each.env for each in errors] == [*ENVIRONMENTS]
+    assert len({each.message for each in errors}) == 1
+
+
+def test_a_quota_that_is_exceeded_is_one_finding_with_the_place_of_every_quota(lint_queued):
+    result = lint_queued("train", 16)
+
+    [line] = list_errors(result)
+    assert "the quota of ClusterQueue `shared-dev`, `shared-prod` and `shared-staging`" in line
+    [notes] = {each.related for each in result.findings if each.severity == "error"}
+    assert {note.location.file for note in notes} >= {f"state/{env}/queues.yaml" for env in ENVIRONMENTS}
+
+
+def test_quotas_of_other_sizes_stay_apart(lint_queued):
+    assert len(list_errors(lint_queued("train", 16, (8, 4, 2)))) == 3
+
+
+@pytest.mark.parametrize(
+    ("sentences", "names", "joined"),
+    [
+        (["no `a` in `x`", "no `a` in `y`"], (), "no `a` in `x` and `y`"),
+        ([f"no `a` in `{name}`" for name in "vwxyz"], (), "no `a` in `v`, `w`, `x` and 2 others"),
+        (["no `a` in `x`", "no `a` in `y`"], ("x",), ""),
+        (["`x` needs `8`", "`y` needs `4`"], (), ""),
+        (["no `a`", "`a` is not there"], (), ""),
+        (["no `a`", "no `a` of `b`"], (), ""),
+    ],
+)
+def test_sentences_are_joined_if_they_differ_in_names(sentences, names, joined):
+    assert join_sentences(sentences, names) == joined
+
+
+def test_every_rule_about_a_cluster_is_known_to_join():
+    names = {rule.name for rule in all_rules() if rule.scope in ("cluster", "queue")}
+    assert names <= OF_CLUSTERS <= rule_names()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
@@ -188,6 +188,34 @@ def find_wrong_values(message: str) -> tuple[str, ...]:
 def quoted_values(message: str) -> tuple[str, ...]:
     """The values in backticks in a message; without any, the message itself."""
     return tuple(_QUOTED.findall(message)) or (message,)
+
+
+_AMOUNT = lazy_pattern(r"[-+.\d]")
+_FEW = 3
+
+
+def join_sentences(sentences: Sequence[str], names: Collection[str] = ()) -> str:
+    """Return one sentence for some that differ in some names in backticks, or in any; empty if they differ otherwise.
+
+    Where they differ, it lists the names. Amounts are no names: what to do about each is another thing.
+    """
+    parts = [sentence.split("`") for sentence in sentences]
+    if len({len(each) for each in parts}) > 1:
+        return ""
+    joined: list[str] = []
+    for number, texts in enumerate(zip(*parts, strict=True)):
+        found, is_quoted = [*dict.fromkeys(texts)], number % 2 == 1
+        if len(found) > 1 and (not is_quoted or any(map(_AMOUNT.match, found)) or (names and not {*found} <= {*names})):
+            return ""
+        joined.append(_list_names(found) if is_quoted else found[0])
+    return "".join(joined)
+
+
+def _list_names(names: Sequence[str]) -> str:
+    """Return names in backticks: `a`, `b` and `c`, or with 2 others."""
+    shown = [f"`{name}`" for name in (names[:_FEW] if len(names) > _FEW + 1 else names)]
+    last = f"{len(names) - len(shown)} others" if len(shown) < len(names) else shown.pop()
+    return f"{', '.join(shown)} and {last}" if shown else last
 
 
 _MISSING = frozenset(("missing-field", "missing-pod-field"))

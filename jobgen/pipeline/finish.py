@@ -220,6 +220,16 @@ def merge(findings: Findings, context: Finishing) -> Findings:
     return left
 
 
+def join_causes(findings: Findings, context: Finishing) -> Findings:
+    """Let findings that environments have for one cause say the same, so that a report shows them as one."""
+    if len({finding.env for finding in findings}) < 2:
+        return findings
+    # Imported late: many runs have one environment.
+    from jobgen.reports.environments import join_environments
+
+    return join_environments(findings)
+
+
 OF_RUN: tuple[Stage, ...] = (apply_severities,)
 OF_LINT: tuple[Stage, ...] = (
     list_once,
@@ -230,7 +240,7 @@ OF_LINT: tuple[Stage, ...] = (
     restore_setting_errors,
     select,
 )
-OF_REPORT: tuple[Stage, ...] = (hide_known, merge)
+OF_REPORT: tuple[Stage, ...] = (hide_known, merge, join_causes)
 STAGES = OF_RUN + OF_LINT + OF_REPORT
 
 
