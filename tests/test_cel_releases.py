@@ -92,6 +92,9 @@ def test_policies_compile_in_the_releases_of_the_environments(releases, found, t
         {"apiVersion": GROUP, "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "p"}, "spec": binding},
     ]
     (tmp_path / "jobgen.yaml").write_text("{}\n")
+    job = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "ml"}}
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs" / "a.yaml").write_text(json.dumps(job))
     (tmp_path / "policies").mkdir()
     (tmp_path / "policies" / "p.yaml").write_text("\n---\n".join(map(json.dumps, documents)))
 

@@ -90,7 +90,8 @@ kind: ValidatingAdmissionPolicy
 metadata: {name: team-label}
 spec:
   failurePolicy: Fail
-  matchConstraints: {resourceRules: [{apiGroups: ["*"], apiVersions: ["*"], operations: [CREATE], resources: ["*"]}]}
+  matchConstraints:
+    resourceRules: [{apiGroups: [kubeflow.org], apiVersions: ["*"], operations: [CREATE], resources: ["*"]}]
   validations:
     - {expression: "'team' in object.metadata.?labels.orValue({})", message: a job needs the label `team`}
 ---

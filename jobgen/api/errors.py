@@ -44,7 +44,7 @@ def check_date(today: str) -> None:
     if not today:
         return
     # Imported late: most commands use the date of the commit.
-    from jobgen.reports.suppress import is_date
+    from jobgen.model.times import is_date
 
     if not is_date(today):
         raise UsageError(f"`{today}` is not a date; write it as `2027-01-31`")

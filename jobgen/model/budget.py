@@ -100,9 +100,10 @@ class FileBudget:
 
     def take_excesses(self) -> list[Excess]:
         """What was noted since the last call."""
+        if not self._excesses:
+            return []
         taken = [Excess(each.steps, each.costliest, each.is_whole) for each in self._excesses]
-        if taken:
-            self._excesses, self._excess = [], None
+        self._excesses, self._excess = [], None
         return taken
 
     def charge(self, work: Work, steps: int, size: int = 0) -> None:

@@ -20,6 +20,19 @@ _RFC3339 = lazy_pattern(
 )
 
 
+_DATE = lazy_pattern(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+
+
+def is_date(text: str) -> bool:
+    """Return True if a text is a date such as `2026-01-31`."""
+    match = _DATE.fullmatch(text)
+    return match is not None and _is_day(*map(int, match.groups()))
+
+
+def _is_day(year: int, month: int, day: int) -> bool:
+    return 1 <= month <= 12 and 1 <= day <= count_days(year, month)
+
+
 def count_days(year: int, month: int) -> int:
     """The number of days of a month; the year 0 is a leap year."""
     if month == 2:
@@ -33,8 +46,8 @@ def is_time(text: str) -> bool:
     if match is None:
         return False
     year, month, day, hour, minute, second, offset_hour, offset_minute = (int(part or 0) for part in match.groups())
-    is_date = 1 <= month <= 12 and 1 <= day <= count_days(year, month)
-    return is_date and hour < 24 and max(minute, second) < 60 and offset_hour <= 24 and offset_minute <= 60
+    is_clock = hour < 24 and max(minute, second) < 60 and offset_hour <= 24 and offset_minute <= 60
+    return is_clock and _is_day(year, month, day)
 
 
 _MAX_INTEGER = 2**63 - 1

@@ -12,7 +12,6 @@ from functools import cached_property, partial
 from itertools import count, islice, product
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from jobgen.check.cluster.exported import read_exported
 from jobgen.check.cluster.state import (
     CLUSTER_KINDS,
     RUNTIME_KINDS,
@@ -264,6 +263,9 @@ def _read_policy_namespaces(root: Folder) -> Iterator[Mapping[str, Node]]:
 
 
 def _read_untraced(root: Folder, folder: str) -> tuple[Objects, Sequence[Finding]]:
+    # Imported late, here and below: most environments have no exported state.
+    from jobgen.check.cluster.exported import read_exported
+
     findings: list[Finding] = []
     return [untraced(dict(obj)) for obj in read_exported(root, folder, findings)], findings
 
@@ -320,8 +322,12 @@ class _ClusterCheck:
         folder, root = self._runner.expander.environment.cluster.state, self._tracer.project.root
 
         def read() -> tuple[Objects, Sequence[Finding]]:
+            if not folder:
+                return shared, ()
+            from jobgen.check.cluster.exported import read_exported
+
             findings: list[Finding] = []
-            exported = list(read_exported(root, folder, findings)) if folder else []
+            exported = list(read_exported(root, folder, findings))
             return [*shared, *exported], [*findings, *find_duplicates(exported, folder)]
 
         version = self._known.layers, digest_files(list(layout.read_state(root, folder)) if folder else [])

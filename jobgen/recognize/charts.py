@@ -11,8 +11,6 @@ from jobgen.recognize import Taken
 from jobgen.recognize.tree import Surroundings
 from jobgen.repo.files import FileEntry
 
-METADATA = "Chart.yaml"
-
 
 class ChartSurvey(NamedTuple):
     """The charts of a tree."""

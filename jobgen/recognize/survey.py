@@ -13,13 +13,12 @@ from jobgen.model.finding import Finding, Related, Severity, quoted_values, sort
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize import INPUT, JUDGED, NOT_JUDGED, OBJECT, SETTINGS, Taken, kustomize_files, not_applied
-from jobgen.recognize.charts import METADATA, ChartSurvey, survey_charts
 from jobgen.recognize.filled_files import fill_files
 from jobgen.recognize.kustomize_files import KustomizeBuild
 from jobgen.recognize.objects import may_hold_objects
 from jobgen.recognize.plain_objects import is_plain_name, is_plain_text
 from jobgen.recognize.tree import FileTree, Surroundings
-from jobgen.repo.files import KUSTOMIZATION_NAMES, FileEntry, is_kustomization
+from jobgen.repo.files import CHART_METADATA, KUSTOMIZATION_NAMES, FileEntry, is_kustomization
 from jobgen.repo.walk import ExcludePattern, is_excluded
 from jobgen.reports.placeholders import VALUE_RULES, find_capitals, find_placeholder
 
@@ -114,9 +113,18 @@ def survey_files(
             folder = posixpath.dirname(root) or "."
             judged.append(FileEntry(folder, content=made.read(), optional=True, build=made))
     # One look at all names instead of one at each.
-    has_charts = METADATA in "\n".join(own)
-    charts = survey_charts(around, taken, own, has_tool=renders_charts) if has_charts else ChartSurvey()
-    judged = [entry._replace(is_source=True) if entry.path in charts.taken else entry for entry in judged]
+    if CHART_METADATA not in "\n".join(own):
+        return Survey(judged, taken, tree)
+    # Imported late: most folders have no chart.
+    from jobgen.recognize.charts import survey_charts
+
+    charts = survey_charts(around, taken, own, has_tool=renders_charts)
+    unjudged = frozenset(path for path, reason in charts.taken.items() if reason.sort.treatment is NOT_JUDGED)
+    judged = [
+        entry._replace(is_source=True) if entry.path in charts.taken else entry
+        for entry in judged
+        if entry.path not in unjudged
+    ]
     return Survey([*judged, *charts.entries], {**taken, **charts.taken}, tree, charts.folders)
 
 

@@ -198,24 +198,23 @@ def find_missing_images(made: Mapping[str, Node], kinds: Iterable[Kind]) -> list
     for item, field in product(kind.list_items(made), ("containers", "initContainers")):
         containers = get_path(find_template(item.data, kind.replicas), "spec", field)
         listed = [*containers.values()] if isinstance(containers, dict) else as_list(containers)
-        # A container that a layer only adds to has its image from another one, under its name.
-        others = [str(value_of(each.get("name"))) for each in listed if isinstance(each, dict) and _has_image(each)]
-        for index, each in enumerate(listed):
-            if isinstance(each, dict) and not _has_image(each):
-                own = each.get("name")
+        for index, container in enumerate(listed):
+            if isinstance(container, dict) and not value_of(container.get("image")):
+                own = container.get("name")
                 place = f"`{field}[{index}]` of role `{value_of(item.key)}`"
                 what = f"container `{value_of(own)}`" if value_of(own) else place
                 message = f"{what} requires `image`; set it"
-                if value_of(own) and others and "command" not in each:
-                    message += (
-                        f", or write {list_alternatives(f'`{name}`' for name in others[:_MOST_NAMED])} for its name"
-                    )
-                problems.append(Problem("missing-pod-field", message, locatable(own, each), category="pod"))
+                if value_of(own) and "command" not in container:
+                    message += _name_others(listed)
+                problems.append(Problem("missing-pod-field", message, locatable(own, container), category="pod"))
     return problems
 
 
 _MOST_NAMED = 4
 
 
-def _has_image(container: Mapping[str, Node]) -> bool:
-    return bool(value_of(container.get("image")))
+def _name_others(containers: Sequence[Node]) -> str:
+    """Name the containers with an image: one that a layer only adds to has its image from another, under its name."""
+    complete = [each for each in containers if isinstance(each, dict) and value_of(each.get("image"))]
+    names = list_alternatives(f"`{value_of(each.get('name'))}`" for each in complete[:_MOST_NAMED])
+    return f", or write {names} for its name" if names else ""

@@ -42,6 +42,7 @@ _NOT_RESOURCES = {
     **dict.fromkeys(("disk", "storage"), "`ephemeral-storage`, or a claim in `volumes`"),
 }
 """Words for what has a field of its own."""
+_FOREIGN_WORDS = frozenset((*_RESOURCE_WORDS, *_NOT_RESOURCES))
 
 
 def build_pod_template(fields: dict[str, Any], container_name: Node, problems: list[Problem]) -> dict[str, Any]:
@@ -129,7 +130,7 @@ def render_resources(resources: dict[str, Any], problems: list[Problem]) -> dict
         if side not in resources:
             continue
         amounts = resources[side]
-        for name in amounts:
+        for name in () if _FOREIGN_WORDS.isdisjoint(amounts) else amounts:
             if meant := _RESOURCE_WORDS.get(name):
                 message = f"containers cannot request the resource `{name}`; write `{meant}`"
                 fix_steps = (FixStep("rename", name, meant),)

@@ -38,6 +38,8 @@ from jobgen.yamlio.read import YamlDocument
 
 _DOCUMENT_STEPS = 100
 """The steps that a document takes to be read, and to be located if it has an error."""
+_MANY_BYTES = 10_000
+"""The bytes of a file that may have many documents; the steps of those of a smaller one are free."""
 _OTHER_FOLDERS = {"Team": "a team belongs in teams/", "JobTests": "tests of jobs belong in tests/"}
 
 
@@ -57,8 +59,9 @@ def read_jobs(
     for path in paths:
         if path.build is not None:
             yield from _read_built(path, path.build(), findings)
-            for file in path.build.list_comments() if comments is not None else ():
-                collect_suppressions(file, comments, findings)
+            if comments is not None:
+                for file in path.build.list_comments():
+                    collect_suppressions(file, comments, findings)
         else:
             for job in _read_documents(path, findings, comments, skipped):
                 if is_spec(job.document.data):
@@ -129,7 +132,8 @@ def _read_documents(
         severity = Severity.WARNING if file.path.startswith("jobs/") else Severity.ERROR
         message = "the file holds no object; add one, or remove the file"
         findings.append(locate(Problem("empty-file", message, category="yaml", severity=severity), file.path))
-    charge(Work.DOCUMENTS, _DOCUMENT_STEPS * sum(map(_count_objects, documents)))
+    if len(file.content) > _MANY_BYTES:
+        charge(Work.DOCUMENTS, _DOCUMENT_STEPS * sum(map(_count_objects, documents)))
     for position, document in enumerate(documents):
         data = document.data
         if "sops" in data and is_encrypted(data):
@@ -174,8 +178,8 @@ def _skip_reason(
 ) -> tuple[str, str] | None:
     """Return what a file of a folder is that is no input, and why; None if it is one, or is broken."""
     from jobgen.recognize import CONFIG
-    from jobgen.recognize.not_applied import name_program
     from jobgen.recognize.objects import begins_object, is_object
+    from jobgen.recognize.programs import name_program
 
     is_broken = bool(findings) and not documents and begins_object(read_file(path).content)
     if any(is_object(document.data) for document in documents) or is_broken:

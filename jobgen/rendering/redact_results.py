@@ -17,8 +17,12 @@ _MAX_KEPT = 500
 
 def redact_results(project: ProjectConfig, batch: Sequence[FileEntry], results: Sequence[FileParts]) -> None:
     """Remove secrets from findings, before they are cached or sent to another process; add the lines they point at."""
-    pairs = ((entry, part) for entry, parts in zip(batch, results, strict=True) for part in parts)
-    faulty = [(entry, part) for entry, part in pairs if part.findings or part.excesses]
+    faulty = [
+        (entry, part)
+        for entry, parts in zip(batch, results, strict=True)
+        for part in parts
+        if part.findings or part.excesses
+    ]
     if not faulty:
         return
     # Imported late: most runs have no finding.

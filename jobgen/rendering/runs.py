@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from datetime import date
 from typing import Any
 
 from jobgen.k8s.argocd_annotations import SYNC_OPTIONS
@@ -14,9 +13,8 @@ from jobgen.k8s.operators import MAX_NAME_LENGTH, find_longest_suffix
 from jobgen.k8s.workloads import find_ttl_path, find_workload
 from jobgen.model.data import Node, untraced, value_of, with_value
 from jobgen.model.finding import Problem
-from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import to_milli
-from jobgen.model.times import DEADLINE_ANNOTATION, EXPECTED_ANNOTATION, find_time_fault
+from jobgen.model.times import DEADLINE_ANNOTATION, EXPECTED_ANNOTATION, find_time_fault, is_date
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.kinds.main_container import set_path
 from jobgen.spec.kinds import Kind
@@ -94,7 +92,6 @@ _PRUNE = "kustomize.toolkit.fluxcd.io/prune"
 _OPTIONS = {"keep": "Prune=false", "replace": "PruneLast=true"}
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
 _MIN_NAME_LENGTH = 8
-_DATE = lazy_pattern(r"\d{4}-\d{2}-\d{2}\Z")
 
 
 def is_inactive(job: JobSpec, day: Callable[[], str], problems: list[Problem]) -> bool:
@@ -106,7 +103,7 @@ def is_inactive(job: JobSpec, day: Callable[[], str], problems: list[Problem]) -
     if value_of(expires) is None:
         return False
     last = str(value_of(expires))
-    if not _is_date(last):
+    if not is_date(last):
         message = f"`expires` is `{last}`, which is not a date; write one such as `2027-01-31`"
         problems.append(Problem("invalid-value", message, expires))
         return False
@@ -126,16 +123,6 @@ def explain_inactive(job: JobSpec, day: Callable[[], str]) -> str:
     if is_inactive(job, day, []):
         return f"expired on `{value_of(run['expires'])}`; it is `{day()}`, the date of the commit or of `--today`"
     return ""
-
-
-def _is_date(text: str) -> bool:
-    if not _DATE.match(text):
-        return False
-    try:
-        date.fromisoformat(text)
-    except ValueError:
-        return False
-    return True
 
 
 def name_run(resource: Mapping[str, Any], job: JobSpec, source: Node, problems: list[Problem]) -> Mapping[str, Any]:

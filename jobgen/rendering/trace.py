@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
-from typing import Any
+from typing import Any, cast
 
 from jobgen.model.data import Location, Node, TracedScalar, ValidFields, location_of
 from jobgen.model.finding import Finding, Problem, Related, add_failures
@@ -88,9 +88,8 @@ def select_item(data: ValidFields, item: int) -> ValidFields:
     if item == WHOLE:
         return data
     if item > WHOLE:
-        listed: ValidFields = data["items"][item] if is_split(data) else data
-        return listed
-    return expand_member(data, WHOLE - 1 - item)
+        return cast(ValidFields, data["items"][item]) if is_split(data) else data
+    return cast(ValidFields, expand_member(data, WHOLE - 1 - item))
 
 
 class JobRef(NamedTuple):

@@ -273,8 +273,8 @@ def _skip_folder(entry: _AnyEntry, full: str, *, any_files: bool) -> str:
         return files.DEPENDENCIES
     if exists_itself(os.path.join(full, ".git")):
         return files.OTHER_REPOSITORY
-    is_template = entry.name in CHART_FOLDERS
-    return files.HELM_CHART if is_template and is_file(os.path.join(os.path.dirname(full), "Chart.yaml")) else ""
+    metadata = os.path.join(os.path.dirname(full), files.CHART_METADATA)
+    return files.HELM_CHART if entry.name in CHART_FOLDERS and is_file(metadata) else ""
 
 
 def _list_folder(full: str, path: str) -> Iterator[tuple[_AnyEntry, str, str]]:

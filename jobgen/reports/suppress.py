@@ -17,6 +17,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_SUPPRESSIONS
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
+from jobgen.model.times import is_date
 from jobgen.repo.root import LAYER_FOLDERS, SETTINGS
 from jobgen.reports import Suppressed
 from jobgen.yamlio.read import read
@@ -75,7 +76,6 @@ _COMMENT = lazy_pattern(
 )
 _DIRECTIVES = ("ignore", "ignore-file")
 _ARGUMENTS = lazy_pattern(r"\[([^\[\]]*)\](?:\s*+until=(\S+))?(?:\s*+--\s*+((?:.*\S)?))?\s*\Z")
-_DATE = lazy_pattern(r"[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])\Z")
 _SYNTAX = "write `# jobgen: ignore[rule] -- reason`"
 
 
@@ -253,11 +253,6 @@ def is_unreadable(finding: Finding) -> bool:
         return True
     # A template may be no YAML at all.
     return "yaml-syntax" in finding.also_reported_by
-
-
-def is_date(text: str) -> bool:
-    """Return True if a text is a date in the format `2027-01-31`."""
-    return _DATE.match(text) is not None
 
 
 def _is_expired(comment: Suppression, today: str) -> bool:

@@ -266,13 +266,7 @@ def _start_budget() -> Budget:
 
 def expand_member(data: Any, index: int) -> Any:
     """Expand one job of a sweep."""
-    return _expand(
-        data,
-        expand_matrix(data["spec"]["matrix"])[index],
-        [],
-        [],
-        _start_budget(),
-    )
+    return _expand(data, expand_matrix(data["spec"]["matrix"])[index], [], [], _start_budget())
 
 
 def find_stray_variables(data: Any, reason: str = "the job has no `matrix`") -> Iterator[Problem]:

@@ -159,8 +159,9 @@ def validate_containers(key: str, value: Node, owner: Fields, pod: Validation) -
     if not isinstance(value, list):
         return
     names: set[str] = set()
-    for container in list_mappings(value):
-        _validate_name_and_image(container, list_mappings(value), names, key, pod)
+    containers = list_mappings(value)
+    for container in containers:
+        _validate_name_and_image(container, containers, names, key, pod)
         validate_fields(container, _CONTAINER, pod)
     _validate_host_ports(value, pod)
     if not ("hostNetwork" in pod.spec and pod.is_true("hostNetwork")):

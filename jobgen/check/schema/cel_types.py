@@ -9,11 +9,12 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jobgen.check.cel.values import blank_strings
-from jobgen.check.schema.formats import is_date, parse_duration
+from jobgen.check.schema.formats import parse_duration
 from jobgen.model.budget import Budget
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.times import is_date
 from jobgen.schema.own_formats import LazyFields
 
 if TYPE_CHECKING:

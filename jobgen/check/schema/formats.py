@@ -13,7 +13,7 @@ from jobgen.k8s.kinds import Release
 from jobgen.model import times
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.times import count_days
+from jobgen.model.times import is_date
 
 _SPECIALS = frozenset('()<>[]:;@\\,"')
 
@@ -199,15 +199,6 @@ def parse_duration(text: str) -> int | None:
     return total if is_known else None
 
 
-def is_date(text: str) -> bool:
-    """Return True if a text is a date such as `2026-01-31`."""
-    match = _DATE.fullmatch(text)
-    if match is None:
-        return False
-    year, month, day = map(int, match.groups())
-    return 1 <= month <= 12 and 1 <= day <= count_days(year, month)
-
-
 def is_date_time(text: str) -> bool:
     """Return True if a text is a time such as `2026-01-31T12:00:00Z`."""
     date, *rest = text.lower().split("t")
@@ -215,7 +206,6 @@ def is_date_time(text: str) -> bool:
     return match is not None and is_date(date) and match[1] <= "23" and match[2] <= "59" and match[3] <= "59"
 
 
-_DATE = lazy_pattern(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = lazy_pattern(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(?:.[0-9]+)?(?:z|[+-][0-9]{2}:[0-9]{2})")
 _WORDED_DURATION = lazy_pattern(r"(?<![0-9])([0-9]++)\s*+([A-Za-zµ]++)", re.ASCII)
 _SECOND = 10**9

@@ -37,12 +37,10 @@ from jobgen.model.data import (
     location_of,
     value_of,
 )
-from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.files import VARIABLE_LAYER
 from jobgen.yamlio.read import read
 
-_ENTRY = lazy_pattern(r"\s*(?:- +)*[^\s:#][^:]*:(?=\s|\Z)")
 _ARCHIVES = (".tgz", ".tar.gz")
 
 
@@ -240,8 +238,16 @@ def _is_same(line: str, marked: str) -> bool:
     if line.rstrip() == marked:
         return True
     # A value that is computed from marked text differs; its key does not.
-    own, other = _ENTRY.match(line), _ENTRY.match(marked)
-    return own is not None and other is not None and own[0] == other[0]
+    key, other = _find_key(line), _find_key(marked)
+    return key is not None and key == other
+
+
+def _find_key(line: str) -> str | None:
+    """Return a line to the end of its key, with the dashes before it; None if it has no key."""
+    key, colon, value = line.partition(":")
+    if not colon or (value and not value[0].isspace()) or not key.strip(" -") or key.lstrip().startswith("#"):
+        return None
+    return key
 
 
 def _list_sources(node: Node, key: str, value: Any) -> Iterator[Node]:

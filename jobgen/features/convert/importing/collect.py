@@ -30,8 +30,8 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted
 from jobgen.model.suggest import find_closest
 from jobgen.recognize import CONFIG
-from jobgen.recognize.not_applied import name_program
 from jobgen.recognize.objects import is_object
+from jobgen.recognize.programs import name_program
 from jobgen.rendering import config
 from jobgen.rendering.build import identity_of, is_spec, manifest_errors, split_list
 from jobgen.rendering.patch_objects import find_missing_images
