@@ -719,6 +719,22 @@ def test_migration_of_a_job_with_errors_shows_them(tmp_path):
     assert "no job without errors is called `bert`" in done.err
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("brt", "there is no job `brt`; did you mean `bert`?"),
+        ("jobs/plan.yaml", "there is no file `jobs/plan.yaml`"),
+        ("jobgen.yaml", "there is no job in `jobgen.yaml`"),
+    ],
+)
+def test_migration_of_an_unknown_job_says_what_there_is(tmp_path, name, expected):
+    write_files(tmp_path, {"jobgen.yaml": b"", "jobs/bert.yaml": SPEC.encode()})
+    done = jobgen(tmp_path, "migrate", name, "--to", "trainer")
+
+    assert done.returncode == 3
+    assert expected in done.stderr.decode()
+
+
 # Specs: numbers and booleans in place of text
 
 

@@ -115,6 +115,7 @@ FAULTS = [
     ("x=(1 2", (1, "`(` is not closed", True)),
     ("set -e\nif a; then\n  b\n", (2, "`if` has no `fi`", True)),
     ("if a\n  b\nfi\n", (1, "`if` has no `then`", True)),
+    ("if a; then\n  b\nelse if c; then\n  d\nfi\n", (1, "write `elif` instead of `else if`", True)),
     ("for i in 1 2; do\n  a\n", (1, "`for` has no `done`", True)),
     ("for i in 1 2\n  a\ndone\n", (1, "`for` has no `do`", True)),
     ("while a; do if b; then c; done", (1, "`if` has no `fi`", True)),

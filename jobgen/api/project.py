@@ -69,8 +69,8 @@ def find_repository(folder: Path) -> Path:
     if root is None:
         found = find_folders(folder, 1, has_settings)
         below = str(found[0].relative_to(folder)) if found else ""
-        hint = f"; `{below}` is one: use `jobgen -C {shlex.quote(below)}`" if below else ""
-        raise UsageError(f"no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here{hint}")
+        hint = f"`{below}` is one: use `jobgen -C {shlex.quote(below)}`" if below else "`jobgen init` writes one"
+        raise UsageError(f"no jobs repository: there is no jobgen.yaml here or above, and no jobs/ here; {hint}")
     return root
 
 

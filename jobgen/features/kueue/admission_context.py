@@ -688,7 +688,9 @@ class AdmissionContext:
             return Obstacle("queue", message, "set its `stopPolicy` to `None`, or use another queue")
         if name not in self.queues:
             message = f"LocalQueue `{workload.queue}` refers to ClusterQueue `{name}`, which does not exist"
-            return Obstacle("queue", message, "create the ClusterQueue, or use another queue")
+            close = find_closest(name, list(self.queues))
+            advice = f"did you mean `{close}` there?" if close else "create the ClusterQueue, or use another queue"
+            return Obstacle("queue", message, advice)
         readiness = self.readiness[name]
         if readiness.is_active and readiness.is_scheduled:
             return None

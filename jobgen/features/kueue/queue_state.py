@@ -97,6 +97,15 @@ class QueueState:
         return frozenset(as_text(spec.get("clusterQueue")) for spec in self.context.local_queues.values())
 
     @cached_property
+    def misspelled_queues(self) -> dict[str, str]:
+        """The names of ClusterQueues that LocalQueues refer to and that do not exist, with the one that is meant."""
+        # Imported late: most names are right.
+        from jobgen.model.meant import find_meant
+
+        known = [name for kind, _, name in self.objects if kind == "ClusterQueue"]
+        return {name: meant for name in self.used_queues.difference(known) if (meant := find_meant(name, known))}
+
+    @cached_property
     def quotas(self) -> Snapshot:
         """The quota of queues and cohorts."""
         return Snapshot(self.context.queues.values(), self.known.list_cohorts(), self.context.flavors.values())
@@ -220,7 +229,7 @@ def _find_missing_flavors(obj: Mapping[str, Node], queues: QueueState) -> Iterat
 def _find_unused(obj: Mapping[str, Node], queue: QuotaNode, queues: QueueState) -> Iterator[tuple[Node, str]]:
     """Find quota of a queue that gets no workloads, as far as no other queue can borrow it."""
     used = queues.used_queues
-    if not used or queue.name in used:
+    if not used or queue.name in used or queue.name in queues.misspelled_queues.values():
         return
     others = [each for each in queue.root.list_queues() if each.name in used]
 

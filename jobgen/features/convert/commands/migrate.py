@@ -254,9 +254,7 @@ def migrate_jobs(
     jobs = list(_jobs(directory, project, wanted, findings))
     errors = format_findings(findings)
     if not jobs:
-        which = "no job without errors" if findings else "no job"
-        message = f"{which} is called {list_alternatives(f'`{name}`' for name in wanted)}"
-        return error_result(ExitCode.NOTHING_TO_DO, message, errors)
+        return error_result(ExitCode.NOTHING_TO_DO, _explain_missing(directory, project, wanted, findings), errors)
     apart = [runtimes if runtimes is not None else needs_runtime(*each, project, target, envs) for each in jobs]
     kinds = {kind.name: kind for kind in project.kinds}
     with_runtimes = [job for (job, _), is_apart in zip(jobs, apart, strict=True) if is_apart]
@@ -329,6 +327,19 @@ def _jobs(
         size = sizes.pop((job.file.path, job.position), 0) if job.document.sweep else 1
         if size:
             yield job, size
+
+
+def _explain_missing(
+    directory: Path, project: ProjectConfig, wanted: Sequence[str], findings: Sequence[Finding]
+) -> str:
+    """Say that nothing has one of the names; a name with a slash or an extension is that of a file."""
+    shown = list_alternatives(f"`{name}`" for name in wanted)
+    if findings:
+        return f"no job without errors is called {shown}"
+    if len(wanted) == 1 and (name := wanted[0]).endswith((".yaml", ".yml", ".json")):
+        return f"there is no job in `{name}`" if os.path.exists(directory / name) else f"there is no file `{name}`"
+    known = sorted({job.document.name for job, _ in _jobs(directory, project, ["*"], [])})
+    return f"there is no job {shown}{did_you_mean(wanted[0], known) if len(wanted) == 1 else ''}"
 
 
 def _is_named(name: str, patterns: Sequence[str]) -> bool:

@@ -36,6 +36,7 @@ _EXITS = lazy_pattern(r"set[ \t]+(?:-o[ \t]+errexit|-[a-z]*e)")
 _HARMLESS = frozenset(("echo", "exit", "false", "function", "printf", "return", "true", ":"))
 """What is written behind a command that ends the script, for the case that it does not."""
 # A line behind the command of an `exec`.
+_ELSE_IF = lazy_pattern(r"\belse[ \t]+if\b")
 _GOES_ON = lazy_pattern(r"\bexec\s(?:[^\n]*\\\n)*[^\n]*(?:\n\s*|; *)\S")
 _WAITS = lazy_pattern(r"\b(?:wait|trap|fg|disown)\b")
 
@@ -89,7 +90,10 @@ def _describe(text: str, fault: SyntaxFault) -> str:
                 f"`{other}` is an argument here, because no `;` is before it, so that the shell refuses the script"
             )
             return f"{message}; write `; {other}`"
-        return f"`{sign}` has no `{other}`, so that the shell refuses the script; write `{other}`"
+        advice = f"write `{other}`"
+        if (sign, other) == ("if", "fi") and _ELSE_IF.search(text, fault.at):
+            advice = "write `elif` instead of `else if`, which begins another `if`"
+        return f"`{sign}` has no `{other}`, so that the shell refuses the script; {advice}"
     if fault.kind == "empty":
         pair = f"`{sign}` and `{other}`"
         return f"nothing stands between {pair}, so that the shell refuses the script; write a command, or `:`"

@@ -1,4 +1,4 @@
-"""Cohorts that are above each other or that only one object names, and quota that nothing can use."""
+"""Cohorts and ClusterQueues that do not exist or form a cycle, and quota that nothing can use."""
 
 from __future__ import annotations
 
@@ -58,6 +58,22 @@ def unknown_cohort(manifest: Manifest, queues: QueueState) -> Iterator[Violation
         return
     message = f"there is no Cohort `{name}`, and nothing else is in it"
     yield Violation(node, f"{message}{hint or '; add the Cohort, or use another'}")
+
+
+@rule("queue", WARNING, kinds=("LocalQueue",))
+def unknown_cluster_queue(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
+    """A LocalQueue of a ClusterQueue that does not exist, one slip of the keyboard away from one that does.
+
+    Kueue accepts the LocalQueue, and admits none of its jobs until the ClusterQueue exists. If no ClusterQueue has a
+    similar name, it can be in another repository, and nothing is reported here: `inadmissible-job` reports jobs where
+    the state of the cluster says that it does not exist.
+
+    Correct `clusterQueue`.
+    """
+    node = manifest.spec.get("clusterQueue")
+    meant = queues.misspelled_queues.get(as_text(node))
+    if meant:
+        yield Violation(node, f"there is no ClusterQueue `{as_text(node)}`; did you mean `{meant}`?")
 
 
 @rule("queue", WARNING, kinds=("ClusterQueue", "Cohort"))
