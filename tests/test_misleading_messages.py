@@ -683,7 +683,7 @@ def test_null_is_not_to_be_put_in_quotes(tmp_path):
     messages = find_messages(tmp_path, "wrong-type", job)
     assert messages == [
         "`a` is `1`, and must be a string; quote it",
-        "`b` is a list, and must be a string",
+        "`b` is a list, and must be a string; write `b: x`",
     ]
 
 

@@ -281,3 +281,31 @@ def _absolute(schema: Any, file: str) -> Any:
         key: file + each if key == "$ref" and str(each).startswith("#") else _absolute(each, file)
         for key, each in schema.items()
     }
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("entrypoint: [python, tune.py, --trials, '20']", '; write `entrypoint: "python tune.py --trials 20"`'),
+        ("runtimeEnvYAML: {pip: [torch]}", "; write `runtimeEnvYAML: |`, and keep the lines below it as its text"),
+    ],
+)
+def test_a_value_of_a_manifest_with_a_wrong_type_is_shown_as_it_is_meant(line, message, tmp_path):
+    head = "apiVersion: ray.io/v1\nkind: RayJob\nmetadata: {name: tune, namespace: ml}\nspec:\n"
+    found = lint_files(tmp_path, {"ray.yaml": f"{head}  {line}\n"})
+
+    assert [each["message"].partition(" string")[2] for each in found if each["rule"] == "wrong-type"] == [message]
+
+
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        ("env: [{name: T, secretKeyRef: {name: hub, key: token}}]", "; it belongs in `spec.containers[0].env[0].valueFrom`"),
+        ("args: [{--epochs: 3}]", "; write `--epochs=3`, or two items"),
+    ],
+)
+def test_a_part_of_a_container_in_a_wrong_place_is_shown_where_it_belongs(item, message, tmp_path):
+    head = "apiVersion: v1\nkind: Pod\nmetadata: {name: a, namespace: ml}\nspec:\n  containers:\n"
+    found = lint_files(tmp_path, {"pod.yaml": f"{head}    - {{name: a, image: 'a:1', {item}}}\n"})
+
+    assert any(each["message"].endswith(message) for each in found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from jobgen.k8s.secrets import OF_SECRETS, find_secrets_in_text
@@ -63,6 +64,8 @@ def show_right_form(
         if len(shown) <= _MAX_FORM and shown.count("'") == 2 and "`" not in shown and not find_secrets_in_text(shown):
             return f"; write `{shown}`"
         return f"; write `{name}: |`, and keep the lines below it as its text"
+    if isinstance(value, dict) and name.endswith("YAML") and is_valid("a: 1"):
+        return f"; write `{name}: |`, and keep the lines below it as its text"
     is_claim = isinstance(value_of(value), str) and _CLAIM.match(value_of(value)) is not None
     if name in OF_SECRETS and not is_valid("/data") and not is_claim:
         # Every text in it may be a secret.
@@ -114,10 +117,12 @@ def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Pla
         yield from _guess_from_text(name, value)
         yield {"name": value} if any("name" in each for each in shown) else None
         yield {"image": value} if _IMAGE.fullmatch(value) else None
+        yield {"name": value} if name.endswith("Ref") else None
     elif isinstance(value, list):
         named = [_split_name(item, name) for item in value]
         yield {key: rest for each in named if each for key, rest in [each]} if all(named) else None
         yield only if isinstance(only, str) else None
+        yield shlex.join(value) if name == "entrypoint" and all(isinstance(item, str) for item in value) else None
         # The name of an environment variable.
         is_text = name.isupper() and not any(isinstance(item, (dict, list, type(None))) for item in value)
         yield ",".join(map(_spell, value)) if is_text else None

@@ -26,6 +26,7 @@ from jobgen.model.data import (
     locatable,
     location_of,
     type_of,
+    untraced,
     value_of,
 )
 from jobgen.model.finding import NAMED_ITEM, Problem
@@ -308,7 +309,8 @@ def _report_unknown_field(
             # Imported late: most objects are valid.
             from jobgen.schema.right_forms import list_fields, write_as_entry
 
-            near = (write_as_entry(holder, known) if "[" in name else "") or list_fields(known)
+            near = _name_holder(key, holder, known, fields) or (write_as_entry(holder, known) if "[" in name else "")
+            near = near or list_fields(known)
         message = f"`{key}` is not a field of `{name}`{near}"
         # A field that belongs elsewhere is not renamed to a similar one.
         fits = partial(_takes, fields, holder[key])
@@ -317,6 +319,17 @@ def _report_unknown_field(
         problems.append(
             Problem("unknown-field", message, key, category="schema", fix_steps=fix_steps, safe=safe, evidence=evidence)
         )
+
+
+def _name_holder(key: str, holder: Mapping[str, Node], known: Sequence[str], fields: LazyFields[Field]) -> str:
+    """Return `; put it below …` with the only field that is not there yet and holds such a field."""
+    below = []
+    for name in known[:_MOST_FIELDS]:
+        field = fields[name] if name not in holder else None
+        # A mapping of any names holds whatever there is.
+        if field is not None and accepts(field[1], {key: holder[key]}) and not accepts(field[1], {f"{key}-": ""}):
+            below.append(name)
+    return f"; put it below `{below[0]}`" if len(below) == 1 else ""
 
 
 def _takes(fields: LazyFields[Field], value: Node, name: str) -> bool:
@@ -399,6 +412,8 @@ def _choose(kind: type, check_kind: Check, check_others: Check) -> Check:
 
 
 _CHARACTERS_PER_STEP = 1000
+_MOST_FIELDS = 30
+"""The fields of a mapping below which one that is in the wrong place is looked for."""
 
 
 def _with_budget(check_value: Check, budget: Budget, weight: int) -> Check:
@@ -423,13 +438,16 @@ def _report_wrong_type(value: Node, name: str, parent: Node, expected: str, chec
     fix_steps, safe = suggest_type(value, expected)
     is_scalar = isinstance(value_of(value), (bool, int, float)) and not isinstance(value, (dict, list))
     hint = "; quote it" if expected == "a string" and is_scalar else describe_unquoting(value, fix_steps)
+    is_nested = expected == "a string" and isinstance(value, (dict, list))
     # A form that is tried has no name.
-    is_file = expected == "a string" and "." in name and isinstance(value, (dict, list))
-    if not hint and (expected in _FORMS or is_file) and name and "[" not in name:
+    if not hint and name and (expected in _FORMS or is_nested):
         # Imported late: most objects are valid.
-        from jobgen.schema.right_forms import show_right_form
+        from jobgen.schema.right_forms import show_right_form, show_right_item
 
-        hint = show_right_form(name, value, _EXAMPLES.get(name, ()), partial(accepts, check_value))
+        if "[" not in name:
+            hint = show_right_form(name, value, _EXAMPLES.get(name, ()), partial(accepts, check_value))
+        elif is_nested and name.partition("[")[0] in ("args", "command"):
+            hint = show_right_item([untraced(value)], 0)
     message = f"`{name}` is {format_value(value)}, and must be {expected}{hint}"
     text = value_of(value)
     lines = text.count("\n") if isinstance(text, str) else 0
