@@ -149,7 +149,7 @@ def _fix_all(request: LintRequest, drafts: _Drafts, levels: _Levels) -> LintRun:
     """Fix all files as far as their levels allow, and return the lint of the result."""
     linted = find_findings(request)
     before = _count_errors(linted, drafts)
-    known = {(finding.location.file, finding.rule, finding.message) for finding in linted.findings}
+    known = {(finding.location.file, finding.fault) for finding in linted.findings}
     while True:
         after: LintRun | None = linted
         for _ in range(MAX_ROUNDS):
@@ -163,7 +163,7 @@ def _fix_all(request: LintRequest, drafts: _Drafts, levels: _Levels) -> LintRun:
         more = _count_errors(after, drafts) - before if after else Counter({(SETTINGS, ""): 1})
         if after and not more:
             return after
-        new = [each for each in _list_errors(after) if (each.location.file, each.rule, each.message) not in known]
+        new = [each for each in _list_errors(after) if (each.location.file, each.fault) not in known]
         for path in _find_causes({path for path, _ in more}, after, drafts):
             drafts.revert(path)
             levels.files[path] = levels.find(path) - 1

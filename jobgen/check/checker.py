@@ -30,7 +30,7 @@ from jobgen.k8s.operators import name_last_pod
 from jobgen.k8s.secrets import without_ciphertext
 from jobgen.k8s.workloads import list_claim_paths
 from jobgen.model.data import Node, value_of, with_value
-from jobgen.model.finding import UNCHECKED, FixStep, Problem, Severity, drop_consequences, is_failed_evaluation
+from jobgen.model.finding import UNCHECKED, FixStep, Problem, Severity, drop_consequences
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.mend import find_independent
 from jobgen.model.mutated import Mutated
@@ -211,7 +211,7 @@ class Checker:
         if is_typed:
             found += self._evaluate_pods(manifest, reporting.policies, found)
         # The API server refuses an object with wrong types before policies read it, which may fail because of them.
-        problems += found if is_typed else (problem for problem in found if not is_failed_evaluation(problem))
+        problems += found if is_typed else (problem for problem in found if problem.cause != "not evaluated")
         return problems
 
     def _list_wrapped(self, obj: Mapping[str, Node]) -> Iterator[tuple[ObjectPath, Manifest, tuple[Problem, ...]]]:

@@ -189,9 +189,10 @@ def _run_rules(
 
 def to_problem(rule: Rule, violation: Violation) -> Problem:
     """Return the problem of a violation that a rule found."""
-    node, message, related, severity, fix_steps, safe, evidence, at, inside = violation
+    node, message, related, severity, fix_steps, safe, evidence, at, inside, meant = violation
     category, severity = rule.category, severity or rule.severity
-    return Problem(rule.name, message, node, related, category, severity, fix_steps, safe, evidence, at, inside=inside)
+    shown = (fix_steps, safe, evidence, at, "", inside)
+    return Problem(rule.name, message, node, related, category, severity, *shown, meant=meant)
 
 
 def report_exception(check: str, error: Exception, obj: Mapping[str, Node]) -> Problem:

@@ -172,7 +172,7 @@ def _has_files(project: Project) -> bool:
 
 
 def _key_of(finding: Finding) -> tuple[str, ...]:
-    return finding.rule, finding.location.file, finding.message, finding.env
+    return *finding.fault, finding.location.file, finding.env
 
 
 def _repair(project: Project, path: PurePosixPath, draft: Draft, around: Surroundings) -> Draft:
@@ -207,7 +207,7 @@ def _find_change(finding: Finding, around: Surroundings) -> Callable[[Any], None
             return lambda job: job["spec"].update({"queue": to_scalar(around.queue)})
         case "missing-namespace" if around.namespace:
             return lambda job: job["metadata"].update({"namespace": to_scalar(around.namespace)})
-        case "missing-requests" if finding.message.startswith("`head` "):
+        case "missing-requests" if finding.quoted[0] == "head":
             return lambda job: _size_head(job["spec"])
         case "workers-outlive-job":
             return lambda job: job["spec"].setdefault("runPolicy", {}).update({"cleanPodPolicy": "Running"})

@@ -23,7 +23,7 @@ from jobgen.k8s.kueue import QUEUE_LABEL
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.operators import choose_severity
 from jobgen.model.data import Location
-from jobgen.model.finding import AFFECTS, Finding, Severity, sort_findings
+from jobgen.model.finding import FaultKey, Finding, Severity, sort_findings
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.rendering.config import ProjectConfig
@@ -138,9 +138,9 @@ def _merge_findings(found: Iterable[Finding]) -> Iterator[Finding]:
     A report shows these as one. The message names the first object and counts the others: an object of several
     environments once. A namespace that differs between environments is left out.
     """
-    groups: dict[tuple[str, Location, str, Severity], dict[str, list[Finding]]] = {}
+    groups: dict[tuple[FaultKey, Location, Severity], dict[str, list[Finding]]] = {}
     for one in found:
-        group = groups.setdefault((one.rule, one.location, one.message, one.severity), {})
+        group = groups.setdefault((one.fault, one.location, one.severity), {})
         group.setdefault(one.env, []).append(one)
     for group in groups.values():
         objects = [[one.object for one in several if one.object] for several in group.values()]
@@ -150,7 +150,7 @@ def _merge_findings(found: Iterable[Finding]) -> Iterator[Finding]:
         more = f" and {count - 1} more" if count > 1 else ""
         affected = f"`{named if is_same else named._replace(namespace='')}`{more}"
         for first, *_ in group.values():
-            yield first._replace(message=f"{first.message}{AFFECTS}{affected}")
+            yield first._replace(message=f"{first.message}; affects {affected}", cause="names objects")
 
 
 def _find_problems(impact: Impact, changes: ChangeSet) -> Iterator[Finding]:

@@ -42,6 +42,17 @@ class Related(NamedTuple):
     message: str
 
 
+FaultKey: TypeAlias = tuple[str, str]
+"""A rule, and what it says: see `Finding.fault`."""
+Cause: TypeAlias = Literal[
+    "",
+    "unnamed item",  # of a list, written as `NAME: value`; its name is not reported as missing again
+    "unnamed container",
+    "not evaluated",  # a policy
+    "names objects",  # the message names all objects that the finding is about
+    "no placeholder",  # a name has something in braces that jobgen does not fill
+]
+"""What is known of a problem beyond its rule and its values, where other stages depend on it."""
 Op: TypeAlias = Literal["set", "quote", "rename", "remove", "add", "comment", "join"]
 
 
@@ -98,11 +109,34 @@ class Problem(NamedTuple):
     """The type that a faulty value must have, as messages name it; empty if it can only be left out."""
     inside: Location | None = None
     """Where the problem stands in the text of `at`, or of `node`; lines and columns start at 1. Its file is empty."""
+    cause: Cause = ""
+    meant: str = ""
+    """The name or value that was probably meant, as the message suggests it."""
 
     @property
     def location(self) -> Location | None:
         """The location of the problem, if its nodes have one."""
         return location_of(self.at) or location_of(self.node)
+
+    @property
+    def fault(self) -> FaultKey:
+        """What is wrong, wherever it is: problems of two versions of an object with equal faults are the same."""
+        return self.rule, self.message
+
+    @property
+    def quoted(self) -> tuple[str, ...]:
+        """The values in backticks in the message; without any, the message itself."""
+        return quoted_values(self.message)
+
+    @property
+    def without_advice(self) -> str:
+        """What the message says is wrong."""
+        return self.message.partition("; ")[0]
+
+    @property
+    def values(self) -> tuple[str, ...]:
+        """See `Finding.values`."""
+        return self.quoted if self.evidence is None else self.evidence
 
 
 class Finding(NamedTuple):
@@ -126,6 +160,9 @@ class Finding(NamedTuple):
     """The job and the path in its object, with names instead of numbers for list items, to compare revisions."""
     also_reported_by: tuple[str, ...] = ()
     """Other rules and policies that report the same fault."""
+    cause: Cause = ""
+    meant: str = ""
+    """The name or value that was probably meant, as the message suggests it."""
     fix: Fix | None = None
 
     def __eq__(self, other: builtins.object) -> bool:
@@ -140,7 +177,40 @@ class Finding(NamedTuple):
     @property
     def values(self) -> tuple[str, ...]:
         """The values that identify the fault, whatever its message says around them."""
-        return quoted_values(self.message) if self.evidence is None else self.evidence
+        return self.quoted if self.evidence is None else self.evidence
+
+    @property
+    def quoted(self) -> tuple[str, ...]:
+        """The values in backticks in the message; without any, the message itself."""
+        return quoted_values(self.message)
+
+    @property
+    def wrong_values(self) -> tuple[str, ...]:
+        """The values in backticks in what the message says is wrong, without what it says to write instead."""
+        return find_wrong_values(self.message)
+
+    @property
+    def fault(self) -> FaultKey:
+        """What is wrong, wherever it is: findings of two versions of a file with equal faults are the same."""
+        return self.rule, self.message
+
+    @property
+    def without_advice(self) -> str:
+        """What the message says is wrong."""
+        return self.message.partition("; ")[0]
+
+    @property
+    def advice(self) -> str:
+        """What the message says to write instead."""
+        return self.message.partition("; ")[2]
+
+    def reword(self, words: str, others: str) -> str:
+        """Return the message with other words."""
+        return self.message.replace(words, others)
+
+    def mentions(self, text: str) -> bool:
+        """Return True if the message has a text: what a policy demands is only in the words of its author."""
+        return text in self.message
 
     @property
     def key(self) -> tuple[Location, str, str, str]:
@@ -159,12 +229,8 @@ def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
 
 
 _AFTER_AN = ("A", "E", "I", "O", "MPI", "MX", "XGB")
-AFFECTS = "; affects "
-"""What precedes the objects that a message names itself."""
 BROKEN_KIND = "declared here, in a kind description that has errors"
 """What a finding about a framework says of the description that was to declare it."""
-NAMED_ITEM = "; write `- {name: "
-"""How the advice about a list's item without a name begins; its name is not reported as missing again."""
 UNCHECKED = "its fields were not checked"
 """What a finding about a kind without a schema says of one object."""
 
@@ -226,7 +292,7 @@ def drop_consequences(problems: Iterable[Problem], causes: Iterable[Problem]) ->
     refused, misspelled = set(), set()
     for cause in causes:
         refused.add(id(cause.node))
-        if cause.rule == "unknown-field" and ("did you mean" in cause.message or NAMED_ITEM in cause.message):
+        if cause.rule == "unknown-field" and (cause.meant or cause.cause == "unnamed item"):
             misspelled.add(id(cause.node))
     for problem in problems:
         holder = problem.node if problem.rule in _MISSING and isinstance(problem.node, dict) else {}
@@ -237,9 +303,3 @@ def drop_consequences(problems: Iterable[Problem], causes: Iterable[Problem]) ->
 def add_failures(failures: Iterable[Problem], problems: list[Problem]) -> list[Problem]:
     """The problems of an object with the mutations that failed, unless wrong types are refused before mutations."""
     return problems if any(one.rule == "wrong-type" for one in problems) else [*failures, *problems]
-
-
-def is_failed_evaluation(problem: Problem | Finding) -> bool:
-    """Return True if a problem says that a policy could not be evaluated."""
-    start = f"policy `{problem.rule}` could not be evaluated"
-    return problem.category == "policy" and problem.message.startswith(start)

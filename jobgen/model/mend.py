@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.model.data import Location, Node, TracedList, TracedScalar, location_of, value_of
-from jobgen.model.finding import Problem
+from jobgen.model.finding import FaultKey, Problem
 
 TEXT = "a string"
 _PLACEHOLDERS: dict[str, Any] = {
@@ -98,8 +98,8 @@ def list_leaves(tree: Any) -> Iterator[Node]:
         yield tree
 
 
-def _identify(problem: Problem) -> tuple[str, str, int]:
-    return problem.rule, problem.message, id(problem.node)
+def _identify(problem: Problem) -> tuple[FaultKey, int]:
+    return problem.fault, id(problem.node)
 
 
 class _Copy:

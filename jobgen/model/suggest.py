@@ -78,8 +78,12 @@ def list_alternatives(words: Iterable[str]) -> str:
 
 def did_you_mean(word: str, known: list[str]) -> str:
     """`; did you mean …?` if a known word is close, else an empty string."""
-    close = find_closest(word, known)
-    return f"; did you mean `{close}`?" if close else ""
+    return ask_for(find_closest(word, known))
+
+
+def ask_for(meant: str) -> str:
+    """`; did you mean …?` for a name that was probably meant; empty without one."""
+    return f"; did you mean `{meant}`?" if meant else ""
 
 
 def suggest_name(word: str, known: list[str]) -> str:

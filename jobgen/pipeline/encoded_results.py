@@ -87,8 +87,9 @@ def encode_finding(found: Finding) -> Encoded:
 
 def decode_finding(plain: Encoded) -> Finding:
     """Decode a finding."""
-    rule, category, severity, message, location, who, env, pointer, related, evidence, place, also, fix = plain
-    known = (
+    rule, category, severity, message, location, who, env, pointer, related, evidence, place, also, *known, fix = plain
+    cause, meant = known
+    shown = (
         Fix(tuple(TextEdit(op, Location(*at), *map(unpack, rest)) for op, at, *rest in fix[0]), fix[1]) if fix else None
     )
     return Finding(
@@ -104,7 +105,9 @@ def decode_finding(plain: Encoded) -> Finding:
         None if evidence is None else tuple(evidence),
         place,
         tuple(also),
-        known,
+        cause,
+        meant,
+        shown,
     )
 
 

@@ -368,7 +368,7 @@ def report_broken_definitions(findings: Sequence[Finding]) -> list[Finding]:
     found: dict[Any, Finding] = {}
     for number, finding in enumerate(findings):
         is_broken = finding.rule == "broken-schema"
-        key = (finding.location, finding.message, finding.env) if is_broken else number
+        key = finding.key if is_broken else number
         found.setdefault(key, finding._replace(object=None, pointer="", place="") if is_broken else finding)
     return list(found.values())
 

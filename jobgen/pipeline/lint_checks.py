@@ -18,13 +18,10 @@ from jobgen.model.data import Location, location_of, value_of
 from jobgen.model.digest import blake2b
 from jobgen.model.finding import (
     BROKEN_KIND,
-    UNCHECKED,
     Finding,
     Problem,
     Related,
     Severity,
-    is_failed_evaluation,
-    quoted_values,
 )
 from jobgen.model.mutated import Mutated
 from jobgen.model.suggest import find_closest
@@ -312,7 +309,7 @@ def _find_wrong_defects(run: RunState) -> tuple[Finding, ...]:
 
 def _name_failed_policies(run: RunState) -> None:
     """Give each finding about a policy that could not be evaluated the location of the policy."""
-    failed = [number for number, finding in enumerate(run.findings) if is_failed_evaluation(finding)]
+    failed = [number for number, finding in enumerate(run.findings) if finding.cause == "not evaluated"]
     if not failed:
         return
     from jobgen.pipeline.policies import locate_policies
@@ -365,11 +362,10 @@ def _suggest_own_definitions(findings: list[Finding], jobs: AllJobs) -> None:
                     kind = str(names.get("kind")), f"{spec.get('group')}/{version.get('name')}"
                     defined.setdefault(kind, entry.path)
     for number in missing:
-        message = findings[number].message
-        path = defined.get(quoted_values(message)[:2])
+        path = defined.get(findings[number].quoted[:2])
         if path:
-            advice = f"{UNCHECKED}; run `jobgen schema import {path}`"
-            findings[number] = findings[number]._replace(message=message.partition(UNCHECKED)[0] + advice)
+            message = f"{findings[number].without_advice}; run `jobgen schema import {path}`"
+            findings[number] = findings[number]._replace(message=message)
 
 
 def _list_releases(project: ProjectConfig) -> tuple[Release, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from jobgen.check.cel.values import RUN_USED_UP
 from jobgen.model import budget
 from jobgen.model.budget import RUN, TOO_MANY_STEPS
-from jobgen.model.finding import Problem
+from jobgen.model.finding import FaultKey, Problem
 from jobgen.rendering.file_result import NotedExcess
 from jobgen.rendering.locate import locate
 
@@ -54,10 +54,10 @@ def limit_run(run: RunState) -> None:
         run.findings += dict.fromkeys(finding._replace(message=message) for finding in noted)
         run.unchecked.update(finding.location.file for finding in noted)
     elif any(finding.rule == TOO_MANY_STEPS for finding in run.findings):
-        first: dict[tuple[str, str, str], int] = {}
+        first: dict[tuple[str, str, FaultKey], int] = {}
         for number, finding in enumerate(run.findings):
             if finding.rule == TOO_MANY_STEPS:
-                first.setdefault((finding.location.file, finding.env, finding.message), number)
+                first.setdefault((finding.location.file, finding.env, finding.fault), number)
         kept = {*first.values()}
         run.findings[:] = [
             finding for number, finding in enumerate(run.findings) if finding.rule != TOO_MANY_STEPS or number in kept

@@ -14,7 +14,7 @@ from jobgen.kustomize import build
 from jobgen.kustomize.tree import Plan, SourceTree, Tool, reach
 from jobgen.model.data import Location
 from jobgen.model.digest import blake2b
-from jobgen.model.finding import Finding, Severity, quoted_values
+from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize import FRAGMENT, INPUT, KUSTOMIZATION, PATCH, RESOURCE, Taken
 from jobgen.recognize.not_applied import BUNDLE_SUFFIX
@@ -197,7 +197,7 @@ def settle_generated(findings: Iterable[Finding], tree: FileTree) -> Iterator[Fi
     for finding in findings:
         creator = _find_creator(finding, tree) if finding.rule == MISSING else ""
         if creator:
-            name = quoted_values(finding.message)[0]
+            name = finding.quoted[0]
             message = f"`{name}` does not exist here; the build fails until it is created, as `{creator}` says"
             yield finding._replace(severity=Severity.WARNING, message=message)
         else:
@@ -207,7 +207,7 @@ def settle_generated(findings: Iterable[Finding], tree: FileTree) -> Iterator[Fi
 def _find_creator(finding: Finding, tree: FileTree) -> str:
     """Return the script, page or .gitignore that says that a missing file is created; empty without one."""
     folder = posixpath.dirname(finding.location.file)
-    path = posixpath.normpath(posixpath.join(folder, quoted_values(finding.message)[0]))
+    path = posixpath.normpath(posixpath.join(folder, finding.quoted[0]))
     names = path.split("/")
     if "." in names[-1]:
         found = tree.find_mention(finding.location.file, names[-1].encode("utf-8", "surrogateescape"))

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from jobgen.k8s.placeholders import find_placeholders
 from jobgen.kustomize import plan
 from jobgen.kustomize.tree import Plan, SourceTree, find_tool
-from jobgen.model.finding import Finding, Related, Severity, quoted_values, sort_findings
+from jobgen.model.finding import Finding, Related, Severity, sort_findings
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize import INPUT, JUDGED, NOT_JUDGED, OBJECT, SETTINGS, Taken, kustomize_files, not_applied
@@ -230,13 +230,13 @@ def _settle(file: str, findings: list[Finding], tree: FileTree) -> Iterator[Find
 
 def find_variable(finding: Finding) -> str:
     """Return the variable of a program in the values that a finding is about; empty if there is none."""
-    found = (each for value in quoted_values(finding.message) for each in find_placeholders(value))
+    found = (each for value in finding.quoted for each in find_placeholders(value))
     return next((each.token for each in found if each.style in _STYLES), "")
 
 
 def _find_hidden(finding: Finding, tree: FileTree) -> str:
     """Return the variable on the line of a value that is not shown, because it may be a secret; empty without one."""
-    if "…" not in finding.message or finding.rule not in VALUE_RULES:
+    if not finding.mentions("…") or finding.rule not in VALUE_RULES:
         return ""
     lines = tree.read(finding.location.file).content.decode("utf-8", "replace").split("\n")
     # A block of text begins below its key.

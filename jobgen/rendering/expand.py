@@ -23,7 +23,7 @@ from jobgen.model.data import (
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean, find_key, list_alternatives, suggest_rename, takes_any_name
+from jobgen.model.suggest import ask_for, find_closest, find_key, list_alternatives, suggest_rename, takes_any_name
 from jobgen.spec.filled_names import JobWords, fill_name, find_words
 from jobgen.spec.kinds import ANY_ROLE, Framework, Kind, VersionRange
 from jobgen.spec.merge import Deletion, is_deletion, merge
@@ -465,10 +465,10 @@ def _list_roles(
     for name, node in named.items():
         if name not in framework.roles and not takes_any:
             known = ", ".join(f"`{role}`" for role in framework.roles)
-            hint = did_you_mean(name, list(framework.roles)) or f"; it has {known}"
+            meant = find_closest(name, list(framework.roles))
             fix_steps, safe = suggest_rename(node, list(framework.roles), named, takes_any_name)
-            message = f"{kind.name} has no role `{name}`{hint}"
-            problems.append(Problem("unknown-role", message, node, fix_steps=fix_steps, safe=safe))
+            message = f"{kind.name} has no role `{name}`{ask_for(meant) or f'; it has {known}'}"
+            problems.append(Problem("unknown-role", message, node, fix_steps=fix_steps, safe=safe, meant=meant))
     required = [name for name in framework.roles if name != ANY_ROLE and kind.roles[name].required]
     if not named:
         named[framework.single] = None

@@ -49,6 +49,8 @@ def locate(problem: Problem, file: str, fallback: Location | None = None) -> Fin
         related=tuple(related),
         # A key would hold the text of its file, with which a finding cannot be sent to another process.
         evidence=None if problem.evidence is None else tuple(map(str, problem.evidence)),
+        cause=problem.cause,
+        meant=problem.meant,
         fix=_build_fix(problem),
     )
 

@@ -150,8 +150,7 @@ def _as_kustomize(finding: Finding) -> Finding:
     """Return a finding about the text of a source: kustomize accepts what the cluster never sees."""
     if finding.rule != "duplicate-key" or not is_kustomization(finding.location.file):
         return finding
-    message = finding.message.replace("Kubernetes", "kustomize")
-    return finding._replace(severity=Severity.WARNING, message=message)
+    return finding._replace(severity=Severity.WARNING, message=finding.reword("Kubernetes", "kustomize"))
 
 
 def _cut_document(file: File, line: int) -> str:

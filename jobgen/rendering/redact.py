@@ -73,6 +73,7 @@ def _redact_finding(finding: Finding, secrets: frozenset[str], places: Mapping[s
         message=change(finding.message),
         related=tuple(Related(note.location, change(note.message)) for note in finding.related),
         evidence=None if finding.evidence is None else tuple(map(change, finding.evidence)),
+        meant=change(finding.meant),
         fix=None if is_fixed else finding.fix,
     )
 

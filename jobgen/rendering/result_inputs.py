@@ -245,15 +245,12 @@ def digest_entry(entry: FileEntry) -> str:
     file = read_file(entry)
     if file.finding is None:
         return digest_bytes(file.content)
-    return digest_value((file.finding.rule, file.finding.message))
+    return digest_value(file.finding.fault)
 
 
 def digest_files(files: Iterable[File]) -> bytes:
     """Return the digest of the paths and contents of files."""
-    found = [
-        (file.path, file.finding and (file.finding.rule, file.finding.message), digest_bytes(file.content))
-        for file in files
-    ]
+    found = [(file.path, file.finding and file.finding.fault, digest_bytes(file.content)) for file in files]
     return digest_value(found).encode()
 
 

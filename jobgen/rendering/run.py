@@ -137,9 +137,9 @@ def _check_mended(run: RunState, runner: EnvironmentRunner, mended: MendedJob, p
     if every and others:
         run.checks.check_objects(run, runner.name, run.tracer, [*every, *others])
     # What prevents that it is rendered is reported already, once for all lines that show it.
-    known = {(found.rule, found.message, found.env) for found in part.findings}
+    known = {(found.fault, found.env) for found in part.findings}
     found = keep_independent(mended, left_out, filled)
-    part.findings.extend(each for each in found if (each.rule, each.message, each.env) not in known)
+    part.findings.extend(each for each in found if (each.fault, each.env) not in known)
     part.used.days.extend(left_out.used.days)
     # It is none of the jobs whose patches are known, so its result depends on all of them.
     part.dependent.append(mended.left_out.document.name)

@@ -189,7 +189,7 @@ class RunState:
 
 def name_finding(finding: Finding) -> tuple[object, ...]:
     """Return what a finding says, whatever its severity."""
-    return finding.rule, finding.message, finding.location, finding.object, finding.env
+    return finding.key, finding.object
 
 
 def name_object(env: str, identity: Identity) -> tuple[str, ...]:

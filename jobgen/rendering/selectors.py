@@ -9,7 +9,15 @@ from itertools import islice
 from jobgen.model.data import Location, Node, TracedKey, TracedScalar
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import NO_FIX, did_you_mean, find_closest, find_key, list_alternatives, suggest_rename
+from jobgen.model.suggest import (
+    NO_FIX,
+    ask_for,
+    did_you_mean,
+    find_closest,
+    find_key,
+    list_alternatives,
+    suggest_rename,
+)
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner, Rendered, name_overlay
 from jobgen.rendering.locate import locate
@@ -201,10 +209,12 @@ def find_unknown_roles(
             first = [name for name in present if name in possible]
             others = sorted(possible.difference(first))
             listed = ", ".join(f"`{name}`" for name in first or others)
-            hint = did_you_mean(role, first) or did_you_mean(role, others) or f"; there are {listed}"
+            meant = find_closest(role, first) or find_closest(role, others)
+            hint = ask_for(meant) or f"; there are {listed}"
             fix_steps, safe = suggest_rename(node, [*first, *others], {}) if type(node) is TracedKey else NO_FIX
             message = f"no job of this environment has a role `{role}`{hint}"
-            yield locate(Problem("unknown-role", message, node, fix_steps=fix_steps, safe=safe), _OVERLAYS)
+            problem = Problem("unknown-role", message, node, fix_steps=fix_steps, safe=safe, meant=meant)
+            yield locate(problem, _OVERLAYS)
 
 
 def _list_overlay_roles(environment: Environment) -> Iterator[tuple[str, Node]]:

@@ -38,7 +38,7 @@ def key_of(finding: Finding) -> FindingKey:
     rule, identity = original_rule_name(finding.rule), finding.object
     if identity is None:
         # The values that a message says are wrong stay the same if its wording changes.
-        values = " ".join(find_wrong_values(finding.message))
+        values = " ".join(finding.wrong_values)
         return FindingKey(rule, finding.env, "", "", finding.location.file, values)
     return FindingKey(rule, finding.env, name_object(identity), finding.pointer, "", "")
 

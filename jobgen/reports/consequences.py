@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from jobgen.model.data import API_VERSION
-from jobgen.model.finding import Finding, Severity, find_wrong_values, quoted_values
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
 
 _CAUSES = frozenset(
@@ -44,7 +43,6 @@ DEPENDS_ON: dict[str, frozenset[str]] = {
     "stale-image": frozenset(("image", "imagePullPolicy")),
 }
 """Rules about what a job does not have, and the fields that they read; they also read those that they name."""
-_UNNAMED = lazy_pattern(r"`(?:c|initC)ontainers\[\d+\]` needs `name`")
 _BY_NAME = frozenset(("unknown-volume", "invalid-env-source", "conflicting-env"))
 """Rules about a volume or a variable, whose name is in their messages."""
 
@@ -90,7 +88,7 @@ def _leave_out_unnamed(findings: Sequence[Finding], read_text: Callable[[str], s
 
     In a patch, such a container replaces the one that it was meant to change, with everything that it had.
     """
-    causes = [each for each in findings if each.severity is Severity.ERROR and _UNNAMED.match(each.message)]
+    causes = [each for each in findings if each.severity is Severity.ERROR and each.cause == "unnamed container"]
     unnamed = {
         (each.object, each.env)
         for each in causes
@@ -111,7 +109,7 @@ def _leave_out_queues(findings: Sequence[Finding]) -> Sequence[Finding]:
     meant = {
         (each.location, each.env)
         for each in findings
-        if each.rule == "unknown-queue" and each.severity is Severity.ERROR and "did you mean" in each.message
+        if each.rule == "unknown-queue" and each.severity is Severity.ERROR and each.meant
     }
     if not meant:
         return findings
@@ -133,7 +131,7 @@ def _leave_out_unexpanded(findings: Sequence[Finding]) -> Sequence[Finding]:
 def _leave_out_mounts(findings: Sequence[Finding]) -> Sequence[Finding]:
     """Return the findings without what is said of a path at which two volumes are mounted: one of them is wrong."""
     twice = {
-        (each.object, each.env, *quoted_values(each.message)[:1])
+        (each.object, each.env, *each.quoted[:1])
         for each in findings
         if each.rule in _TWICE and each.severity is Severity.ERROR
     }
@@ -142,7 +140,7 @@ def _leave_out_mounts(findings: Sequence[Finding]) -> Sequence[Finding]:
     return [
         each
         for each in findings
-        if each.rule != "lost-checkpoints" or (each.object, each.env, *quoted_values(each.message)[:1]) not in twice
+        if each.rule != "lost-checkpoints" or (each.object, each.env, *each.quoted[:1]) not in twice
     ]
 
 
@@ -154,7 +152,7 @@ def _leave_out_roles(findings: Sequence[Finding]) -> Sequence[Finding]:
     added = {
         (each.object, each.env)
         for each in findings
-        if each.rule == "unknown-role" and each.severity is Severity.ERROR and "did you mean" in each.message
+        if each.rule == "unknown-role" and each.severity is Severity.ERROR and each.meant
     }
     if not added:
         return findings
@@ -168,7 +166,7 @@ def _is_cause(found: Finding) -> bool:
     """
     is_misspelled = (
         found.rule == "unknown-role"
-        or "did you mean" in found.message
+        or found.meant != ""
         or bool(found.fix and any(edit.op == "rename" for edit in found.fix.edits))
     )
     return (found.object is None or is_misspelled) and found.rule in _CAUSES and found.severity is Severity.ERROR
@@ -183,9 +181,8 @@ def _find_document(found: Finding, lines: Sequence[str]) -> tuple[str, int]:
 
 
 def _read_cause(found: Finding, lines: Sequence[str]) -> _Cause:
-    names = {value.partition(":")[0] for value in find_wrong_values(found.message)[:1]}
-    _, is_known, meant = found.message.partition("did you mean ")
-    names |= set(quoted_values(meant)) if is_known else set()
+    names = {value.partition(":")[0] for value in found.wrong_values[:1]}
+    names |= {found.meant} if found.meant else set()
     if found.fix:
         names |= {str(edit.value) for edit in found.fix.edits if edit.op == "rename"}
     parents: list[str] = []
@@ -196,7 +193,7 @@ def _read_cause(found: Finding, lines: Sequence[str]) -> _Cause:
         if text and not text.startswith("#") and len(line) - len(text) < indent:
             indent = len(line) - len(text)
             parents.insert(0, text.partition(":")[0])
-    is_unknown = found.rule in _MISSPELLED and not is_known and not found.fix
+    is_unknown = found.rule in _MISSPELLED and not found.meant and not found.fix
     return _Cause(found.location.line, frozenset(names), tuple(parents), is_unknown)
 
 
@@ -205,9 +202,9 @@ def _follows(found: Finding, cause: _Cause) -> bool:
     if found.rule not in DEPENDS_ON:
         # What a policy of the repository demands is only in its message.
         names = cause.names | ({"labels", "annotations"} if cause.is_unknown and "metadata" in cause.parents else set())
-        return any(name.removesuffix("s") in found.message for name in names if len(name) > 3)
+        return any(found.mentions(name.removesuffix("s")) for name in names if len(name) > 3)
     fields = DEPENDS_ON[found.rule]
-    named = quoted_values(found.message.partition("; ")[0])
+    named = found.wrong_values or ("",)
     if cause.names & fields or (cause.parents[-1:] == ("roles",) and "roles" in fields):
         return True
     # In a job itself, or in a role, it may be meant as any of its fields.

@@ -135,7 +135,7 @@ def group_by_kind(findings: Iterable[Finding]) -> tuple[list[Finding], list[Find
         if finding.rule not in _GROUPED:
             shown.append(finding)
             continue
-        group = groups.setdefault((finding.message, finding.severity), [])
+        group = groups.setdefault((finding.fault, finding.severity), [])
         group.append(finding)
         # One object of a file may have another namespace in each environment.
         names = [each.object and each.object.name for each in (group[0], finding)]
@@ -149,5 +149,5 @@ def group_by_kind(findings: Iterable[Finding]) -> tuple[list[Finding], list[Find
             files = len({finding.location.file for finding in group})
             where = f"in {files} files" if files > 1 else "in this file"
             counted = f"the fields of {len(group)} objects {where} were not checked"
-            shown[index] = shown[index]._replace(message=group[0].message.replace(UNCHECKED, counted))
+            shown[index] = shown[index]._replace(message=group[0].reword(UNCHECKED, counted))
     return shown, others

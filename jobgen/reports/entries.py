@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 
 from jobgen.model.builtin_rules import original_rule_name
-from jobgen.model.finding import AFFECTS, Finding, Identity, Severity, find_wrong_values
+from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.reports import REPLACES, Report, Suppressed
 from jobgen.reports.escape import visible
@@ -40,7 +40,7 @@ class ReportEntry(NamedTuple):
     def _name_objects(self) -> str:
         """The objects, if there are several, or if the location does not show which one it is."""
         subjects = self.subjects
-        if AFFECTS in self.finding.message:
+        if self.finding.cause == "names objects":
             return ""
         if self.finding.location.file.startswith(_LAYERS):
             few = subjects[:_MAX_NAMED] if len(subjects) > _MAX_NAMED + 1 else subjects
@@ -101,7 +101,7 @@ def _merge(several: Iterable[Suppressed]) -> list[ReportEntry]:
     def rank(entry: ReportEntry) -> tuple[object, ...]:
         finding = entry.finding
         related = tuple(chain.from_iterable((*location, message) for location, message in finding.related))
-        return finding.location, RANK[finding.severity], finding.rule, finding.message, related, entry.by, entry.reason
+        return finding.location, RANK[finding.severity], *finding.fault, related, entry.by, entry.reason
 
     return sorted(map(_make_entry, _group(several)), key=rank)
 
@@ -111,7 +111,7 @@ def _group(several: Iterable[Suppressed]) -> Collection[list[Suppressed]]:
     groups: dict[object, list[Suppressed]] = {}
     for one in several:
         finding = one.finding
-        key = (finding.location, finding.severity, finding.rule, finding.message, finding.related, one.by, one.reason)
+        key = (finding.location, finding.severity, finding.fault, finding.related, one.by, one.reason)
         groups.setdefault(key, []).append(one)
     return groups.values()
 
@@ -150,7 +150,7 @@ def fingerprints(several: Sequence[ReportEntry]) -> list[str]:
             namespace = "" if entry.environments else objects[0].namespace
             subject = ("object", *names.pop(), namespace, finding.pointer)
         else:
-            values = () if names else find_wrong_values(finding.message)
+            values = () if names else finding.wrong_values
             subject = ("file", finding.location.file, *entry.pointers[:1], *values)
         text = "\0".join((original_rule_name(finding.rule), *subject))
         digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]

@@ -44,7 +44,7 @@ def _find_cause(finding: Finding) -> tuple[object, ...]:
 def _join(several: Sequence[Finding]) -> Sequence[Finding]:
     """Return findings with the same words; none if nothing shows that they have one cause."""
     messages = [each.message for each in several]
-    if len(dict.fromkeys((each.message, each.related) for each in several)) == 1:
+    if len(dict.fromkeys((each.fault, each.related) for each in several)) == 1:
         return ()
     if len({each.env for each in several}) < len(several):
         return ()

@@ -11,10 +11,10 @@ from functools import cache
 from typing import TypeAlias
 
 from jobgen.k8s.placeholders import find_placeholders
-from jobgen.model.finding import Finding, Related, Severity, quoted_values
+from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.reports.entries import RANK
-from jobgen.spec.filled_names import PLACEHOLDERS, UNKNOWN_PLACEHOLDER
+from jobgen.spec.filled_names import PLACEHOLDERS
 
 RULE = "unfilled-placeholder"
 
@@ -82,9 +82,9 @@ def group_placeholders(
 
 def find_placeholder(finding: Finding) -> str:
     """Return what looks like a placeholder in the values that a finding is about; empty if nothing does."""
-    if finding.rule not in VALUE_RULES or UNKNOWN_PLACEHOLDER in finding.message:
+    if finding.rule not in VALUE_RULES or finding.cause == "no placeholder":
         return ""
-    quoted = quoted_values(finding.message)
+    quoted = finding.quoted
     if finding.rule == RULE:
         return quoted[0]
     tokens = (found.token for value in quoted for found in find_placeholders(value))
@@ -97,7 +97,7 @@ def find_capitals(finding: Finding) -> list[str]:
     """Return the words in capitals in the values that a finding refuses: a script or a person may replace them."""
     if finding.rule not in _CAPITALS_RULES:
         return []
-    return [word for value in quoted_values(finding.message) for word in _CAPITALS.findall(value)]
+    return [word for value in finding.quoted for word in _CAPITALS.findall(value)]
 
 
 def _find_braces(finding: Finding, read_lines: Callable[[str], list[str]]) -> str:

@@ -42,9 +42,10 @@ def group_tree_faults(findings: Iterable[Finding]) -> tuple[list[Finding], list[
 def _join(group: list[Finding]) -> Finding:
     first, *rest = group
     _, folder, env, *_ = first.values
-    what, _, advice = first.message.partition("; ")
     within = f"{folder}/{env}" if env else folder
     # All are at the line that declares the tree, or each is at its own file.
     related = tuple(Related(other.location, "the same") for other in rest[:_NAMED] if other.location != first.location)
-    message = f"{what}, and so it is with {pluralize(len(rest), 'other file')} in `{within}`; {advice}"
+    message = (
+        f"{first.without_advice}, and so it is with {pluralize(len(rest), 'other file')} in `{within}`; {first.advice}"
+    )
     return first._replace(message=message, related=(*first.related, *related))

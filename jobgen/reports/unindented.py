@@ -72,7 +72,7 @@ def _follows(found: Finding, place: _Place) -> bool:
     if at.file != place.first.file or not place.line <= at.line <= place.last:
         return False
     if found.rule == "deletes-nothing":
-        return at.line == place.line and f"`{place.key}`" in found.message
+        return at.line == place.line and place.key in found.quoted
     return found.rule in DEPENDS_ON
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.path import InvalidPathError, Step, format_dotted, parse_dotted
-from jobgen.model.suggest import did_you_mean, list_alternatives
+from jobgen.model.suggest import ask_for, find_closest, list_alternatives
 from jobgen.schema.foreign_words import JOB, OVERLAY, PATCH, ROLE, to_camel_case
 from jobgen.schema.types_of_release import contains, read_types
 from jobgen.spec.overlay import name_field
@@ -147,12 +147,13 @@ def _report(path: tuple[Step, ...], depth: int, node: Node, known: list[str]) ->
     if not isinstance(step, str):
         message = f"`{written}` names an item of a list; lock the whole list: `{format_dotted(path[:depth])}`"
         return Problem("invalid-value", message, node)
+    meant = find_closest(step, known)
     if depth == 0:
-        return Problem("unknown-field", f"`{written}` is not a field of a job{did_you_mean(step, known)}", node)
+        return Problem("unknown-field", f"`{written}` is not a field of a job{ask_for(meant)}", node, meant=meant)
     holder = format_dotted(path[:depth])
     listed = f"; it has {', '.join(f'`{name}`' for name in known)}" if known else f"; lock `{holder}`"
-    hint = did_you_mean(step, known) or listed
-    return Problem("unknown-field", f"`{written}` locks nothing: `{holder}` has no field `{step}`{hint}", node)
+    message = f"`{written}` locks nothing: `{holder}` has no field `{step}`{ask_for(meant) or listed}"
+    return Problem("unknown-field", message, node, meant=meant)
 
 
 def _resolve(schema: Any, job: Any) -> list[Any]:

@@ -12,13 +12,13 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from jobgen.model.data import Node, TracedKey, TracedScalar, locatable, location_of, untraced, value_of
-from jobgen.model.finding import NAMED_ITEM, FixStep, Problem
+from jobgen.model.finding import Cause, FixStep, Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.suggest import (
     NO_FIX,
+    ask_for,
     describe_unquoting,
-    did_you_mean,
     find_closest,
     list_alternatives,
     suggest_blocks,
@@ -220,7 +220,7 @@ def _show_right_form(
         message = f"`{key}` is not a field of {title}; did you mean `{meant}`?"
         # The value fits.
         fix_steps, safe = suggest_rename(key, [*fields.known], holder, takes_any_name)
-        return Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe)
+        return Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe, meant=meant)
     form = show_right_form(str(key), holder[key], examples, partial(accepts, fields[key]))
     return problem._replace(message=problem.message + form)
 
@@ -272,8 +272,10 @@ def _report_unknown(
         meant = similar.strip("`")
         is_free = meant not in value and takes(fields[meant], value[key])
         steps = (FixStep("rename", key, meant),) if is_free else ()
-        return Problem("unknown-field", f"{start}; did you mean {similar}?", key, fix_steps=steps, safe=False)
-    message = start + did_you_mean(key, known)
+        message = f"{start}; did you mean {similar}?"
+        return Problem("unknown-field", message, key, fix_steps=steps, safe=False, meant=meant)
+    close = find_closest(key, known)
+    message = start + ask_for(close)
     fix_steps, safe = suggest_rename(key, known, value, lambda meant: takes(fields[meant], value[key]))
     framework = str(value_of(value.get("framework")) or "")
     is_misspelled = find_meant(key, known) != "" and title in (JOB, ROLE)
@@ -284,8 +286,10 @@ def _report_unknown(
     if not place and around and not fix_steps:
         place = f"put it {around}"
     if not place:
-        hint = write_as_entry(value, known) or ("" if message != start else list_fields(known, title))
-        return Problem("unknown-field", message + hint, key, fix_steps=fix_steps, safe=safe)
+        entry = write_as_entry(value, known)
+        message += entry or ("" if close else list_fields(known, title))
+        cause: Cause = "unnamed item" if entry else ""
+        return Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe, cause=cause, meant=close)
     block = find_block(title, str(key), schemas, framework)
     fix_steps, safe = suggest_move(key, value[key], value, block, value) if block else NO_FIX
     return Problem("unknown-field", f"{start}; {place}", key, fix_steps=fix_steps, safe=safe)
@@ -306,7 +310,7 @@ def _mapping(
         if problems and len(problems) >= MAX_FINDINGS:
             return
         missing = [key for key in required if key not in value]
-        if missing == ["name"] and problems and problems[-1].node in value and NAMED_ITEM in problems[-1].message:
+        if missing == ["name"] and problems and problems[-1].node in value and problems[-1].cause == "unnamed item":
             return
         # A field whose name is misspelled is reported once.
         meant = {find_closest(str(key), missing) for key in value if fields[key] is None} if missing else set()
@@ -475,16 +479,15 @@ def _enum(allowed: list[Any]) -> Check:
         found = value.value if type(value) is TracedScalar else value
         if isinstance(found, (dict, list)) or (type(found), found) not in known:
             other = _find_other_word(name, found, words) if isinstance(found, str) else ""
-            hint = did_you_mean(str(found), words) if isinstance(found, str) and len(words) > 1 else ""
-            hint = f"; did you mean `{other}`?" if other else hint
+            close = find_closest(str(found), words) if isinstance(found, str) and len(words) > 1 else ""
+            meant = other or close
             expected = list_alternatives([f"`{word}`" for word in words])
-            message = f"`{name}` is {format_value(value)}, and must be {expected}{hint}"
+            message = f"`{name}` is {format_value(value)}, and must be {expected}{ask_for(meant)}"
             fix_steps, safe = suggest_value(value, words)
             if other:
                 fix_steps, safe = (FixStep("set", value, other),), False
-            problems.append(
-                Problem("invalid-value", message, reported_node(value, parent), fix_steps=fix_steps, safe=safe)
-            )
+            node = reported_node(value, parent)
+            problems.append(Problem("invalid-value", message, node, fix_steps=fix_steps, safe=safe, meant=meant))
 
     return check
 

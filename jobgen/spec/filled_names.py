@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -10,10 +9,9 @@ from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import ask_for, find_closest
 
 PLACEHOLDERS = ("team", "env", "job")
-UNKNOWN_PLACEHOLDER = "}` is not a placeholder of"
 _PLACEHOLDER = lazy_pattern(r"\{([^{}]*)\}")
 _DNS_LABEL = lazy_pattern(r"[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?")
 _DNS_SUBDOMAIN = lazy_pattern(r"(?=.{1,253}\Z)[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -41,9 +39,11 @@ def find_placeholder_errors(field: str, node: Node) -> Iterator[Problem]:
     """Report placeholders that do not exist."""
     for name in _PLACEHOLDER.findall(str(value_of(node) or "")):
         if name not in PLACEHOLDERS:
-            hint = did_you_mean(name, list(PLACEHOLDERS)).replace("`", "`{", 1)
-            hint = re.sub("`\\?$", "}`?", hint) or "; use `{team}`, `{env}` or `{job}`"
-            yield Problem("invalid-value", f"`{{{name}{UNKNOWN_PLACEHOLDER} `{field}`{hint}", node)
+            close = find_closest(name, list(PLACEHOLDERS))
+            meant = f"{{{close}}}" if close else ""
+            hint = ask_for(meant) or "; use `{team}`, `{env}` or `{job}`"
+            message = f"`{{{name}}}` is not a placeholder of `{field}`{hint}"
+            yield Problem("invalid-value", message, node, cause="no placeholder", meant=meant)
 
 
 def fill_name(field: str, node: Node, words: JobWords, problems: list[Problem]) -> Node:

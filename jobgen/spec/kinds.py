@@ -13,7 +13,7 @@ from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import InvalidPathError, Step, parse_dotted
 from jobgen.model.quantity import parse_digits
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import ask_for, find_closest
 from jobgen.spec.normalize import FIELDS
 from jobgen.spec.replicas import ReplicaItem, ReplicaLayout, RoleDescription, list_items, parse_layout
 
@@ -427,8 +427,9 @@ def _check_job_kind(described: Any) -> Iterator[Problem]:
     named += [role for key in ("written", "boundsSince", "unchecked", "scaled") for role in requirements.get(key, ())]
     for role in named:
         if value_of(role) not in roles:
-            message = f"`{value_of(role)}` is not among the roles{did_you_mean(value_of(role), roles)}"
-            yield Problem("invalid-value", message, role)
+            meant = find_closest(value_of(role), roles)
+            message = f"`{value_of(role)}` is not among the roles{ask_for(meant)}"
+            yield Problem("invalid-value", message, role, meant=meant)
     shape = described["replicas"]["shape"]
     if value_of(shape) == "one" and "template" not in described:
         yield Problem("missing-field", "the shape `one` needs a `template`: where the parts of a pod go", shape)

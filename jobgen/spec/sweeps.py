@@ -15,7 +15,7 @@ from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_MATRIX_BLOCKS, MAX_MATRIX_VALUES, MAX_SWEEP_BYTES
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean, find_closest, find_key, suggest_name
+from jobgen.model.suggest import ask_for, find_closest, find_key, suggest_name
 from jobgen.yamlio.read.scalars import quote
 
 # Expand a matrix to its combinations: the product of all values, with `zip`, `exclude` and `include`.
@@ -57,7 +57,8 @@ def find_misspelled_keys(matrix: Node) -> Iterator[Problem]:
         holds_more = any(isinstance(one, dict) for one in nested)
         close = find_closest(str(key), list(RESERVED))
         if key not in RESERVED and holds_more and close:
-            yield Problem("unknown-field", f"`{key}` is not a list of values; did you mean `{close}`?", key)
+            message = f"`{key}` is not a list of values; did you mean `{close}`?"
+            yield Problem("unknown-field", message, key, meant=close)
 
 
 def find_oversize(matrix: Node) -> Iterator[Problem]:
@@ -125,9 +126,9 @@ def _explain_exclusion(block: dict[str, Any], rows: _Rows) -> Problem:
     for key, value in block.items():
         if not rows.find(block, (key,)):
             known, text = rows.list_values(key), to_text(value)
-            hint = did_you_mean(text, known) if len(known) <= _MOST_COMPARED else ""
-            message = f"this leaves out nothing; `{key}` is never {quote(text)}{hint}"
-            return Problem("invalid-value", message, value)
+            meant = find_closest(text, known) if len(known) <= _MOST_COMPARED else ""
+            message = f"this leaves out nothing; `{key}` is never {quote(text)}{ask_for(meant)}"
+            return Problem("invalid-value", message, value, meant=meant)
     return Problem("invalid-value", "this leaves out nothing: no combination has these values", block)
 
 
@@ -274,7 +275,7 @@ def find_stray_variables(data: Any, reason: str = "the job has no `matrix`") -> 
     problems: list[Problem] = []
     _substitute(data, Substitution(Member({}, ()), "", [], problems, _start_budget()))
     for problem in problems:
-        yield problem._replace(message=f"{problem.message.partition(';')[0]}; {reason}")
+        yield problem._replace(message=f"{problem.without_advice}; {reason}")
 
 
 def find_variables_of_manifest(data: Any) -> Iterator[Problem]:

@@ -64,7 +64,7 @@ from jobgen.k8s.devices import no_catalog
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
-from jobgen.model.finding import Problem, quoted_values
+from jobgen.model.finding import Problem
 
 _ANNOTATION_RULE = "invalid-annotation"
 _LOCALHOST = "localhost/"
@@ -139,7 +139,7 @@ def _validate_tolerations_annotation(name: str, found: str, node: Node, pod: Val
     for problem in inner.problems:
         message = f"`{name}` has an invalid toleration: {problem.message}"
         fix = (problem.fix_steps, problem.safe)
-        pod.report(_ANNOTATION_RULE, message, node, fix, values=quoted_values(problem.message))
+        pod.report(_ANNOTATION_RULE, message, node, fix, values=problem.quoted)
 
 
 def _read_tolerations(text: str) -> list[Node] | None:

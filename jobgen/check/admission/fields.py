@@ -31,7 +31,7 @@ from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.model.data import Node, TracedList, TracedScalar, locatable, value_of
 from jobgen.model.finding import Problem, quoted_values
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import NO_FIX, SuggestedFix, did_you_mean, suggest_value
+from jobgen.model.suggest import NO_FIX, SuggestedFix, ask_for, find_closest, suggest_value
 
 # The pods of a job whose names are compared.
 _MAX_NAMES = 1000
@@ -83,19 +83,20 @@ class Validation(NamedTuple):
         values: tuple[str, ...] | None = None,
         *,
         at: Node = None,
+        meant: str = "",
     ) -> None:
         """Add a problem for which the API server rejects the pod or object, with its fix if there is one.
 
         `values` identify the problem in fingerprints where they are not those in backticks in the message; `at` is the
-        node whose location is shown, if it is inside `node`.
+        node whose location is shown, if it is inside `node`; `meant` is the name or value that was probably meant.
         """
         category = self.subject.category
         problem = Problem(rule, message, node, category=category, fix_steps=fix[0], safe=fix[1], evidence=values)
-        self.problems.append(problem._replace(at=at) if at is not None else problem)
+        self.problems.append(problem._replace(at=at, meant=meant) if at is not None or meant else problem)
 
-    def invalid(self, message: str, node: Node) -> None:
+    def invalid(self, message: str, node: Node, meant: str = "") -> None:
         """Report a value that is not valid, or not beside others."""
-        self.report("invalid-value", message, node)
+        self.report("invalid-value", message, node, meant=meant)
 
     def report_missing(self, what: str, owner: Fields, name: str, place: Node, other: str = "") -> None:
         """Report a missing field, at its empty value if there is one; `other` is what can be done instead."""
@@ -119,11 +120,13 @@ class Validation(NamedTuple):
         """
         found, known = as_text(value), [one for one in values if one]
 
-        def describe(names: list[str]) -> str:
-            return f"`{key}` is `{found}`, but must be {join_names(names, 'or')}{did_you_mean(found, names)}"
+        def describe(names: list[str], meant: str) -> str:
+            return f"`{key}` is `{found}`, but must be {join_names(names, 'or')}{ask_for(meant)}"
 
-        evidence = quoted_values(describe(list(original_values))) if original_values else None
-        self.report(self.subject.unsupported, describe(known), value, suggest_value(value, known), evidence)
+        original, meant = list(original_values), find_closest(found, known)
+        evidence = quoted_values(describe(original, find_closest(found, original))) if original else None
+        fix = suggest_value(value, known)
+        self.report(self.subject.unsupported, describe(known, meant), value, fix, evidence, meant=meant)
 
     def has_name(self, name: str) -> bool:
         """Return True if a pod of the template has this name."""

@@ -43,8 +43,10 @@ from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.quantity import MAX_INT64, to_int64, to_milli
 from jobgen.model.suggest import (
+    ask_for,
     describe_quantities,
     did_you_mean,
+    find_closest,
     quantity_evidence,
     suggest_entry,
     suggest_quantity,
@@ -386,11 +388,11 @@ def _validate_resource_list(resources: Fields, pod: Validation) -> bool:
             validate_quantity(name, value, resources, pod)
         if resource_class is _UNKNOWN:
             known = [*_STANDARD, "hugepages-2Mi", "nvidia.com/gpu"]
-            hint = (
-                did_you_mean(name, known) or "; use a standard resource such as cpu, or an extended one with a domain"
-            )
+            meant = find_closest(name, known)
+            hint = ask_for(meant) or "; use a standard resource such as cpu, or an extended one with a domain"
             message = f"containers cannot request the resource `{name}`{hint}"
-            pod.report("unknown-resource", message, name, suggest_rename(name, known, resources, takes_any_name))
+            fix = suggest_rename(name, known, resources, takes_any_name)
+            pod.report("unknown-resource", message, name, fix, meant=meant)
         elif resource_class is _EXTENDED and milli is not None and _is_fractional(value, milli):
             # A rendered object has `500m` where `0.5` was written, so the message shows no value.
             message = f"`{name}` must be a whole number; a container gets whole devices"

@@ -14,7 +14,6 @@ from jobgen.k8s.kinds import parse_release
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, location_of, value_of
-from jobgen.model.finding import quoted_values
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean, find_key, suggest_value
 from jobgen.spec.kinds import VersionRange, parse_version
@@ -195,7 +194,7 @@ def check_job(
     for problem in (*validate_object_metadata(job["metadata"]), *validate_object(job, release)):
         # What the operator adds has no location.
         node = problem.node if location_of(problem.node) else parent
-        values = quoted_values(problem.message) if problem.evidence is None else problem.evidence
+        values = problem.values
         message = f"the API server rejects {what}: {problem.message}"
         yield Violation(node, message, fix_steps=problem.fix_steps, safe=problem.safe, evidence=values)
 

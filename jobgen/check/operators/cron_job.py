@@ -10,7 +10,6 @@ from jobgen.k8s.kinds import parse_release
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, with_value
-from jobgen.model.finding import quoted_values
 
 OPERATOR = "kubernetes"
 
@@ -30,7 +29,7 @@ def _check_jobs(manifest: Manifest) -> Violations:
     job: dict[str, Node] = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template.get("spec")}
     for problem in (*validate_object_metadata(metadata), *validate_object(job, release)):
         message = f"the API server rejects its Jobs: {problem.message}"
-        yield Violation(problem.node, message, evidence=problem.evidence or quoted_values(problem.message))
+        yield Violation(problem.node, message, evidence=problem.evidence or problem.quoted)
 
 
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)

@@ -29,7 +29,6 @@ from jobgen.check.rules import WARNING, Violation
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, location_of, value_of, with_value
-from jobgen.model.finding import quoted_values
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import did_you_mean, find_key
@@ -405,8 +404,7 @@ def _check_jobs(manifest: Manifest) -> Violations:
         for violation in check.find(child) if check.applies_to(version) and check.rule != NEVER_STARTS else ():
             node = violation.node if location_of(violation.node) else find_key(manifest.spec, "jobTemplate")
             message = f"Volcano rejects its Jobs: {violation.message}"
-            values = quoted_values(violation.message)
-            yield violation._replace(node=node, message=message, evidence=values)
+            yield violation._replace(node=node, message=message, evidence=violation.quoted)
 
 
 def _list_resources(manifest: Manifest) -> dict[str, Mapping[str, Node]]:

@@ -25,7 +25,7 @@ from jobgen.check.schema.admitted import Admission
 from jobgen.k8s.kinds import CLUSTER_SCOPED
 from jobgen.model.data import Node, Plain, TracedScalar, location_of, untraced, value_of
 from jobgen.model.digest import blake2b
-from jobgen.model.finding import Problem, Severity, quoted_values
+from jobgen.model.finding import FaultKey, Problem, Severity, quoted_values
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
@@ -338,11 +338,11 @@ def _find_denials(invocations: list[_Invocation], refused: _Denial | None) -> li
 
 def _find_policy_problems(denials: list[_Denial], subject: AdmissionSubject) -> Iterator[Problem]:
     """The problems of one policy; several params that lead to the same message are one problem."""
-    known: set[tuple[str, int]] = set()
+    known: set[tuple[FaultKey, int]] = set()
     for denial in denials:
         for problem in _to_problems(denial, subject):
-            if (problem.message, id(problem.node)) not in known:
-                known.add((problem.message, id(problem.node)))
+            if (problem.fault, id(problem.node)) not in known:
+                known.add((problem.fault, id(problem.node)))
                 yield problem
 
 
@@ -388,7 +388,8 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
             # If a key is missing, the value beside it is not at fault; if it is of an overlay, the object is named.
             found = location_of(node)
             at = name_node if own and found and own.file != found.file else None
-            yield Problem(name, message, node, category="policy", severity=severity, at=at)
+            problem = Problem(name, message, node, category="policy", severity=severity, at=at)
+            yield problem._replace(cause="not evaluated")
         return
     # The message is about the whole object, as that of the API server; the evidence is about a part of it.
     removals = (frozenset(), *(cause.others for cause in causes if len(causes) > 1))

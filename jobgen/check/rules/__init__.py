@@ -15,7 +15,7 @@ from typing import Any, Literal
 from jobgen.model.builtin_rules import BUILTIN_RULES, POD_RULES
 from jobgen.model.data import Location, Node
 from jobgen.model.features import list_rule_modules
-from jobgen.model.finding import FixStep, Severity
+from jobgen.model.finding import FixStep, Severity, quoted_values
 from jobgen.model.named_tuple import NamedTuple
 
 Scope = Literal["container", "pod", "role", "job", "manifest", "overlay", "fleet", "cluster", "queue"]
@@ -46,6 +46,13 @@ class Violation(NamedTuple):
     """See `Problem.at`: the text of a file that the fault is in."""
     inside: Location | None = None
     """See `Problem.inside`."""
+    meant: str = ""
+    """See `Problem.meant`."""
+
+    @property
+    def quoted(self) -> tuple[str, ...]:
+        """The values in backticks in the message; without any, the message itself."""
+        return quoted_values(self.message)
 
 
 class Fact(NamedTuple):

@@ -13,7 +13,14 @@ from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.quantity import to_milli
-from jobgen.model.suggest import describe_quantities, did_you_mean, list_alternatives, suggest_quantity, suggest_value
+from jobgen.model.suggest import (
+    ask_for,
+    describe_quantities,
+    find_closest,
+    list_alternatives,
+    suggest_quantity,
+    suggest_value,
+)
 from jobgen.model.times import is_time
 from jobgen.schema.own_formats import Check, format_value, reported_node
 from jobgen.schema.types_of_release import QUANTITY
@@ -188,11 +195,12 @@ def _enum(allowed: list[Any]) -> Check:
         if type(found) is str and found in texts:
             return
         if not any(_is_enum_value(found, each) for each in allowed):
-            hint = did_you_mean(str(found), words) if len(words) > 1 and isinstance(found, str) else ""
+            meant = find_closest(str(found), words) if len(words) > 1 and isinstance(found, str) else ""
             expected = list_alternatives(f"`{word}`" for word in words) + more
-            message = f"`{name}` is {format_value(value)}, and must be {expected}{hint}"
+            message = f"`{name}` is {format_value(value)}, and must be {expected}{ask_for(meant)}"
             (fix_steps, safe), node = suggest_value(value, words), reported_node(value, parent)
-            problems.append(Problem("invalid-value", message, node, category="schema", fix_steps=fix_steps, safe=safe))
+            problem = Problem("invalid-value", message, node, category="schema", fix_steps=fix_steps, safe=safe)
+            problems.append(problem._replace(meant=meant))
 
     return check
 

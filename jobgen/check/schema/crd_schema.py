@@ -29,12 +29,13 @@ from jobgen.model.data import (
     untraced,
     value_of,
 )
-from jobgen.model.finding import NAMED_ITEM, Problem
+from jobgen.model.finding import Cause, Problem
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.suggest import (
     NO_FIX,
+    ask_for,
     describe_unquoting,
-    did_you_mean,
+    find_closest,
     list_alternatives,
     suggest_rename,
     suggest_type,
@@ -67,6 +68,7 @@ _EXAMPLES: dict[str, tuple[Plain, ...]] = {
     "volumes": ([{"name": "data", "persistentVolumeClaim": {"claimName": "datasets"}}],),
 }
 _FORMS = frozenset(TYPE_NAMES[name] for name in ("array", "object", "integer"))
+_CONTAINERS = ("containers[", "initContainers[")
 Field = tuple[type | None, Check]
 """The type of value that needs no further check, and the check for all others."""
 
@@ -242,8 +244,8 @@ class _Compiler:
         fix_steps, safe = suggest_field_move(problem.node, obj, self._locations) if is_first else NO_FIX
         return problem._replace(message=f"{problem.message}; it belongs in `{path}`", fix_steps=fix_steps, safe=safe)
 
-    def _hint(self, others: Mapping[str, str], field: str, known: list[str]) -> tuple[str, str]:
-        """A similar field of the same mapping; or the first path that has a field of that name, for the fingerprint.
+    def _hint(self, others: Mapping[str, str], field: str, known: list[str]) -> tuple[str, str, str]:
+        """A similar field of the same mapping, and its name; or the path that has the field, for the fingerprint.
 
         `others` are the fields that other releases have, each with the range of these releases.
         """
@@ -251,20 +253,20 @@ class _Compiler:
         from jobgen.check.schema.field_locations import locate_fields
 
         if field in others:
-            return f" in this release; it {others[field]}", ""
+            return f" in this release; it {others[field]}", "", ""
         self._locations = self._locations or locate_fields(self.root)
         known_paths = self._locations.get(field, [])
-        close = did_you_mean(field, known)
+        close = find_closest(field, known)
         if known_paths and not (close and field.lower() in (name.lower() for name in known)):
-            return "", known_paths[0]
-        return close, ""
+            return "", "", known_paths[0]
+        return ask_for(close), close, ""
 
 
 def _mapping(
     fields: LazyFields[Field],
     required: tuple[str, ...],
     keeps_null: frozenset[str],
-    hint: Callable[[str, list[str]], tuple[str, str]],
+    hint: Callable[[str, list[str]], tuple[str, str, str]],
     *,
     nullable: bool,
 ) -> Check:
@@ -282,14 +284,17 @@ def _mapping(
             ):
                 # The server drops a null before it validates, or keeps it where it is allowed.
                 field[1](child, key, key, problems)
-        if problems and len(value) == 1 and NAMED_ITEM in problems[-1].message:
+        if problems and len(value) == 1 and problems[-1].cause == "unnamed item":
             return
         for key in required:
             found = value[key] if key in value else None  # noqa: SIM401 -- for each mapping of each object
             is_missing = found is None or (type(found) is TracedScalar and is_null(found))
             if is_missing and not (key in keeps_null and key in value):
                 message, at = f"`{name}` needs `{key}`", locatable(found, value, parent)
-                problems.append(Problem("missing-field", message, value or parent, category="schema", at=at))
+                is_container = key == "name" and name.startswith(_CONTAINERS)
+                cause: Cause = "unnamed container" if is_container else ""
+                node = value or parent
+                problems.append(Problem("missing-field", message, node, category="schema", at=at, cause=cause))
 
     return check
 
@@ -299,26 +304,28 @@ def _report_unknown_field(
     holder: Mapping[str, Node],
     name: str,
     fields: LazyFields[Field],
-    hint: Callable[[str, list[str]], tuple[str, str]],
+    hint: Callable[[str, list[str]], tuple[str, str, str]],
     problems: list[Problem],
 ) -> None:
     if len(problems) < MAX_FINDINGS:
         known = list(fields.known)
-        near, path = hint(str(key), known)
+        near, meant, path = hint(str(key), known)
+        cause: Cause = ""
         if not near and not path:
             # Imported late: most objects are valid.
             from jobgen.schema.right_forms import list_fields, write_as_entry
 
-            near = _name_holder(key, holder, known, fields) or (write_as_entry(holder, known) if "[" in name else "")
-            near = near or list_fields(known)
+            near = _name_holder(key, holder, known, fields)
+            entry = write_as_entry(holder, known) if "[" in name and not near else ""
+            cause = "unnamed item" if entry else ""
+            near = near or entry or list_fields(known)
         message = f"`{key}` is not a field of `{name}`{near}"
         # A field that belongs elsewhere is not renamed to a similar one.
         fits = partial(_takes, fields, holder[key])
-        fix_steps, safe = suggest_rename(key, known, holder, fits) if "did you mean" in near else NO_FIX
+        fix_steps, safe = suggest_rename(key, known, holder, fits) if meant else NO_FIX
         evidence = (str(key), name, path) if path else None
-        problems.append(
-            Problem("unknown-field", message, key, category="schema", fix_steps=fix_steps, safe=safe, evidence=evidence)
-        )
+        problem = Problem("unknown-field", message, key, category="schema", fix_steps=fix_steps, safe=safe)
+        problems.append(problem._replace(evidence=evidence, cause=cause, meant=meant))
 
 
 def _name_holder(key: str, holder: Mapping[str, Node], known: Sequence[str], fields: LazyFields[Field]) -> str:

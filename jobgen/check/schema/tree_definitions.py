@@ -197,7 +197,7 @@ def _report_difference(obj: Mapping[str, Node], refusing: _Verdict, accepting: _
     old, problems = refusing
     new = accepting[0]
     assert old is not None
-    reason = next(problem for problem in problems if problem.severity is Severity.ERROR).message.partition("; ")[0]
+    reason = next(problem for problem in problems if problem.severity is Severity.ERROR).without_advice
     old_place = old.find_nearest(folder)
     message = f"the CRD in `{old_place.file}` refuses this object: {reason}" if old.content else reason
     places = [(old_place, "this CRD refuses the object")]

@@ -42,7 +42,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import ask_for, find_closest
 
 # Parse the schedule of a CronJob as Kubernetes does: five fields, or a descriptor such as `@daily`; and time zones.
 
@@ -276,8 +276,9 @@ def _validate_exit_codes(parent: str, codes: Fields, job: Fields, run: Validatio
     lists = (pod_spec.get(field) for field in ("containers", "initContainers"))
     names = [as_text(one.get("name")) for containers in lists for one in iter_mappings(containers)]
     if type(container) is str and container not in names:
-        hint = did_you_mean(container, names) or "; name one of its containers"
-        run.invalid(f"the pod has no container `{container}`{hint}", codes["containerName"])
+        meant = find_closest(container, names)
+        hint = ask_for(meant) or "; name one of its containers"
+        run.invalid(f"the pod has no container `{container}`{hint}", codes["containerName"], meant)
     key, values = get_key(codes, "values"), as_list(codes.get("values"))
     _validate_length(key, codes.get("values"), _MAX_VALUES, run)
     # Kubernetes reads null as 0.
@@ -411,8 +412,9 @@ def _validate_schedule(key: str, value: Node, owner: Fields, run: Validation) ->
 def _validate_time_zone(key: str, value: Node, owner: Fields, run: Validation) -> None:
     found = value_of(value)
     if type(found) is str and not is_time_zone(found):
-        hint = did_you_mean(found, ["UTC"]) or "; write a name from the IANA database, such as `Europe/Berlin`"
-        run.invalid(f"`{found}` is not a time zone{hint}", value)
+        meant = find_closest(found, ["UTC"])
+        hint = ask_for(meant) or "; write a name from the IANA database, such as `Europe/Berlin`"
+        run.invalid(f"`{found}` is not a time zone{hint}", value, meant)
 
 
 def _check_job_template(template: Fields, place: Node, run: Validation) -> None:

@@ -34,7 +34,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import decode_milli, to_int64
-from jobgen.model.suggest import did_you_mean, suggest_rename, takes_any_name
+from jobgen.model.suggest import ask_for, find_closest, suggest_rename, takes_any_name
 
 # Validate the kinds of `scheduling.k8s.io`: priority classes, and groups of pods that are scheduled together.
 
@@ -206,10 +206,11 @@ def _validate_hard(key: str, value: Node, owner: Fields, run: Validation) -> Non
             run.report("unknown-resource", f"`{name}` is not a valid name of a resource; {LABEL_KEY}", name)
         elif "/" not in name and not _is_quota_resource(name):
             known = sorted(_QUOTA_RESOURCES)
-            hint = did_you_mean(name, known)
-            hint = hint or "; write a resource such as `requests.cpu`, `pods` or `count/jobs.batch`"
+            meant = find_closest(name, known)
+            hint = ask_for(meant) or "; write a resource such as `requests.cpu`, `pods` or `count/jobs.batch`"
             message = f"a quota cannot limit the resource `{name}`{hint}"
-            run.report("unknown-resource", message, name, suggest_rename(name, known, hard, takes_any_name))
+            fix = suggest_rename(name, known, hard, takes_any_name)
+            run.report("unknown-resource", message, name, fix, meant=meant)
 
 
 def _check_scopes(quota: Fields, place: Node, run: Validation) -> None:
@@ -311,8 +312,9 @@ def _validate_resource_name(name: str, limit_type: str, run: Validation) -> None
     elif not is_label_key(name):
         run.report("unknown-resource", f"`{name}` is not a valid name of a resource; {LABEL_KEY}", name)
     elif "/" not in name and name not in _STANDARD and not name.startswith(_HUGEPAGES):
-        hint = did_you_mean(name, sorted(_STANDARD)) or "; write a standard resource, or one with a domain"
-        run.report("unknown-resource", f"`{name}` is not a resource of Kubernetes{hint}", name)
+        meant = find_closest(name, sorted(_STANDARD))
+        hint = ask_for(meant) or "; write a standard resource, or one with a domain"
+        run.report("unknown-resource", f"`{name}` is not a resource of Kubernetes{hint}", name, meant=meant)
 
 
 def _collect_amounts(limit: Fields, limit_type: str) -> _Amounts:

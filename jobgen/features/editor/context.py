@@ -120,8 +120,8 @@ def keep_findings(good: GoodText, text: str, found: tuple[Finding, ...]) -> tupl
     if text == good.text:
         return None
     # Whatever line they are on.
-    known_errors = {(each.rule, each.message) for each in good.findings}
-    if not any(_hides_others(each) and (each.rule, each.message) not in known_errors for each in found):
+    known_errors = {each.fault for each in good.findings}
+    if not any(_hides_others(each) and each.fault not in known_errors for each in found):
         return None
     before, now = good.text.split("\n"), text.split("\n")
     # How many lines are equal before and after those that differ.

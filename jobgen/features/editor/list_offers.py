@@ -228,7 +228,7 @@ def list_fixes(request: offers.ActionRequest) -> Iterator[offers.Offer]:
 def _describe_edit(edit: TextEdit, finding: Finding) -> str:
     """Return what an edit does. A message is without secrets, so a value that it has may be shown."""
     shown = f"`{edit.value}`"
-    known = shown in finding.message
+    known = str(edit.value) in finding.quoted
     texts = {
         "quote": "quote the value",
         "set": f"write {shown}" if known else "change the value",
@@ -274,7 +274,7 @@ def fix_findings(workspace: Workspace, findings: Sequence[Finding], fix: Fix) ->
 
 def _name_fault(finding: Finding) -> tuple[object, ...]:
     """What identifies a fault, wherever it is."""
-    return finding.rule, finding.env, finding.message, finding.location.file
+    return finding.fault, finding.env, finding.location.file
 
 
 def list_fix_all(request: offers.ActionRequest) -> Iterator[offers.Offer]:

@@ -16,7 +16,7 @@ from jobgen.features.editor.index import IndexedJob, list_jobs
 from jobgen.features.editor.workspace import Ready, Workspace
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Location, Plain, TracedKey, location_of, value_of
-from jobgen.model.finding import Finding, Severity, TextEdit
+from jobgen.model.finding import FaultKey, Finding, Severity, TextEdit
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, format_dotted
@@ -41,7 +41,7 @@ def read_valid_jobs(ready: Ready, entry: FileEntry, document: int) -> list[Job]:
 
     All other fields stay where they are. The list is empty if there is no job without errors.
     """
-    tried: Counter[tuple[str, str]] = Counter()
+    tried: Counter[FaultKey] = Counter()
     first: list[Job] = []
     for _ in range(_MAX_ROUNDS):
         findings: list[Finding] = []
@@ -74,7 +74,7 @@ def list_broken(ready: Ready, job: Job) -> list[str]:
 
 
 def _blank_fields(
-    content: bytes, file: str, document: int, errors: Sequence[Finding], tried: Counter[tuple[str, str]]
+    content: bytes, file: str, document: int, errors: Sequence[Finding], tried: Counter[FaultKey]
 ) -> bytes | None:
     """Return a text with spaces instead of the fields that have errors; None if that is not possible.
 
@@ -83,11 +83,11 @@ def _blank_fields(
     documents = read(content, file, traced=True).documents
     tree = documents[document].data if document < len(documents) else None
     places: list[Location] = []
-    for rule, message, location in dict.fromkeys((each.rule, each.message, each.location) for each in errors):
+    for fault, location in dict.fromkeys((each.fault, each.location) for each in errors):
         around = _list_keys_around(tree, location)
-        if tried[rule, message] < len(around):
-            places.append(around[tried[rule, message]])
-        tried[rule, message] += 1
+        if tried[fault] < len(around):
+            places.append(around[tried[fault]])
+        tried[fault] += 1
     blanked = content
     for place in dict.fromkeys(places):
         # A field inside of one that was removed before is not there any more.

@@ -30,7 +30,7 @@ from jobgen.model.data import Location, Node, untraced, value_of
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import ask_for, find_closest
 from jobgen.pipeline.environment_checker import report_missing_folder
 from jobgen.rendering.locate import locate
 from jobgen.repo.files import File
@@ -189,8 +189,9 @@ def _find_wrong_entries(entries: Sequence[Mapping[str, Any]], environments: Sequ
         price = _to_price(entry)
         wanted = price.fields.get("environment")
         if wanted is not None and wanted not in environments:
-            hint = did_you_mean(wanted, list(environments)) or "; remove the entry, or name an overlay"
-            yield Problem("invalid-value", f"there is no environment `{wanted}`{hint}", entry["match"]["environment"])
+            meant = find_closest(wanted, list(environments))
+            message = f"there is no environment `{wanted}`{ask_for(meant) or '; remove the entry, or name an overlay'}"
+            yield Problem("invalid-value", message, entry["match"]["environment"], meant=meant)
         earlier = known.setdefault(price.resource, [])
         # They are for all pods that this one is for.
         wider = (

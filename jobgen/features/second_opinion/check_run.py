@@ -304,8 +304,8 @@ def _compare(
 
 def _find_missed(checked: CheckedObject, errors: Sequence[Finding]) -> Finding | None:
     """Return the first error that another tool must also have: one that the schema states."""
-    stated = {(problem.rule, problem.message) for problem in checked.find_problems()} if errors else set()
-    same = (each for each in errors if (each.rule, each.message) in stated)
+    stated = {problem.fault for problem in checked.find_problems()} if errors else set()
+    same = (each for each in errors if each.fault in stated)
     return next((each for each in same if is_expressible(each, checked.made.object, checked.schema)), None)
 
 

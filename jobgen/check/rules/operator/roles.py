@@ -10,7 +10,8 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep, Severity, pluralize
 from jobgen.model.meant import is_same_name
 from jobgen.model.suggest import (
-    did_you_mean,
+    ask_for,
+    find_closest,
     list_alternatives,
     suggest_entry,
     suggest_rename,
@@ -86,7 +87,8 @@ def unknown_role(role: Role) -> Iterator[Violation]:
     free = [name for name in known if name not in taken]
     # A layer that means a role of the job may write it in another case.
     same = [name for name in known if name in taken and is_same_name(name, role.replica_type)]
-    message = f"{kind.name} has no role `{role.replica_type}`{did_you_mean(role.replica_type, same or free)}"
+    meant = find_closest(role.replica_type, same or free)
+    message = f"{kind.name} has no role `{role.replica_type}`{ask_for(meant)}"
     is_refused = kind.requirements.unknown_roles not in ("started", "ignored")
     if kind.shape == "map" and isinstance(role.key, str):
         fix_steps, safe = suggest_rename(role.key, known, taken, takes_any_name if is_refused else None)
@@ -94,10 +96,11 @@ def unknown_role(role: Role) -> Iterator[Violation]:
         fix_steps, safe = suggest_value(role.key, free, is_refused=is_refused)
     yield Violation(
         role.key,
-        f"{message.removesuffix('?')}{'?' if message.endswith('?') else ';'} {consequence}",
+        f"{message}{'' if meant else ';'} {consequence}",
         severity=severity,
         fix_steps=fix_steps,
         safe=safe,
+        meant=meant,
     )
 
 
