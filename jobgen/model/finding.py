@@ -51,6 +51,8 @@ Cause: TypeAlias = Literal[
     "not evaluated",  # a policy
     "names objects",  # the message names all objects that the finding is about
     "no placeholder",  # a name has something in braces that jobgen does not fill
+    "not indented",  # a field stands beside the empty key that it belongs below
+    "other form",  # the answer is to write the whole value in another form
 ]
 """What is known of a problem beyond its rule and its values, where other stages depend on it."""
 Op: TypeAlias = Literal["set", "quote", "rename", "remove", "add", "comment", "join"]
@@ -112,6 +114,12 @@ class Problem(NamedTuple):
     cause: Cause = ""
     meant: str = ""
     """The name or value that was probably meant, as the message suggests it."""
+    about: str = ""
+    """The field whose value is refused, as the message begins with it."""
+    item: int = -1
+    """The item of the field, if it is a list."""
+    answer: str = ""
+    """What the message of a refused value says to write instead."""
 
     @property
     def location(self) -> Location | None:
@@ -132,6 +140,15 @@ class Problem(NamedTuple):
     def without_advice(self) -> str:
         """What the message says is wrong."""
         return self.message.partition("; ")[0]
+
+    @property
+    def advice(self) -> str:
+        """What the message says to write instead."""
+        return self.message.partition("; ")[2]
+
+    def reword(self, words: str, others: str) -> str:
+        """Return the message with other words where these come first."""
+        return self.message.replace(words, others, 1)
 
     @property
     def values(self) -> tuple[str, ...]:

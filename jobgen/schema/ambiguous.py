@@ -60,9 +60,11 @@ def check_text(value: TracedScalar, name: str, types: list[str]) -> Problem | No
         # A quantity: in quotes, it would not be the number that YAML reads.
         steps = (FixStep("set", value, value.value),)
         message = f"{read_as}; write `{shown}`"
-        return Problem(RULE, message, value, category="yaml", fix_steps=steps, safe=False, expected="a number")
-    message = f"{read_as}; quote it"
-    return Problem(RULE, message, value, category="yaml", fix_steps=(FixStep("quote", value),), expected="a string")
+        problem = Problem(RULE, message, value, category="yaml", fix_steps=steps, safe=False, expected="a number")
+        return problem._replace(about=name)
+    steps = (FixStep("quote", value),)
+    problem = Problem(RULE, f"{read_as}; quote it", value, category="yaml", fix_steps=steps, expected="a string")
+    return problem._replace(about=name)
 
 
 def _is_same(written: str, value: Any, types: list[str]) -> bool:

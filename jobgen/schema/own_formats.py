@@ -13,7 +13,6 @@ from typing import Any, Generic, TypeVar
 
 from jobgen.model.data import Node, TracedKey, TracedScalar, locatable, location_of, untraced, value_of
 from jobgen.model.finding import Cause, FixStep, Problem
-from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.suggest import (
     NO_FIX,
@@ -53,7 +52,6 @@ TYPE_NAMES = {
 }
 
 
-_ITEM = lazy_pattern(r"(\d{1,6})\]`")
 _Field = TypeVar("_Field")
 
 
@@ -203,18 +201,17 @@ def _show_right_form(
     problem: Problem, key: str, holder: Any, fields: LazyFields[Check], examples: list[Any], title: str
 ) -> Problem:
     """Return the problem of a field's type with the right form, or with the name of the field that was meant."""
-    found = problem.message.rpartition(", and must be ")[2]
-    is_own = problem.message.startswith((f"`{key}` is ", f"`{key}["))
-    if problem.rule != "wrong-type" or not is_own or ";" in found:
+    if problem.rule != "wrong-type" or problem.about != key or problem.answer:
         return problem
     # Imported late: most documents are valid.
     from jobgen.schema.right_forms import show_config, show_right_form, show_right_item
 
     if title == "configs" and (form := show_config(str(key), value_of(holder[key]))):
-        return problem._replace(message=f"`{key}` has text, and `configs` has ConfigMaps by name; {form}")
-    item = _ITEM.match(problem.message.removeprefix(f"`{key}[")) if key in ("command", "args") else None
-    if item and (form := show_right_item(untraced(holder[key]), int(item[1]))):
-        return problem._replace(message=problem.message + form)
+        message = f"`{key}` has text, and `configs` has ConfigMaps by name; {form}"
+        return problem._replace(message=message, answer=form, cause="other form")
+    is_item = key in ("command", "args") and problem.item >= 0
+    if is_item and (form := show_right_item(untraced(holder[key]), problem.item)):
+        return _add_form(problem, form)
     meant = find_closest(key, [*fields.known]) if key not in fields.known else ""
     if meant and meant not in holder and accepts(fields[meant], holder[key]):
         message = f"`{key}` is not a field of {title}; did you mean `{meant}`?"
@@ -222,7 +219,11 @@ def _show_right_form(
         fix_steps, safe = suggest_rename(key, [*fields.known], holder, takes_any_name)
         return Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe, meant=meant)
     form = show_right_form(str(key), holder[key], examples, partial(accepts, fields[key]))
-    return problem._replace(message=problem.message + form)
+    return _add_form(problem, form) if form else problem
+
+
+def _add_form(problem: Problem, form: str) -> Problem:
+    return problem._replace(message=f"{problem.message}{form}", answer=form, cause="other form")
 
 
 def accepts(check_value: Check | None, value: Node) -> bool:
@@ -247,7 +248,7 @@ def takes(check_value: Check | None, value: Node) -> bool:
     found: list[Problem] = []
     if check_value:
         check_value(value, "value", "", found)
-    is_wrong = any(each.rule == "wrong-type" and each.message.startswith("`value` is ") for each in found)
+    is_wrong = any(each.rule == "wrong-type" and each.about == "value" for each in found)
     return check_value is not None and not is_wrong
 
 
@@ -315,7 +316,7 @@ def _mapping(
         # A field whose name is misspelled is reported once.
         meant = {find_closest(str(key), missing) for key in value if fields[key] is None} if missing else set()
         for key in missing:
-            if key not in meant and not any(each.message.endswith(f"; write `{key}`") for each in problems):
+            if key not in meant and not any(each.advice == f"write `{key}`" for each in problems):
                 message = f"{title or f'`{name}`'} needs `{key}`"
                 problems.append(Problem("missing-field", message, locatable(value, parent)))
         if len(value) < least:
@@ -365,10 +366,10 @@ def _join_items(problems: list[Problem]) -> list[Problem]:
     seen: set[str] = set()
     left: list[Problem] = []
     for problem in problems:
-        answer = problem.message.partition("; write `")[2] if problem.rule == "wrong-type" else ""
-        if not answer or "[" not in problem.message.partition("`")[2].partition("`")[0] or answer not in seen:
+        form = problem.answer if problem.cause == "other form" else ""
+        if not form or problem.item < 0 or form not in seen:
             left.append(problem)
-        seen.add(answer)
+        seen.add(form)
     return left
 
 
@@ -381,15 +382,14 @@ def _is_written(value: Node) -> bool:
 def _add_beside(problems: list[Problem], key: str, empty: tuple[str, int, int]) -> None:
     """Report the first of the fields that stand beside the field that they belong to, in place of its problems."""
     above, start, end = empty
-    found = _report_beside(key, above)
-    hint = found.message.partition(";")[2]
-    if len(problems) <= start or not problems[start].message.endswith(hint):
-        problems[start:end] = [found]
+    first = problems[start] if start < len(problems) else None
+    if first is None or (first.cause, first.about) != ("not indented", above):
+        problems[start:end] = [_report_beside(key, above)]
 
 
 def _report_beside(key: str, above: str) -> Problem:
     message = f"`{key}` belongs to `{above}`, which has no value; indent what belongs to `{above}` below it"
-    return Problem("unknown-field", message, key)
+    return Problem("unknown-field", message, key, cause="not indented", about=above)
 
 
 def _items(check_value: Check) -> Check:
@@ -402,10 +402,10 @@ def _items(check_value: Check) -> Check:
                 check_value(item, name, parent, problems)
                 for number in range(before, len(problems)):
                     problem = problems[number]
-                    if problem.message.startswith(f"`{name}` is "):
-                        message = problem.message.replace(f"`{name}`", f"`{name}[{index}]`", 1)
+                    if problem.about == name and problem.item < 0 and problem.cause != "not indented":
+                        message = problem.reword(f"`{name}`", f"`{name}[{index}]`")
                         at = problem.at or (item if location_of(item) else None)
-                        problems[number] = problem._replace(message=message, at=at)
+                        problems[number] = problem._replace(message=message, at=at, item=index)
 
     return check
 
@@ -442,8 +442,9 @@ def _report_type(value: Node, name: str, parent: Node, expected: str, types: lis
     shown = f"`{written}`, which YAML reads as {format_value(value)}" if written else format_value(value)
     if isinstance(value_of(value), float) and "integer" in types and (name == "gpu" or "/" in name):
         # A quoted fraction of a device would be refused, too.
-        message = f"`{key}` is {shown}, and must be a whole number; a container gets whole devices"
-        return Problem("wrong-type", message, reported_node(value, parent))
+        answer = "a container gets whole devices"
+        message = f"`{key}` is {shown}, and must be a whole number; {answer}"
+        return Problem("wrong-type", message, reported_node(value, parent), about=key, answer=answer)
     fix_steps, safe = suggest_type(value, TYPE_NAMES["string"] if "string" in types else expected)
     if isinstance(value_of(value), bool) and "integer" in types:
         # Text in place of a number is an amount such as `16Gi`, and `true` is none with quotes either.
@@ -451,7 +452,8 @@ def _report_type(value: Node, name: str, parent: Node, expected: str, types: lis
     hint = "; quote it" if "string" in types and fix_steps else describe_unquoting(value, fix_steps)
     message = f"`{key}` is {shown}, and must be {expected}{hint}"
     node, meant = reported_node(value, parent), TYPE_NAMES["string"] if "string" in types else expected
-    return Problem("wrong-type", message, node, fix_steps=fix_steps, safe=safe, expected=meant)
+    problem = Problem("wrong-type", message, node, fix_steps=fix_steps, safe=safe, expected=meant)
+    return problem._replace(about=key, answer=hint)
 
 
 def _any_of(options: list[tuple[frozenset[type], Check]]) -> Check:
@@ -486,8 +488,8 @@ def _enum(allowed: list[Any]) -> Check:
             fix_steps, safe = suggest_value(value, words)
             if other:
                 fix_steps, safe = (FixStep("set", value, other),), False
-            node = reported_node(value, parent)
-            problems.append(Problem("invalid-value", message, node, fix_steps=fix_steps, safe=safe, meant=meant))
+            problem = Problem("invalid-value", message, reported_node(value, parent), meant=meant, about=name)
+            problems.append(problem._replace(fix_steps=fix_steps, safe=safe))
 
     return check
 
@@ -515,7 +517,7 @@ def _text(schema: Any) -> Check:
             short = f"have at least {least} characters" if least > 1 else "not be empty"
             limit = f"be at most {most} characters long" if len(found) > most else short
             message = f"`{name}` is {format_value(value)}, and must {limit}"
-            problems.append(Problem("invalid-value", message, reported_node(value, parent)))
+            problems.append(Problem("invalid-value", message, reported_node(value, parent), about=name))
         elif pattern and not pattern.search(found):
             message = f"`{name}` is {format_value(value)}, and must {must}"
             # Imported late: most names are valid.
@@ -523,7 +525,7 @@ def _text(schema: Any) -> Check:
 
             meant = write_as_name(found) if "lower-case" in must else ""
             hint = f", such as `{meant}`" if meant and pattern.search(meant) and len(meant) <= most else ""
-            problems.append(Problem("invalid-value", f"{message}{hint}", reported_node(value, parent)))
+            problems.append(Problem("invalid-value", f"{message}{hint}", reported_node(value, parent), about=name))
 
     return check
 
@@ -536,7 +538,7 @@ def _range(least: float, most: float) -> Check:
         if found < least or found > most:
             bound = f"at least {least}" if found < least else f"at most {most}"
             message = f"`{name}` is `{found}`, and must be {bound}"
-            problems.append(Problem("invalid-value", message, reported_node(value, parent)))
+            problems.append(Problem("invalid-value", message, reported_node(value, parent), about=name))
 
     return check
 

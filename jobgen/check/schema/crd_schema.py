@@ -344,7 +344,7 @@ def _takes(fields: LazyFields[Field], value: Node, name: str) -> bool:
     field, found = fields[name], list[Problem]()
     if field is not None and type(value) is not field[0]:
         field[1](value, "value", "", found)
-    is_wrong = any(each.rule == "wrong-type" and each.message.startswith("`value` is ") for each in found)
+    is_wrong = any(each.rule == "wrong-type" and each.about == "value" for each in found)
     return field is not None and not is_wrong
 
 
@@ -462,7 +462,7 @@ def _report_wrong_type(value: Node, name: str, parent: Node, expected: str, chec
         message = f"`{name}` is a text of {lines} lines, and must be {expected}; write it as YAML, without `|`"
     node = reported_node(value, parent)
     problem = Problem("wrong-type", message, node, category="schema", fix_steps=fix_steps, safe=safe)
-    return problem._replace(expected=expected)
+    return problem._replace(expected=expected, about=name)
 
 
 def _find_duplicate_items(items: Sequence[Node], keys: Mapping[str, Any], name: str) -> Iterator[Problem]:
