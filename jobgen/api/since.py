@@ -30,7 +30,6 @@ from jobgen.engine.workers import run_beside
 from jobgen.model.builtin_rules import UNREAD_RULES, original_rule_name
 from jobgen.model.data import Location, TracedKey, TracedList, TracedScalar, untraced
 from jobgen.model.finding import Finding, Severity, sort_findings
-from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_pointer, list_item_names
 from jobgen.pipeline.environment_checker import find_duplicates
@@ -96,10 +95,6 @@ class Side:
         return list(dict.fromkeys(self.normalize(each.location.file) for each in self.findings if each.object is None))
 
 
-# Numbers outside of backticks, but for lines and columns, which change with what is above.
-_NUMBERS = lazy_pattern(r"`[^`]*`|\b(?:lines?|columns?) \d+|\b(\d+)\b")
-
-
 class _Key(NamedTuple):
     rule: str
     severity: str
@@ -151,23 +146,22 @@ def find_new(now: Side, before: Side) -> list[Finding]:
 
 
 def _make_key(finding: Finding, side: Side, moved: dict[str, str]) -> _Key:
-    identity, place, values = finding.object, finding.place, finding.values
+    same, place, values = finding.identity, finding.place, finding.values
     subject: tuple[str, ...]
-    if identity is not None and finding.rule in _SUMS:
+    if finding.object is not None and finding.rule in _SUMS:
         subject, place = (_SHARED,), ""
-    elif identity is not None and finding.rule in _KINDS:
-        subject, place, values = (_SHARED, identity.kind), "", ()
-    elif identity is None:
-        file = side.normalize(finding.location.file)
+    elif finding.object is not None and finding.rule in _KINDS:
+        subject, place, values = (_SHARED, same.kind[1]), "", ()
+    elif finding.object is None:
+        file = side.normalize(same.file)
         subject = ("file", moved.get(file, file))
         place = place or side.find_place(finding)
     else:
         if finding.evidence is None:
-            values += tuple(filter(None, _NUMBERS.findall(finding.message)))
+            values += finding.numbers
         # The name of a run changes with its content; the place holds the name of the job.
-        name = "" if place else identity.name
-        subject = ("object", identity.api_version.rpartition("/")[0], identity.kind, identity.namespace, name)
-    return _Key(original_rule_name(finding.rule), finding.severity.value, finding.env, subject, place, values)
+        subject = ("object", *same.kind, same.namespace, "" if place else same.name)
+    return _Key(original_rule_name(same.rule), finding.severity.value, finding.env, subject, place, values)
 
 
 def _measure_similarity(one: bytes, other: bytes) -> float:

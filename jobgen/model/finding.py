@@ -12,6 +12,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
 _QUOTED = lazy_pattern(r"`([^`]*)`")
+_NUMBERS = lazy_pattern(r"`[^`]*`|\b(?:lines?|columns?) \d+|\b(\d+)\b")
 
 
 class Severity(StrEnum):
@@ -156,6 +157,22 @@ class Problem(NamedTuple):
         return self.quoted if self.evidence is None else self.evidence
 
 
+class FindingIdentity(NamedTuple):
+    """What makes a finding the same one in another revision, environment or wording.
+
+    Of an object it is the place; a file without an object is known by its path and the values at fault.
+    """
+
+    rule: str
+    kind: tuple[str, str]
+    """The group and the kind of the object; empty without one."""
+    namespace: str
+    name: str
+    file: str
+    path: str
+    values: tuple[str, ...]
+
+
 class Finding(NamedTuple):
     """A problem with its location. Two findings are equal if they differ only in their fix."""
 
@@ -224,6 +241,20 @@ class Finding(NamedTuple):
     def reword(self, words: str, others: str) -> str:
         """Return the message with other words."""
         return self.message.replace(words, others)
+
+    @property
+    def identity(self) -> FindingIdentity:
+        """What identifies it. Baselines, fingerprints, `--since` and duplicates start from this."""
+        rule, who = self.rule, self.object
+        if who is None:
+            return FindingIdentity(rule, ("", ""), "", "", self.location.file, self.pointer, self.wrong_values)
+        kind = who.api_version.rpartition("/")[0], who.kind
+        return FindingIdentity(rule, kind, who.namespace, who.name, "", self.pointer, ())
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The numbers in the message outside of backticks, but for lines and columns, which change with the text."""
+        return tuple(filter(None, _NUMBERS.findall(self.message)))
 
     def mentions(self, text: str) -> bool:
         """Return True if the message has a text: what a policy demands is only in the words of its author."""

@@ -35,12 +35,10 @@ class BaselineError(Exception):
 
 def key_of(finding: Finding) -> FindingKey:
     """Return the key of a finding."""
-    rule, identity = original_rule_name(finding.rule), finding.object
-    if identity is None:
-        # The values that a message says are wrong stay the same if its wording changes.
-        values = " ".join(finding.wrong_values)
-        return FindingKey(rule, finding.env, "", "", finding.location.file, values)
-    return FindingKey(rule, finding.env, name_object(identity), finding.pointer, "", "")
+    same, rule = finding.identity, original_rule_name(finding.rule)
+    if finding.object is None:
+        return FindingKey(rule, finding.env, "", "", same.file, " ".join(same.values))
+    return FindingKey(rule, finding.env, name_object(finding.object), same.path, "", "")
 
 
 def name_object(identity: Identity) -> str:

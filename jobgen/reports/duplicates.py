@@ -115,8 +115,8 @@ def _find_subject(finding: Finding, within: str) -> object:
         return (finding.env, finding.object) if finding.object else None
     if not finding.pointer:
         return None
-    pointer = finding.pointer if within == "value" else finding.pointer.rpartition("/")[0]
-    return finding.env, finding.location.file, finding.object, pointer
+    path = finding.pointer if within == "value" else finding.pointer.rpartition("/")[0]
+    return finding.env, finding.location.file, finding.identity._replace(rule="", path=path, values=())
 
 
 _GROUPED = frozenset(("ignored-schema-keyword", "kind-without-crd", "missing-schema"))

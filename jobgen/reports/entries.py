@@ -143,16 +143,15 @@ def fingerprints(several: Sequence[ReportEntry]) -> list[str]:
     found = []
     for entry in several:
         finding, objects = entry.finding, entry.objects
-        names = {(one.api_version.rpartition("/")[0], one.kind, one.name) for one in objects}
+        same = finding._replace(object=objects[0]).identity if objects else finding.identity
         subject: tuple[str, ...]
-        if len(names) == 1:
+        if len({(one.api_version.rpartition("/")[0], one.kind, one.name) for one in objects}) == 1:
             # An overlay may set the namespace, so it distinguishes objects only where there are no overlays.
             namespace = "" if entry.environments else objects[0].namespace
-            subject = ("object", *names.pop(), namespace, finding.pointer)
+            subject = ("object", *same.kind, same.name, namespace, same.path)
         else:
-            values = () if names else finding.wrong_values
-            subject = ("file", finding.location.file, *entry.pointers[:1], *values)
-        text = "\0".join((original_rule_name(finding.rule), *subject))
+            subject = ("file", finding.location.file, *entry.pointers[:1], *same.values)
+        text = "\0".join((original_rule_name(same.rule), *subject))
         digest = sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
         seen[digest] += 1
         found.append(f"{digest}:{seen[digest]}")

@@ -37,8 +37,7 @@ def join_environments(findings: Sequence[Finding]) -> list[Finding]:
 
 def _find_cause(finding: Finding) -> tuple[object, ...]:
     """Return what a finding has in common with those of other environments, which may set the namespace."""
-    identity = finding.object and finding.object._replace(namespace="")
-    return finding.rule, finding.severity, finding.location, identity, finding.pointer
+    return finding.severity, finding.location, finding.identity._replace(namespace="", values=())
 
 
 def _join(several: Sequence[Finding]) -> Sequence[Finding]:
