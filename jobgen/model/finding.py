@@ -12,6 +12,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
 _QUOTED = lazy_pattern(r"`([^`]*)`")
+_WORD = lazy_pattern(r"\w+")
 _NUMBERS = lazy_pattern(r"`[^`]*`|\b(?:lines?|columns?) \d+|\b(\d+)\b")
 
 
@@ -259,6 +260,10 @@ class Finding(NamedTuple):
     def mentions(self, text: str) -> bool:
         """Return True if the message has a text: what a policy demands is only in the words of its author."""
         return text in self.message
+
+    def has_word(self, *words: str) -> bool:
+        """Return True if one of some words is in the message: what a policy demands is only in its author's words."""
+        return not {*words}.isdisjoint(_WORD.findall(self.message))
 
     @property
     def key(self) -> tuple[Location, str, str, str]:

@@ -25,8 +25,8 @@ from jobgen.spec.sweeps import MATRIX
 
 def locate(problem: Problem, file: str, fallback: Location | None = None) -> Finding:
     """The finding of a problem, at the location of its node."""
-    compared = [Related(location, text) for node, text in problem.related if (location := location_of(node))]
-    related = [each for each in compared if each.message]
+    compared = [(location, text) for node, text in problem.related if (location := location_of(node))]
+    related = [Related(location, text) for location, text in compared if text]
     # The layer of a mapping is the one of its first key.
     node = next(iter(problem.node), None) if isinstance(problem.node, dict) and problem.node else problem.node
     layer = node.layer if isinstance(node, (TracedScalar, TracedKey, TracedList, TracedMapping)) else ""

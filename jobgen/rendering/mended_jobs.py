@@ -5,7 +5,6 @@ A job is mended twice, see `jobgen.model.mend`. What the checks find in both is 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from jobgen.model.data import ValidFields, location_of, untraced, value_of
@@ -93,8 +92,7 @@ def _is_about(found: Finding, names: Collection[str]) -> bool:
     What a policy demands is only in its message.
     """
     is_about_absence = found.rule.startswith("missing-") or found.category == "policy"
-    words = set(re.findall(r"\w+", found.message)) if is_about_absence else set()
-    return any(not words.isdisjoint((name, name.removesuffix("s"))) for name in names)
+    return is_about_absence and any(found.has_word(name, name.removesuffix("s")) for name in names)
 
 
 def follows_from(found: Finding, lines: Collection[int], parents: Collection[object]) -> bool:

@@ -47,7 +47,7 @@ def _explain_path(failed: Problem) -> Problem:
     if steps[1:2] != ["spec"] or steps[2:3] == [] or steps[2] not in _FIELDS_OF_JOBS:
         return failed
     missing = f"`/spec/{steps[2]}` does not exist"
-    if failed.message.partition(";")[0] != missing:
+    if failed.without_advice != missing:
         return failed
     hint = f"`jsonPatch` changes the rendered object; write its path, or set `{steps[2]}` with `merge`"
     return failed._replace(message=f"{missing}; {hint}")

@@ -102,7 +102,7 @@ def find_capitals(finding: Finding) -> list[str]:
 
 def _find_braces(finding: Finding, read_lines: Callable[[str], list[str]]) -> str:
     """Return the `{name}` that makes a line a mapping, or no YAML; empty if another fault does."""
-    if finding.rule not in _BRACES_RULES or "must be a list" in finding.message:
+    if finding.rule not in _BRACES_RULES or finding.mentions("must be a list"):
         return ""
     line = read_lines(finding.location.file)[finding.location.line - 1 : finding.location.line]
     match = _BRACES.search(line[0]) if line else None

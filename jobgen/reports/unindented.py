@@ -20,7 +20,6 @@ _EMPTY = lazy_pattern(r"((?: |- )*)([\w./-]{1,100}):\s*(?:#.*)?\Z")
 _ENTRY = lazy_pattern(r"( *)([\w./-]{1,100}):(?:\s|\Z)")
 _MOST = 20
 """How many lines above a field are searched for the empty key."""
-_CERTAIN = ("did you mean", "; indent ", "; write ")
 
 
 class _Place(NamedTuple):
@@ -63,7 +62,8 @@ def join_unindented(findings: Sequence[Finding], read_text: Callable[[str], str]
 
 def _may_be_unindented(found: Finding) -> bool:
     is_unknown = found.rule == "unknown-field" and found.severity is Severity.ERROR and found.location.line > 1
-    return is_unknown and found.fix is None and not any(word in found.message for word in _CERTAIN)
+    is_certain = found.meant or found.cause == "not indented" or found.mentions("; write ")
+    return is_unknown and found.fix is None and not is_certain
 
 
 def _follows(found: Finding, place: _Place) -> bool:

@@ -140,10 +140,10 @@ class Expression:
         if self.is_interpreted:
             return self._interpret(bound, MAX_CALL_COST)
         result = engine.run(self._program, bound.native)
-        if isinstance(result, Failed) and any(each in result.message for each in _DIFFERS):
+        if isinstance(result, Failed) and result.is_due_to(*_DIFFERS):
             # In Go, a null has no fields, a mapping no keys of other types, and the last of equal keys counts.
             return self._interpret(bound, MAX_CALL_COST)
-        if not (isinstance(result, Failed) and engine.TOO_MANY_STEPS in result.message):
+        if not (isinstance(result, Failed) and result.is_due_to(engine.TOO_MANY_STEPS)):
             return result
         bound.is_slow = True
         return self._interpret(bound, MAX_CALL_COST) if self._is_affordable(bound) else self._count(bound)
@@ -152,7 +152,7 @@ class Expression:
         """Evaluate what may cost too much, but not for long: estimates of nested loops are too high by far at times."""
         bound.is_slow = True
         result = self._interpret(bound, _COUNTED_COST)
-        if isinstance(result, Failed) and THAN_ALLOWED in result.message:
+        if isinstance(result, Failed) and result.is_costly:
             return Failed(f"it can cost more {THAN_ALLOWED}: {MAX_CALL_COST}")
         return result
 

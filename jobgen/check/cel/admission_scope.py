@@ -11,7 +11,7 @@ from jobgen.check.cel.rewrite import TABLE
 from jobgen.check.cel.signatures import Type, type_named
 from jobgen.check.cel.steps import estimate_steps
 from jobgen.check.cel.type_checker import PATCH, Scope, check
-from jobgen.check.cel.values import OFFLINE, CompileError
+from jobgen.check.cel.values import CompileError
 from jobgen.engine.store import keep
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 
@@ -147,7 +147,7 @@ def _check_text(text: str, scope: Scope) -> tuple[str, str]:
         if not isinstance(checked, CompileError) and fault is None:
             return checked.types.get(checked.root.id, "dyn"), ""
     assert fault is not None, "an expression without an error has a type"
-    if OFFLINE in fault.message:
+    if fault.is_offline:
         return "", ""
     where = f" (line {fault.line}, column {fault.column})" if "\n" in text.strip() else ""
     return "", f"{_HINTS.get(fault.message, fault.message)}{where}"
@@ -169,11 +169,11 @@ def find_selector_fault(text: str, *, has_allow_multiple: bool = True) -> Compil
         return None
     fault = checks.refused(text)
     if fault is not None:
-        return None if OFFLINE in fault.message else fault
+        return None if fault.is_offline else fault
     fields = _DEVICE_FIELDS if has_allow_multiple else _DEVICE_FIELDS[:-1]
     checked = check(text, Scope((("device", _DEVICE),), fields, extensions=("bindings",)))
     if isinstance(checked, CompileError):
-        return None if OFFLINE in checked.message else checked
+        return None if checked.is_offline else checked
     fault = checks.fault(checked, text)
     kind = checked.types.get(checked.root.id, "dyn")
     if fault is None and kind not in ("bool", "any"):

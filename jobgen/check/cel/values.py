@@ -65,11 +65,40 @@ class CompileError(NamedTuple):
     line: int = 1
     column: int = 1
 
+    @property
+    def is_offline(self) -> bool:
+        """True if only the API server can tell: the expression is not refused."""
+        return OFFLINE in self.message
+
+    @property
+    def is_about_result(self) -> bool:
+        """True if the expression is an optional, which has no value here."""
+        return AS_RESULT in self.message
+
 
 class Failed(NamedTuple):
-    """Why an expression has no value for some data."""
+    """Why an expression has no value for some data. The CEL library says it in words only."""
 
     message: str
+
+    @property
+    def is_offline(self) -> bool:
+        """True if only the API server can evaluate it."""
+        return OFFLINE in self.message
+
+    @property
+    def is_limit(self) -> bool:
+        """True if the expressions together have used up their steps."""
+        return self.message in LIMITS
+
+    @property
+    def is_costly(self) -> bool:
+        """True if it only takes more time or memory than the API server allows."""
+        return THAN_ALLOWED in self.message
+
+    def is_due_to(self, *reasons: str) -> bool:
+        """Return True if it failed for one of some reasons, in the words of the library."""
+        return any(reason in self.message for reason in reasons)
 
 
 def blank_strings(text: str) -> str:

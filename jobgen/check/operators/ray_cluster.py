@@ -196,21 +196,23 @@ def check_dashboard(spec: Mapping[str, Node], *, is_local: bool = False) -> Viol
 
 def _check_replicas(cluster: _RayCluster) -> Violations:
     for group in cluster.workers:
-        low, high = (as_integer(group.data.get(key)) for key in ("minReplicas", "maxReplicas"))
         yield from out_of_bounds("minReplicas", group.data.get("minReplicas"), 0)
         yield from out_of_bounds("maxReplicas", group.data.get("maxReplicas"), 0)
-        if low is not None and high is not None and low > high >= 0:
-            message = f"`minReplicas` of `{group.name}` is `{low}`, but `maxReplicas` is `{high}`; swap them"
-            yield Violation(group.data["minReplicas"], message)
+        yield from _compare_bounds(group)
+
+
+def _compare_bounds(group: _Group, consequence: str = "") -> Violations:
+    low, high = (as_integer(group.data.get(key)) for key in ("minReplicas", "maxReplicas"))
+    if low is not None and high is not None and low > high >= 0:
+        message = f"`minReplicas` of `{group.name}` is `{low}`, but `maxReplicas` is `{high}`{consequence}; swap them"
+        yield Violation(group.data["minReplicas"], message)
 
 
 def _check_old_bounds(cluster: _RayCluster) -> Violations:
     """Check the bounds for versions that log that they contradict each other, and start one of both numbers."""
-    for violation in _check_replicas(cluster):
-        before, _, advice = violation.message.rpartition("; ")
-        if advice == "swap them":
-            message = f"{before}, which KubeRay ignores before 1.6 and refuses since then; {advice}"
-            yield violation._replace(message=message, severity=WARNING)
+    for group in cluster.workers:
+        for violation in _compare_bounds(group, ", which KubeRay ignores before 1.6 and refuses since then"):
+            yield violation._replace(severity=WARNING)
 
 
 def _check_group_names(cluster: _RayCluster) -> Violations:

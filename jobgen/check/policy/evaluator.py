@@ -9,7 +9,6 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from jobgen.check.cel import EvaluationBudget, Failed
-from jobgen.check.cel.values import LIMITS, THAN_ALLOWED
 from jobgen.check.policy.eval_context import (
     AdmissionSubject,
     Cause,
@@ -75,7 +74,7 @@ class _Denial(NamedTuple):
     severity: Severity
     context: EvalContext
     validation: Validation | None
-    error: str
+    error: Failed | None
 
 
 class MatchedPolicy(NamedTuple):
@@ -238,7 +237,7 @@ class PolicyEvaluator:
             if isinstance(params, MissingParams):
                 # The API server denies such a request, whatever the binding's actions are.
                 if (params.is_limit or not policy.ignores_errors) and refused is None:
-                    refused = _Denial(Severity.ERROR, EvalContext(policy, {}), None, params.message)
+                    refused = _Denial(Severity.ERROR, EvalContext(policy, {}), None, Failed(params.message))
                 continue
             for param in params:
                 admitted = schemas.find_admission(param)(param) if schemas and param is not None else param
@@ -323,7 +322,7 @@ def _find_denials(invocations: list[_Invocation], refused: _Denial | None) -> li
             # Such an error denies the request, whatever the binding's actions are.
             severity = Severity.ERROR if number <= _ANNOTATIONS else severity  # noqa: PLW2901
             # A limit of the API server counts as an error there; what is a limit of ours may be refused there.
-            is_ignored = error and error not in LIMITS and context.policy.ignores_errors
+            is_ignored = error is not None and not error.is_limit and context.policy.ignores_errors
             if not is_ignored and (key not in found or _RANK[severity] < _RANK[found[key].severity]):
                 found[key] = _Denial(severity, context, validation, error)
     if not found:
@@ -346,24 +345,24 @@ def _find_policy_problems(denials: list[_Denial], subject: AdmissionSubject) -> 
                 yield problem
 
 
-def _find_failures(context: EvalContext) -> Iterator[tuple[int, Validation | None, str]]:
+def _find_failures(context: EvalContext) -> Iterator[tuple[int, Validation | None, Failed | None]]:
     """The validations that are not true, by number; match conditions and annotations that cannot be evaluated."""
     policy = context.policy
     applies = context.evaluate_conditions() if policy.conditions else True
     if isinstance(applies, Failed):
-        yield _CONDITIONS, None, applies.message
+        yield _CONDITIONS, None, applies
     if applies is not True:
         return
     for number, validation in enumerate(policy.validations):
         result = context.evaluate(validation.expression)
         if isinstance(result, Failed):
-            yield number, validation, result.message
+            yield number, validation, result
         elif result is not True:
-            yield number, validation, ""
+            yield number, validation, None
     for number, annotation in enumerate(policy.annotations):
         result = context.evaluate(annotation)
         if isinstance(result, Failed):
-            yield _ANNOTATIONS - number, None, result.message
+            yield _ANNOTATIONS - number, None, result
 
 
 def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem]:
@@ -372,18 +371,19 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
     name, metadata = context.policy.name, subject.source.get("metadata")
     name_node = metadata.get("name") if isinstance(metadata, dict) and subject.is_traced else None
     # What takes too long is not evaluated again to find its cause.
-    is_slow = context.is_slow or error in LIMITS or bool(context.shared and context.shared.is_slow)
-    if not subject.is_traced or validation is None or THAN_ALLOWED in error or is_slow:
+    is_limit = error is not None and error.is_limit
+    is_slow = context.is_slow or is_limit or bool(context.shared and context.shared.is_slow)
+    if not subject.is_traced or validation is None or (error and error.is_costly) or is_slow:
         causes = [Cause(name_node)]
     else:
         from jobgen.check.policy.locate import locate_failures
 
         causes = list(locate_failures(subject, context, validation.expression))
-    if error or validation is None:
-        message = f"policy `{name}` could not be evaluated: {error}"
-        if error in LIMITS and context.shared:
+    if error is not None or validation is None:
+        message = f"policy `{name}` could not be evaluated: {error.message if error else ''}"
+        if is_limit and context.shared:
             message += f"; simplify the {context.shared.budget.name_costliest()}, which took the most"
-        own = location_of(name_node) if "no such key: " in error else None
+        own = location_of(name_node) if error and error.is_due_to("no such key: ") else None
         for node, *_ in causes:
             # If a key is missing, the value beside it is not at fault; if it is of an overlay, the object is named.
             found = location_of(node)

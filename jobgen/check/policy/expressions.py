@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from jobgen.check.cel import Bound, CompileError, Expression, Failed, compile_cel
 from jobgen.check.cel.together import MAX_VARIABLES, NAMES, Program, Shared, is_structure, load_value
-from jobgen.check.cel.values import AS_RESULT, OFFLINE, STRING, blank_strings
+from jobgen.check.cel.values import OFFLINE, STRING, blank_strings
 from jobgen.model.data import Plain
 from jobgen.model.lazy_re import lazy_pattern
 
@@ -229,7 +229,7 @@ def _is_optional(text: str) -> bool:
     if not _MAY_BE_OPTIONAL.search(_blank(text)):
         return False
     compiled = compile_cel(text, NAMES, returns="any")
-    return isinstance(compiled, CompileError) and AS_RESULT in compiled.message
+    return isinstance(compiled, CompileError) and compiled.is_about_result
 
 
 def _to_mapping(text: str) -> str:

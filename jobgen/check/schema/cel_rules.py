@@ -20,7 +20,7 @@ from jobgen.check.cel import (
 )
 from jobgen.check.cel.engine import PREFIX
 from jobgen.check.cel.type_checker import Scope
-from jobgen.check.cel.values import LIMITS, NO_OVERLOAD, OFFLINE
+from jobgen.check.cel.values import NO_OVERLOAD
 from jobgen.check.schema.cel_types import Conversion, compile_conversion, declare_types, escape_name, needs_types
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.budget import Budget
@@ -98,11 +98,11 @@ def _violations(
             continue
         if isinstance(result, Failed):
             # It fails only offline if a function is missing, or a time is a string here.
-            is_about_times = result.message.startswith(NO_OVERLOAD) and _TIME.search(rule["rule"])
-            if OFFLINE in result.message or is_about_times:
+            is_about_times = result.is_due_to(NO_OVERLOAD) and _TIME.search(rule["rule"])
+            if result.is_offline or is_about_times:
                 continue
             message = f"the rule `{_to_line(rule['rule'])}` cannot be evaluated: {result.message}"
-            if result.message in LIMITS:
+            if result.is_limit:
                 message += f"; simplify the {budget.name_costliest()}, which took the most"
                 yield Problem(_NAME, message, _find_reported_node(rule, value, parent), category="schema")
                 budget.is_reported = True

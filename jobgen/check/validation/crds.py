@@ -538,7 +538,8 @@ def find_schema_errors(crd: Fields) -> Iterator[tuple[str, str]]:
         schema = as_mapping(version.get("schema")).get("openAPIV3Schema")
         run = Validation({}, {}, [])
         validate_description(as_mapping(schema), "openAPIV3Schema", has_status=_has_status(version), run=run)
-        yield from ((as_text(version.get("name")), problem.message) for problem in run.problems)
+        for problem in run.problems:
+            yield as_text(version.get("name")), problem.message
 
 
 def _has_status(version: Fields) -> bool:

@@ -266,7 +266,7 @@ def _check_processes(run: Torchrun, processes: Word, option: str, machines: int,
     value = run.find("nproc_per_node")
     for fault in torchrun.compare_processes(value, run.program, pods):
         if machines > 1 and pods.gpus and fault.node is value.node:
-            shown = f"{option} is {processes.text} for {machines} machines: {fault.message.rpartition(';')[0]}"
-            yield fault._replace(message=f"{shown}; use {machines * pods.gpus}, the GPUs of all pods")
+            shown = f"{option} is {processes.text} for {machines} machines"
+            yield fault.advise(shown, f"use {machines * pods.gpus}, the GPUs of all pods")
         else:
             yield fault

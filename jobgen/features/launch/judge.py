@@ -141,7 +141,7 @@ def _find_faults(manifest: Manifest) -> Iterator[Fault]:
                 else judged.launch.container.data.get("command", manifest.object.get("kind"))
             )
             # Roles that have the same command, from one line, have one fault.
-            key = (location_of(node) or id(node), fault.message)
+            key = (location_of(node) or id(node), fault.key)
             if key not in seen:
                 seen.add(key)
                 yield _place(fault._replace(node=node), judged.launch)
@@ -211,7 +211,7 @@ def _flatten(stage: Stage) -> Iterator[Fault]:
     line = _find_line(stage.program) if stage.faults else None
     for fault in stage.faults:
         # Other faults are in a file of their own, or name the line themselves.
-        is_of_line = line is not None and not fault.file and " in line " not in fault.message
+        is_of_line = line is not None and not fault.file and not fault.names_line
         yield line.move(fault, stage.program) if line is not None and is_of_line else fault
     for script in stage.scripts:
         yield from _flatten(script)

@@ -349,6 +349,11 @@ class Outcome(NamedTuple):
     sources: tuple[str, ...] = ()
     """Who set the value."""
 
+    @property
+    def is_failed(self) -> bool:
+        """True if something is not as expected."""
+        return bool(self.message)
+
 
 class TestRun:
     """Runs tests, and keeps the snapshots that differ."""
@@ -559,7 +564,7 @@ def _conclude(subject: Subject, expectation: str, message: str, node: Node | Loc
 
 def summarize(outcomes: Sequence[Outcome], errors: Sequence[Finding]) -> str:
     """Return how many expectations there were, and how many are not met."""
-    failed = sum(1 for each in outcomes if each.message)
+    failed = sum(1 for each in outcomes if each.is_failed)
     tests = {(each.test.file, each.test.name) for each in outcomes}
     counts = f"{pluralize(len(outcomes), 'expectation')} of {pluralize(len(tests), 'test')}"
     parts = [f"{failed} failed"] if failed else []

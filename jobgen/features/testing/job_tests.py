@@ -47,7 +47,7 @@ def render_junit(outcomes: Sequence[Outcome], errors: Sequence[Finding]) -> str:
 
 
 def _has_failed(case: Sequence[Outcome]) -> bool:
-    return any(each.message for each in case)
+    return any(each.is_failed for each in case)
 
 
 def _list_suite(file: str, cases: Sequence[Sequence[Outcome]]) -> Iterator[str]:
@@ -58,7 +58,7 @@ def _list_suite(file: str, cases: Sequence[Sequence[Outcome]]) -> Iterator[str]:
         title = ", ".join(filter(None, (first.test.name, first.job, first.environment)))
         yield f'    <testcase classname="{name}" name="{_xml(title)}" file="{name}" line="{first.test.location.line}">'
         for each in case:
-            if each.message:
+            if each.is_failed:
                 text = "\n".join((str(each.location), *each.sources))
                 yield f'      <failure message="{_xml(each.message)}">{_xml(text)}</failure>'
         yield "    </testcase>"
@@ -83,7 +83,7 @@ def render_text(outcomes: Sequence[Outcome], errors: Sequence[Finding]) -> str:
     """Write the failures, and how many expectations there were."""
     summary = f"{summarize(outcomes, errors)}\n"
     groups: dict[tuple[object, ...], list[Outcome]] = {}
-    for each in (each for each in outcomes if each.message):
+    for each in (each for each in outcomes if each.is_failed):
         groups.setdefault((each.location, each.job, each.message, each.sources), []).append(each)
     lines: list[str] = []
     for outcome, *others in groups.values():
@@ -100,7 +100,7 @@ def render_json(outcomes: Sequence[Outcome], errors: Sequence[Finding]) -> str:
     """Write all outcomes, and the errors that kept tests from running."""
     document: dict[str, object] = {
         "version": 1,
-        "failed": sum(bool(each.message) for each in outcomes),
+        "failed": sum(each.is_failed for each in outcomes),
         "outcomes": [
             {
                 "test": each.test.name,
@@ -109,7 +109,7 @@ def render_json(outcomes: Sequence[Outcome], errors: Sequence[Finding]) -> str:
                 "environment": each.environment,
                 "job": each.job,
                 "expectation": each.expectation,
-                "passed": not each.message,
+                "passed": not each.is_failed,
                 "message": each.message,
                 "sources": list(each.sources),
             }
@@ -146,6 +146,11 @@ class JobTestOutcome(NamedTuple):
     sources: tuple[str, ...]
     """Who set the value."""
 
+    @property
+    def is_failed(self) -> bool:
+        """True if something is not as expected."""
+        return bool(self.message)
+
 
 class JobTestsResult(NamedTuple):
     """The outcomes of tests."""
@@ -164,7 +169,7 @@ class JobTestsResult(NamedTuple):
     def failed(self) -> bool:
         """Return True if an expectation is not met, or something cannot be read."""
         is_wrong = any(finding.severity is Severity.ERROR for finding in self.findings)
-        return is_wrong or any(each.message for each in self.outcomes)
+        return is_wrong or any(each.is_failed for each in self.outcomes)
 
 
 def run_tests(

@@ -202,8 +202,9 @@ class _Builder:
             foreign = find_foreign_text(error.error, self.source.text, error.at)
             # Several lines with such characters hide where the next one is.
             if slips and (foreign is None or any(not slip.old.isascii() for slip in slips)):
-                places = ((self.line_span(slip.line, slip.column), slip.message) for slip in slips)
-                return [self.finding(error.rule, place, message) for place, message in places], repaired
+                places = [self.line_span(slip.line, slip.column) for slip in slips]
+                shown = zip(places, slips, strict=True)
+                return [self.finding(error.rule, place, slip.message) for place, slip in shown], repaired
         advice = advice or find_foreign_text(error.error, self.source.text, error.at)
         advice = advice or advise(error.error, self.source.text, error.at)
         if advice is None:

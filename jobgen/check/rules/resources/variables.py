@@ -214,7 +214,7 @@ def _is_reported(manifest: Manifest, node: Node, text: str) -> bool:
     """Return True if the launcher that takes an address is reported for it."""
     find_faults = find_part("job.launch.faults")
     faults = find_faults(manifest) if find_faults is not None else ()
-    return any(f"`{text}`" in fault.message and location_of(fault.node) == location_of(node) for fault in faults)
+    return any(text in fault.quoted and location_of(fault.node) == location_of(node) for fault in faults)
 
 
 def _find_options(main: Container) -> Iterator[tuple[str, str, Node]]:

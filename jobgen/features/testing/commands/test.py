@@ -37,7 +37,7 @@ def command(
     project = load(directory, today=today)
     result = run_tests(project, names, environments=envs, format=format_)
     if update:
-        old = {each.location for each in result.outcomes if each.expectation == "snapshot" and each.message}
+        old = {each.location for each in result.outcomes if each.expectation == "snapshot" and each.is_failed}
         written = write_files({project.root / path: text for path, text in result.snapshots.items()}, project.root)
         if written:
             return written

@@ -1,0 +1,106 @@
+"""A message is written for readers: no stage reads back what another one has put into words."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from moduletrees import parse_module
+
+ROOT = Path(__file__).parent.parent / "jobgen"
+MODULES = {path.relative_to(ROOT).with_suffix("").as_posix(): path for path in ROOT.rglob("*.py")}
+READING = frozenset("find_wrong_values quoted_values findall finditer fullmatch len match search".split())
+"""Functions that take a text apart, or look for something in it."""
+ASKING = frozenset("has_word is_due_to mentions".split())
+"""Methods that look for something in a message."""
+EXCEPTIONS = {
+    "model/finding": "defines what tells two findings apart, and how a sentence marks its values and its advice",
+    # Texts of other programs and of users.
+    "check/cel/__init__": "the CEL library names the reason of a failure in words only",
+    "check/cel/engine": "the same",
+    "check/cel/values": "the same",
+    "check/policy/evaluator": "the same",
+    "check/schema/cel_rules": "the same",
+    "check/validation/devices": "the same",
+    "check/policy/eval_context": "the message of a policy is a field that its author writes",
+    "check/policy/expectations": "a test of a policy states the message that it expects",
+    "cli/group": "Click names the unknown command in words only",
+    "features/kueue/answers": "Kueue's conditions have these messages, and are compared with those of the cluster",
+    "features/kueue/assignment": "the same",
+    "features/kueue/cycle": "the same",
+    "features/kueue/obstacles": "the same",
+    # Messages are changed as texts.
+    "rendering/file_secrets": "a secret is hidden in whatever words it is",
+    "rendering/redact": "the same",
+    "reports/members": "the value of a variable is replaced in whatever words it is",
+    # Printing.
+    "features/page/report": "prints a table of findings",
+    "features/testing/job_tests": "prints failures that are the same in several environments once",
+    "reports/formats/github": "prints",
+    "reports/formats/sarif": "prints",
+    # Facts that no problem carries yet.
+    "check/rules/__init__": "the values of a violation, as `Problem.quoted`",
+    "cli/job_drafts": "whether a queue is missing at a pod template",
+    "features/launch/config_files": "passes on what the reader says",
+    "features/launch/values": "the values and the advice of a fault of a launch, as `Problem.quoted`",
+    "recognize/survey": "whether a value was cut because it may be a secret",
+    "rendering/mended_jobs": "what a policy demands is only in the words of its author",
+    "reports/consequences": "the same",
+    "reports/misread": "whether an error is about a comment of another language",
+    "reports/placeholders": "whether a list was expected",
+    "reports/unindented": "whether an answer is certain",
+}
+"""The modules that read a message, each with the reason."""
+
+
+def list_reads(tree: ast.Module) -> Iterator[int]:
+    """Yield the lines that take a message as data: one is compared, is part of a key, or one of its methods is called.
+
+    What is printed, or becomes a part of another message, is in a formatted text, in a list, or an argument.
+    """
+    nodes = list(ast.walk(tree))
+    yielded = {id(node.value) for node in nodes if isinstance(node, ast.Yield)}
+    for node in nodes:
+        if id(node) not in yielded:
+            yield from (part.lineno for part in list_operands(node) if is_message(part))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ASKING:
+            yield node.lineno
+
+
+def list_operands(node: ast.AST) -> list[ast.expr | None]:
+    """Return the parts of an expression that it takes as data."""
+    match node:
+        case ast.Compare(left=left, comparators=others):
+            return [left, *others]
+        case ast.Call(func=ast.Attribute(value=value)) if is_message(value):
+            return [value]
+        case ast.Call(func=(ast.Name(id=name) | ast.Attribute(attr=name)), args=arguments) if name in READING:
+            return [*arguments]
+        case ast.comprehension(ifs=parts):
+            return [*parts]
+        case ast.Tuple(elts=parts) | ast.Set(elts=parts) | ast.BoolOp(values=parts) | ast.Dict(keys=parts):
+            return [*parts]
+    return [getattr(node, field, None) for field in FIELDS.get(type(node), ())]
+
+
+FIELDS: dict[type[ast.AST], tuple[str, ...]] = {
+    ast.DictComp: ("key",),
+    ast.If: ("test",),
+    ast.IfExp: ("test",),
+    ast.Lambda: ("body",),
+    ast.Subscript: ("value", "slice"),
+    ast.UnaryOp: ("operand",),
+    ast.While: ("test",),
+}
+
+
+def is_message(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Attribute) and node.attr == "message"
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_no_message_is_read(module):
+    lines = sorted(set(list_reads(parse_module(MODULES[module]))))
+    assert (lines != []) == (module in EXCEPTIONS), lines
