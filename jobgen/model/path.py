@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Location, Node, TracedKey, location_of, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_PATH_LENGTH
 from jobgen.model.named_tuple import NamedTuple
@@ -175,3 +175,26 @@ def find_path(node: Node, tree: Node) -> tuple[Step, ...]:
             if below:
                 return (key, *below)
     return ()
+
+
+def list_keys_around(tree: Node, place: Location) -> tuple[TracedKey, ...]:
+    """Return the keys around a location in a tree, the outermost first; none if neither a key nor a value is there."""
+    found: tuple[TracedKey, ...] = ()
+    pending: list[tuple[Any, tuple[TracedKey, ...]]] = [(tree, ())]
+    while pending:
+        node, above = pending.pop()
+        if _is_at(location_of(node), place) and len(above) >= len(found):
+            found = above
+        if isinstance(node, dict):
+            for key, child in node.items():
+                own = (*above, key) if isinstance(key, TracedKey) else above
+                if isinstance(key, TracedKey) and _is_at(key.location, place):
+                    found = own
+                pending.append((child, own))
+        elif isinstance(node, list):
+            pending += ((child, above) for child in node)
+    return found
+
+
+def _is_at(location: Location | None, place: Location) -> bool:
+    return location is not None and location[1:3] == place[1:3]

@@ -5,11 +5,15 @@ This comes after severities and suppressions: a finding that is turned off or su
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 
-from jobgen.model.data import API_VERSION
+from jobgen.model.data import API_VERSION, Node
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.path import list_keys_around
+from jobgen.yamlio.read import read
 
 _CAUSES = frozenset(
     (
@@ -73,7 +77,7 @@ def leave_out_consequences(findings: Sequence[Finding], read_text: Callable[[str
     for each in findings:
         if each.location.file in files and _is_cause(each):
             lines = texts[each.location.file]
-            causes.setdefault(_find_document(each, lines), []).append(_read_cause(each, lines))
+            causes.setdefault(_find_document(each, lines), []).append(_describe_cause(each, read_text))
     return [
         each
         for each in findings
@@ -180,21 +184,27 @@ def _find_document(found: Finding, lines: Sequence[str]) -> tuple[str, int]:
     return found.location.file, sum(line.startswith("---") for line in lines[: found.location.line])
 
 
-def _read_cause(found: Finding, lines: Sequence[str]) -> _Cause:
+def _describe_cause(found: Finding, read_text: Callable[[str], str]) -> _Cause:
     names = {value.partition(":")[0] for value in found.wrong_values[:1]}
     names |= {found.meant} if found.meant else set()
     if found.fix:
         names |= {str(edit.value) for edit in found.fix.edits if edit.op == "rename"}
-    parents: list[str] = []
-    above = lines[: found.location.line]
-    indent = len(above[-1]) - len(above[-1].lstrip(" -")) if above else 0
-    for line in reversed(above):
-        text = line.lstrip(" -")
-        if text and not text.startswith("#") and len(line) - len(text) < indent:
-            indent = len(line) - len(text)
-            parents.insert(0, text.partition(":")[0])
+    place = found.location
+    starts, documents = _read_traced(place.file, read_text(place.file))
+    at = bisect_right(starts, place.line) - 1
+    around = list_keys_around(documents[at], place) if at >= 0 else ()
+    # What is written in one line is one field.
+    parents = tuple(str(key) for key in around if key.location.line < place.line)
     is_unknown = found.rule in _MISSPELLED and not found.meant and not found.fix
-    return _Cause(found.location.line, frozenset(names), tuple(parents), is_unknown)
+    return _Cause(found.location.line, frozenset(names), parents, is_unknown)
+
+
+@lru_cache(maxsize=1)
+def _read_traced(file: str, text: str) -> tuple[list[int], list[Node]]:
+    """Read a file with locations: where its documents begin, and their data. One file often has several causes."""
+    source = read(text.encode("utf-8", "surrogatepass"), file, traced=True)
+    documents = sorted((*source.documents, *source.repaired), key=lambda document: document.location)
+    return [document.location.line for document in documents], [document.data for document in documents]
 
 
 def _follows(found: Finding, cause: _Cause) -> bool:

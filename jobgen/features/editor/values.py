@@ -8,18 +8,17 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from jobgen.explanation.explain import ExplainedField, explain_for_job
 from jobgen.features.editor.cursor import Cursor, Part
 from jobgen.features.editor.index import IndexedJob, list_jobs
 from jobgen.features.editor.workspace import Ready, Workspace
 from jobgen.k8s.nodes import as_mapping
-from jobgen.model.data import Location, Plain, TracedKey, location_of, value_of
+from jobgen.model.data import Location, Plain, value_of
 from jobgen.model.finding import FaultKey, Finding, Severity, TextEdit
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.path import Step, format_dotted
+from jobgen.model.path import Step, format_dotted, list_keys_around
 from jobgen.pipeline.policies import ClusterMutations
 from jobgen.rendering.build import is_spec
 from jobgen.rendering.environment import new_overlay_use
@@ -84,9 +83,9 @@ def _blank_fields(
     tree = documents[document].data if document < len(documents) else None
     places: list[Location] = []
     for fault, location in dict.fromkeys((each.fault, each.location) for each in errors):
-        around = _list_keys_around(tree, location)
+        around = list_keys_around(tree, location)
         if tried[fault] < len(around):
-            places.append(around[tried[fault]])
+            places.append(around[-1 - tried[fault]].location)
         tried[fault] += 1
     blanked = content
     for place in dict.fromkeys(places):
@@ -95,29 +94,6 @@ def _blank_fields(
             edited = apply_edits(blanked, file, [TextEdit("remove", place)])
             blanked = _blank_removed(blanked.decode("utf-8"), edited.decode("utf-8"), place)
     return None if blanked == content else blanked
-
-
-def _list_keys_around(tree: Any, place: Location) -> list[Location]:
-    """Return the locations of the keys around a location, innermost first; none if nothing is there."""
-    found: tuple[Location, ...] = ()
-    pending: list[tuple[Any, tuple[Location, ...]]] = [(tree, ())]
-    while pending:
-        node, above = pending.pop()
-        if _is_at(location_of(node), place) and len(above) >= len(found):
-            found = above
-        if isinstance(node, dict):
-            for key, child in node.items():
-                own = (*above, key.location) if isinstance(key, TracedKey) else above
-                if isinstance(key, TracedKey) and _is_at(key.location, place):
-                    found = own
-                pending.append((child, own))
-        elif isinstance(node, list):
-            pending += ((child, above) for child in node)
-    return list(reversed(found))
-
-
-def _is_at(location: Location | None, place: Location) -> bool:
-    return location is not None and location[1:3] == place[1:3]
 
 
 def _blank_removed(before: str, after: str, place: Location) -> bytes:
