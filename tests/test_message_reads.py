@@ -45,10 +45,8 @@ EXCEPTIONS = {
     "cli/job_drafts": "whether a queue is missing at a pod template",
     "features/launch/config_files": "passes on what the reader says",
     "features/launch/values": "the values and the advice of a fault of a launch, as `Problem.quoted`",
-    "recognize/survey": "whether a value was cut because it may be a secret",
     "rendering/mended_jobs": "what a policy demands is only in the words of its author",
     "reports/consequences": "the same",
-    "reports/misread": "whether an error is about a comment of another language",
     "reports/placeholders": "whether a list was expected",
     "reports/unindented": "whether an answer is certain",
 }

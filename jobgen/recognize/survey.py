@@ -236,7 +236,7 @@ def find_variable(finding: Finding) -> str:
 
 def _find_hidden(finding: Finding, tree: FileTree) -> str:
     """Return the variable on the line of a value that is not shown, because it may be a secret; empty without one."""
-    if not finding.mentions("…") or finding.rule not in VALUE_RULES:
+    if not any("…" in value for value in finding.quoted) or finding.rule not in VALUE_RULES:
         return ""
     lines = tree.read(finding.location.file).content.decode("utf-8", "replace").split("\n")
     # A block of text begins below its key.
