@@ -17,7 +17,8 @@ from jobgen.reports.suppress import Suppression
 def decode_result(text: str) -> FileResult:
     """Decode a result."""
     outline, _, encoded_facts = text.partition("\n")
-    made, findings, names, used, comments, unchecked, skipped, dependent, jobs, lines, excesses = load_plain(outline)
+    made, findings, names, used, *others = load_plain(outline)
+    comments, unchecked, unrendered, skipped, dependent, jobs, lines, excesses = others
     patches, hits, misses, own_misses, days = used
     facts: list[tuple[str, Fact]] = []
     for *where, rows in load_plain(encoded_facts):
@@ -41,6 +42,7 @@ def decode_result(text: str) -> FileResult:
         facts,
         [Suppression(Location(*location), tuple(rules), *others) for location, rules, *others in comments],
         unchecked,
+        unrendered,
         [(sort, why) for sort, why in skipped],
         dependent,
         [(name, position, item) for name, position, item in jobs],

@@ -37,6 +37,7 @@ def encode_result(part: FileResult) -> str | None:
             [sorted(used.patches), hits, misses, used.own_misses, used.days],
             [list(comment) for comment in part.comments],
             part.unchecked,
+            part.unrendered,
             part.skipped,
             part.dependent,
             part.jobs,

@@ -250,7 +250,7 @@ class LintChecks:
         rules = {rule.name for rule in all_rules()}
         # An error of a rule about objects does not prevent a render.
         is_wrong = any(found.severity is Severity.ERROR and found.rule not in rules for found in shared)
-        run.rendered = run.complete and not any("" in part.unchecked for part in jobs.parts) and not is_wrong
+        run.rendered = run.complete and not any(part.unrendered for part in jobs.parts) and not is_wrong
         if any(finding.rule in NO_SCHEMA_RULES for finding in run.findings):
             if run.entries is None:
                 _suggest_own_definitions(run.findings, jobs)

@@ -36,7 +36,9 @@ class FileResult(NamedTuple):
     """Facts of rules about several jobs, each with the name of its rule."""
     comments: list[Suppression]
     unchecked: list[str]
-    """The names of jobs that were not checked, or not by every check; empty for one that cannot be read or rendered."""
+    """The names of jobs that were not checked, or not by every check."""
+    unrendered: list[str | None]
+    """The names of jobs whose errors prevent that they are rendered; None for a document that cannot be read as one."""
     skipped: list[tuple[str, str]]
     """What the file was taken for, and why, if it was not read."""
     dependent: list[str]
@@ -66,7 +68,7 @@ def new_result() -> FileResult:
     """Return a result with nothing in it."""
     from jobgen.rendering.environment import new_overlay_use
 
-    return FileResult([], [], set(), new_overlay_use(), [], [], [], [], [], [], [], {}, [])
+    return FileResult([], [], set(), new_overlay_use(), [], [], [], [], [], [], [], [], {}, [])
 
 
 def are_same(one: FileParts, other: FileParts) -> bool:
@@ -98,6 +100,7 @@ def join_parts(parts: FileParts) -> FileResult:
         ),
         rows=[row for part in parts for row in part.rows],
         unchecked=[*(name for part in parts for name in part.unchecked), *left_out],
+        unrendered=[name for part in parts for name in part.unrendered],
         dependent=[name for part in parts for name in part.dependent],
         objects=[],
         lines={number: line for part in parts for number, line in part.lines.items()},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 
 from jobgen.model.data import Plain, value_of
 from jobgen.model.finding import Finding, Severity, pluralize
@@ -108,13 +107,12 @@ def name_left_out(what: str, left_out: Iterable[LeftOutFile]) -> str:
 def find_in_file(entry: FileEntry, environments: Sequence[str], parts: FileParts) -> Iterator[LeftOut]:
     """Yield the jobs of a file that have errors: in all environments, then in each of these."""
     own, *others = parts
-    if "" in own.unchecked:
+    if own.unrendered:
         yield LeftOut(entry.path, None, tuple(_name_unreadable(entry, parts)), _select_errors(own.findings))
     for env, part in zip(environments, others, strict=True):
-        if "" in part.unchecked:
-            # The name of a job that has errors comes after an empty one.
-            names = (name for before, name in pairwise(part.unchecked) if name and not before)
-            yield LeftOut(entry.path, env, tuple(dict.fromkeys(names)), _select_errors(part.findings))
+        if part.unrendered:
+            names = tuple(dict.fromkeys(filter(None, part.unrendered)))
+            yield LeftOut(entry.path, env, names, _select_errors(part.findings))
 
 
 def _name_unreadable(entry: FileEntry, parts: FileParts) -> Iterator[str]:

@@ -74,7 +74,7 @@ def process_files(run: RunState, runners: Sequence[EnvironmentRunner], share: Se
     RUN.close()
     for entry, jobs, part in zip(share, read, own, strict=True):
         # A document with an error is not a job.
-        part.unchecked.extend("" for finding in part.findings if finding.severity is Severity.ERROR)
+        part.unrendered.extend(None for finding in part.findings if finding.severity is Severity.ERROR)
         for job in jobs:
             part.jobs.append((job.document.name, job.position, job.item))
             part.names.update(filter(None, (job.document.name, job.document.sweep)))
@@ -186,7 +186,7 @@ def _render_job(run: RunState, runner: EnvironmentRunner, job: Job, part: FileRe
     made = runner.render_job(job, patches, part.used)
     if made is None:
         part.findings.extend(drop_repeated(job, part, run.tracer.findings(job, runner.name)))
-        part.unchecked.append("")
+        part.unrendered.append(job.document.name)
         problems = run.tracer.trace(job, runner.name).problems if run.checks is not None else ()
         mended = mend_job(job, problems, partial(_find_errors, run)) if problems else None
         if mended:
@@ -242,7 +242,7 @@ def find_across_jobs(jobs: AllJobs) -> Iterator[Finding]:
     from jobgen.rendering.selectors import SelectorUse, find_idle_selectors, find_unknown_roles
 
     # A patch, a deletion or a policy may be there for a job that could not be read or rendered, or for a team.
-    is_complete = run.project.teams.is_complete and not any("" in part.unchecked for part in jobs.parts)
+    is_complete = run.project.teams.is_complete and not any(part.unrendered for part in jobs.parts)
     yield from _find_dead_deletions(jobs, of_layers=is_complete)
     if is_complete:
         used = {patch for use in jobs.uses for patch in use.patches}
@@ -365,7 +365,7 @@ def _answer(
             if run.store is not None and run.store.is_kept:
                 row = row.pack(query)
             # What is wrong with a file by itself, or prevents a render, a render reports again.
-            if run.leaves_objects and "" not in part.unchecked and not (env is None and part.findings):
+            if run.leaves_objects and not part.unrendered and not (env is None and part.findings):
                 made = [made._replace(object=data) for made, data in zip(part.made, part.objects, strict=True)]
                 bare = part._replace(made=made, findings=[], rows=[], comments=[], dependent=[], objects=[])
                 left = Row(run.inputs.list_reads(entry, env, bare), bare)
@@ -449,7 +449,7 @@ def _note_result(run: RunState, entry: FileEntry, part: FileResult) -> None:
         if finding.location.file != entry.path:
             run.owners.setdefault(name_finding(finding), set()).add(entry.path)
     hiding = [finding for finding in part.findings if finding.rule in HIDING_RULES]
-    if part.unchecked or not all(finding.rule in NO_SCHEMA_RULES for finding in hiding):
+    if part.unchecked or part.unrendered or not all(finding.rule in NO_SCHEMA_RULES for finding in hiding):
         run.unchecked.add(entry.path)
     run.without_schema.update((entry.path, finding.object) for finding in hiding)
     if any(map(run.wanted, part.names)):
