@@ -199,7 +199,7 @@ LISTED = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap
     ("others", "named"),
     [
         (CONFIG_MAP, "ConfigMap `keep`"),
-        (SPEC % "gpt" + "---\n" + CONFIG_MAP, "TrainingJob `gpt`, ConfigMap `keep`"),
+        (SPEC % "gpt" + "---\n" + CONFIG_MAP, "TrainingJob `gpt` (line 6), ConfigMap `keep`"),
         (LISTED, "ConfigMap `keep`"),
         (SPEC % "pytorch-simple", "TrainingJob `pytorch-simple`"),
         (yaml.safe_dump(SEEDS["mnist"]), "TensorFlowJob `mnist`"),
@@ -217,7 +217,7 @@ def test_import_with_force_keeps_the_other_objects_of_a_file(tmp_path, others, n
 
     for told in (done, by_name):
         assert told.returncode == 1, told.stderr
-        assert f"jobs/pytorch-simple.yaml: `--force` would also delete {named}; ".encode() in told.stderr
+        assert f"jobs/pytorch-simple.yaml: `--force` would also delete {named} (line ".encode() in told.stderr
     assert (tmp_path / "jobs/pytorch-simple.yaml").read_text() == before
     assert not (tmp_path / "overlays").exists()
 

@@ -122,7 +122,7 @@ def test_other_objects_of_a_replaced_file_are_named(tmp_path):
     done = jobgen(tmp_path, "migrate", "bert", "--to", "kubernetes", "-o", "out", "--force", *ACCEPT)
 
     assert (done.returncode, read_all(tmp_path)) == (1, before)
-    assert b"`out/bert.yaml` also holds ConfigMap `keep` (line 13), which would be deleted" in done.stderr
+    assert b"out/bert.yaml: `--force` would also delete ConfigMap `keep` (line 13); " in done.stderr
 
 
 def test_jobs_of_a_file_with_another_name_are_changed_there(tmp_path):
@@ -194,3 +194,15 @@ def test_nothing_is_written_where_the_platform_is_missing(tmp_path):
 
     assert (done.returncode, read_all(tmp_path)) == (1, before)
     assert b"`dev` has no platform for `kubernetes` yet; nothing was written" in done.stderr
+
+
+@pytest.mark.parametrize("options", [["bert", *ACCEPT], ["--all"]], ids=["bert", "all"])
+@pytest.mark.parametrize(("output", "fault"), [(".git/hooks", "belongs to Git"), ("linked", "through a symbolic link")])
+def test_nothing_is_written_to_git_or_through_a_link(output, fault, options, tmp_path):
+    before = write(tmp_path / "in", {"prod": BOTH}, bert=job("bert"))
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "in/linked").symlink_to(tmp_path / "outside")
+    done = jobgen(tmp_path / "in", "migrate", *options, "--to", "trainer", "-o", output)
+
+    assert (done.returncode, read_all(tmp_path / "in"), list((tmp_path / "outside").iterdir())) == (2, before, [])
+    assert fault in done.stderr.decode()

@@ -49,15 +49,35 @@ def test_the_job_has_the_name_the_devices_and_the_labels_of_its_neighbors(tmp_pa
 
 def test_a_file_that_exists_is_kept_unless_it_is_replaced_on_purpose(tmp_path):
     root = make_repository(tmp_path, "kubeflow")
-    job = root / "jobs" / "pytorch.yaml"
+    assert run_jobgen_text(root, "new", "bert").returncode == 0
+    job = root / "jobs" / "bert.yaml"
     before = job.read_bytes()
 
-    refused = run_jobgen_text(root, "new", "pytorch")
+    refused = run_jobgen_text(root, "new", "bert")
 
     assert refused.returncode == 1
     assert job.read_bytes() == before
-    assert run_jobgen_text(root, "new", "pytorch", "--gpus", "4", "--force").returncode == 0
+    assert run_jobgen_text(root, "new", "bert", "--gpus", "4", "--force").returncode == 0
     assert job.read_bytes() != before
+
+
+def test_other_objects_of_a_file_are_kept_and_named(tmp_path):
+    root = make_repository(tmp_path, "kubeflow")
+    job = root / "jobs" / "pytorch.yaml"
+    job.write_text(job.read_text() + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: keep}\n")
+    overlay = root / "overlays/dev/overlay.yaml"
+    overlay.write_text(overlay.read_text() + "---\n" + overlay.read_text().replace("name: dev", "name: own"))
+    (root / "jobgen.yaml").write_text("environments: [dev]\n")
+    before = {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+    written = [run_jobgen_text(root, *each, "--force") for each in (["new", "pytorch"], ["init", ".", "--ci=none"])]
+
+    assert [done.returncode for done in written] == [1, 1]
+    assert before == {path: path.read_bytes() for path in root.rglob("*") if path.is_file()}
+    lost = "jobs/pytorch.yaml: `--force` would also delete ConfigMap `keep` (line "
+    assert lost in written[1].stderr
+    assert lost.replace("ConfigMap", "TrainingJob `pytorch-example` (line 2), ConfigMap") in written[0].stderr
+    assert "overlays/dev/overlay.yaml: `--force` would also delete Overlay `own` (line " in written[1].stderr
 
 
 @pytest.mark.parametrize("name", ["../x", "/tmp/x", "X", "a_b", "-a", "a" * 64, "", "a/../../b", "a\nb"])

@@ -25,7 +25,7 @@ from jobgen.rendering.environment import EnvironmentRunner, Rendered
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.run import Run
 from jobgen.repo import git, layout, rendered_tree
-from jobgen.repo.atomic import leads_into_git, links_outside
+from jobgen.repo.atomic import find_output_fault
 from jobgen.repo.commit import Folder, open_commit
 from jobgen.repo.lock import ATTRIBUTES, KUSTOMIZATION, Origin, digest_data, is_object_path
 from jobgen.repo.rendered_tree import Drift, IncompleteWriteError, TreeExtras
@@ -262,12 +262,11 @@ def check_folder(root: Path, folder: Path, environments: Sequence[str], *, part:
     if part and os.path.isdir(folder) and rendered_tree.find_environments(folder):
         # It would replace the tree of all jobs.
         raise UsageError(f"`{folder}` has a rendered tree; {part} writes its part to a new folder, such as `-o part`")
-    if leads_into_git(folder, root):
-        raise UsageError(f"`{folder}` belongs to Git, which keeps its own files there; choose another folder")
+    fault = find_output_fault(folder, root)
+    if fault:
+        raise UsageError(f"`{folder}` {fault}; choose another folder")
     if any(is_source_folder(root, folder / env) for env in environments):
         raise UsageError(f"`{folder}` contains files that jobgen reads; choose another folder")
-    if links_outside(folder, root):
-        raise UsageError(f"`{folder}` is outside the repository through a symbolic link; choose another folder")
 
 
 def plan_tree(

@@ -27,10 +27,12 @@ def links_outside(path: str | Path, home: str | Path) -> bool:
     return begins and not os.path.join(real_path(str(path)), "").startswith(inside)
 
 
-def leads_into_git(path: str | Path, home: str | Path) -> bool:
-    """Return True if a path is a folder `.git`, or inside of one, in which only Git may write."""
+def find_output_fault(path: str | Path, home: str | Path) -> str:
+    """Return why nothing may be written at a path: it leads to the outside, or to where only Git may write."""
+    if links_outside(path, home):
+        return "is outside the repository through a symbolic link"
     inside = os.path.relpath(os.path.realpath(path), os.path.realpath(home))
-    return ".git" in map(str.lower, inside.split(os.sep))
+    return "belongs to Git, which keeps its own files there" if ".git" in map(str.lower, inside.split(os.sep)) else ""
 
 
 def replace_file(path: Path, content: bytes, home: Path, *, fsync: bool = True) -> str:

@@ -14,6 +14,7 @@ import click
 
 from jobgen.cli.commands.schema import editor_files
 from jobgen.cli.complete import complete_folders
+from jobgen.cli.replaced_objects import refuse_losses
 from jobgen.cli.result import ExitCode, Result, error_result, write_files
 from jobgen.cli.starter import (
     CI,
@@ -29,6 +30,7 @@ from jobgen.model.features import NO_FEATURE, find_part, has_part
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering import config
+from jobgen.rendering.build import identity_of
 from jobgen.repo import git
 from jobgen.repo.atomic import open_scratch
 from jobgen.repo.layout import list_starter_frameworks
@@ -133,7 +135,9 @@ def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Res
         }
     except OSError as error:
         return error_result(ExitCode.INTERNAL_ERROR, f"{error.filename}: {error.strerror}; nothing was written")
-    failure = write_files({folder / path: content.decode() for path, content in stale.items()}, folder)
+    files = {folder / path: content.decode("utf-8", "surrogateescape") for path, content in stale.items()}
+    kept = map(identity_of, converted.manifests) if converted else ()
+    failure = refuse_losses(files, directory, kept) or write_files(files, folder)
     if failure:
         return failure
     notes = "".join(f"{path} written\n" for path in stale)

@@ -13,6 +13,7 @@ from jobgen.api.project import load, select_environments
 from jobgen.cli.complete import complete_folders
 from jobgen.cli.job_drafts import Surroundings, Variant, choose_draft, explain_unserved, list_variants, look_around
 from jobgen.cli.options import force_option
+from jobgen.cli.replaced_objects import refuse_losses
 from jobgen.cli.result import ExitCode, Result, error_result, write_new_files
 from jobgen.cli.starter import PLATFORM_NAMES, suit_job
 from jobgen.model.finding import Severity
@@ -70,7 +71,8 @@ def command(
 
     texts = (_write_job(path, chosen, variant, around, gpus) for variant in served[chosen])
     draft = choose_draft(project, path, texts, around)
-    failure = write_new_files({project.root / path: draft.text}, project.root, force=force)
+    files = {project.root / path: draft.text}
+    failure = refuse_losses(files, project.root) or write_new_files(files, project.root, force=force)
     if failure:
         return failure
     code = ExitCode.ERRORS if draft.rank[0] else ExitCode.OK

@@ -13,6 +13,7 @@ from jobgen.api.errors import JobgenError
 from jobgen.api.lint import lint
 from jobgen.cli.complete import complete_files
 from jobgen.cli.options import force_option, output_option
+from jobgen.cli.replaced_objects import refuse_losses
 from jobgen.cli.result import ExitCode, Result, error_result, read_stdin, write_new_files
 from jobgen.cli.starter import Converted
 from jobgen.features.convert.import_environments import (
@@ -32,14 +33,14 @@ from jobgen.features.convert.importing.collect import (
     collect_manifests,
     leave_out_duplicates,
 )
-from jobgen.features.convert.importing.replaced import find_losses
 from jobgen.features.convert.importing.sources import Sources, find_sources, shorten_list
 from jobgen.model.data import Plain
 from jobgen.model.finding import Severity
 from jobgen.rendering import config
+from jobgen.rendering.build import identity_of
 from jobgen.rendering.config import ProjectConfig
 from jobgen.repo import layout
-from jobgen.repo.atomic import leads_into_git, links_outside, open_scratch
+from jobgen.repo.atomic import find_output_fault, open_scratch
 from jobgen.repo.root import find_root, find_settings
 from jobgen.reports.entries import format_findings, pluralize
 from jobgen.reports.escape import visible
@@ -96,9 +97,9 @@ def import_manifests(
     missing = [path for path in paths if path != "-" and not os.path.exists(directory / path)]
     if missing:
         return error_result(ExitCode.USAGE, f"there is no `{missing[0]}`")
-    fault = _find_fault(directory, output) if output else ""
+    fault = find_output_fault(directory / output, find_root(directory.resolve()) or directory) if output else ""
     if fault:
-        return error_result(ExitCode.USAGE, f"{fault}; choose another folder")
+        return error_result(ExitCode.USAGE, f"`{output}` {fault}; choose another folder")
     destination = _find_destination(directory, output)
     if factor and not destination.is_rendered:
         message = f"`{output}` is not in the folder `jobs` of the repository, so no overlay applies to it"
@@ -135,15 +136,6 @@ def import_manifests(
     if isinstance(written, Result):
         return written
     return Result(code, err=written + notes + total + (_lint(full, home) if destination.is_rendered else ""))
-
-
-def _find_fault(directory: Path, output: str) -> str:
-    """Return why nothing may be written to a folder; empty if nothing speaks against it."""
-    if links_outside(directory / output, find_root(directory.resolve()) or directory):
-        return f"`{output}` is outside the repository through a symbolic link"
-    if leads_into_git(directory / output, directory):
-        return f"`{output}` belongs to Git, which keeps its own files there"
-    return ""
 
 
 _NOT_RENDERED = "`{folder}` is not in the folder `jobs` of the repository, so jobgen does not render these jobs"
@@ -189,11 +181,8 @@ def _write(
     With `--force`, `replacing` has the imported manifests, the only objects that existing files may lose.
     """
     replaced = {path for path in files if path.exists()}
-    losses = [] if replacing is None else list(find_losses(files, replacing))
-    if losses:
-        lines = "".join(visible(each.explain(_show(each.path, directory))) + "\n" for each in losses)
-        return error_result(ExitCode.ERRORS, "nothing was written, because objects would be lost", notes + lines)
-    error = write_new_files(files, home, force=replacing is not None)
+    refusal = None if replacing is None else refuse_losses(files, directory, map(identity_of, replacing))
+    error = refusal or write_new_files(files, home, force=replacing is not None)
     if error:
         return error._replace(err=notes + error.err)
     shown = ((_show(path, directory), "replaced" if path in replaced else "written") for path in files)
@@ -276,7 +265,8 @@ def _convert_folder(directory: Path, source: str, project: ProjectConfig, root: 
     if plan.breaches:
         failure = "nothing was written, because not all objects would stay the same"
         return Converted({}, 0, 0, len(imported), notes + plan.format_breaches(), failure)
-    return Converted(plan.arranged.files, len(imported), len(others), left_out, notes)
+    manifests = tuple(each.spec.manifest for each in imported)
+    return Converted(plan.arranged.files, len(imported), len(others), left_out, notes, manifests=manifests)
 
 
 def _target(root: Path, folder: Path, path: str) -> Path:

@@ -13,6 +13,7 @@ import click
 
 from jobgen.cli.complete import complete_jobs_and_files
 from jobgen.cli.options import env_option, force_option, output_option
+from jobgen.cli.replaced_objects import refuse_losses
 from jobgen.cli.result import ExitCode, Result, error_result, write_files, write_new_files
 from jobgen.features.convert.importing.invert import to_spec_name
 from jobgen.features.convert.migrate.convert_job import (
@@ -28,7 +29,6 @@ from jobgen.features.convert.migrate.differences import judge, list_names
 from jobgen.features.convert.migrate.draft import replace_documents
 from jobgen.features.convert.migrate.prove_repository import RepositoryProof, complete_migration
 from jobgen.features.convert.migrate.repository import RepositoryMigration, list_notes, migrate_repository
-from jobgen.features.convert.replaced_files import refuse_dropping
 from jobgen.model.data import Plain
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_name
@@ -38,11 +38,14 @@ from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.redact import redact_diff
 from jobgen.rendering.trace import WHOLE, Job
 from jobgen.repo import layout
+from jobgen.repo.atomic import find_output_fault
 from jobgen.repo.named_paths import find_manifests
 from jobgen.repo.root import find_root
 from jobgen.reports.entries import format_findings, pluralize
 from jobgen.reports.escape import visible
 from jobgen.spec.kinds import Kind
+
+_SPEC = "TrainingJob"
 
 
 def migrate_all(
@@ -54,6 +57,9 @@ def migrate_all(
     if target not in (TARGET, kinds[TARGET].platform):
         message = f"`--all` migrates a repository to `{kinds[TARGET].platform}`; name the jobs to migrate to `{target}`"
         return error_result(ExitCode.USAGE, message)
+    fault = _check_output(output, root, root)
+    if fault:
+        return fault
     if any(finding.severity is Severity.ERROR for finding in project.findings):
         return error_result(ExitCode.ERRORS, "the repository has errors", format_findings(project.findings))
     migration = migrate_repository(project, kinds[SOURCE], kinds[TARGET])
@@ -71,7 +77,8 @@ def migrate_all(
         return Result(code, "".join(_list_diffs(root, migration)), report)
     folder = root / output if output else root
     files = {folder / path: text for path, text in migration.files.items()}
-    error = write_new_files(files, root, force=force) if output else write_files(files, root)
+    error = refuse_losses(files, root) if output and force else None
+    error = error or (write_new_files(files, root, force=force) if output else write_files(files, root))
     if error:
         return error._replace(err=report + error.err)
     return Result(code, err=report + _list_files(files, root))
@@ -247,7 +254,7 @@ def migrate_jobs(
     """Convert jobs, by name or by file, to another kind or platform."""
     root = find_root(directory.resolve())
     project = config.load(root or directory.resolve())
-    error = _check_arguments(project, target, envs)
+    error = _check_arguments(project, target, envs) or _check_output(output, directory, root or directory)
     if error:
         return error
     findings: list[Finding] = []
@@ -276,13 +283,20 @@ def migrate_jobs(
         return Result(code, "---\n".join(each.text for each in done), report)
     files = _make_files(directory, output, root, done)
     refusal = _refuse_jobs(files, done, target, root, directory / output)
-    refusal = refusal or refuse_dropping(files, project.kinds, directory)
-    if refusal:
-        return refusal._replace(err=report + refusal.err)
-    error = write_new_files(files, root or directory, force=force)
+    if force:
+        # A job may become one of another kind.
+        job_kinds = {_SPEC, *(kind.name for kind in project.kinds if kind.frameworks)}
+        refusal = refusal or refuse_losses(files, directory, kinds=job_kinds)
+    error = refusal or write_new_files(files, root or directory, force=force)
     if error:
         return error._replace(err=report + error.err)
     return Result(code, err=report + _list_files(files, directory))
+
+
+def _check_output(output: str | None, directory: Path, home: Path) -> Result | None:
+    """Return an error if nothing may be written to a folder."""
+    fault = find_output_fault(directory / output, home) if output is not None else ""
+    return error_result(ExitCode.USAGE, f"`{output}` {fault}; choose another folder") if fault else None
 
 
 def _check_arguments(project: ProjectConfig, target: str, envs: Sequence[str]) -> Result | None:

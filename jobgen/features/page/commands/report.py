@@ -14,7 +14,7 @@ from jobgen.cli.complete import complete_files, complete_folders
 from jobgen.cli.options import env_option, no_cache_option, since_option, today_option
 from jobgen.cli.result import ExitCode, Result, write_files
 from jobgen.features.page.report import ReportResult, report
-from jobgen.repo.atomic import leads_into_git, links_outside
+from jobgen.repo.atomic import find_output_fault
 from jobgen.reports.entries import format_findings, pluralize
 from jobgen.reports.escape import visible
 
@@ -75,10 +75,9 @@ def check_folder(root: Path, folder: Path, output: str) -> None:
         raise UsageError(f"`{nearest}` is not a folder; choose another one")
     if os.path.isdir(folder / PAGE):
         raise UsageError(f"`{folder / PAGE}` is a folder; choose a folder other than `{output}`")
-    if leads_into_git(folder, root):
-        raise UsageError(f"`{output}` belongs to Git, which keeps its own files there; choose another folder")
-    if links_outside(folder / PAGE, root):
-        raise UsageError(f"`{folder}` is outside the repository through a symbolic link; choose another folder")
+    fault = find_output_fault(folder / PAGE, root)
+    if fault:
+        raise UsageError(f"`{output}` {fault}; choose another folder")
     if os.path.lexists(folder / PAGE) and (os.path.islink(folder / PAGE) or not os.path.isfile(folder / PAGE)):
         # The file of a link, such as a job, would be replaced by the page.
         raise UsageError(f"`{folder / PAGE}` is not a regular file; remove it, or choose another folder")
