@@ -171,3 +171,13 @@ def test_a_new_job_in_an_empty_folder_gets_what_its_head_needs_for_the_queue(tmp
     done = run_jobgen_text(tmp_path, "new", "n", "--framework", "deepspeed", "--platform", "ray")
     assert done.returncode == 0, done.stderr
     assert lint(tmp_path) == []
+
+
+def test_a_platform_whose_operator_is_another_one_is_refused(tmp_path: Path) -> None:
+    """Both operators of MPIJobs name their CRD alike, so a cluster has one of them."""
+    root = make_with_others(tmp_path, "mpi-operator")
+    done = run_jobgen_text(root, "new", "n", "--framework", "mpi", "--platform", "kubeflow")
+
+    assert (done.returncode, (root / "jobs/n.yaml").exists()) == (2, False)
+    assert "do not run `mpi` on platform `kubeflow`; " in done.stderr
+    assert "or use `--platform mpi-operator`" in done.stderr

@@ -79,6 +79,12 @@ def list_variants(framework: str, platform: str, expanders: Sequence[Expander]) 
     return [*(Variant(name) for name in everywhere), *pinned]
 
 
+def is_served(framework: str, platform: str, expander: Expander) -> bool:
+    """Return True if an environment runs a framework; on a platform that is named, if its operator has the CRD."""
+    kind = expander.select_kind(framework, platform)
+    return kind is not None and not (platform and expander.environment.cluster.has_other_operator(kind))
+
+
 def explain_unserved(framework: str, platform: str, project: ProjectConfig, expanders: Iterable[Expander]) -> str:
     """Return which line of which overlay must change so that all environments run a framework.
 
@@ -86,10 +92,14 @@ def explain_unserved(framework: str, platform: str, project: ProjectConfig, expa
     """
     advice: list[str] = []
     for expander in expanders:
-        listed = expander.environment.cluster.list_platforms()
-        if expander.select_kind(framework, platform) and platform in ("", *listed):
+        cluster = expander.environment.cluster
+        listed = cluster.list_platforms()
+        if is_served(framework, platform, expander) and platform in ("", *listed):
             continue
+        kind = expander.select_kind(framework, platform)
         serving = expander.list_serving(framework)
+        if kind and cluster.has_other_operator(kind):
+            serving = [each.platform for each in expander.kinds if each.operator == kind.requirements.conflicts_with]
         wanted = [platform] if platform in serving else serving
         unserved = [kind for kind in expander.kinds if kind.platform in wanted and framework in kind.frameworks]
         here = next((kind for kind in unserved if kind.platform in listed), None)

@@ -16,6 +16,7 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, format_dotted, parse_dotted
 from jobgen.model.suggest import find_key, suggest_name
 from jobgen.spec.filled_names import find_placeholder_errors
+from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import merge
 from jobgen.spec.normalize import Layer, normalize
 from jobgen.spec.sweeps import find_stray_variables
@@ -88,6 +89,15 @@ class Cluster(NamedTuple):
     def list_platforms(self) -> tuple[str, ...]:
         """Return the platforms of the cluster, the preferred first."""
         return self.platforms or (self.platform,)
+
+    def has_other_operator(self, kind: Kind) -> bool:
+        """Return True if the cluster has, instead of the operator of a kind, one whose CRD has the same name."""
+        other, platforms = kind.requirements.conflicts_with, self.list_platforms()
+        if not other:
+            return False
+        is_mine = kind.operator in self.operators or kind.operator in platforms
+        is_declared = other in self.operators or other in platforms
+        return (other in platforms and kind.platform not in platforms) or (is_declared and not is_mine)
 
     @property
     def workers(self) -> Mapping[str, Mapping[str, str]]:

@@ -11,7 +11,15 @@ import click
 
 from jobgen.api.project import load, select_environments
 from jobgen.cli.complete import complete_folders
-from jobgen.cli.job_drafts import Surroundings, Variant, choose_draft, explain_unserved, list_variants, look_around
+from jobgen.cli.job_drafts import (
+    Surroundings,
+    Variant,
+    choose_draft,
+    explain_unserved,
+    is_served,
+    list_variants,
+    look_around,
+)
 from jobgen.cli.options import force_option
 from jobgen.cli.replaced_objects import refuse_losses
 from jobgen.cli.result import ExitCode, Result, error_result, write_new_files
@@ -118,7 +126,7 @@ def _list_served(platform: str, expanders: Sequence[Expander]) -> dict[str, list
     found: dict[str, list[Variant]] = {}
     for framework in list_starter_frameworks():
         listed = all(platform in each.environment.cluster.list_platforms() for each in expanders if platform)
-        if listed and all(each.select_kind(framework, platform) for each in expanders):
+        if listed and all(is_served(framework, platform, each) for each in expanders):
             found[framework] = list_variants(framework, platform, expanders)
     return found
 

@@ -35,13 +35,8 @@ def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
         since, declared = kind.versions.since, manifest.operator_version
         message = f"{kind.name} was added in {kind.operator} {since}, but this cluster has {declared}"
         yield Violation(manifest.object["kind"], f"{message}; update the operator or use another kind")
-    other_operator = kind.requirements.conflicts_with
-    if not other_operator:
-        return
-    platforms = cluster.list_platforms()
-    mine = kind.operator in cluster.operators or kind.operator in platforms
-    is_declared = other_operator in cluster.operators or other_operator in platforms
-    if (other_operator in platforms and kind.platform not in platforms) or (is_declared and not mine):
+    if cluster.has_other_operator(kind):
+        other_operator = kind.requirements.conflicts_with
         message = f"this cluster runs MPIJobs with {other_operator}, not with {kind.operator}"
         advice = _MPI_JOBS.get(other_operator, "use its `apiVersion`")
         yield Violation(manifest.object["apiVersion"], f"{message}; {advice}")
