@@ -441,3 +441,14 @@ def test_the_same_fixes_are_computed_twice(tmp_path):
 
     assert one == other
     assert [file.new.decode() for file in one.files] == [JOB]
+
+
+def test_no_fix_is_offered_for_a_text_that_an_alias_repeats(tmp_path):
+    job = re.sub(r"master: [^$]*", "master: &role {resouces: {cpu: 8}}\n    worker: *role\n", JOB)
+    write(tmp_path, FILES | {"jobs/a.yaml": job.replace("team-a", "team-a\n  replica: 1")})
+    told = lint_paths(tmp_path, (), (), format_="text", today=TODAY).out
+
+    assert "did you mean `resources`" in told
+    assert "fixable" not in told.partition("resources")[2].partition("jobs/a.yaml")[0]
+    assert fix(tmp_path, unsafe=True).err.startswith("1 finding fixed in 1 file\n")
+    assert "resouces" in (tmp_path / "jobs/a.yaml").read_text()

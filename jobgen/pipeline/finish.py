@@ -197,6 +197,16 @@ def select(findings: Findings, context: Finishing) -> Findings:
     return context.is_selected(findings)
 
 
+def leave_out_fixes(findings: Findings, context: Finishing) -> Findings:
+    """Offer no fix of a text that an alias repeats: it would also change what is right elsewhere."""
+    if not any(finding.fix for finding in findings):
+        return findings
+    # Imported late: most runs have no finding with a fix.
+    from jobgen.reports.repeated_fixes import leave_out_repeated
+
+    return leave_out_repeated(findings, context.read_text)
+
+
 def hide_known(findings: Findings, context: Finishing) -> Findings:
     """Take away what the baseline lists."""
     if context.known:
@@ -239,6 +249,7 @@ OF_LINT: tuple[Stage, ...] = (
     report_comments,
     restore_setting_errors,
     select,
+    leave_out_fixes,
 )
 OF_REPORT: tuple[Stage, ...] = (hide_known, merge, join_causes)
 STAGES = OF_RUN + OF_LINT + OF_REPORT

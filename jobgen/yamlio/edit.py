@@ -10,6 +10,7 @@ import copy
 import json
 import re
 from codecs import BOM_UTF8
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
@@ -85,6 +86,16 @@ def find_refusal(content: bytes) -> str:
         return ""
     shown = f"line {text.count(chr(10), 0, odd.start()) + 1} has the character `U+{ord(odd[0]):04X}`"
     return f"{shown}, which editors and readers of YAML count differently; remove it"
+
+
+def list_repeated(content: bytes, file: str) -> frozenset[tuple[int, int]]:
+    """Return where the keys and scalars are, as line and column, that an alias repeats: no edit changes one of them."""
+    if b"*" not in content or b"&" not in content:
+        return frozenset()
+    places = Counter(
+        each[1:3] for tree in read(content, file, traced=True).documents for each in _list_scalars(tree.data)
+    )
+    return frozenset(place for place, count in places.items() if count > 1)
 
 
 def _resolve_quote(edit: TextEdit, text: _Text) -> TextEdit:
