@@ -388,6 +388,17 @@ def test_a_function_reports_no_secret(tmp_path: Path, value: str) -> None:
     assert value not in done.err + done.out.partition("\nresults:")[2]
 
 
+@pytest.mark.parametrize("text", ["!!binary VALUE", "!!binary |\n    VALUE", "!!int VALUE"])
+def test_a_value_that_is_not_what_its_tag_says_is_explained(tmp_path: Path, text: str) -> None:
+    value = "Zq7xW2v9LpKd4Tn"
+    write(tmp_path, job=f"{IN_SECRET}data:\n  password: {text}\n".replace("VALUE", value))
+    shown = lint(tmp_path)
+
+    assert f"is tagged `{text.partition(' ')[0]}` but " in shown
+    assert "; remove the tag" in shown
+    assert value not in shown
+
+
 IN_SECRET = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ml}\n"
 PATCH = "apiVersion: jobgen.dev/v1\nkind: Overlay\nmetadata: {name: prod}\nspec:\n  patches:\n    - "
 IN_ENV = HEADER + "  env:\n    "

@@ -17,7 +17,9 @@ from jobgen.k8s.redaction import redact_words
 from jobgen.k8s.secrets import (
     find_assignments,
     find_secrets_in_text,
+    find_spans,
     find_token,
+    is_secret_name,
     is_secret_value,
     looks_like_secret,
     may_contain_secret,
@@ -46,6 +48,28 @@ def test_tokens_are_found_alone_and_in_scripts(token):
     assert may_contain_secret(token)
     assert find_token(token) == token
     assert find_token(f"login --token={token}; train") == token
+
+
+NAMES = {
+    True: """
+        HF_TOKEN token hub-token TOKEN CLIENT_SECRET clientSecret authToken NGROK_AUTHTOKEN hubAccessToken
+        DB_PASSWORD PGPASSWORD dbPassword password MYSQL_ROOT_PASSWORD RSYNC_PASSWD MYSQL_PWD ssh_passphrase
+        WANDB_API_KEY apiKey awsAccessKey AWS_SECRET_ACCESS_KEY private-key ENCRYPTION_KEY
+    """,
+    False: """
+        PWD OLDPWD tokenizer TOKENIZERS_PARALLELISM pad_token NUM_TOKEN max-token eosToken serviceAccountToken
+        tlsSecret imagePullSecret secretName passwordFile PASSWORD_FILE key KEY primaryKey keyboard monkey HOTKEY
+    """,
+}
+
+
+@pytest.mark.parametrize(("name", "is_one"), [(name, is_one) for is_one in NAMES for name in NAMES[is_one].split()])
+def test_names_that_mean_a_secret(name, is_one):
+    text = f"  {name}: z7Kq-2vLm9\n"
+
+    assert is_secret_name(name) == is_one
+    assert bool(find_spans(text)) == is_one
+    assert may_hold_secret(text) or not is_one
 
 
 @pytest.mark.parametrize(

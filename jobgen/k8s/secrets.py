@@ -37,8 +37,15 @@ _FORMATS_BY_NAME = {
     "AWS_SECRET_ACCESS_KEY": lazy_pattern(r"[A-Za-z0-9/+]{40}"),
 }
 _SECRET_NAMES = lazy_pattern(
-    r"(?:.*[_-])?(?:TOKEN|SECRET|PASSWORD|PASSWD|(?:API|SECRET|ACCESS|PRIVATE|AUTH|ACCOUNT|ENCRYPTION)[_-]?KEY)",
-    re.IGNORECASE,
+    r"""
+      .*(?:PASSWORD|PASSWD|PASSPHRASE)      # PGPASSWORD, dbPassword
+    | .*[_-]PWD                             # MYSQL_PWD; PWD itself is a folder
+    | (?:.*[_-])?(?:TOKEN|SECRET)           # HF_TOKEN, CLIENT_SECRET; tlsSecret names an object
+    | (?:.*[_-]|(?-i:.*[a-z0-9](?=[A-Z])))? # WANDB_API_KEY, awsAccessKey, NGROK_AUTHTOKEN, hubAccessToken
+      (?:(?:API|SECRET|ACCESS|PRIVATE|AUTH|ACCOUNT|ENCRYPTION)[_-]?KEY
+        |(?:API|ACCESS|AUTH|BEARER|REFRESH|SESSION)TOKEN|CLIENTSECRET)
+    """,
+    re.IGNORECASE | re.VERBOSE,
 )
 # Tokens of a tokenizer, and numbers of tokens.
 _TEXT_TOKENS = lazy_pattern(
@@ -58,7 +65,22 @@ _NOT_SECRETS = lazy_pattern(
 )
 # Every secret or its name contains one of these, in lower case: a cheap test before the patterns.
 _HINTS = (
-    *("token", "secret", "passw", "key", "hf_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat", "glpat-"),
+    *(
+        "token",
+        "secret",
+        "passw",
+        "passp",
+        "pwd",
+        "key",
+        "hf_",
+        "ghp_",
+        "gho_",
+        "ghu_",
+        "ghs_",
+        "ghr_",
+        "github_pat",
+        "glpat-",
+    ),
     *("sk-", "xox", "aiza", "npm_", "nvapi-", "dckr_pat"),
 )
 _PREFIXES = (
@@ -66,8 +88,10 @@ _PREFIXES = (
     *("dckr_pat_", "-----BEGIN "),
 )
 # How a name that means a secret ends, in lower case; before `key` there is another word.
-_NAME_ENDS = {word: len(word) for word in ("token", "secret", "password", "passwd", "key")}
+_NAME_ENDS = {word: len(word) for word in ("token", "secret", "password", "passwd", "passphrase", "pwd", "key")}
+_AFTER_LETTERS = frozenset(("password", "passwd", "passphrase"))
 _BEFORE_KEY = ("api", "secret", "access", "private", "auth", "account", "encryption")
+_BEFORE_OTHERS = {"token": ("api", "access", "auth", "bearer", "refresh", "session"), "secret": ("client",)}
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz")
 _IN_NAME = _LETTERS | frozenset("0123456789_-")
 # Patterns that ignore case read these as ASCII letters, and `lower` does not.
@@ -123,7 +147,11 @@ def _may_end_name(folded: str, word: str, end: int) -> bool:
     if word == "key":
         before = folded[max(0, end - len("encryption_key")) : start]
         return (before[:-1] if before.endswith(("_", "-")) else before).endswith(_BEFORE_KEY)
-    if not start or folded[start - 1] not in _LETTERS:
+    if word == "pwd":
+        return start > 0 and folded[start - 1] in "_-"
+    if word in _AFTER_LETTERS or not start or folded[start - 1] not in _LETTERS:
+        return True
+    if folded.endswith(_BEFORE_OTHERS[word], 0, start):
         return True
     # `_NAME` cuts a long word, and the rest of it is a name of its own.
     return start >= _MAX_WORD and _IN_NAME.issuperset(folded[start - _MAX_WORD : start])

@@ -34,6 +34,7 @@ _MISSPELLED = lazy_pattern(r"kind[\"']?:[ ]?[\"']?[Ss](?!ervice\b)[A-Za-z]{4,6}\
 """A kind that may be a misspelled `Secret`."""
 _SPLIT = lazy_pattern(r"[\s{}\[\]\"',:=&*|#`!]+")
 _COMMENT = lazy_pattern(r"(?:^|\s)#")
+_TAG = lazy_pattern(r"(?<!\S)!!(?:binary|bool|float|int|null|str|timestamp)(?!\S)")
 _SYNTAX = frozenset(" \t\r\"':,[]{}#&*!|>%@`-?\\")
 """What means something in YAML: a text that is hidden keeps it, so that it has the same syntax errors."""
 _STAND_INS = "ꙮꙭꙫ"
@@ -321,9 +322,14 @@ def _list_messages(source: Source, lines: Sequence[str], spans: dict[int, set[Sp
 
 
 def _stand_in(line: str, spans: set[Span], letter: str) -> str:
+    tags = [match.span() for match in _TAG.finditer(line)] if "!!" in line else []
+    hidden = line
     for start, end in spans:
-        line = line[:start] + "".join(sign if sign in _SYNTAX else letter for sign in line[start:end]) + line[end:]
-    return line
+        shown = "".join(sign if sign in _SYNTAX else letter for sign in line[start:end])
+        hidden = hidden[:start] + shown + hidden[end:]
+    for start, end in tags:
+        hidden = hidden[:start] + line[start:end] + hidden[end:]
+    return hidden
 
 
 def _mask(message: str, letter: str) -> str:

@@ -322,13 +322,15 @@ class _Builder:
         if tag == _CORE + "binary":
             decoded = decode_base64(text)
             if decoded is None:
-                raise self.reject("unreadable-tag", event, f"{quote(text)} is tagged `!!binary` but is not base64")
+                message = f"{quote(text)} is tagged `!!binary` but is not base64; remove the tag, or encode the text"
+                raise self.reject("unreadable-tag", event, message)
             return decoded
         if tag in _SCALAR_TAGS:
             wanted = tag[len(_CORE) :]
             value, found = resolve_as(text, wanted)
             if wanted != found:
-                raise self.reject("unreadable-tag", event, f"{quote(text)} is tagged `!!{wanted}` but reads as {found}")
+                message = f"{quote(text)} is tagged `!!{wanted}` but reads as {found}; remove the tag"
+                raise self.reject("unreadable-tag", event, message)
             return value
         self.unknown_tag(event)
         return text
