@@ -14,6 +14,7 @@ from jobgen.model.suggest import did_you_mean
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.redact_results import redact_shared
 from jobgen.repo import layout
 from jobgen.repo.root import SETTINGS, find_root, has_settings
 from jobgen.repo.walk import find_folders
@@ -57,7 +58,7 @@ def load(path: str | os.PathLike[str] = ".", *, today: str = "") -> Project:
     check_date(today)
     root = find_repository(Path(path))
     loaded = config.load(root, today=today)
-    findings = config.load(root, traced=True, today=today).findings if loaded.findings else ()
+    findings = redact_shared(loaded, config.load(root, traced=True, today=today).findings) if loaded.findings else ()
     return Project(root, tuple(loaded.environments()), tuple(findings), today, loaded)
 
 
@@ -87,7 +88,8 @@ def select_environments(project: ProjectConfig, named: Sequence[str], *, is_lint
     is_ready = is_lint and project.has_settings
     if not is_ready and any(finding.location.file == SETTINGS for finding in project.findings):
         traced = config.load(project.root, traced=True).findings
-        errors = sort_findings(finding for finding in traced if finding.location.file == SETTINGS)
+        own = (finding for finding in traced if finding.location.file == SETTINGS)
+        errors = sort_findings(redact_shared(project, own))
         raise UsageError(f"{count_severities(errors)} in {SETTINGS}; nothing else was done", errors)
     for env in named:
         if env not in project.overlays:

@@ -26,6 +26,7 @@ from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.environment import EnvironmentRunner
 from jobgen.rendering.locate import locate
 from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.redact import redact_findings
 from jobgen.rendering.trace import Job, Tracer
 from jobgen.repo import layout
 from jobgen.repo.files import FileEntry, read_file
@@ -101,7 +102,8 @@ def run_cases(root: Path, directory: Path, folder: str | None, format_: str = "t
         findings: list[Finding] = []
         expected = parse_expectations(read_file(entry).content.decode("utf-8", "replace"))
         observed = list(_check_file(entry, book, project, findings))
-        errors = [f"{finding.location}: {finding.message}" for finding in findings]
+        shown = redact_findings(findings, [read_file(entry)])
+        errors = [f"{finding.location}: {finding.message}" for finding in shown]
         cases.append((entry.path, [*errors, *find_differences(expected, observed)]))
     lines = "".join(
         f"{path}: {'FAILED' if errors else 'ok'}\n" + "".join(f"  {visible(line)}\n" for line in errors)

@@ -22,6 +22,7 @@ from jobgen.pipeline.policies import load_policies
 from jobgen.rendering import config
 from jobgen.rendering.config import FIELD, ProjectConfig
 from jobgen.rendering.read_jobs import read_jobs
+from jobgen.rendering.redact_results import redact_shared
 from jobgen.rendering.run import Run
 from jobgen.repo import layout
 from jobgen.repo.files import MANIFEST_SUFFIXES, read_file, read_path
@@ -80,7 +81,7 @@ def check_jobs(root: Path, project: ProjectConfig) -> Check:
     findings: list[Finding] = []
     entries = list(layout.find_jobs(root))
     jobs = list(read_jobs(entries, project.kinds, findings))
-    errors = [each for each in findings if each.severity is Severity.ERROR]
+    errors = redact_shared(project, (each for each in findings if each.severity is Severity.ERROR))
     facts = {"files": len(entries), "jobs": len(jobs)}
     if not jobs and not errors:
         # A folder with the manifest of a job, among the first files, can be imported.
@@ -217,7 +218,7 @@ def _list_errors(project: ProjectConfig) -> list[Finding]:
     if not project.findings:
         return []
     traced = config.load(project.root, traced=True).findings
-    return [finding for finding in traced if finding.severity is Severity.ERROR]
+    return redact_shared(project, (finding for finding in traced if finding.severity is Severity.ERROR))
 
 
 def _judge(

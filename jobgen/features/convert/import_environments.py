@@ -152,7 +152,7 @@ def convert_environments(
         objects += (_describe(env, each) for each in found if isinstance(each, ImportedManifest) or id(each) in copied)
         rest = [each for each in found if id(each) not in copied]
         listed, counts = shorten_list([*sources.left_out])
-        notes += "".join(map(format_notes, [*rest, *listed])) + counts + sources.notes
+        notes += sources.hide_secrets("".join(map(format_notes, [*rest, *listed]))) + counts + sources.notes
         left_out += sum(map(is_lost, (*rest, *sources.left_out)))
     files, failures = _join_verified(list(folders), objects, kinds)
     notes += "".join(visible(f"{each.place}: not imported: {reason}") + "\n" for each, reason in failures)

@@ -61,7 +61,11 @@ def parse_resource_list(content: bytes) -> ResourceList:
     """Parse the ResourceList on standard input, in YAML or JSON."""
     source = read(content, "<stdin>")
     if source.findings:
-        found = source.findings[0]
+        # Imported late: most lists can be read.
+        from jobgen.rendering.redact import redact_findings
+        from jobgen.repo.files import File
+
+        [found] = redact_findings(source.findings[:1], [File("<stdin>", content)])
         raise FunctionError(f"{found.location}: {found.message}")
     if len(source.documents) != 1 or source.documents[0].data.get("kind") != "ResourceList":
         raise FunctionError("standard input is not a ResourceList; run the function with kustomize or kpt")

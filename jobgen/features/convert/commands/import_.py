@@ -114,7 +114,7 @@ def import_manifests(
         return error_result(ExitCode.NOTHING_TO_DO, "there is nothing to import", _format_left_out(found, sources))
     plan = plan_import(imported, [], destination, factor=factor, proves=output is not None)
     if plan.breaches:
-        notes = _format_left_out(found, sources) + plan.format_breaches()
+        notes = _format_left_out(found, sources) + sources.hide_secrets(plan.format_breaches())
         return error_result(ExitCode.ERRORS, "nothing was written, because not all jobs would stay the same", notes)
     files, documents, places = plan.arranged
     full = {_target(destination.root, directory / (output or "jobs"), path): text for path, text in files.items()}
@@ -162,7 +162,7 @@ def _format_left_out(
     config_files = [each for each in found if isinstance(each, SkippedManifest) and each.sort]
     listed, counts = shorten_list([*sources.left_out, *config_files])
     rest = [each for each in found if not (isinstance(each, SkippedManifest) and each.sort)]
-    return format_all_notes([*rest, *listed], kept) + counts + sources.notes
+    return sources.hide_secrets(format_all_notes([*rest, *listed], kept)) + counts + sources.notes
 
 
 def _show(path: Path, directory: Path) -> str:
@@ -264,7 +264,7 @@ def _convert_folder(directory: Path, source: str, project: ProjectConfig, root: 
     left_out = sum(map(is_lost, (*rest, *sources.left_out)))
     if plan.breaches:
         failure = "nothing was written, because not all objects would stay the same"
-        return Converted({}, 0, 0, len(imported), notes + plan.format_breaches(), failure)
+        return Converted({}, 0, 0, len(imported), notes + sources.hide_secrets(plan.format_breaches()), failure)
     manifests = tuple(each.spec.manifest for each in imported)
     return Converted(plan.arranged.files, len(imported), len(others), left_out, notes, manifests=manifests)
 

@@ -29,16 +29,19 @@ from jobgen.features.convert.migrate.differences import judge, list_names
 from jobgen.features.convert.migrate.draft import replace_documents
 from jobgen.features.convert.migrate.prove_repository import RepositoryProof, complete_migration
 from jobgen.features.convert.migrate.repository import RepositoryMigration, list_notes, migrate_repository
+from jobgen.k8s.redaction import redact
 from jobgen.model.data import Plain
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_name
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.read_jobs import read_jobs
-from jobgen.rendering.redact import redact_diff
+from jobgen.rendering.redact import find_file_secrets, redact_diff, redact_findings
+from jobgen.rendering.redact_results import find_layer_secrets, redact_shared
 from jobgen.rendering.trace import WHOLE, Job
 from jobgen.repo import layout
 from jobgen.repo.atomic import find_output_fault
+from jobgen.repo.files import File, read_file
 from jobgen.repo.named_paths import find_manifests
 from jobgen.repo.root import find_root
 from jobgen.reports.entries import format_findings, pluralize
@@ -61,14 +64,18 @@ def migrate_all(
     if fault:
         return fault
     if any(finding.severity is Severity.ERROR for finding in project.findings):
-        return error_result(ExitCode.ERRORS, "the repository has errors", format_findings(project.findings))
+        errors = redact_shared(project, project.findings)
+        return error_result(ExitCode.ERRORS, "the repository has errors", format_findings(errors))
     migration = migrate_repository(project, kinds[SOURCE], kinds[TARGET])
     if any(finding.severity is Severity.ERROR for finding in migration.findings):
-        return error_result(ExitCode.ERRORS, "the repository has errors", format_findings(migration.findings))
+        errors = redact_shared(project, migration.findings)
+        return error_result(ExitCode.ERRORS, "the repository has errors", format_findings(errors))
     if not migration.files:
         return error_result(ExitCode.NOTHING_TO_DO, f"the repository has no {SOURCE} to migrate", _refused(migration))
     migration, proof = complete_migration(project, migration)
-    report = "".join(f"{visible(line)}\n" for line in _list_lines(migration, proof, kinds[TARGET]))
+    secrets = _find_secrets(project, (each.source.jobs[0].file for each in migration.documents))
+    lines = (redact(line, secrets) for line in _list_lines(migration, proof, kinds[TARGET]))
+    report = "".join(f"{visible(line)}\n" for line in lines)
     refusals = "".join(f"{visible(line)}\n" for line in _list_refusals(migration, proof, accepted))
     if proof.errors or refusals or proof.findings:
         return Result(ExitCode.ERRORS, err=f"{report}{refusals}nothing was written\n")
@@ -274,7 +281,8 @@ def migrate_jobs(
         if not is_apart
     ]
     done = [each for each in outputs if each.text]
-    report = errors + "".join(each.report for each in outputs)
+    secrets = _find_secrets(project, (job.file for job, _ in jobs))
+    report = errors + redact("".join(each.report for each in outputs), secrets)
     if any(each.verdict.is_refused for each in outputs):
         return Result(ExitCode.ERRORS, err=f"{report}nothing was {'written' if output else 'printed'}\n")
     is_right = len(done) == len(outputs) and not findings and not any(each.errors for each in outputs)
@@ -326,8 +334,11 @@ def _jobs(
     """
     paths = [name for name in wanted if os.path.exists(directory / name)]
     patterns = [name for name in wanted if name not in paths]
-    found = [job for path in paths for job in read_jobs(find_manifests(directory, path), project.kinds, findings)]
+    entries = [entry for path in paths for entry in find_manifests(directory, path)]
     errors: list[Finding] = []
+    found = list(read_jobs(entries, project.kinds, errors))
+    findings += redact_findings(errors, map(read_file, entries)) if errors else []
+    errors = []
     for job in read_jobs(layout.find_jobs(project.root), project.kinds, errors) if patterns else ():
         if _is_named(job.document.sweep or job.document.name, patterns):
             found.append(job)
@@ -335,7 +346,7 @@ def _jobs(
             yield job, 0
     if not found:
         # The job may be in a file that cannot be read.
-        findings += errors
+        findings += redact_shared(project, errors)
     sizes = Counter((job.file.path, job.position) for job in found)
     for job in found:
         size = sizes.pop((job.file.path, job.position), 0) if job.document.sweep else 1
@@ -354,6 +365,11 @@ def _explain_missing(
         return f"there is no job in `{name}`" if os.path.exists(directory / name) else f"there is no file `{name}`"
     known = sorted({job.document.name for job, _ in _jobs(directory, project, ["*"], [])})
     return f"there is no job {shown}{did_you_mean(wanted[0], known) if len(wanted) == 1 else ''}"
+
+
+def _find_secrets(project: ProjectConfig, files: Iterable[File]) -> frozenset[str]:
+    """Return the secrets of jobs and of what applies to them: what differs between two pods can show one."""
+    return find_layer_secrets(project).union(*(find_file_secrets(file.content, file.path) for file in files))
 
 
 def _is_named(name: str, patterns: Sequence[str]) -> bool:

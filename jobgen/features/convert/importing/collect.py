@@ -35,6 +35,7 @@ from jobgen.recognize.programs import name_program
 from jobgen.rendering import config
 from jobgen.rendering.build import identity_of, is_spec, manifest_errors, split_list
 from jobgen.rendering.patch_objects import find_missing_images
+from jobgen.rendering.redact import redact_findings
 from jobgen.repo.files import File, FileEntry, read_file
 from jobgen.spec.kinds import Kind
 from jobgen.spec.replicas import find_template, get_at
@@ -286,7 +287,8 @@ class _ReadFile(NamedTuple):
 def _read_documents(entry: FileEntry) -> _ReadFile:
     file = read_file(entry)
     findings: list[Finding] = []
-    return _ReadFile(file, list(config.read_documents(file, findings).documents), findings, entry.optional)
+    documents = list(config.read_documents(file, findings).documents)
+    return _ReadFile(file, documents, redact_findings(findings, [file]) if findings else [], entry.optional)
 
 
 class _Item(NamedTuple):

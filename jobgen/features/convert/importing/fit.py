@@ -53,17 +53,29 @@ def fit_spec(
 ) -> tuple[ImportedSpec, tuple[Misfit, ...]]:
     """Return the spec, changed to render to its manifest in every environment, or how it differs there."""
     document: Fields = spec.document
+    rendered: dict[str, _Seen] = {}
     for step in (_keep_document, _write_resource_names, _set_platform, _remove_defaults, _patch_rest, _patch_rest):
         document = step(spec, document, path, runners)
         seen = list(_render_everywhere(document, path, runners))
         if seen and all(_is_same(each, spec) for each in seen):
             text = spec.text if document == spec.document else rewrite_document(spec.text, document)
             return spec._replace(document=document, text=text), ()
+        rendered |= {each.runner.name: each for each in seen if each.rendered is not None and not _is_same(each, spec)}
     envs: dict[tuple[str, ...], list[str]] = {}
     for each in _render_everywhere(document, path, runners):
         if not _is_same(each, spec):
-            envs.setdefault(_explain(each, spec), []).append(each.runner.name)
+            # If what was added to fit cannot be rendered, its reason is not in the manifest.
+            shown = rendered.get(each.runner.name, each) if each.rendered is None else each
+            locks = _explain_locks(list_added(spec.document, document), each) if shown is not each else ()
+            envs.setdefault((*_explain(shown, spec), *locks), []).append(each.runner.name)
     return spec, tuple(Misfit(tuple(names), reasons) for reasons, names in envs.items())
+
+
+def _explain_locks(added: Sequence[str], seen: _Seen) -> Iterator[str]:
+    """Say which fields an overlay both sets and locks, so that no spec can keep them out."""
+    for lock in seen.runner.expander.environment.locks:
+        if lock.path and lock.path[0] in added:
+            yield f"{lock.describe()}, so a job cannot do without its value; write it in the manifest, or unlock it"
 
 
 def name_platform(spec: ImportedSpec, path: str, runners: Sequence[EnvironmentRunner]) -> ImportedSpec:

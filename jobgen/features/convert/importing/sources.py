@@ -11,13 +11,15 @@ from pathlib import Path
 
 from jobgen.api.recognized_files import read_corrections
 from jobgen.features.convert.importing.collect import SkippedManifest, skip_linked_copies
+from jobgen.k8s.redaction import redact
 from jobgen.kustomize.tree import FolderTree
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize import FRAGMENT, NOT_JUDGED, TEMPLATE, Taken
 from jobgen.recognize.survey import survey_files
-from jobgen.repo.files import OTHER_EXTENSION, Build, Built, FileEntry, is_kustomization
+from jobgen.rendering.redact import find_file_secrets
+from jobgen.repo.files import OTHER_EXTENSION, Build, Built, FileEntry, is_kustomization, read_file
 from jobgen.repo.git import find_path_from_top
 from jobgen.repo.named_paths import find_files
 from jobgen.repo.root import find_root
@@ -41,6 +43,11 @@ class Sources(NamedTuple):
     def list_origins(self) -> list[str]:
         """Return the path of each file with objects; a build has that of its kustomization."""
         return [entry.build.file if entry.build else entry.path for entry in self.entries]
+
+    def hide_secrets(self, text: str) -> str:
+        """Return a text without the secrets of the files: what differs between two objects can show one."""
+        files = [read_file(entry) for entry in self.entries if text and entry.build is None]
+        return redact(text, frozenset[str]().union(*(find_file_secrets(file.content, file.path) for file in files)))
 
 
 def find_sources(directory: Path, paths: Iterable[str], stdin: bytes | None = None, *, within: str = "") -> Sources:
