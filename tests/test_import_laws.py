@@ -297,6 +297,18 @@ def test_what_overlays_add_is_kept_out_and_named(tmp_path: Path) -> None:
     assert_same(render(tmp_path, "dev"), [BASE])
 
 
+def test_what_overlays_set_and_lock_is_named(tmp_path: Path) -> None:
+    put(tmp_path, overlays("kubeflow", dev=", defaults: {queue: q, labels: {a: b}}, locked: [queue]"))
+    put(tmp_path, {"in/a.yaml": BASE})
+    before = files_of(tmp_path)
+    done = run_jobgen_text(tmp_path, "import", "in", "-o", "jobs")
+
+    assert (done.returncode, files_of(tmp_path)) == (1, before)
+    assert "would become {kueue.x-k8s.io/queue-name: q}\n" in done.stderr
+    assert "`queue` is locked by overlay `dev`, so a job cannot do without its value; write it in the" in done.stderr
+    assert "remove it from the job" not in done.stderr
+
+
 def test_a_missing_platform_is_named_with_the_line_that_must_change(tmp_path: Path) -> None:
     put(tmp_path, overlays("kubeflow, trainer", dev="", prod=""))
     put(tmp_path, {"in/a.yaml": make_manifest(number_of("JobSet"), {})})

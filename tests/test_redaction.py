@@ -13,12 +13,17 @@ from hypothesis import strategies as st
 from sampling import laws
 
 from jobgen.api.diff import diff
+from jobgen.api.project import load
 from jobgen.cli.commands.explain import explain_name
+from jobgen.cli.doctor.repository import check_environments, check_jobs
 from jobgen.cli.run_lint import lint_paths
+from jobgen.features.convert.commands.import_ import import_manifests
+from jobgen.features.convert.commands.migrate import migrate_all, migrate_jobs
 from jobgen.features.gitops.commands.fn import run as run_function
 from jobgen.features.page.report import report
 from jobgen.k8s.distinctive import is_distinctive
 from jobgen.k8s.redaction import redact
+from jobgen.rendering.config import load as config_of
 from jobgen.reports.formats import FORMATS
 
 HEADER = """\
@@ -261,6 +266,33 @@ def test_no_output_holds_a_secret(text: str, value: str) -> None:
     with TemporaryDirectory() as folder:
         root = write(Path(folder), job=text.replace("VALUE", value))
         leaks = [shown for shown in show_all(root) if value[2:-2] in shown]
+    assert not leaks, leaks[0]
+
+
+def show_of_readers(root: Path) -> list[str]:
+    """Return what the commands show that read files by themselves, but for the objects that they write."""
+    text = (root / "jobs/a.yaml").read_text().rstrip().partition("\n---")[0].replace("\n", "\n  ")
+    config = "functionConfig: {apiVersion: jobgen.dev/v1, kind: JobValidator, metadata: {name: v}}"
+    given = f"apiVersion: config.kubernetes.io/v1\nkind: ResourceList\n{config}\nitems:\n- {text}\n"
+    done = run_function(root, "", given.encode())
+    shown = [done.err + done.out.partition("\nresults:")[2]]
+    shown.append(migrate_jobs(root, ["jobs/a.yaml"], "jobset", (), None).err)
+    shown.append(import_manifests(root, ["jobs/a.yaml"], None).err)
+    shown.append(migrate_all(root, "trainer", None, write=False, force=False).err)
+    project = config_of(root)
+    shown += [str(check_jobs(root, project)), str(check_environments(project)), str(load(root).findings)]
+    return [text.replace(str(root), "") for text in shown]
+
+
+@given(text=broken(), value=strong, is_fixed=st.booleans())
+@laws(12)
+def test_no_command_that_reads_files_by_itself_shows_a_secret(text: str, value: str, is_fixed: bool) -> None:
+    if is_fixed:
+        text = text.replace("  imag: 1\n", "").replace("      foo: bar\n", "")
+    overlay = OVERLAY.replace("PATCH", "env: {DB_PASSWORD: VALUE}, labels: {a: [}")
+    with TemporaryDirectory() as folder:
+        root = write(Path(folder), job=text.replace("VALUE", value), overlay=overlay.replace("VALUE", value))
+        leaks = [shown for shown in show_of_readers(root) if value[2:-2] in shown]
     assert not leaks, leaks[0]
 
 
