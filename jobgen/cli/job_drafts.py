@@ -155,12 +155,12 @@ def _list_allowed(team: Team, field: str, names: Iterable[str]) -> list[str]:
 
 
 def choose_draft(project: Project, path: PurePosixPath, texts: Iterable[str], around: Surroundings) -> Draft:
-    """Return the first draft without errors, or else that with the fewest."""
+    """Return the first draft without errors and warnings, or else that with the fewest."""
     best: Draft | None = None
     for text in texts:
         draft = _repair(project, path, _lint(project, path, text), around)
         best = draft if best is None or draft.rank < best.rank else best
-        if not best.rank[0]:
+        if not any(best.rank):
             break
     assert best is not None, "the caller has at least one text"
     return best
