@@ -110,6 +110,15 @@ FAULTS = {
         POD.replace("IMAGE", "REGION-docker.pkg.dev/PROJECT_ID/x:1").replace("VALUE", "a"),
         [("unfilled-placeholder", "error", 8)],
     ),
+    "capitals as variables of a script": (
+        POD.replace("IMAGE", "x/y:1").replace("name: a,", "name: V_KSA,").replace("VALUE", "a"),
+        [("unfilled-placeholder", "error", 4)],
+    ),
+    "what kustomize replaces": (POD.replace("IMAGE", "replaced-by-kustomize").replace("VALUE", "a"), []),
+    "a text that is searched for in an address": (
+        POD.replace("IMAGE", "x/y:1").replace("VALUE", "'https://a.example/search?q=<query>'"),
+        [],
+    ),
     "a name in capitals": (
         POD.replace("IMAGE", "x/y:1").replace("name: a,", "name: BERT_LARGE,").replace("VALUE", "a"),
         [("invalid-name", "error", 4)],
@@ -144,3 +153,9 @@ def test_the_other_places_of_a_placeholder_are_related(tmp_path):
     text, _ = FAULTS["one placeholder at two places"]
     (found,) = lint_files(tmp_path, {"pod.yaml": text})
     assert [each["line"] for each in found["related"]] == [10]
+
+
+def test_a_template_names_its_tokens(tmp_path):
+    text = POD.replace("IMAGE", "REGION-docker.pkg.dev/PROJECT_ID/x:1").replace("name: a,", "name: V_KSA,")
+    (found,) = lint_files(tmp_path, {"pod.yaml": text.replace("VALUE", "<token>")})
+    assert "`V_KSA`, `REGION`, `PROJECT_ID` and `<token>` must be filled in by a person or a script" in found["message"]

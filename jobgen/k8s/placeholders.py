@@ -31,7 +31,8 @@ _PLACEHOLDER = lazy_pattern(
     r"""
       (?P<handlebars> \$?\{\{ (?: [^}]{0,200} \}\} )? )
     | (?P<dollar> \$\{ (?: [^}]{0,1000} \} )? | \$[A-Z_][A-Z0-9_]* \Z
-        | \A \$(?! (?: ref | schema | id | defs | patch ) \Z ) [a-z_]+ \Z )
+        | \A \$(?! (?: ref | schema | id | defs | patch ) \Z ) [a-z_]+ \Z
+        | \A (?i: replaced [-_] by [-_] \w [\w-]{0,60} ) \Z )
     | (?P<angle> (?<! \? ) (?<! \?P ) < (?: [A-Za-z*] | \ your\b ) [^<>`@]{0,200} > )
     | (?P<braces> (?<! [\w{$\])}] ) \{ [A-Za-z] [\w.-]{0,200} \} (?! \} ) )
     | (?P<word>

@@ -6,7 +6,7 @@ has one, wherever it occurs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import TypeAlias
 
@@ -34,10 +34,13 @@ _CAPITALS_RULES = frozenset(
     malformed-image wrong-type""".split()
 )
 _CAPITALS = lazy_pattern(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9]*(?:[_-][A-Z0-9]+)*(?![A-Za-z0-9])")
-# Capitals that say what is to be written in their place. Anything else in capitals may be a name that is spelled wrong.
+# Capitals that say what is to be written in their place, or that begin as variables of a script do. Anything else in
+# capitals may be a name that is spelled wrong.
 _DESCRIPTION = lazy_pattern(
-    r"[A-Z0-9_-]+[_-](?:ACCOUNT|BUCKET|CAPACITY|DOMAIN|HOST|ID|IMAGE|NAME|NAMESPACE|PATH|PORT|PROJECT|REGION|REGISTRY"
-    r"|REPO|REPOSITORY|TAG|URL|VERSION|ZONE)\Z"
+    r"(?:[A-Z0-9_-]+[_-])?(?:ACCOUNT|BUCKET|CAPACITY|CLUSTER|DOMAIN|ENV|ENVIRONMENT|HOST|ID|IMAGE|NAME|NAMESPACE|PATH"
+    r"|PORT|PROJECT|REGION|REGISTRY|REPO|REPOSITORY|TAG|TEAM|TENANT|URL|USER|USERNAME|VERSION|ZONE)\Z"
+    r"|(?:[A-Z0-9_-]+_)?(?:ACCOUNT|BUCKET|CLUSTER|NAMESPACE|PROJECT)_[A-Z0-9_-]+\Z"
+    r"|[A-Z]_[A-Z0-9_-]{2,}\Z"
 )
 
 _Found: TypeAlias = "tuple[str, Finding]"
@@ -90,7 +93,7 @@ def find_placeholder(finding: Finding) -> str:
     tokens = (found.token for value in quoted for found in find_placeholders(value))
     # An overlay's `{team}` is filled by jobgen.
     written = next((token for token in tokens if token.strip("{}") not in PLACEHOLDERS), "")
-    return written or next(filter(_DESCRIPTION.match, find_capitals(finding)), "")
+    return written or next(_list_words(finding), "")
 
 
 def find_capitals(finding: Finding) -> list[str]:
@@ -117,9 +120,11 @@ def _report(several: list[_Found]) -> Finding:
     causes = {finding.rule for _, finding in several} - {RULE}
     if not causes:
         return first._replace(related=related)
-    names = list(dict.fromkeys(token for token, _ in ordered))
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    message = f"the file is a template: `{names[0]}`{more} must be filled in; fill in the values, or exclude the file"
+    names = list(dict.fromkeys(name for token, finding in ordered for name in (token, *_list_words(finding))))
+    message = (
+        f"the file is a template: {_list_names(names)} must be filled in by a person or a script; "
+        "fill in the values, or exclude the file"
+    )
     return Finding(
         RULE,
         "yaml",
@@ -132,3 +137,18 @@ def _report(several: list[_Found]) -> Finding:
         evidence=(),
         also_reported_by=tuple(sorted(causes)),
     )
+
+
+def _list_words(finding: Finding) -> Iterator[str]:
+    """Yield the words in capitals that describe values."""
+    return filter(_DESCRIPTION.match, find_capitals(finding))
+
+
+_MAX_NAMED = 4
+
+
+def _list_names(names: list[str]) -> str:
+    shown = [f"`{name}`" for name in names[:_MAX_NAMED]]
+    if len(names) > _MAX_NAMED:
+        shown = [*shown[:-1], f"{len(names) - _MAX_NAMED + 1} more"]
+    return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]

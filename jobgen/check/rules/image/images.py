@@ -66,6 +66,9 @@ def untagged_image(container: Container) -> Iterator[Violation]:
     image = container.image
     if not image or "@" in image or ":" in image.rpartition("/")[2] or is_unresolved(image):
         return
+    # Istio replaces this word when it injects its proxy.
+    if image == "auto" and container.name == "istio-proxy":
+        return
     if not find_image_error(image):
         yield Violation(
             container.data["image"], f"`{image}` has no tag, so `latest` is used; pin a version or a digest"

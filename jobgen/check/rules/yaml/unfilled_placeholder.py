@@ -50,4 +50,6 @@ def _find_token(text: str) -> str:
     """Return the placeholder in a value that a person fills in; empty if there is none."""
     if not text or len(text) > _MAX_LENGTH or "\n" in text or "</" in text:
         return ""
-    return next((found.token for found in find_placeholders(text) if found.style in _STYLES), "")
+    # The program that gets an address with `?q=<query>` fills in what is searched for.
+    found = (each for each in find_placeholders(text) if each.style in _STYLES)
+    return next((each.token for each in found if not ("?" in text and f"={each.token}" in text)), "")
