@@ -110,12 +110,12 @@ def test_possible_releases(declared, possible):
     assert select_possible_releases(custom, declared) == possible
 
 
-def lint(tmp_path, text, cluster=""):
+def lint(tmp_path, text, cluster="", *, infos=False):
     (tmp_path / "a.yaml").write_text(text)
     if cluster:
         (tmp_path / "jobgen.yaml").write_text(f"cluster: {{operators: {cluster}}}\n")
     found = json.loads(lint_paths(tmp_path, ["a.yaml"], (), format_="json").out)["findings"]
-    return [(each["severity"], each["rule"], each["message"]) for each in found if each["severity"] != "info"]
+    return [(each["severity"], each["rule"], each["message"]) for each in found if infos or each["severity"] != "info"]
 
 
 POOL = "apiVersion: karpenter.sh/%s\nkind: NodePool\nmetadata: {name: a}\nspec: {template: {spec: {%s}}}\n"
@@ -134,6 +134,26 @@ def test_unknown_field_is_an_error(tmp_path):
 
     assert (severity, rule) == ("error", "unknown-field")
     assert "did you mean `terminationGracePeriod`?" in message
+
+
+def test_unknown_field_that_a_newer_release_may_have_is_an_info(tmp_path):
+    text = POOL % ("v1", f"{IN_NEW}, quantumMode: on")
+    [(severity, rule, message)] = lint(tmp_path, text, infos=True)
+
+    assert (severity, rule) == ("info", "unknown-field")
+    assert f"in karpenter {OPERATORS['karpenter'][-1]}, the newest release that jobgen knows" in message
+    # No release adds a field beside `spec`.
+    assert [severity for severity, _, _ in lint(tmp_path, f"{POOL % ('v1', IN_NEW)}quantumMode: on\n")] == ["error"]
+    assert [severity for severity, _, _ in lint(tmp_path, text, "{karpenter: 1.8.0}")] == ["error"]
+
+
+def test_value_that_another_operator_adds(tmp_path):
+    text = (
+        "apiVersion: notification.toolkit.fluxcd.io/v1beta3\nkind: Alert\nmetadata: {name: a, namespace: b}\n"
+        "spec: {providerRef: {name: a}, eventSources: [{kind: %s, name: '*'}]}\n"
+    )
+    assert [severity for severity, _, _ in lint(tmp_path, text % "FluxInstance", infos=True)] == ["info"]
+    assert [severity for severity, _, _ in lint(tmp_path, text % "FluxThing")] == ["error"]
 
 
 def test_version_that_the_newest_release_lacks_is_a_warning(tmp_path):

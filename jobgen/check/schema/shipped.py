@@ -11,7 +11,7 @@ from typing import Any
 from jobgen.check.schema.admitted import Admission, compile_admission
 from jobgen.check.schema.crd_schema import DROPS_STATUS, FOREIGN_PATTERNS, compile_structural
 from jobgen.k8s.kinds import NEWEST_RELEASE, format_release, is_served_by_default, parse_release
-from jobgen.model.data import Node
+from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -156,11 +156,63 @@ def _find_foreign(custom: dict[str, Any], declared: str, kubernetes: str) -> Shi
     is_newer = declared and parse_version(declared)[:2] > parse_version(newest)[:2]
     if is_newer or custom.get("openForm"):
         return _weaken(shipped)
-    if declared or contains(custom["schema"], newest):
+    if declared:
+        return shipped
+    shipped = _doubt_newer(shipped, custom)
+    if contains(custom["schema"], newest):
         return shipped
     # The newest release does not have the kind, but a cluster may have an older one.
     missing = _weaken(_report_missing(f"{operator} {newest} {lacks}", replacement=newer))
     return shipped._replace(check=lambda obj: missing.check(obj) + shipped.check(obj))
+
+
+# Values that another operator adds to a list of the CRD that it finds, by the group.
+_ADDED_VALUES: Mapping[str, Mapping[str, str]] = {
+    "notification.toolkit.fluxcd.io": dict.fromkeys(
+        ("FluxInstance", "ResourceSet", "ResourceSetInputProvider"), "flux-operator"
+    )
+}
+
+
+def _doubt_newer(shipped: ShippedSchema, custom: Mapping[str, Any]) -> ShippedSchema:
+    """Report an unknown field as an info, unless it is a known one in a wrong place or with a typo.
+
+    No release is declared, and a release that is newer than all that jobgen knows may have the field.
+    """
+    operator, newest = custom["operator"], custom["releases"][-1]
+    added = _ADDED_VALUES.get(custom["apiVersion"].rpartition("/")[0], {})
+
+    def settle(problem: Problem, obj: Mapping[str, Node]) -> Problem:
+        if problem.rule == "unknown-field":
+            is_at_top = any(key is problem.node for key in obj)
+            return problem if is_at_top or _is_meant(problem, shipped.schema) else doubt(problem)
+        value = str(value_of(problem.node)) if problem.rule == "invalid-value" else ""
+        if value not in added:
+            return problem
+        message = f"`{value}` is a value that {added[value]} adds to the CRD; without it, the API server refuses it"
+        return problem._replace(message=message, severity=Severity.INFO, fix_steps=())
+
+    def doubt(problem: Problem) -> Problem:
+        message = (
+            f"{problem.message.partition('; ')[0]} in {operator} {newest}, the newest release that jobgen knows; "
+            f"if the cluster has a newer one, declare it as `cluster.operators.{operator}`, else remove the field"
+        )
+        return problem._replace(message=message, severity=Severity.INFO, fix_steps=())
+
+    def check(obj: Mapping[str, Node]) -> list[Problem]:
+        return [settle(problem, obj) for problem in shipped.check(obj)]
+
+    return shipped._replace(check=check)
+
+
+def _is_meant(problem: Problem, schema: Schema) -> bool:
+    """Return True if a known field is meant: a similar one of its mapping, or the only one of its name elsewhere."""
+    if problem.fix_steps or "did you mean" in problem.message:
+        return True
+    # Imported late: most objects are valid.
+    from jobgen.check.schema.field_locations import locate_fields
+
+    return problem.evidence is not None and len(locate_fields(schema).get(str(problem.node), ())) == 1
 
 
 def _weaken(shipped: ShippedSchema) -> ShippedSchema:
