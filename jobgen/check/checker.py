@@ -457,14 +457,27 @@ class Checker:
         known_version = find_known_version(api_version, name)
         if known_version:
             message += f"; use `{known_version}`, which jobgen knows, or add the schema of this version"
+        if group in _WITHOUT_CRDS:
+            message += f"; the API server of OpenShift has the kinds of `{group}`, so there is no CRD to add"
+            return Problem("missing-schema", message, node, category="meta", severity=Severity.INFO)
         message += _suggest_import(group, name)
         return Problem("missing-schema", message, node, category="meta", severity=Severity.WARNING)
+
+
+# Groups of OpenShift's own API server, which no CRD defines.
+_WITHOUT_CRDS = frozenset(
+    f"{name}.openshift.io" for name in "apps authorization build image oauth project template user".split()
+)
+# Gatekeeper names the CRDs of its constraints by their kinds.
+_LOWER_PLURALS = frozenset(("constraints.gatekeeper.sh",))
 
 
 def _suggest_import(group: str, kind: str) -> str:
     """The commands that add the schema of a kind, unless its names cannot be those of a CRD."""
     lower = kind.lower()
-    if lower.endswith(("s", "x", "z", "ch", "sh")):
+    if group in _LOWER_PLURALS:
+        plural = lower
+    elif lower.endswith(("s", "x", "z", "ch", "sh")):
         plural = f"{lower}es"
     elif lower.endswith("y") and not lower.endswith(("ay", "ey", "oy", "uy")):
         plural = f"{lower[:-1]}ies"

@@ -119,13 +119,14 @@ def _find_subject(finding: Finding, within: str) -> object:
     return finding.env, finding.location.file, finding.identity._replace(rule="", path=path, values=())
 
 
-_GROUPED = frozenset(("ignored-schema-keyword", "kind-without-crd", "missing-schema"))
+_GROUPED = frozenset(("ignored-schema-keyword", "kind-without-crd", "missing-schema", "unbuilt-kustomization"))
 
 
 def group_by_kind(findings: Iterable[Finding]) -> tuple[list[Finding], list[Finding]]:
     """Return the findings with the first about the schema of each kind, and those that it stands for.
 
-    The first is kept in each environment that reports it, so that a report names them all.
+    Kinds without a schema are one finding for each API group. The first is kept in each environment that reports it, so
+    that a report names them all.
     """
     shown: list[Finding] = []
     others: list[Finding] = []
@@ -135,7 +136,7 @@ def group_by_kind(findings: Iterable[Finding]) -> tuple[list[Finding], list[Find
         if finding.rule not in _GROUPED:
             shown.append(finding)
             continue
-        group = groups.setdefault((finding.fault, finding.severity), [])
+        group = groups.setdefault((_find_api_group(finding) or finding.message, finding.severity), [])
         group.append(finding)
         # One object of a file may have another namespace in each environment.
         names = [each.object and each.object.name for each in (group[0], finding)]
@@ -149,5 +150,29 @@ def group_by_kind(findings: Iterable[Finding]) -> tuple[list[Finding], list[Find
             files = len({finding.location.file for finding in group})
             where = f"in {files} files" if files > 1 else "in this file"
             counted = f"the fields of {len(group)} objects {where} were not checked"
-            shown[index] = shown[index]._replace(message=group[0].reword(UNCHECKED, counted))
+            shown[index] = shown[index]._replace(message=_count_kinds(group) or group[0].message)
+            shown[index] = shown[index]._replace(message=shown[index].message.replace(UNCHECKED, counted))
+            if group[0].rule == "unbuilt-kustomization":
+                shown[index] = shown[index]._replace(message=f"{group[0].message} in {len(group)} kustomizations")
     return shown, others
+
+
+def _find_api_group(finding: Finding) -> tuple[str, str] | None:
+    """Return the API group of a kind without a schema; None for other findings, and for a group without a domain."""
+    group = finding.object.api_version.rpartition("/")[0] if finding.object else ""
+    return (finding.rule, group) if finding.rule == "missing-schema" and "." in group else None
+
+
+_MAX_NAMED = 4
+
+
+def _count_kinds(group: Sequence[Finding]) -> str:
+    """Return what is said of several kinds of one API group; empty if it is one kind, or no kind of a group."""
+    kinds = list(dict.fromkeys(each.object.kind for each in group if each.object))
+    if len(kinds) < 2 or group[0].object is None or group[0].rule != "missing-schema":
+        return ""
+    rest = len(kinds) - _MAX_NAMED
+    shown = [f"`{kind}`" for kind in kinds[: _MAX_NAMED if rest > 0 else None]] + [f"{rest} more"] * (rest > 0)
+    name = group[0].object.api_version.rpartition("/")[0]
+    listed = f"{', '.join(shown[:-1])} and {shown[-1]}"
+    return f"there are no schemas for {listed} of `{name}`, so {UNCHECKED}; add their CRDs with `jobgen schema import`"

@@ -48,8 +48,13 @@ MODULES: Mapping[str, Mapping[str, str]] = {
 """The kinds that are validated: by group, the module and its kinds. Those that no repository holds are not."""
 
 _PATH_SEGMENT_NAMES = frozenset(
-    ("/Event", "certificates.k8s.io/CertificateSigningRequest", "certificates.k8s.io/ClusterTrustBundle")
-) | {"networking.k8s.io/IPAddress"}
+    """/Event certificates.k8s.io/CertificateSigningRequest certificates.k8s.io/ClusterTrustBundle
+    networking.k8s.io/IPAddress authorization.openshift.io/ClusterRole authorization.openshift.io/ClusterRoleBinding
+    authorization.openshift.io/Role authorization.openshift.io/RoleBinding image.openshift.io/Image
+    image.openshift.io/ImageStream image.openshift.io/ImageStreamTag image.openshift.io/ImageTag
+    oauth.openshift.io/OAuthClient oauth.openshift.io/OAuthClientAuthorization user.openshift.io/Group
+    user.openshift.io/Identity user.openshift.io/User user.openshift.io/UserIdentityMapping""".split()
+)
 """Kinds that are not validated, but whose names have more characters than those of most kinds."""
 # Kinds whose finalizers need no domain: the API server validates their metadata as that of custom resources.
 _GROUPS_WITH_ANY_FINALIZER = frozenset(

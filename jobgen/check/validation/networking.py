@@ -120,7 +120,7 @@ def _check_service(service: Fields, place: Node, run: Validation) -> None:
             run.report("invalid-port-name", f"`{port_name}` is not a valid port name; {PORT_NAME}", port["name"])
     elif port_number:
         validate_port("number", port["number"], port, run)
-    elif is_empty(port.get("name")):
+    elif is_empty(port.get("name")) and value_of(port.get("number")) in (None, 0):
         message = "`service` requires a `port` with a `name` or a `number`; set one of them"
         run.report("missing-field", message, find_key(service, "port", place))
 
