@@ -65,7 +65,7 @@ def list_guesses(path: str, content: bytes) -> list[object]:
     guesses = [
         not_applied.recognize_by_path(path),
         not_applied.recognize_list(path, content, is_found=True),
-        kustomize_files.recognize_fragment(path, content, frozenset(("",))),
+        kustomize_files.recognize_fragment(path, content, frozenset(("",)), tree),
         not_applied.recognize_template(path, content),
         not_applied.recognize_by_content(content),
         not_applied.recognize_bundle(path, tree),

@@ -291,6 +291,131 @@ def test_a_key_that_kustomize_accepts_twice(tmp_path: Path) -> None:
     assert [(each["rule"], each["severity"]) for each in report["findings"]] == [("duplicate-key", "warning")]
 
 
+@pytest.mark.parametrize(
+    "path", ["a.yaml.template", "a.yaml-template", "x/a.tpl.yaml", ".tekton/a.yaml", ".github/x/a.yaml"]
+)
+def test_a_whole_object_in_an_unusual_place_is_judged(tmp_path: Path, path: str) -> None:
+    write_all(tmp_path, {path: DEPLOYMENT.replace("name: web\n          image", "name: ${NAME}\n          imagee")})
+    _, report = lint(tmp_path)
+
+    assert list_errors(report) == [(path, "unknown-field")]
+
+
+def test_a_template_by_its_name_is_not_judged(tmp_path: Path) -> None:
+    write_all(
+        tmp_path, {"a.yaml.template": DEPLOYMENT.replace("name: web", "name: '{{ name }}'"), "b.yaml": DEPLOYMENT}
+    )
+    _, report = lint(tmp_path)
+
+    assert list_taken(report) == {"a.yaml.template": "template"}
+
+
+def test_objects_of_a_component_that_no_build_uses_are_judged(tmp_path: Path) -> None:
+    component = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [a.yaml]\n"
+    write_all(tmp_path, {"kustomization.yaml": component, "a.yaml": DEPLOYMENT.replace("image:", "imagee:")})
+    _, report = lint(tmp_path)
+
+    assert ("a.yaml", "unknown-field") in list_errors(report)
+
+
+def test_a_file_among_patches_and_a_patch_of_a_command_are_no_objects(tmp_path: Path) -> None:
+    files = {
+        "kustomization.yaml": "resources: [a.yaml]\npatches: [{path: p/one.yaml}, {path: p/two.yaml}]\n",
+        "a.yaml": DEPLOYMENT,
+        "p/one.yaml": PARTIAL.replace("web}", "web, namespace: ml}"),
+        "p/two.yaml": PARTIAL.replace("web}", "web, namespace: ml}"),
+        "p/three.yaml": PARTIAL,
+        "q/sa.patch.yaml": "apiVersion: v1\nkind: ServiceAccount\nimagePullSecrets: [{name: a}]\n",
+        "q/README.md": 'kubectl patch sa default --patch "$(cat sa.patch.yaml)"\n',
+    }
+    write_all(tmp_path, files)
+    _, report = lint(tmp_path)
+
+    taken = list_taken(report)
+    assert [taken[path] for path in ("p/three.yaml", "q/sa.patch.yaml")] == ["kustomize fragment"] * 2
+    assert list_errors(report) == []
+
+
+def test_variables_that_a_broken_build_would_set_are_one_info(tmp_path: Path) -> None:
+    kustomization = (
+        "resources: [a.yaml]\nconfigMapGenerator: [{name: c, envs: [params.env]}]\nvars:\n"
+        "- name: cpu\n  objref: {apiVersion: v1, kind: ConfigMap, name: c}\n  fieldref: {fieldpath: data.cpu}\n"
+    )
+    text = f"{DEPLOYMENT}          resources: {{requests: {{cpu: $(cpu), memory: $(other)}}}}\n"
+    write_all(tmp_path, {"kustomization.yaml": kustomization, "a.yaml": text})
+    _, report = lint(tmp_path)
+
+    assert sorted(list_errors(report)) == [
+        ("a.yaml", "invalid-quantity"),
+        ("kustomization.yaml", "kustomization-file-missing"),
+    ]
+    assert [each["line"] for each in report["findings"] if each["rule"] == "unjudged-variable"] == [14]
+
+
+def test_a_field_is_not_missing_because_a_variable_is_its_value(tmp_path: Path) -> None:
+    text = """\
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: a}
+spec: {defaultBackend: {service: {name: a, port: {number: "${PORT}"}}}}
+"""
+    write_all(tmp_path, {"a.yaml": text})
+    _, report = lint(tmp_path)
+
+    assert [each["rule"] for each in report["findings"]] == ["unjudged-variable"]
+
+
+AUTOSCALER = """\
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: a}
+spec: {minReplicas: 0, maxReplicas: 3, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: a}}
+"""
+
+
+@pytest.mark.parametrize("line", ["feature-gates: HPAScaleToZero=true", "HPAScaleToZero: true"])
+def test_a_feature_gate_that_the_repository_turns_on(tmp_path: Path, line: str) -> None:
+    write_all(tmp_path, {"a.yaml": AUTOSCALER})
+    assert list_errors(lint(tmp_path)[1]) == [("a.yaml", "out-of-range")]
+
+    write_all(tmp_path, {"talos/cluster.yaml.j2": f"cluster:\n  apiServer:\n    extraArgs:\n      {line}\n"})
+    assert list_errors(lint(tmp_path)[1]) == []
+
+
+def test_kinds_of_openshift(tmp_path: Path) -> None:
+    write_all(
+        tmp_path, {"a.yaml": "apiVersion: user.openshift.io/v1\nkind: Group\nmetadata: {name: demo_team}\nusers: []\n"}
+    )
+    _, report = lint(tmp_path)
+
+    assert [(each["severity"], each["rule"]) for each in report["findings"]] == [("info", "missing-schema")]
+    assert "there is no CRD to add" in report["findings"][0]["message"]
+
+
+def test_kinds_of_one_group_without_schemas_are_one_finding(tmp_path: Path) -> None:
+    text = "apiVersion: example.org/v1\nkind: {}\nmetadata: {{name: a}}\n"
+    write_all(tmp_path, {f"{kind.lower()}.yaml": text.format(kind) for kind in ("Thing", "Gadget", "Widget")})
+    _, report = lint(tmp_path)
+
+    (found,) = report["findings"]
+    assert "no schemas for `Gadget`, `Thing` and `Widget` of `example.org`" in found["message"]
+    assert "the fields of 3 objects in 3 files were not checked" in found["message"]
+
+
+def test_builds_with_one_remote_address_are_one_finding(tmp_path: Path) -> None:
+    text = "resources: ['https://example.org/a?ref=main']\n"
+    write_all(tmp_path, {f"{name}/kustomization.yaml": text for name in "abc"})
+    _, report = lint(tmp_path)
+
+    assert [each["message"].rpartition(" in ")[2] for each in report["findings"]] == ["3 kustomizations"]
+
+
+@pytest.mark.parametrize(("path", "severity"), [("examples/a.yaml", "info"), ("deploy/a.yaml", "warning")])
+def test_tags_of_images_in_examples(tmp_path: Path, path: str, severity: str) -> None:
+    write_all(tmp_path, {path: DEPLOYMENT.replace(":1.2.3", ":latest")})
+    assert [each["severity"] for each in lint(tmp_path)[1]["findings"]] == [severity]
+
+
 @pytest.mark.parametrize(("script", "severity"), [("deploy.sh", "info"), ("README.md", "error"), ("other.sh", "error")])
 def test_a_script_that_replaces_a_placeholder(tmp_path: Path, script: str, severity: str) -> None:
     line = "sed s/OTHER_TEXT/a/ a.yaml" if script == "other.sh" else "sed -i s/your-namespace/$NS/ a.yaml"

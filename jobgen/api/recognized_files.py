@@ -26,7 +26,9 @@ from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize import OBJECT, SORTS
+from jobgen.recognize.declared_gates import leave_out_gated
 from jobgen.recognize.kustomize_files import settle_generated
+from jobgen.recognize.not_applied import settle_example
 from jobgen.recognize.survey import STATED, Correction, Survey, report_variables, survey_files
 from jobgen.recognize.tree import list_folders
 from jobgen.rendering.config import ProjectConfig
@@ -128,7 +130,8 @@ def settle_findings(
 ) -> list[Finding]:
     """Return the findings, milder where a program of the repository fills in a value or creates a file."""
     known = set(findings)
-    found = report_variables(list(settle_generated(findings, survey.tree)), survey.tree)
+    certain = leave_out_gated(settle_generated(findings, survey.tree), survey.tree)
+    found = [settle_example(each) for each in report_variables(list(certain), survey.tree)]
     settled = [severe for each in found if (severe := each if each in known else project.apply_severity(each))]
     if not is_strict:
         return settled

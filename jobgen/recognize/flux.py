@@ -144,11 +144,15 @@ class FluxBuild(Build):
         """Build the objects and fill in their variables."""
         built = self.target.build()
         virtual = self.target.virtual
+        patches = location_of(self.kustomization.spec.get("patches"))
+        # A patch that a Kustomization above adds to all is not meant for the objects of this one.
+        is_added = patches is not None and patches.file != self.kustomization.file
         # Flux reads files outside of the kustomization's folder.
         findings = [
             each if each.location.file != virtual else each._replace(location=self.kustomization.location)
             for each in built.findings
             if each.rule != "kustomization-load-restricted"
+            and not (is_added and each.rule == "patch-matches-nothing" and each.location.file == virtual)
         ]
         objects: list[BuiltObject] = []
         for each in built.objects:

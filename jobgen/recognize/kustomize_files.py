@@ -51,7 +51,8 @@ def recognize_file(path: str, plan: Plan, tree: FileTree) -> Taken | None:
         builds = "one build" if len(roots) == 1 else f"{len(roots)} builds"
         return Taken(RESOURCE, f"{resource.by}:{resource.line} lists it; it is checked in {builds}")
     if resource is not None:
-        return Taken(FRAGMENT, f"{resource.by}:{resource.line} lists it, and no build uses that kustomization")
+        why = f"{resource.by}:{resource.line} lists it, and no build uses that kustomization"
+        return None if _is_component(resource.by, tree) else Taken(FRAGMENT, why)
     if active:
         use = active[0]
         sort = PATCH if use.role == "patch" else INPUT
@@ -59,6 +60,14 @@ def recognize_file(path: str, plan: Plan, tree: FileTree) -> Taken | None:
     if uses:
         return Taken(FRAGMENT, f"its line in {uses[0].by}:{uses[0].line} is a comment")
     return None
+
+
+_COMPONENT = lazy_pattern(rb"^kind:[ \t]*[\"']?Component\b", re.MULTILINE)
+
+
+def _is_component(path: str, tree: FileTree) -> bool:
+    """Return True if a kustomization is a component: what it adds to a build are finished objects."""
+    return _COMPONENT.search(tree.read(path).content) is not None
 
 
 def find_plugin_inputs(plan: Plan, source: SourceTree) -> dict[str, str]:
@@ -100,7 +109,7 @@ def _has_directive(tree: Any) -> bool:
     return any(map(_has_directive, below))
 
 
-def recognize_fragment(path: str, content: bytes, folders: frozenset[str]) -> Taken | None:
+def recognize_fragment(path: str, content: bytes, folders: frozenset[str], tree: FileTree) -> Taken | None:
     """Return why a file that no kustomization mentions is a part of an object; `folders` have kustomizations."""
     # Most files have no directive, and need no pattern.
     directive = _DIRECTIVE.search(content) if any(each.encode() in content for each in DIRECTIVES) else None
@@ -108,10 +117,34 @@ def recognize_fragment(path: str, content: bytes, folders: frozenset[str]) -> Ta
         shown = directive[0].strip(b" \t-\"':").decode("ascii", "replace")
         return Taken(FRAGMENT, f"`{shown}` is a directive of a strategic merge patch")
     above, _, name = path.rpartition("/")
+    command = tree.find_mention(path, b" patch ", name.encode("utf-8", "surrogateescape")) if "patch" in name else ""
+    if command and b"metadata" not in content:
+        return Taken(FRAGMENT, f"`{command}` says that `kubectl patch` applies it")
     inside = next((folder for folder in above.split("/") if _PATCH_FOLDER.search(folder)), "")
     if not (inside or _PATCH_NAME.search(name.rpartition(".")[0])) or not _has_kustomization(above, folders):
         return None
     return Taken(FRAGMENT, f"it is in `{inside}`" if inside else f"`{name}` is the name of a patch")
+
+
+def find_patch_folders(plan: Plan) -> frozenset[str]:
+    """Return the folders of which kustomizations elsewhere list several files, all as patches."""
+    roles: dict[str, list[str]] = {}
+    for path, uses in plan.uses.items():
+        roles.setdefault(posixpath.dirname(path), []).extend({use.role for use in uses if use.role != _COMMENTED})
+    own = {posixpath.dirname(path) for path in plan.members} | {posixpath.dirname(path) for path in plan.roots}
+    return frozenset(
+        folder for folder, each in roles.items() if len(each) > 1 and set(each) == {"patch"} and folder not in own
+    )
+
+
+def recognize_among_patches(path: str, folders: frozenset[str]) -> Taken | None:
+    """Return why a file that no kustomization lists is a patch: all others of its folder are."""
+    is_patch = bool(folders) and posixpath.dirname(path) in folders
+    return (
+        Taken(FRAGMENT, "no kustomization lists it, and the other files of its folder are patches")
+        if is_patch
+        else None
+    )
 
 
 def _has_kustomization(folder: str, folders: frozenset[str]) -> bool:
@@ -162,7 +195,9 @@ class KustomizeBuild(Build):
         objects = [each for each in built.objects if not each.file.endswith(BUNDLE_SUFFIX)]
         findings = list(built.findings)
         if built.unbuilt:
-            more = f" and {len(built.unbuilt) - 1} more parts were not built" if len(built.unbuilt) > 1 else ""
+            count = len(built.unbuilt) - 1
+            parts = "1 more part was" if count == 1 else f"{count} more parts were"
+            more = f" and {parts} not built" if count else ""
             message = f"{built.unbuilt[0]}, so it was not checked{more}"
             findings.append(Finding("unbuilt-kustomization", "meta", Severity.WARNING, message, Location(built.root)))
         return Built(objects, findings)

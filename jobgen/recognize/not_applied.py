@@ -7,7 +7,7 @@ import re
 
 from jobgen.k8s.kinds import BUILTIN_GROUPS
 from jobgen.model.data import value_of
-from jobgen.model.finding import Finding
+from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import find_closest
 from jobgen.recognize import ASSET, CONFIG, FRAGMENT, TEMPLATE, TEST_DATA, Taken
@@ -170,8 +170,10 @@ _STATEMENT = lazy_pattern(
 _PATHS = (
     (lazy_pattern(r"(?:\A|/)roles/[^/]+/templates/"), "it is a Jinja template of an Ansible role"),
     (lazy_pattern(r"[^{]*\{\{[^/{}]*\}\}"), "its path looks like a project template"),
-    (lazy_pattern(r"\.(?:j2|tmpl|tpl|gotmpl|template)\.(?:ya?ml|json)\Z"), "it is named like a template"),
+    (lazy_pattern(r"\.(?:j2|gotmpl)\.(?:ya?ml|json)\Z"), "it is named like a template"),
 )
+# Names of texts that are templates of Go, or objects with variables such as `${name}`.
+_TEMPLATE_NAME = lazy_pattern(r"\.(?:(?:tmpl|tpl|template)\.(?:ya?ml|json)|ya?ml[.-]template)\Z")
 _OPENSHIFT = lazy_pattern(rb"^[\"' ]*kind[\"']?:[ \t]*[\"']?Template[\"']?[ \t,]*\r?$", re.MULTILINE)
 _OBJECTS = lazy_pattern(rb"^[\"' ]*objects[\"']?:", re.MULTILINE)
 
@@ -181,6 +183,8 @@ def recognize_template(path: str, content: bytes) -> Taken | None:
     for pattern, why in _PATHS:
         if pattern.search(path):
             return Taken(TEMPLATE, why)
+    if _TEMPLATE_NAME.search(path) and not _is_whole(path, content):
+        return Taken(TEMPLATE, "it is named like a template, and has more than variables in values")
     if b"Template" in content and _OPENSHIFT.search(content) and _OBJECTS.search(content):
         return Taken(TEMPLATE, "it is a Template of OpenShift, which `oc process` fills in")
     # Job specs have expressions of their own.
@@ -191,6 +195,11 @@ def recognize_template(path: str, content: bytes) -> Taken | None:
         if cause:
             return Taken(TEMPLATE, f"line {finding.location.line} is template text (`{cause}`)")
     return None
+
+
+def _is_whole(path: str, content: bytes) -> bool:
+    """Return True if a text can be read as it is, and no statement or expression of a template language is in it."""
+    return b"{{" not in content and b"{%" not in content and not read_shared(content, path).findings
 
 
 def has_marker(text: bytes) -> bool:
@@ -255,3 +264,16 @@ def recognize_by_content(content: bytes) -> Taken | None:
         return None
     matcher = match[0].strip(b" \t:\"'-").decode("ascii")
     return Taken(TEST_DATA, f"its values have matchers of a test (`{matcher}`)")
+
+
+# Folders with objects that show how something is done, and that run for a short time.
+_EXAMPLE_FOLDERS = lazy_pattern(r"(?:\A|/)(?:examples?|samples?|demos?|docs?|tutorials?|quick-?starts?)(?=/)")
+_OF_EXAMPLES = frozenset(("mutable-image-tag", "untagged-image"))
+
+
+def settle_example(finding: Finding) -> Finding:
+    """Return a finding about the tag of an image in an example as an info: nothing there has to run again."""
+    is_mild = finding.rule in _OF_EXAMPLES and finding.severity is Severity.WARNING
+    if not is_mild or not _EXAMPLE_FOLDERS.search(finding.location.file):
+        return finding
+    return finding._replace(severity=Severity.INFO)

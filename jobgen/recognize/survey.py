@@ -17,7 +17,7 @@ from jobgen.recognize.filled_files import fill_files
 from jobgen.recognize.kustomize_files import KustomizeBuild
 from jobgen.recognize.objects import may_hold_objects
 from jobgen.recognize.plain_objects import is_plain_name, is_plain_text
-from jobgen.recognize.tree import FileTree, Surroundings
+from jobgen.recognize.tree import FileTree, Surroundings, list_folders
 from jobgen.repo.files import CHART_METADATA, KUSTOMIZATION_NAMES, FileEntry, is_kustomization
 from jobgen.repo.walk import ExcludePattern, is_excluded
 from jobgen.reports.placeholders import VALUE_RULES, find_capitals, find_placeholder
@@ -138,6 +138,7 @@ class _Recognizer:
         self._folders = folders
         self._corrections = corrections
         self._plugin_inputs = kustomize_files.find_plugin_inputs(plan, tree.source)
+        self._patch_folders = kustomize_files.find_patch_folders(plan)
         self._plain_folders: dict[str, bool] = {}
 
     def recognize(self, entry: FileEntry) -> Taken | None:
@@ -173,7 +174,8 @@ class _Recognizer:
 
     def _list_late_guesses(self, path: str, content: bytes) -> Iterator[Taken | None]:
         """Yield what a file may be that may hold objects."""
-        yield kustomize_files.recognize_fragment(path, content, self._folders)
+        yield kustomize_files.recognize_fragment(path, content, self._folders, self._tree)
+        yield kustomize_files.recognize_among_patches(path, self._patch_folders)
         yield not_applied.recognize_template(path, content)
         yield not_applied.recognize_by_content(content)
         yield not_applied.recognize_bundle(path, self._tree)
@@ -208,22 +210,31 @@ def report_variables(findings: Sequence[Finding], tree: FileTree) -> list[Findin
 def _settle(file: str, findings: list[Finding], tree: FileTree) -> Iterator[Finding]:
     """Return the findings of a file, with an info about its variables if a program fills them in."""
     named = [(finding, find_variable(finding) or _find_hidden(finding, tree)) for finding in findings]
-    if not any(variable or find_placeholder(finding) or find_capitals(finding) for finding, variable in named):
+    unset = {id(finding): token for finding in findings if (token := _find_unset(finding, tree))}
+    if not unset and not any(
+        variable or find_placeholder(finding) or find_capitals(finding) for finding, variable in named
+    ):
         yield from findings
         return
     # A variable where the cluster expects a name or a number shows that the file is filled in; then all of them are.
     is_template = any(variable and finding.rule in VALUE_RULES for finding, variable in named)
     # So do its name, a comment in it, and a script beside it.
     name = posixpath.basename(file)
-    is_template = is_template or bool(_TEMPLATE_NAME.search(name) or _TOOL.search(tree.read(file).content))
+    is_named = bool(_TEMPLATE_NAME.search(name))
+    is_template = is_template or is_named or bool(_TOOL.search(tree.read(file).content))
     is_template = is_template or bool(tree.find_mention(file, b"envsubst", name.encode("utf-8", "surrogateescape")))
     filled: list[tuple[Finding, str]] = []
+    others: list[Finding] = []
     for finding, variable in named:
-        token = (is_template and variable) or _find_replaced(finding, tree)
+        token = (is_template and variable) or (is_named and find_placeholder(finding)) or unset.get(id(finding))
+        token = token or _find_replaced(finding, tree)
         if token:
             filled.append((finding, token))
         else:
-            yield finding
+            others.append(finding)
+    # A value that is not known yet counts as missing where its type is wrong.
+    holders = {(finding.object, finding.pointer.rpartition("/")[0]) for finding, _ in filled if finding.pointer}
+    yield from (each for each in others if each.rule != "missing-field" or (each.object, each.pointer) not in holders)
     if filled:
         yield _report(filled)
 
@@ -232,6 +243,25 @@ def find_variable(finding: Finding) -> str:
     """Return the variable of a program in the values that a finding is about; empty if there is none."""
     found = (each for value in finding.quoted for each in find_placeholders(value))
     return next((each.token for each in found if each.style in _STYLES), "")
+
+
+_EXPANDED = lazy_pattern(r"\$\(([\w.-]+)\)")
+
+
+def _find_unset(finding: Finding, tree: FileTree) -> str:
+    """Return the variable that `vars` of a kustomization sets, and that could not be set; empty without one.
+
+    A build that sets it leaves nothing of it, so a part of that build is missing, which is reported.
+    """
+    if finding.rule not in VALUE_RULES:
+        return ""
+    for name in (name for value in quoted_values(finding.message) for name in _EXPANDED.findall(value)):
+        for folder in list_folders(finding.location.file):
+            for path in (posixpath.join(folder, each) for each in KUSTOMIZATION_NAMES):
+                content = tree.read(path).content if tree.exists(path) else b""
+                if b"vars:" in content and f"name: {name}\n".encode() in content:
+                    return f"$({name})"
+    return ""
 
 
 def _find_hidden(finding: Finding, tree: FileTree) -> str:

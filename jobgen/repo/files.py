@@ -19,6 +19,8 @@ from jobgen.repo.atomic import links_outside
 
 KUSTOMIZATION_NAMES = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 MANIFEST_SUFFIXES = (".yaml", ".yml", ".json")
+TEMPLATE_SUFFIXES = (".yaml.template", ".yml.template", ".yaml-template", ".yml-template")
+"""Names of manifests in which a program fills in variables."""
 LINKED_FOLDER = "a symbolic link to a folder; it is not followed"
 LINK_NOWHERE = "a symbolic link that leads nowhere"
 VARIABLE_LAYER = "variable"
@@ -121,6 +123,8 @@ class FileEntry(NamedTuple):
 
 # Folders that package managers fill.
 DEPENDENCY_FOLDERS = frozenset(("node_modules", "__pycache__", "site-packages", "venv", "bower_components"))
+# Hidden folders with objects that something else than a person applies.
+OBJECT_FOLDERS = frozenset((".tekton", ".github"))
 HIDDEN = "hidden"
 OTHER_EXTENSION = "other extension"
 DEPENDENCIES = "dependencies"

@@ -14,11 +14,12 @@ from jobgen.model.limits import MAX_WALKED_BYTES, MAX_WALKED_ENTRIES, MAX_WALKED
 from jobgen.repo import files
 from jobgen.repo.atomic import links_outside
 from jobgen.repo.commit import CommitPath, Folder, find_committed, read_committed
-from jobgen.repo.files import MANIFEST_SUFFIXES, File, FileEntry
+from jobgen.repo.files import MANIFEST_SUFFIXES, TEMPLATE_SUFFIXES, File, FileEntry
 from jobgen.repo.lock import KUSTOMIZATION, LOCK
 from jobgen.repo.root import find_root
 from jobgen.repo.walk import CHART_FOLDERS, walk_folder
 
+_FOUND_SUFFIXES = (*MANIFEST_SUFFIXES, *TEMPLATE_SUFFIXES)
 _BASELINE = lazy_pattern(r'\s*\{\s*"version":\s*[0-9]+,\s*"(?:findings|paths)":\s*\[')
 
 
@@ -57,7 +58,7 @@ def _find_in_folder(full: str, path: str, is_excluded: Callable[[str], bool]) ->
     base = os.path.normpath(path).replace(os.sep, "/")
     found: list[FileEntry] = []
     size = 0
-    walked = walk_folder(full, base, MANIFEST_SUFFIXES, real_path(full) + os.sep, is_excluded, any_files=True)
+    walked = walk_folder(full, base, _FOUND_SUFFIXES, real_path(full) + os.sep, is_excluded, any_files=True)
     for count, entry in enumerate(walked):
         found.append(entry)
         if base == ".":
@@ -130,6 +131,6 @@ def _find_committed_manifests(folder: CommitPath, path: str) -> Iterator[FileEnt
         elif reason := _skip_committed(top, below):
             yield FileEntry(shown, skipped=reason)
         else:
-            found = find_committed(top / below, entry, shown, MANIFEST_SUFFIXES, top)
+            found = find_committed(top / below, entry, shown, _FOUND_SUFFIXES, top)
             is_linked = found.finding is not None and found.finding.rule == "linked-folder"
             yield FileEntry(shown, skipped=files.LINKED) if is_linked else found._replace(optional=True)

@@ -263,7 +263,7 @@ def _find_entry(
 
 
 def _skip_folder(entry: _AnyEntry, full: str, *, any_files: bool) -> str:
-    if entry.name.startswith("."):
+    if entry.name.startswith(".") and not (any_files and entry.name in files.OBJECT_FOLDERS):
         return files.HIDDEN
     if not any_files:
         return ""
