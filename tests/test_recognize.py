@@ -318,6 +318,22 @@ def test_objects_of_a_component_that_no_build_uses_are_judged(tmp_path: Path) ->
     assert ("a.yaml", "unknown-field") in list_errors(report)
 
 
+def test_a_build_writes_the_namespace_of_an_account_of_a_component(tmp_path: Path) -> None:
+    binding = """\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: a}
+subjects: [{kind: ServiceAccount, name: a}]
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
+"""
+    write_all(tmp_path, {"c/a.yaml": binding})
+    assert list_errors(lint(tmp_path)[1]) == [("c/a.yaml", "missing-field")]
+
+    component = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [a.yaml]\n"
+    write_all(tmp_path, {"c/kustomization.yaml": component})
+    assert list_errors(lint(tmp_path)[1]) == []
+
+
 def test_a_file_among_patches_and_a_patch_of_a_command_are_no_objects(tmp_path: Path) -> None:
     files = {
         "kustomization.yaml": "resources: [a.yaml]\npatches: [{path: p/one.yaml}, {path: p/two.yaml}]\n",

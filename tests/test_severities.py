@@ -66,7 +66,8 @@ CONSEQUENCES = {
         missed-deadline
         missing-memory missing-namespace missing-queue missing-requests missing-resources mixed-image-versions
         mixed-schedulers mutable-image-tag queue-label-on-pods queue-support-ending queued-tolerations
-        shared-output stale-image suspend-in-git template-text uncounted-accelerators uncounted-devices
+        shared-output small-shared-memory stale-image suspend-in-git template-text uncounted-accelerators
+        uncounted-devices
         unnecessary-image-pull uneven-priority untagged-image curly-quote single-process split-argument
         stray-quote""",
     "advice": "gpu-share-without-count node-agent non-canonical-quantity",
@@ -77,6 +78,7 @@ UNCERTAIN = {
     "admits-nothing": "a queue can be closed on purpose; a job in it is an error of its own, `inadmissible-job`",
     "child-name-collision": "the objects can be meant for different clusters",
     "command-split-by-shell": "the submitter may have what the rest of the entrypoint needs",
+    "compute-domain-size": "newer drivers start pods before all nodes have joined",
     "cpu-image-on-gpus": "the name of an image does not prove what is in it",
     "cpu-too-large": "there are machines with more CPUs",
     "dropped-field": "the gate may be on",
@@ -88,6 +90,7 @@ UNCERTAIN = {
     "flavor-without-nodes": "an autoscaler may add nodes",
     "flux-substitution": "whether Flux substitutes is decided where the Kustomization is",
     "forced-sync": "Flux deletes only if a change is rejected; both options of Argo CD together are an error",
+    "gang-beyond-pods": "something else may create more pods",
     "git-repo-volume": "the gate may be on before 1.36; with 1.36 declared, it is an error",
     "gpu-typo": "a device plugin can offer any name",
     "host-network-dns": "the DNS of a node may know the cluster",
@@ -124,6 +127,7 @@ UNCERTAIN = {
     "ttl-in-runtime": "the version of Trainer decides",
     "unknown-runtime": "the runtime may exist in the cluster only",
     "unknown-storage-scheme": "an initializer of one's own may read it",
+    "unusable-queue": "the cluster may have a queue that the repository does not have",
     "unreachable-rendezvous": "a program can read its address from another place",
     "workers-outlive-job": "somebody can delete the job",
 }

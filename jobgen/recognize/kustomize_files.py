@@ -19,7 +19,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize import FRAGMENT, INPUT, KUSTOMIZATION, PATCH, RESOURCE, Taken
 from jobgen.recognize.not_applied import BUNDLE_SUFFIX
 from jobgen.recognize.tree import FileTree, list_folders
-from jobgen.repo.files import MANIFEST_SUFFIXES, Build, Built, File, is_kustomization
+from jobgen.repo.files import KUSTOMIZATION_NAMES, MANIFEST_SUFFIXES, Build, Built, File, is_kustomization
 from jobgen.repo.walk import is_excluded, parse_patterns
 from jobgen.yamlio.read import read_shared
 
@@ -230,6 +230,8 @@ MISSING = "kustomization-file-missing"
 def settle_generated(findings: Iterable[Finding], tree: FileTree) -> Iterator[Finding]:
     """Yield the findings; a file that something else creates is a warning, because the build needs it first."""
     for finding in findings:
+        if _is_completed(finding, tree):
+            continue
         creator = _find_creator(finding, tree) if finding.rule == MISSING else ""
         if creator:
             name = finding.quoted[0]
@@ -237,6 +239,15 @@ def settle_generated(findings: Iterable[Finding], tree: FileTree) -> Iterator[Fi
             yield finding._replace(severity=Severity.WARNING, message=message)
         else:
             yield finding
+
+
+def _is_completed(finding: Finding, tree: FileTree) -> bool:
+    """Return True if a build writes what an object of a component lacks: the namespace of a ServiceAccount."""
+    if finding.rule != "missing-field" or not finding.pointer.startswith("/subjects/"):
+        return False
+    folder = posixpath.dirname(finding.location.file)
+    paths = (posixpath.join(folder, name) for name in KUSTOMIZATION_NAMES)
+    return any(tree.exists(path) and _is_component(path, tree) for path in paths)
 
 
 def _find_creator(finding: Finding, tree: FileTree) -> str:

@@ -19,9 +19,11 @@ from jobgen.features.launch.options import (
 )
 from jobgen.features.launch.python_calls import list_ray_nodes
 from jobgen.features.launch.values import Fault, Model, Pods, Program, Word, World, find_model
-from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
+from jobgen.model.data import value_of
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.quantity import to_milli
 from jobgen.repo.shipped import read_data
 
 _VLLM = ("vllm", "vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server", "vllm.entrypoints.cli.main")
@@ -221,6 +223,50 @@ def _check_server(server: Server, program: Program, pods: Pods) -> Iterator[Faul
     is_error = any(fault.is_error for fault in faults)
     # What is idle of a server that does not start is not worth a word.
     yield from (fault._replace(related=compared_values(pods)) for fault in faults if fault.is_error or not is_error)
+    if not is_error:
+        yield from _check_backend(server, pods)
+        yield from _check_memory(server, pods)
+
+
+# Releases of vLLM whose Ray backend takes all ranks of tensor parallelism for those of one node.
+_LOCAL_RANKS = ("vllm/vllm-openai:v0.11.1", "vllm/vllm-openai:v0.11.2")
+
+
+def _check_backend(server: Server, pods: Pods) -> Iterator[Fault]:
+    """Report tensor parallelism over several nodes in a release whose Ray backend cannot start it."""
+    tp, own = server.sizes["tp"], pods.gpus
+    image = pods.container.image.rpartition("docker.io/")[2]
+    if not server.is_ray or not tp or not own or tp <= own or not image.startswith(_LOCAL_RANKS):
+        return
+    word = next((server.options.words[name] for name in SIZES["tp"].split() if name in server.options.words), None)
+    message = (
+        f"tensor parallel size {tp} is more than the {own} GPUs of a pod, and the Ray backend of vLLM 0.11.1 and "
+        "0.11.2 refuses that; use tensor parallelism in a pod and pipeline parallelism across pods, or vLLM 0.12"
+    )
+    yield Fault(word.node if word else pods.container.data["image"], message, is_error=False)
+
+
+_SHM = "/dev/shm"  # noqa: S108
+_PER_GPU = {True: 1 << 30, False: 1 << 28}
+"""The least shared memory for each GPU: with data parallelism, processes also pass requests and tensors through it."""
+
+
+def _check_memory(server: Server, pods: Pods) -> Iterator[Fault]:
+    """Report shared memory that the processes of a server fill."""
+    container, own = pods.container, pods.gpus or 0
+    mount = next((each for each in container.volume_mounts if as_text(each.get("mountPath")).rstrip("/") == _SHM), {})
+    name = as_text(mount.get("name"))
+    volume = next((each for each in container.pod.volumes if name and as_text(each.get("name")) == name), {})
+    node = get_path(volume, "emptyDir", "sizeLimit")
+    size = to_milli(node) if node is not None else None
+    is_data_parallel = "data_parallel_size" in server.options.words and (server.sizes["dp"] or 2) > 1
+    needed = own * _PER_GPU[is_data_parallel]
+    if own > 1 and size and size < needed * 1000:
+        message = (
+            f"`sizeLimit: {value_of(node)}` is small for the shared memory of {own} GPUs: segments of processes that "
+            f"crashed stay in it, and NCCL fails when it is full; use at least {needed >> 30 or 1}Gi"
+        )
+        yield Fault(node, message, is_error=False, rule="small-shared-memory")
 
 
 def check_ray_service(manifest: Manifest) -> Iterator[Fault]:

@@ -128,3 +128,15 @@ def mpi_slots_mismatch(manifest: Manifest) -> Iterator[Violation]:
     Remove `-np`, which uses all slots, or keep it in line with the replicas.
     """
     return list_violations(manifest, "mpi-slots-mismatch")
+
+
+@rule("manifest", WARNING)
+def small_shared_memory(manifest: Manifest) -> Iterator[Violation]:
+    """Shared memory of a server of vLLM or SGLang that is small for its GPUs.
+
+    The processes of a server pass tensors and requests through `/dev/shm`. If it is full, NCCL fails, and the group
+    restarts again and again. With data parallelism, there is 1 GiB for each GPU, else 256 MiB.
+
+    Raise `sizeLimit` of the volume that is mounted at `/dev/shm`.
+    """
+    return list_violations(manifest, "small-shared-memory")
