@@ -408,6 +408,15 @@ def test_kinds_of_openshift(tmp_path: Path) -> None:
     assert "there is no CRD to add" in report["findings"][0]["message"]
 
 
+def test_a_renamed_group_is_named(tmp_path: Path) -> None:
+    text = "apiVersion: traefik.containo.us/v1alpha1\nkind: IngressRoute\nmetadata: {name: a}\n"
+    write_all(tmp_path, {"a.yaml": text})
+    (found,) = lint(tmp_path)[1]["findings"]
+
+    assert (found["severity"], found["rule"]) == ("warning", "old-api-version")
+    assert "as one of `traefik.io`" in found["message"]
+
+
 def test_kinds_of_one_group_without_schemas_are_one_finding(tmp_path: Path) -> None:
     text = "apiVersion: example.org/v1\nkind: {}\nmetadata: {{name: a}}\n"
     write_all(tmp_path, {f"{kind.lower()}.yaml": text.format(kind) for kind in ("Thing", "Gadget", "Widget")})

@@ -113,6 +113,7 @@ UNCERTAIN = {
     "read-only-output": "a program may not write at this path; what it refuses is known when it runs",
     "reapply-refused": "the first apply succeeds, and the job runs",
     "retry-hangs": "the pod with index 0 has to fail first",
+    "role-of-another-kind": "the cluster may have a role of the other kind",
     "runtime-mismatch": "a program may need no GPUs; what the webhook rejects is an error",
     "runtime-without-trainer": "a runtime may need nothing of its jobs",
     "scheduling-gate": "a controller may remove the gate",

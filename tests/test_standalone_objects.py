@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jobgen.check.idle_services import find_idle_services
 from jobgen.cli.run_lint import lint_paths
 
-RULES = ("conflicting-copies", "service-selects-nothing", "internal-error")
+RULES = ("conflicting-copies", "role-of-another-kind", "service-selects-nothing", "internal-error")
 
 
 def lint(folder: Path, files: dict[str, str]) -> list[tuple[str, int, str, str]]:
@@ -144,3 +144,29 @@ def test_service_that_selects_a_pod_is_never_reported(selector, pods):
     found = [number for number, _ in find_idle_services(objects)]
     assert found in ([], [0])
     assert not (matches and found)
+
+
+BINDING = """\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: %s
+metadata: {name: a}
+rules: []
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: a}
+roleRef:
+  apiGroup: rbac.authorization.k8s.io
+  kind: ClusterRole
+  name: a
+"""
+
+
+def test_a_binding_names_a_role_of_its_file_as_another_kind(tmp_path):
+    ((file, line, rule, message),) = lint(tmp_path, {"a.yaml": BINDING % "Role"})
+    assert (file, line, rule) == ("a.yaml", 11, "role-of-another-kind")
+    assert (
+        message
+        == "`a` is a Role, and there is no ClusterRole of this name, so the binding grants nothing; write `kind: Role`"
+    )
+    assert lint(tmp_path, {"a.yaml": BINDING % "ClusterRole"}) == []

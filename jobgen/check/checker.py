@@ -442,6 +442,12 @@ class Checker:
                 written = obj.get("apiVersion")
                 newer = (FixStep("set", written, known),)
                 return Problem("old-api-version", message, written, category="schema", fix_steps=newer, safe=False)
+        if group in _RENAMED_GROUPS:
+            renamed = _RENAMED_GROUPS[group]
+            message = f"the group `{group}` was renamed, and current releases serve `{name}` as one of `{renamed}`"
+            at = obj.get("apiVersion")
+            advice = "use that group, and read what else changed"
+            return Problem("old-api-version", f"{message}; {advice}", at, category="schema", severity=Severity.WARNING)
         defined = sorted({definition.kind for definition in self._find_definitions(group)})
         meant = name[:1].upper() + name[1:]
         if meant != name and (meant in defined or is_shipped_kind(api_version, meant)):
@@ -468,6 +474,25 @@ class Checker:
 _WITHOUT_CRDS = frozenset(
     f"{name}.openshift.io" for name in "apps authorization build image oauth project template user".split()
 )
+# API groups that projects have renamed, and no longer serve.
+_RENAMED_GROUPS = {
+    "ark.heptio.com": "velero.io",
+    "authentication.istio.io": "security.istio.io",
+    "certmanager.k8s.io": "cert-manager.io",
+    "cluster.k8s.io": "cluster.x-k8s.io",
+    "contour.heptio.com": "projectcontour.io",
+    "helm.fluxcd.io": "helm.toolkit.fluxcd.io",
+    "keda.k8s.io": "keda.sh",
+    "kubernetes-client.io": "external-secrets.io",
+    "longhorn.rancher.io": "longhorn.io",
+    "networking.x-k8s.io": "gateway.networking.k8s.io",
+    "nfd.kubernetes.io": "nfd.k8s-sigs.io",
+    "rbac.istio.io": "security.istio.io",
+    "scheduling.incubator.k8s.io": "scheduling.volcano.sh",
+    "scheduling.sigs.dev": "scheduling.volcano.sh",
+    "serving.kubeflow.org": "serving.kserve.io",
+    "traefik.containo.us": "traefik.io",
+}
 # Gatekeeper names the CRDs of its constraints by their kinds.
 _LOWER_PLURALS = frozenset(("constraints.gatekeeper.sh",))
 

@@ -349,18 +349,20 @@ _MAX_SHOWN = 3
 
 def find_file_problems(jobs: Sequence[tuple[Job, Rendered]], tracer: Tracer, env: str) -> Iterator[tuple[int, Finding]]:
     """Report what is wrong with the objects of one file together; each finding with the number of its object."""
+    from jobgen.check.bound_roles import find_misnamed_roles
     from jobgen.check.idle_services import find_idle_services
 
     objects = [made.object for _, made in jobs]
-    for number, _ in find_idle_services(objects):
-        job, made = jobs[number]
+    for find in (find_idle_services, find_misnamed_roles):
+        for number, _ in find(objects):
+            job, made = jobs[number]
 
-        def check(traced: Any, number: int = number) -> list[Problem]:
-            others = [*objects[:number], traced, *objects[number + 1 :]]
-            return [problem for place, problem in find_idle_services(others) if place == number]
+            def check(traced: Any, number: int = number, find: Any = find) -> list[Problem]:
+                others = [*objects[:number], traced, *objects[number + 1 :]]
+                return [problem for place, problem in find(others) if place == number]
 
-        for finding in tracer.findings(job, env, check, made.companion):
-            yield number, finding
+            for finding in tracer.findings(job, env, check, made.companion):
+                yield number, finding
 
 
 def report_broken_definitions(findings: Sequence[Finding]) -> list[Finding]:

@@ -21,6 +21,7 @@ _MODULES = {
     "batch.volcano.sh": {"volcano": "CronJob Job"},
     "flow.volcano.sh": {"volcano": "JobTemplate"},
     "jobset.x-k8s.io": {"jobset": "JobSet", "kueue": "JobSet"},
+    "kubeflow.org": {"katib": "Experiment"},
     "kueue.x-k8s.io": {"kueue": "ClusterQueue Cohort ResourceFlavor"},
     "leaderworkerset.x-k8s.io": {"lws": "LeaderWorkerSet"},
     "ray.io": {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from jobgen.check.bound_roles import explain
 from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, Violation, rule
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Manifest
@@ -128,3 +129,40 @@ def _most_common_version(facts: list[Fact]) -> str:
     """Return the version that most jobs use, the first one on a tie."""
     versions = [fact.value for fact in facts]
     return str(max(versions, key=versions.count))
+
+
+_ROLES = frozenset(("ClusterRole", "Role"))
+
+
+def collect_roles(manifest: Manifest) -> Iterator[Fact]:
+    """Yield a role by kind, namespace and name, or the role that a RoleBinding refers to."""
+    if manifest.kind_name in _ROLES:
+        yield Fact((True, manifest.kind_name, manifest.namespace, manifest.name), ("metadata", "name"))
+        return
+    reference = as_mapping(manifest.object.get("roleRef"))
+    kind, name = as_text(reference.get("kind")), as_text(reference.get("name"))
+    if kind in _ROLES and name:
+        yield Fact((False, kind, manifest.namespace, name), ("roleRef", "kind"))
+
+
+@rule("fleet", WARNING, kinds=("RoleBinding", *_ROLES), collect=collect_roles)
+def role_of_another_kind(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
+    """A RoleBinding that names a Role as a ClusterRole, or the other way round.
+
+    The API server accepts a binding to a role that does not exist, and its subjects get no permissions. The rule
+    reports a binding only if the repository has a role of its name, and none of its kind.
+
+    Correct `kind` in `roleRef`. An existing binding must be deleted first: its `roleRef` cannot be changed.
+    """
+    del cluster
+    roles = {fact.value[1:]: fact for fact in facts if fact.value[0]}
+    names = {(kind, name) for kind, _, name in roles}
+    for fact in facts:
+        is_role, kind, namespace, name = fact.value
+        if is_role or (kind, name) in names:
+            continue
+        other = "Role" if kind == "ClusterRole" else "ClusterRole"
+        found = next((each for each in facts if each.value == (True, other, namespace, name)), None)
+        found = found or (roles.get((other, "", name)) if other == "ClusterRole" else None)
+        if found is not None:
+            yield FactViolation(fact, explain(name, kind, other), ((found, "the role"),))

@@ -49,9 +49,10 @@ def _is_scheduled_by_kai(manifest: Manifest) -> bool:
 def unusable_queue(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
     """A queue of KAI, Kueue or Volcano that takes no jobs, or that is not among the queues of the repository.
 
-    A LocalQueue of Kueue needs its ClusterQueue. KAI schedules pods only in a queue that has a parent and no queues below it. Volcano takes no jobs in a queue with
-    queues below it, and its webhook refuses a job whose queue does not exist. The rule looks at the queues of a
-    scheduler only if the repository, or the exported state of the cluster, has some of them.
+    A LocalQueue of Kueue needs its ClusterQueue. KAI schedules pods only in a queue that has a parent and no queues
+    below it. Volcano takes no jobs in a queue with queues below it, and its webhook refuses a job whose queue does not
+    exist. The rule looks at the queues of a scheduler only if the repository, or the exported state of the cluster, has
+    some of them.
 
     Name a queue at the end of the tree; give a queue at its top a parent.
     """

@@ -1,0 +1,35 @@
+"""Find RoleBindings that name a role of their file, or of their build, as one of another kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from jobgen.k8s.nodes import as_mapping, as_text, get_path
+from jobgen.model.data import Node
+from jobgen.model.finding import Problem, Severity
+
+RULE = "role-of-another-kind"
+KINDS = ("Role", "ClusterRole")
+
+
+def find_misnamed_roles(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[int, Problem]]:
+    """Report each RoleBinding, by its number, whose role is among the objects, and is of the other kind."""
+    kinds = [as_text(obj.get("kind")) for obj in objects]
+    roles = {
+        (kind, as_text(get_path(obj, "metadata", "name")))
+        for kind, obj in zip(kinds, objects, strict=True)
+        if kind in KINDS
+    }
+    for number, kind in enumerate(kinds) if roles else ():
+        reference = as_mapping(objects[number].get("roleRef")) if kind == "RoleBinding" else {}
+        written, name = as_text(reference.get("kind")), as_text(reference.get("name"))
+        other = KINDS[written == "Role"]
+        if written in KINDS and (written, name) not in roles and (other, name) in roles:
+            message = explain(name, written, other)
+            yield number, Problem(RULE, message, reference["kind"], category="fleet", severity=Severity.WARNING)
+
+
+def explain(name: str, written: str, other: str) -> str:
+    """Return what is wrong with a binding."""
+    reason = f"`{name}` is a {other}, and there is no {written} of this name, so the binding grants nothing"
+    return f"{reason}; write `kind: {other}`"

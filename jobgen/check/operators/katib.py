@@ -1,0 +1,131 @@
+"""What the webhook of Katib rejects: Experiments whose counts, parameters or trial template do not fit together."""
+
+from __future__ import annotations
+
+import json
+
+from jobgen.check.operators.checks import REJECTED, Check, Checks, Violations, spec_node
+from jobgen.check.rules import Violation
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
+from jobgen.k8s.objects import Manifest
+from jobgen.model.data import untraced
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.suggest import did_you_mean, find_key
+
+OPERATOR = "katib"
+
+_MAX_NAME = 40
+_DEFAULT_PARALLEL = 3
+"""The trials that run at the same time, if the Experiment does not say how many."""
+_USE = lazy_pattern(r"\$\{trialParameters\.(.+?)\}")
+_RANGES = frozenset(("double", "int"))
+_LISTS = frozenset(("categorical", "discrete"))
+
+
+def _check_name(manifest: Manifest) -> Violations:
+    name = manifest.name
+    if name and (len(name) > _MAX_NAME or not name[0].isalpha()):
+        message = f"`{name}` must begin with a letter, and have at most {_MAX_NAME} characters; trials begin with it"
+        yield Violation(manifest.metadata["name"], message)
+
+
+def _check_counts(manifest: Manifest) -> Violations:
+    spec = manifest.spec
+    most, parallel, failed = (
+        as_integer(spec.get(name)) for name in ("maxTrialCount", "parallelTrialCount", "maxFailedTrialCount")
+    )
+    for name, least in (("maxFailedTrialCount", 0), ("maxTrialCount", 1), ("parallelTrialCount", 1)):
+        count = as_integer(spec.get(name))
+        if count is not None and count < least:
+            yield Violation(spec[name], f"`{name}` must be at least {least}, got `{count}`")
+            return
+    if most is None:
+        return
+    if failed is not None and failed > most:
+        message = f"`maxFailedTrialCount` is `{failed}`, more than `maxTrialCount`, which is `{most}`; lower it"
+        yield Violation(spec["maxFailedTrialCount"], message, ((spec["maxTrialCount"], "the limit"),))
+    if parallel is not None and parallel > most:
+        message = f"`parallelTrialCount` is `{parallel}`, more than `maxTrialCount`, which is `{most}`; lower it"
+        yield Violation(spec["parallelTrialCount"], message, ((spec["maxTrialCount"], "the limit"),))
+    elif "parallelTrialCount" not in spec and most < _DEFAULT_PARALLEL:
+        message = (
+            f"`maxTrialCount` is `{most}`, less than `parallelTrialCount`, which is {_DEFAULT_PARALLEL} by default; "
+            f"write `parallelTrialCount: {most}`"
+        )
+        yield Violation(spec["maxTrialCount"], message)
+
+
+def _check_parameters(manifest: Manifest) -> Violations:
+    spec = manifest.spec
+    parameters = as_list(spec.get("parameters"))
+    if not parameters and "nasConfig" not in spec:
+        yield Violation(spec_node(manifest, "parameters"), "an Experiment needs `parameters` or `nasConfig`; add one")
+    if parameters and spec.get("nasConfig"):
+        message = "an Experiment has either `parameters` or `nasConfig`; remove one"
+        yield Violation(find_key(spec, "nasConfig"), message)
+    for parameter in map(as_mapping, parameters):
+        space, kind = as_mapping(parameter.get("feasibleSpace")), as_text(parameter.get("parameterType"))
+        name = as_text(parameter.get("name"))
+        if not space:
+            yield Violation(find_key(parameter, "name"), f"the parameter `{name}` needs a `feasibleSpace`; add it")
+        elif kind in _RANGES and not (as_text(space.get("min")) and as_text(space.get("max"))):
+            message = f"the parameter `{name}` of type `{kind}` needs `min` and `max` in `feasibleSpace`; add them"
+            yield Violation(find_key(parameter, "feasibleSpace"), message)
+        elif kind in _RANGES and as_list(space.get("list")):
+            message = f"a parameter of type `{kind}` has no `list`; write `min` and `max`"
+            yield Violation(find_key(space, "list"), message)
+        elif kind in _LISTS and (wrong := next((key for key in ("max", "min", "step") if key in space), "")):
+            yield Violation(find_key(space, wrong), f"a parameter of type `{kind}` has no `{wrong}`; write a `list`")
+
+
+def _check_objective(manifest: Manifest) -> Violations:
+    objective = as_mapping(manifest.spec.get("objective"))
+    name = as_text(objective.get("objectiveMetricName"))
+    others = as_list(objective.get("additionalMetricNames"))
+    for other in others:
+        if name and as_text(other) == name:
+            message = f"`{name}` is the metric of the objective, so it cannot be in `additionalMetricNames`; remove it"
+            yield Violation(other, message)
+
+
+def _check_trial(manifest: Manifest) -> Violations:
+    """Check that each parameter of trials is set by one of the experiment, and is used in the trial."""
+    template = as_mapping(manifest.spec.get("trialTemplate"))
+    parameters = [as_mapping(each) for each in as_list(template.get("trialParameters"))]
+    known = [as_text(as_mapping(each).get("name")) for each in as_list(manifest.spec.get("parameters"))]
+    trial = as_mapping(template.get("trialSpec"))
+    used = set(_USE.findall(json.dumps(untraced(trial), default=str)))
+    names: list[str] = []
+    for parameter in parameters:
+        name, reference = (as_text(parameter.get(key)) for key in ("name", "reference"))
+        if not name or not reference:
+            continue
+        if name in names:
+            yield Violation(parameter["name"], f"`{name}` occurs twice in `trialParameters`; use different names")
+        if known and "${trialSpec." not in reference and reference not in known:
+            message = f"`reference: {reference}` is no parameter of the Experiment"
+            yield Violation(parameter["reference"], f"{message}{did_you_mean(reference, known) or '; add it'}")
+        if trial and name not in used:
+            message = f"no text of `trialSpec` uses `trialParameters.{name}`; use it there, or remove it here"
+            yield Violation(parameter["name"], message)
+        names.append(name)
+    missing = next(iter(sorted(used - set(names))), "") if parameters else ""
+    if missing:
+        message = f"`trialSpec` uses `trialParameters.{missing}`, which `trialParameters` does not list"
+        yield Violation(find_key(template, "trialParameters"), f"{message}{did_you_mean(missing, names) or '; add it'}")
+    metadata = as_mapping(trial.get("metadata"))
+    for key in ("name", "namespace"):
+        if as_text(metadata.get(key)):
+            message = f"Katib sets the `{key}` of trials, and rejects one in `trialSpec`; remove it"
+            yield Violation(metadata[key], message)
+
+
+CHECKS: Checks = {
+    "Experiment": (
+        Check(REJECTED, _check_name),
+        Check(REJECTED, _check_counts),
+        Check(REJECTED, _check_parameters),
+        Check(REJECTED, _check_objective),
+        Check(REJECTED, _check_trial),
+    )
+}
