@@ -249,3 +249,94 @@ def test_every_operator_can_be_declared_and_has_a_documented_origin():
     assert documented == {
         name: f"{releases[0]} to {releases[-1]}, {len(releases)} releases" for name, releases in OPERATORS.items()
     }
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "rule", "meant"),
+    [
+        ("kueue.x-k8s.io/v1beta2", "ClusterQueues", "unknown-kind", "ClusterQueue"),
+        ("ray.io/v1", "RayClusters", "unknown-kind", "RayCluster"),
+        ("NETWORKING.K8S.IO/V1", "Ingress", "old-api-version", "networking.k8s.io/v1"),
+        ("“flow.volcano.sh/v1alpha1”", "JobFlow", "old-api-version", "flow.volcano.sh/v1alpha1"),
+        ("kueue.x-k8.io/v1beta2", "ClusterQueue", "old-api-version", "kueue.x-k8s.io/v1beta2"),
+    ],
+)
+def test_misspelled_kinds_and_groups_are_errors(api_version, kind, rule, meant, tmp_path):
+    text = f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a}}\n"
+    [(severity, found, message)] = lint(tmp_path, text)
+
+    assert (severity, found) == ("error", rule)
+    assert message.endswith(f"did you mean `{meant}`?")
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind"),
+    [
+        ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
+        ("kueue.x-k8s.io/v1beta2", "Widget"),
+        ("networking.k8s.aws/v1", "Ingress"),
+    ],
+)
+def test_other_kinds_and_groups_may_exist(api_version, kind, tmp_path):
+    text = f"apiVersion: {api_version}\nkind: {kind}\nmetadata: {{name: a}}\n"
+    assert [(severity, rule) for severity, rule, _ in lint(tmp_path, text)] == [("warning", "missing-schema")]
+
+
+GATEWAY = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: a, namespace: b}
+spec:
+  gatewayClassName: x
+  addresses: [{value: 1.1.1.1}]
+  listeners: [%s]
+"""
+ROUTE = """\
+apiVersion: gateway.networking.k8s.io/v1
+kind: HTTPRoute
+metadata: {name: a, namespace: b}
+spec:
+  rules: [{%s}]
+"""
+BACKEND = "backendRefs: [{name: a, port: 80}]"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (GATEWAY % "{name: a, port: 80, protocol: HTTP}", ""),
+        (GATEWAY % "{name: a, port: 80, protocol: HTTP, tls: {}}", "cannot have `tls`"),
+        (GATEWAY % "{name: a, port: 80, protocol: HTTPS, tls: {certificateRefs: [{name: c}]}}", ""),
+        (GATEWAY % "{name: a, port: 80, protocol: HTTPS, tls: {mode: Terminate}}", "needs `certificateRefs`"),
+        (GATEWAY % "{name: a, port: 80, protocol: HTTPS, tls: {mode: Passthrough}}", "cannot have `mode: Passthrough`"),
+        (GATEWAY % "{name: a, port: 80, protocol: TCP, hostname: a.example}", "cannot have a `hostname`"),
+        (GATEWAY % "{name: a, port: 80, protocol: HTTP}, {name: b, port: 80, protocol: HTTP}", "two listeners"),
+        (GATEWAY % "{name: a, port: 80, protocol: HTTP}, {name: b, port: 80, protocol: HTTP, hostname: a.example}", ""),
+        (ROUTE % BACKEND, ""),
+        (ROUTE % "backendRefs: [{name: a}]", "needs a `port`"),
+        (ROUTE % "backendRefs: [{name: a, group: example.org, kind: Pool}]", ""),
+        (ROUTE % "filters: [{type: RequestRedirect, requestRedirect: {port: 443}}]", ""),
+        (
+            ROUTE % (BACKEND + ", filters: [{type: RequestRedirect, requestRedirect: {port: 443}}]"),
+            "cannot have `backendRefs`",
+        ),
+        (ROUTE % (BACKEND + ", filters: [{type: URLRewrite}]"), "needs `urlRewrite`"),
+        (
+            ROUTE % (BACKEND + ", filters: [{type: URLRewrite, requestRedirect: {port: 443}}]"),
+            "cannot have `requestRedirect`",
+        ),
+        (ROUTE % (BACKEND + ", matches: [{path: {value: a}}]"), "must begin with `/`"),
+        (ROUTE % (BACKEND + ", matches: [{path: {value: /a//b}}]"), "cannot have `//`"),
+        (ROUTE % (BACKEND + ", matches: [{path: {type: RegularExpression, value: a//b}}]"), ""),
+    ],
+)
+def test_rules_of_the_gateway_api(text, expected, tmp_path):
+    found = lint(tmp_path, text)
+
+    assert [(severity, rule) for severity, rule, _ in found] == [("error", "rejected-by-operator")] * bool(expected)
+    assert all(expected in message for _, _, message in found)
+
+
+def test_a_class_of_gateways_has_no_namespace(tmp_path):
+    text = "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: a, namespace: -a}\n"
+    assert lint(tmp_path, f"{text}spec: {{controllerName: a.b/c}}\n") == []

@@ -408,6 +408,19 @@ def test_kinds_of_openshift(tmp_path: Path) -> None:
     assert "there is no CRD to add" in report["findings"][0]["message"]
 
 
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        (DEPLOYMENT.replace("apps/v1", "1.0"), "wrong-type"),
+        (DEPLOYMENT.replace("apps/v1", "1e3"), "wrong-type"),
+        (f"%YAML 1.2\n---\n{DEPLOYMENT}", "yaml-syntax"),
+    ],
+)
+def test_a_fault_in_the_head_makes_an_object_nothing_else(tmp_path: Path, text: str, rule: str) -> None:
+    write_all(tmp_path, {"a.yaml": text})
+    assert list_errors(lint(tmp_path)[1]) == [("a.yaml", rule)]
+
+
 def test_a_renamed_group_is_named(tmp_path: Path) -> None:
     text = "apiVersion: traefik.containo.us/v1alpha1\nkind: IngressRoute\nmetadata: {name: a}\n"
     write_all(tmp_path, {"a.yaml": text})

@@ -433,6 +433,9 @@ class Checker:
 
     def _report_missing_schema(self, manifest: Manifest) -> Problem:
         """An object without a schema was not checked, and the user must know."""
+        # Imported late: most kinds have a schema.
+        from jobgen.check.missing_schemas import RENAMED_GROUPS, WITHOUT_CRDS, find_misspelled, suggest_import
+
         obj, name, node = manifest.object, manifest.kind_name, manifest.object.get("kind")
         api_version = as_text(obj.get("apiVersion"))
         group = api_version.rpartition("/")[0]
@@ -442,8 +445,8 @@ class Checker:
                 written = obj.get("apiVersion")
                 newer = (FixStep("set", written, known),)
                 return Problem("old-api-version", message, written, category="schema", fix_steps=newer, safe=False)
-        if group in _RENAMED_GROUPS:
-            renamed = _RENAMED_GROUPS[group]
+        if group in RENAMED_GROUPS:
+            renamed = RENAMED_GROUPS[group]
             message = f"the group `{group}` was renamed, and current releases serve `{name}` as one of `{renamed}`"
             at = obj.get("apiVersion")
             advice = "use that group, and read what else changed"
@@ -459,58 +462,21 @@ class Checker:
             hint = f"did you mean `{close}`?" if close else "add its CRD, or check that the kind still exists"
             message = f"no CRD in these files defines `{name}` of `{group}`, so {UNCHECKED}; {hint}"
             return Problem("kind-without-crd", message, node, category="schema", severity=Severity.WARNING)
+        if misspelled := find_misspelled(api_version, name):
+            message, place, replacement = misspelled
+            at = obj.get(place)
+            rule = "unknown-kind" if place == "kind" else "old-api-version"
+            steps = (FixStep("set", at, replacement),)
+            return Problem(rule, message, at, category="schema", fix_steps=steps, safe=False)
         message = f"there is no schema for `{name}` of `{api_version}`, so {UNCHECKED}"
         known_version = find_known_version(api_version, name)
         if known_version:
             message += f"; use `{known_version}`, which jobgen knows, or add the schema of this version"
-        if group in _WITHOUT_CRDS:
+        if group in WITHOUT_CRDS:
             message += f"; the API server of OpenShift has the kinds of `{group}`, so there is no CRD to add"
             return Problem("missing-schema", message, node, category="meta", severity=Severity.INFO)
-        message += _suggest_import(group, name)
+        message += suggest_import(group, name)
         return Problem("missing-schema", message, node, category="meta", severity=Severity.WARNING)
-
-
-# Groups of OpenShift's own API server, which no CRD defines.
-_WITHOUT_CRDS = frozenset(
-    f"{name}.openshift.io" for name in "apps authorization build image oauth project template user".split()
-)
-# API groups that projects have renamed, and no longer serve.
-_RENAMED_GROUPS = {
-    "ark.heptio.com": "velero.io",
-    "authentication.istio.io": "security.istio.io",
-    "certmanager.k8s.io": "cert-manager.io",
-    "cluster.k8s.io": "cluster.x-k8s.io",
-    "contour.heptio.com": "projectcontour.io",
-    "helm.fluxcd.io": "helm.toolkit.fluxcd.io",
-    "keda.k8s.io": "keda.sh",
-    "kubernetes-client.io": "external-secrets.io",
-    "longhorn.rancher.io": "longhorn.io",
-    "networking.x-k8s.io": "gateway.networking.k8s.io",
-    "nfd.kubernetes.io": "nfd.k8s-sigs.io",
-    "rbac.istio.io": "security.istio.io",
-    "scheduling.incubator.k8s.io": "scheduling.volcano.sh",
-    "scheduling.sigs.dev": "scheduling.volcano.sh",
-    "serving.kubeflow.org": "serving.kserve.io",
-    "traefik.containo.us": "traefik.io",
-}
-# Gatekeeper names the CRDs of its constraints by their kinds.
-_LOWER_PLURALS = frozenset(("constraints.gatekeeper.sh",))
-
-
-def _suggest_import(group: str, kind: str) -> str:
-    """The commands that add the schema of a kind, unless its names cannot be those of a CRD."""
-    lower = kind.lower()
-    if group in _LOWER_PLURALS:
-        plural = lower
-    elif lower.endswith(("s", "x", "z", "ch", "sh")):
-        plural = f"{lower}es"
-    elif lower.endswith("y") and not lower.endswith(("ay", "ey", "oy", "uy")):
-        plural = f"{lower[:-1]}ies"
-    else:
-        plural = f"{lower}s"
-    if not is_dns_subdomain(f"{plural}.{group}") or "." not in group:
-        return "; add its CRD with `jobgen schema import CRD.yaml`"
-    return f"; run `kubectl get crd {plural}.{group} -o yaml > {lower}.yaml` and `jobgen schema import {lower}.yaml`"
 
 
 @cache

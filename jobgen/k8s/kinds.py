@@ -77,7 +77,7 @@ def qualify_kind(api_version: str, kind: str) -> str:
 CLUSTER_SCOPED = frozenset(
     """APIService AdmissionCheck CSIDriver CSINode CertificateSigningRequest ClusterQueue ClusterRole
     ClusterRoleBinding ClusterTrainingRuntime ClusterTrustBundle Cohort CustomResourceDefinition DeviceClass
-    DeviceTaintRule FlowSchema HyperNode IPAddress IngressClass MultiKueueCluster MultiKueueConfig
+    DeviceTaintRule FlowSchema GatewayClass HyperNode IPAddress IngressClass MultiKueueCluster MultiKueueConfig
     MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration Namespace Node NodeShard
     Numatopology PersistentVolume PriorityClass PriorityLevelConfiguration ProvisioningRequestConfig ResourceFlavor
     ResourceSlice RuntimeClass ServiceCIDR StorageClass StorageVersion StorageVersionMigration Topology

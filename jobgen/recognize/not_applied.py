@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
+from functools import cache
 
 from jobgen.k8s.kinds import BUILTIN_GROUPS
 from jobgen.model.data import value_of
@@ -64,7 +65,9 @@ def recognize_config(path: str, content: bytes) -> Taken | None:
     if not versions:
         return None
     strange = next((version for version in versions if not _CLUSTER_VERSION.match(version)), "")
-    if strange and (any("/" in kind for kind in kinds) or strange[0].isdigit()):
+    # A number is a fault in an object of a known kind.
+    is_number = strange[:1].isdigit() and not (b"metadata" in content and _list_known_kinds().intersection(kinds))
+    if strange and (any("/" in kind for kind in kinds) or is_number):
         return Taken(CONFIG, f"`apiVersion: {strange}` belongs to a program, not to a cluster")
     if b"metadata" in content or b"jobgen.dev/" in content:
         return None
@@ -80,6 +83,11 @@ def recognize_config(path: str, content: bytes) -> Taken | None:
         return None
     kind = str(value_of(documents[0]["kind"]))
     return Taken(CONFIG, f"`{kind}` has neither `metadata` nor `spec`, so a program reads it, not a cluster")
+
+
+@cache
+def _list_known_kinds() -> frozenset[str]:
+    return frozenset(each.name for each in list_shipped_kinds())
 
 
 def _is_like_builtin(version: str, kind: str) -> bool:
@@ -161,7 +169,7 @@ def recognize_bundle(path: str, tree: FileTree) -> Taken | None:
 
 # What templates have, and shell scripts inside of objects too: it decides nothing alone.
 _VARIABLE = lazy_pattern(rb"\$\{[A-Za-z_]")
-_LINE = lazy_pattern(rb"\n[ \t]*+(?:\$[A-Za-z_]|<?%)")
+_LINE = lazy_pattern(rb"\n[ \t]*+(?:\$[A-Za-z_]|<?%(?!YAML |TAG ))")
 # Statements of Go, Helm and Jinja templates on a line of their own.
 _STATEMENT = lazy_pattern(
     rb"^[ \t]*(?:\{\{-?[ \t]*(?:/\*|if|else|end|range|with|define|include|template|block|toYaml|tpl)\b|\{%-?[ \t]*\w)",

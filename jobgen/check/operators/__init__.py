@@ -20,6 +20,7 @@ _MODULES = {
     "batch.tensorstack.dev": {"tensorstack": "BeamJob ColossalAIJob DeepSpeedJob GenericJob MPIJob"},
     "batch.volcano.sh": {"volcano": "CronJob Job"},
     "flow.volcano.sh": {"volcano": "JobTemplate"},
+    "gateway.networking.k8s.io": {"gateway_api": "GRPCRoute Gateway HTTPRoute TCPRoute TLSRoute UDPRoute"},
     "jobset.x-k8s.io": {"jobset": "JobSet", "kueue": "JobSet"},
     "kubeflow.org": {"katib": "Experiment"},
     "kueue.x-k8s.io": {"kueue": "ClusterQueue Cohort ResourceFlavor"},

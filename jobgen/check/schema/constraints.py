@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from math import isfinite
 from typing import Any
 
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
-from jobgen.model.data import Node, untraced, value_of
+from jobgen.model.data import Node, is_null, untraced, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_FINDINGS
@@ -228,11 +228,13 @@ def _is_identical(found: Any, allowed: Any) -> bool:
     return bool(found == allowed)
 
 
-def compile_alternatives(word: str, options: list[Check]) -> Check:
-    """Check `anyOf`, `oneOf`, `allOf` or `not`."""
+def compile_alternatives(word: str, options: list[Check], defaults: Mapping[str, Any] | None = None) -> Check:
+    """Check `anyOf`, `oneOf`, `allOf` or `not`, of a mapping with the defaults of its fields."""
 
     def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
         fitting = 0
+        if defaults and isinstance(value, dict):
+            value = {**value, **{key: default for key, default in defaults.items() if is_null(value.get(key))}}
         for option in options:
             # What one alternative finds may be as long as the value, so it is not kept.
             found: list[Problem] = []

@@ -76,6 +76,7 @@ Field = tuple[type | None, Check]
 _KEY_DEFAULTS = {"name": "", "protocol": "TCP"}
 _RANGES = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
+_FORMS = frozenset((*_ALTERNATIVES, "not"))
 _ANYTHING = join_checks([])
 # A CEL rule takes as long as the checks of many schema nodes.
 _RULE_STEPS = 100
@@ -146,13 +147,15 @@ class _Compiler:
             return _unless_null(self.check(schema["anyOf"][0]))
         checks = [self._typed(schema)] if "type" in schema else list(self._untyped(schema))
         checks += compile_constraints(schema, needs_re2=self.needs_re2, release=self.release)
+        fields = schema.get("properties", {}).items() if schema.keys() & _FORMS else ()
+        defaults = {name: child["default"] for name, child in fields if "default" in child}
         checks += [
-            compile_alternatives(word, [self.check(form) for form in schema[word]])
+            compile_alternatives(word, [self.check(form) for form in schema[word]], defaults)
             for word in _ALTERNATIVES
             if word in schema
         ]
         if "not" in schema:
-            checks.append(compile_alternatives("not", [self.check(schema["not"])]))
+            checks.append(compile_alternatives("not", [self.check(schema["not"])], defaults))
         return join_checks(checks)
 
     def _typed(self, schema: dict[str, Any]) -> Check:

@@ -1,0 +1,95 @@
+"""Kinds without a schema: those that are misspelled, renamed or have no CRD, and how to add the schema of others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+
+from jobgen.check.admission.names import is_dns_subdomain
+from jobgen.model.limits import MAX_COMPARED
+from jobgen.model.suggest import find_closest
+from jobgen.schema.shipped_kinds import list_shipped_kinds
+
+_CLOSE_KIND = 0.9
+
+
+@cache
+def _list_known_kinds() -> tuple[Mapping[str, set[str]], Mapping[str, set[str]]]:
+    """Return the versions and kinds of each group of Kubernetes and of operators that run jobs, and those of a kind."""
+    by_group: dict[str, set[str]] = {}
+    by_kind: dict[str, set[str]] = {}
+    for each in list_shipped_kinds():
+        group, _, version = each.api_version.rpartition("/")
+        by_group.setdefault(group, set()).update((version, each.name))
+        by_kind.setdefault(each.name, set()).add(group)
+    return by_group, by_kind
+
+
+def find_misspelled(api_version: str, kind: str) -> tuple[str, str, str] | None:
+    """Return what is wrong with a kind or a group that resembles a known one, the field at fault and the right value.
+
+    Operators that run jobs have no kinds but those that are known, and no other group has a name like theirs.
+    """
+    # Imported late: most kinds have a schema.
+    from jobgen.model.meant import count_changes
+
+    group, _, version = api_version.rpartition("/")
+    by_group, by_kind = _list_known_kinds()
+    if group in by_group:
+        names = by_group[group]
+        close = find_closest(kind, sorted(names), _CLOSE_KIND)
+        is_other = version in names and close not in ("", kind)
+        return (f"`{group}` has no kind `{kind}`; did you mean `{close}`?", "kind", close) if is_other else None
+    groups = [each for each in by_kind.get(kind, ()) if "." in each]
+    plain = group.strip(_QUOTES).lower()
+    near = next((each for each in groups if len(plain) <= MAX_COMPARED and count_changes(plain, each) <= 1), "")
+    if not near:
+        return None
+    right = f"{near}/{version.strip(_QUOTES).lower()}"
+    return f"no API server has the group of `{api_version}`; did you mean `{right}`?", "apiVersion", right
+
+
+_QUOTES = "“”‘’\"' "
+
+
+# Groups of OpenShift's own API server, which no CRD defines.
+WITHOUT_CRDS = frozenset(
+    f"{name}.openshift.io" for name in "apps authorization build image oauth project template user".split()
+)
+# API groups that projects have renamed, and no longer serve.
+RENAMED_GROUPS = {
+    "ark.heptio.com": "velero.io",
+    "authentication.istio.io": "security.istio.io",
+    "certmanager.k8s.io": "cert-manager.io",
+    "cluster.k8s.io": "cluster.x-k8s.io",
+    "contour.heptio.com": "projectcontour.io",
+    "helm.fluxcd.io": "helm.toolkit.fluxcd.io",
+    "keda.k8s.io": "keda.sh",
+    "kubernetes-client.io": "external-secrets.io",
+    "longhorn.rancher.io": "longhorn.io",
+    "networking.x-k8s.io": "gateway.networking.k8s.io",
+    "nfd.kubernetes.io": "nfd.k8s-sigs.io",
+    "rbac.istio.io": "security.istio.io",
+    "scheduling.incubator.k8s.io": "scheduling.volcano.sh",
+    "scheduling.sigs.dev": "scheduling.volcano.sh",
+    "serving.kubeflow.org": "serving.kserve.io",
+    "traefik.containo.us": "traefik.io",
+}
+# Gatekeeper names the CRDs of its constraints by their kinds.
+_LOWER_PLURALS = frozenset(("constraints.gatekeeper.sh",))
+
+
+def suggest_import(group: str, kind: str) -> str:
+    """The commands that add the schema of a kind, unless its names cannot be those of a CRD."""
+    lower = kind.lower()
+    if group in _LOWER_PLURALS:
+        plural = lower
+    elif lower.endswith(("s", "x", "z", "ch", "sh")):
+        plural = f"{lower}es"
+    elif lower.endswith("y") and not lower.endswith(("ay", "ey", "oy", "uy")):
+        plural = f"{lower[:-1]}ies"
+    else:
+        plural = f"{lower}s"
+    if not is_dns_subdomain(f"{plural}.{group}") or "." not in group:
+        return "; add its CRD with `jobgen schema import CRD.yaml`"
+    return f"; run `kubectl get crd {plural}.{group} -o yaml > {lower}.yaml` and `jobgen schema import {lower}.yaml`"

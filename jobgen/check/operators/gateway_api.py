@@ -1,0 +1,139 @@
+"""What the CRDs of the Gateway API refuse besides the types of fields: listeners, routes and filters that do not fit.
+
+These are the rules that all releases since 1.0 have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from jobgen.check.operators.checks import REJECTED, Check, Checks, Violations, field_node
+from jobgen.check.rules import Violation
+from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.objects import Manifest
+from jobgen.model.data import Node, value_of
+from jobgen.model.suggest import find_key
+
+OPERATOR = "gateway-api"
+
+# The field of each type of filter.
+_FILTERS = {
+    "ExtensionRef": "extensionRef",
+    "RequestHeaderModifier": "requestHeaderModifier",
+    "RequestMirror": "requestMirror",
+    "RequestRedirect": "requestRedirect",
+    "ResponseHeaderModifier": "responseHeaderModifier",
+    "URLRewrite": "urlRewrite",
+}
+_ONCE = frozenset(("RequestHeaderModifier", "RequestRedirect", "ResponseHeaderModifier", "URLRewrite"))
+_PATHS = frozenset(("", "Exact", "PathPrefix"))
+_FORBIDDEN = ("//", "/./", "/../", "%2f", "%2F", "#")
+_WITHOUT_TLS = frozenset(("HTTP", "TCP", "UDP"))
+_WITHOUT_NAMES = frozenset(("TCP", "UDP"))
+
+
+def _list_rules(manifest: Manifest) -> Iterator[Mapping[str, Node]]:
+    return map(as_mapping, as_list(manifest.spec.get("rules")))
+
+
+def _check_backends(manifest: Manifest) -> Violations:
+    """Check that references to Services have a port."""
+    for rule in _list_rules(manifest):
+        filters = list(map(as_mapping, as_list(rule.get("filters"))))
+        listed = list(map(as_mapping, as_list(rule.get("backendRefs"))))
+        listed += [as_mapping(as_mapping(each.get("requestMirror")).get("backendRef")) for each in filters]
+        for backend in listed:
+            is_service = as_text(backend.get("kind")) in ("", "Service") and not as_text(backend.get("group"))
+            if is_service and as_text(backend.get("name")) and value_of(backend.get("port")) is None:
+                yield Violation(backend["name"], "a reference to a Service needs a `port`; add it")
+
+
+def _check_filters(manifest: Manifest) -> Violations:
+    """Check that a filter has the field of its type only, and that filters can be combined."""
+    for rule in _list_rules(manifest):
+        filters = [as_mapping(each) for each in as_list(rule.get("filters"))]
+        types = [as_text(each.get("type")) for each in filters]
+        for kind, each in zip(types, filters, strict=True):
+            if kind not in _FILTERS:
+                continue
+            field = _FILTERS[kind]
+            other = next((name for name in _FILTERS.values() if name in each and name != field), "")
+            if other:
+                message = f"a filter of type `{kind}` cannot have `{other}`; write `{field}`, or another type"
+                yield Violation(find_key(each, other), message)
+            elif value_of(each.get(field)) is None:
+                yield Violation(each["type"], f"a filter of type `{kind}` needs `{field}`; add it")
+        repeated = next((kind for kind in _ONCE if types.count(kind) > 1), "")
+        if repeated:
+            last = [each for kind, each in zip(types, filters, strict=True) if kind == repeated][-1]
+            yield Violation(last["type"], f"the filter `{repeated}` cannot be repeated in a rule; join the two")
+        if "RequestRedirect" in types and "URLRewrite" in types:
+            yield Violation(
+                find_key(rule, "filters"), "a rule cannot have `RequestRedirect` and `URLRewrite`; keep one"
+            )
+        if "RequestRedirect" in types and as_list(rule.get("backendRefs")):
+            message = "a rule with the filter `RequestRedirect` cannot have `backendRefs`; remove one of them"
+            yield Violation(find_key(rule, "backendRefs"), message)
+
+
+def _check_paths(manifest: Manifest) -> Violations:
+    """Check the paths that a route matches."""
+    for rule in _list_rules(manifest):
+        for match in map(as_mapping, as_list(rule.get("matches"))):
+            path = as_mapping(match.get("path"))
+            value = as_text(path.get("value"))
+            if not value or as_text(path.get("type")) not in _PATHS:
+                continue
+            wrong = next((part for part in _FORBIDDEN if part in value), "")
+            wrong = wrong or next((end for end in ("/..", "/.") if value.endswith(end)), "")
+            if not value.startswith("/"):
+                yield Violation(path["value"], f"`{value}` must begin with `/`")
+            elif wrong:
+                yield Violation(path["value"], f"`{value}` cannot have `{wrong}`; write the path without it")
+
+
+def _check_methods(manifest: Manifest) -> Violations:
+    for rule in _list_rules(manifest):
+        for match in map(as_mapping, as_list(rule.get("matches"))):
+            method = match.get("method")
+            if isinstance(method, dict) and not {"service", "method"} & method.keys():
+                message = "a match of methods needs `service` or `method`; add one of them"
+                yield Violation(find_key(match, "method"), message)
+
+
+def _check_listeners(manifest: Manifest) -> Violations:
+    listeners = [as_mapping(each) for each in as_list(manifest.spec.get("listeners"))]
+    seen: dict[tuple[object, ...], Mapping[str, Node]] = {}
+    for each in listeners:
+        protocol, tls = as_text(each.get("protocol")), as_mapping(each.get("tls"))
+        mode = as_text(tls.get("mode")) or "Terminate"
+        if protocol in _WITHOUT_TLS and "tls" in each and each["tls"] is not None:
+            message = f"a listener of `{protocol}` cannot have `tls`; write `protocol: HTTPS`, or remove it"
+            yield Violation(find_key(each, "tls"), message)
+        elif protocol == "HTTPS" and mode != "Terminate":
+            yield Violation(
+                field_node(tls, "mode"), f"a listener of `HTTPS` cannot have `mode: {mode}`; use `Terminate`"
+            )
+        elif (
+            tls and mode == "Terminate" and not (as_list(tls.get("certificateRefs")) or as_mapping(tls.get("options")))
+        ):
+            yield Violation(
+                find_key(each, "tls"), "`tls` that terminates needs `certificateRefs` or `options`; add one"
+            )
+        if protocol in _WITHOUT_NAMES and as_text(each.get("hostname")):
+            yield Violation(each["hostname"], f"a listener of `{protocol}` cannot have a `hostname`; remove it")
+        key = value_of(each.get("port")), protocol, as_text(each.get("hostname"))
+        if all(key[:2]) and key in seen:
+            message = "two listeners have the same port, protocol and hostname; change one of them"
+            yield Violation(field_node(each, "port"), message, ((field_node(seen[key], "port"), "the other one"),))
+        seen.setdefault(key, each)
+
+
+CHECKS: Checks = {
+    "GRPCRoute": tuple(Check(REJECTED, find) for find in (_check_backends, _check_filters, _check_methods)),
+    "Gateway": (Check(REJECTED, _check_listeners),),
+    "HTTPRoute": tuple(Check(REJECTED, find) for find in (_check_backends, _check_filters, _check_paths)),
+    "TCPRoute": (Check(REJECTED, _check_backends),),
+    "TLSRoute": (Check(REJECTED, _check_backends),),
+    "UDPRoute": (Check(REJECTED, _check_backends),),
+}
