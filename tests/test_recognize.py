@@ -421,6 +421,14 @@ def test_a_fault_in_the_head_makes_an_object_nothing_else(tmp_path: Path, text: 
     assert list_errors(lint(tmp_path)[1]) == [("a.yaml", rule)]
 
 
+def test_a_link_to_a_folder_that_does_not_exist(tmp_path: Path) -> None:
+    write_all(tmp_path, {"a.yaml": DEPLOYMENT})
+    (tmp_path / "base").symlink_to("../gone")
+    (found,) = lint(tmp_path)[1]["findings"]
+
+    assert (found["file"], found["severity"], found["rule"]) == ("base", "warning", "unreadable-file")
+
+
 def test_a_renamed_group_is_named(tmp_path: Path) -> None:
     text = "apiVersion: traefik.containo.us/v1alpha1\nkind: IngressRoute\nmetadata: {name: a}\n"
     write_all(tmp_path, {"a.yaml": text})

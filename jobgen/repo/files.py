@@ -237,6 +237,14 @@ def report_link_outside(path: str) -> FileEntry:
     return report_file(path, "link-out-of-repository", message)
 
 
+def report_link_nowhere(path: str) -> FileEntry:
+    """The entry of a link without an extension that leads nowhere: it was one to a folder."""
+    finding = Finding(
+        "unreadable-file", "yaml", Severity.WARNING, f"{LINK_NOWHERE}; correct or remove it", Location(path)
+    )
+    return FileEntry(path, finding=finding)
+
+
 def report_too_large(path: str, size: int) -> FileEntry:
     """The entry of a file with too many bytes."""
     shown, limit = size // 1024 // 1024, MAX_BYTES // 1024 // 1024

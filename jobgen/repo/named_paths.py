@@ -132,5 +132,9 @@ def _find_committed_manifests(folder: CommitPath, path: str) -> Iterator[FileEnt
             yield FileEntry(shown, skipped=reason)
         else:
             found = find_committed(top / below, entry, shown, _FOUND_SUFFIXES, top)
+            is_link = entry.is_link and "." not in posixpath.basename(shown)
+            if is_link and found.skipped == files.OTHER_EXTENSION and not (top / below).exists():
+                yield files.report_link_nowhere(shown)
+                continue
             is_linked = found.finding is not None and found.finding.rule == "linked-folder"
             yield FileEntry(shown, skipped=files.LINKED) if is_linked else found._replace(optional=True)

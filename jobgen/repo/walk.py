@@ -259,6 +259,8 @@ def _find_entry(
     if path.lower().endswith(suffixes):
         leads_out = entry.is_symlink() and not real_path(full).startswith(inside)
         return files.report_link_outside(path) if leads_out else FileEntry(path, full, optional=any_files)
+    if any_files and entry.is_symlink() and "." not in entry.name and not exists(full):
+        return files.report_link_nowhere(path)
     return FileEntry(path, full, skipped=files.OTHER_EXTENSION)
 
 

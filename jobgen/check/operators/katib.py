@@ -103,7 +103,7 @@ def _check_trial(manifest: Manifest) -> Violations:
         if name in names:
             yield Violation(parameter["name"], f"`{name}` occurs twice in `trialParameters`; use different names")
         if known and "${trialSpec." not in reference and reference not in known:
-            message = f"`reference: {reference}` is no parameter of the Experiment"
+            message = f"the Experiment has no parameter `{reference}`"
             yield Violation(parameter["reference"], f"{message}{did_you_mean(reference, known) or '; add it'}")
         if trial and name not in used:
             message = f"no text of `trialSpec` uses `trialParameters.{name}`; use it there, or remove it here"
