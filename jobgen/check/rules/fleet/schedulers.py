@@ -1,4 +1,4 @@
-"""Queues of KAI, Kueue and Volcano, domains of GPUs and groups of pods, against the jobs that name them."""
+"""Queues of KAI and Volcano, domains of GPUs and groups of pods, against the jobs that name them."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from jobgen.model.data import Node
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.overlay import Cluster
 
-_KAI, _KUEUE, _VOLCANO = "KAI", "Kueue", "Volcano"
-_KUEUE_GROUP = "kueue.x-k8s.io"
+_KAI, _VOLCANO = "KAI", "Volcano"
 _GROUPS = {"scheduling.run.ai": _KAI, "scheduling.volcano.sh": _VOLCANO}
 _PARENTS = {_KAI: "parentQueue", _VOLCANO: "parent"}
 _LABEL = "kai.scheduler/queue"
@@ -28,12 +27,6 @@ def collect_queues(manifest: Manifest) -> Iterator[Fact]:
     if scheduler and manifest.kind_name == "Queue":
         parent = as_text(manifest.spec.get(_PARENTS[scheduler]))
         yield Fact((True, scheduler, manifest.name, parent), ("metadata", "name"))
-    elif manifest.group == _KUEUE_GROUP and manifest.kind_name == "ClusterQueue":
-        yield Fact((True, _KUEUE, manifest.name, ""), ("metadata", "name"))
-    elif manifest.group == _KUEUE_GROUP and manifest.kind_name == "LocalQueue":
-        queue = as_text(manifest.spec.get("clusterQueue"))
-        if queue:
-            yield Fact((False, _KUEUE, queue, ""), ("spec", "clusterQueue"))
     elif (manifest.group, manifest.kind_name) == _JOB and (queue := as_text(manifest.spec.get("queue"))):
         yield Fact((False, _VOLCANO, queue, ""), ("spec", "queue"))
     elif (queue := as_text(manifest.labels.get(_LABEL))) and _is_scheduled_by_kai(manifest):
@@ -47,12 +40,11 @@ def _is_scheduled_by_kai(manifest: Manifest) -> bool:
 
 @rule("fleet", WARNING, collect=collect_queues)
 def unusable_queue(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
-    """A queue of KAI, Kueue or Volcano that takes no jobs, or that is not among the queues of the repository.
+    """A queue of KAI or Volcano that takes no jobs, or that is not among the queues of the repository.
 
-    A LocalQueue of Kueue needs its ClusterQueue. KAI schedules pods only in a queue that has a parent and no queues
-    below it. Volcano takes no jobs in a queue with queues below it, and its webhook refuses a job whose queue does not
-    exist. The rule looks at the queues of a scheduler only if the repository, or the exported state of the cluster, has
-    some of them.
+    KAI schedules pods only in a queue that has a parent and no queues below it. Volcano takes no jobs in a queue with
+    queues below it, and its webhook refuses a job whose queue does not exist. The rule looks at the queues of a
+    scheduler only if the repository has some of them.
 
     Name a queue at the end of the tree; give a queue at its top a parent.
     """
@@ -67,8 +59,7 @@ def unusable_queue(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolatio
         known = [other for at, other in queues if at == scheduler]
         if found is None:
             if known and not (scheduler == _VOLCANO and name in _OWN_QUEUES):
-                kind = "ClusterQueues" if scheduler == _KUEUE else f"queues of {scheduler}"
-                message = f"the repository has {kind}, but no `{name}`, so jobs in it probably never start"
+                message = f"the repository has queues of {scheduler}, but no `{name}`, so the job probably never starts"
                 yield FactViolation(fact, f"{message}{did_you_mean(name, known) or '; correct the name'}")
         elif (scheduler, name) in parents:
             message = f"`{name}` has queues below it, and {scheduler} takes jobs only in a queue without any"
