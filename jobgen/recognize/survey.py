@@ -226,7 +226,7 @@ def _settle(file: str, findings: list[Finding], tree: FileTree) -> Iterator[Find
     filled: list[tuple[Finding, str]] = []
     others: list[Finding] = []
     for finding, variable in named:
-        token = (is_template and variable) or (is_named and find_placeholder(finding)) or unset.get(id(finding))
+        token = (is_template and variable) or (is_named and find_placeholder(finding)) or unset.get(id(finding), "")
         token = token or _find_replaced(finding, tree)
         if token:
             filled.append((finding, token))

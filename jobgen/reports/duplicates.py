@@ -136,7 +136,7 @@ def group_by_kind(findings: Iterable[Finding]) -> tuple[list[Finding], list[Find
         if finding.rule not in _GROUPED:
             shown.append(finding)
             continue
-        group = groups.setdefault((_find_api_group(finding) or finding.message, finding.severity), [])
+        group = groups.setdefault((_find_api_group(finding) or finding.fault, finding.severity), [])
         group.append(finding)
         # One object of a file may have another namespace in each environment.
         names = [each.object and each.object.name for each in (group[0], finding)]
@@ -150,10 +150,10 @@ def group_by_kind(findings: Iterable[Finding]) -> tuple[list[Finding], list[Find
             files = len({finding.location.file for finding in group})
             where = f"in {files} files" if files > 1 else "in this file"
             counted = f"the fields of {len(group)} objects {where} were not checked"
-            shown[index] = shown[index]._replace(message=_count_kinds(group) or group[0].message)
-            shown[index] = shown[index]._replace(message=shown[index].message.replace(UNCHECKED, counted))
+            message = _count_kinds(group, counted) or group[0].reword(UNCHECKED, counted)
             if group[0].rule == "unbuilt-kustomization":
-                shown[index] = shown[index]._replace(message=f"{group[0].message} in {len(group)} kustomizations")
+                message += f" in {len(group)} kustomizations"
+            shown[index] = shown[index]._replace(message=message)
     return shown, others
 
 
@@ -166,8 +166,8 @@ def _find_api_group(finding: Finding) -> tuple[str, str] | None:
 _MAX_NAMED = 4
 
 
-def _count_kinds(group: Sequence[Finding]) -> str:
-    """Return what is said of several kinds of one API group; empty if it is one kind, or no kind of a group."""
+def _count_kinds(group: Sequence[Finding], counted: str) -> str:
+    """Return what is said of the kinds of one API group; empty if it is one kind, or no kind of a group."""
     kinds = list(dict.fromkeys(each.object.kind for each in group if each.object))
     if len(kinds) < 2 or group[0].object is None or group[0].rule != "missing-schema":
         return ""
@@ -175,4 +175,4 @@ def _count_kinds(group: Sequence[Finding]) -> str:
     shown = [f"`{kind}`" for kind in kinds[: _MAX_NAMED if rest > 0 else None]] + [f"{rest} more"] * (rest > 0)
     name = group[0].object.api_version.rpartition("/")[0]
     listed = f"{', '.join(shown[:-1])} and {shown[-1]}"
-    return f"there are no schemas for {listed} of `{name}`, so {UNCHECKED}; add their CRDs with `jobgen schema import`"
+    return f"there are no schemas for {listed} of `{name}`, so {counted}; add their CRDs with `jobgen schema import`"
