@@ -112,3 +112,12 @@ def template(folder: Path, *arguments: str) -> bytes:
         [HELM, "template", *arguments, str(folder)], capture_output=True, check=True, env={"HOME": str(folder.parent)}
     )
     return done.stdout
+
+
+def init_repository(root: Path, remote: str = "git@github.com:example/gitops.git") -> Path:
+    """Make a folder a repository with a remote."""
+    (root / ".git/refs").mkdir(parents=True)
+    (root / ".git/objects").mkdir()
+    (root / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    (root / ".git/config").write_text(f'[core]\n\tbare = false\n[remote "origin"]\n\turl = {remote}\n')
+    return root

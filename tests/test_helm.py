@@ -20,6 +20,7 @@ from helm_charts import (
     WITHOUT_HELM,
     below,
     count_helm,
+    init_repository,
     needs_helm,
     read_calls,
     template,
@@ -574,3 +575,175 @@ def test_a_strict_lint_refuses_a_chart_that_needs_a_value(tmp_path: Path) -> Non
     assert ("templates/a.yaml", "chart-value-missing", "error") in [
         (each["file"], each["rule"], each["severity"]) for each in report["findings"]
     ]
+
+
+OWN = "https://github.com/example/gitops.git"
+APPLICATION = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: one, namespace: argocd}
+spec:
+  project: default
+  destination: {namespace: prod, server: https://kubernetes.default.svc}
+"""
+
+
+def places_of(report: dict, rule: str) -> list[tuple[str, int]]:
+    return [(each["file"], each["line"]) for each in report["findings"] if each["rule"] == rule]
+
+
+def test_applications_of_argo_cd_render_charts_with_their_values(tmp_path: Path) -> None:
+    source = f"  source:\n    repoURL: {OWN}\n    path: charts/web\n    helm:\n"
+    given = [
+        "      valueFiles: [../../envs/prod.yaml]\n",
+        "      valueFiles: [/envs/good.yaml]\n      values: |\n        # A comment.\n        port: 80002\n",
+        "      valuesObject: {port: 80003}\n",
+        "      parameters: [{name: port, value: '80004'}]\n",
+    ]
+    files = {
+        **below("charts/web", GOOD),
+        "envs/prod.yaml": "\nport: 80001\n",
+        "envs/good.yaml": "port: 81\n",
+        **{f"apps/{at}.yaml": f"{APPLICATION}{source}{text}" for at, text in enumerate(given, 1)},
+        "apps/5.yaml": (
+            f"{APPLICATION}  sources:\n    - {{repoURL: {OWN}, ref: values}}\n    - repoURL: {OWN}\n"
+            "      path: charts/web\n      helm: {valueFiles: [$values/envs/prod.yaml], releaseName: five}\n"
+        ),
+    }
+    report = lint(write_files(init_repository(tmp_path), files))
+
+    found = {
+        (each["severity"], each["file"], each["line"], each["related"][0]["file"], each["related"][0]["line"])
+        for each in report["findings"]
+    }
+    place = ("error", "charts/web/templates/service.yaml", 6)
+    assert found == {
+        (*place, "envs/prod.yaml", 2),
+        (*place, "apps/2.yaml", 14),
+        (*place, "apps/3.yaml", 11),
+        (*place, "apps/4.yaml", 11),
+    }
+
+
+def test_an_application_set_renders_a_chart_for_each_element(tmp_path: Path) -> None:
+    text = f"""\
+apiVersion: argoproj.io/v1alpha1
+kind: ApplicationSet
+metadata: {{name: all, namespace: argocd}}
+spec:
+  goTemplate: true
+  generators:
+    - git: {{repoURL: {OWN}, revision: HEAD, directories: [{{path: teams/*}}, {{path: teams/b, exclude: true}}]}}
+    - list: {{elements: [{{path: {{basename: c}}, port: 80003}}]}}
+  template:
+    metadata: {{name: "web-{{{{ .path.basename }}}}"}}
+    spec:
+      project: default
+      destination: {{namespace: prod, server: https://kubernetes.default.svc}}
+      source:
+        repoURL: {OWN}
+        path: charts/web
+        helm:
+          valueFiles: ["../../teams/{{{{ .path.basename }}}}/values.yaml"]
+"""
+    files = {
+        **below("charts/web", GOOD),
+        **{f"teams/{name}/values.yaml": f"port: 8000{at}\n" for at, name in enumerate("abc")},
+        "set.yaml": text,
+    }
+    report = lint(write_files(init_repository(tmp_path), files))
+
+    found = {each["related"][0]["file"] for each in report["findings"] if each["rule"] == "invalid-port"}
+    assert found == {"teams/a/values.yaml", "teams/c/values.yaml"}
+
+
+RELEASE = """\
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: web, namespace: apps}
+spec:
+  interval: 1h
+  chart:
+    spec:
+      chart: ./charts/web
+      sourceRef: {kind: GitRepository, name: flux-system, namespace: flux-system}
+"""
+
+
+def test_releases_of_flux_render_charts_with_their_values(tmp_path: Path) -> None:
+    release = f"{RELEASE}  valuesFrom: [{{kind: ConfigMap, name: shared}}]\n  values: {{host: a b}}\n"
+    shared = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared, namespace: apps}\ndata:\n  values.yaml: |\n"
+    service = SERVICE.replace("app: web", "app: {{ .Values.host }}")
+    files = {
+        **below("charts/web", {**GOOD, "values.yaml": "port: 80\nhost: c\n", "templates/service.yaml": service}),
+        "apps/web.yaml": release,
+        "apps/shared.yaml": f"{shared}    port: 80001\n",
+    }
+    report = lint(write_files(tmp_path, files))
+
+    found = [(each["rule"], each["related"][0]["file"], each["related"][0]["line"]) for each in report["findings"]]
+    assert found == [("invalid-port", "apps/shared.yaml", 6), ("invalid-label", "apps/web.yaml", 11)]
+
+
+def test_values_files_of_flux_replace_those_of_the_chart(tmp_path: Path) -> None:
+    release = RELEASE.replace("      sourceRef", "      valuesFiles: [envs/prod.yaml]\n      sourceRef")
+    text = '{{ .Values.port }}{{ if hasKey .Values "other" }}0{{ end }}'
+    files = {
+        **below("charts/web", {**GOOD, "values.yaml": "port: 80\nother: 1\n"}),
+        "charts/web/templates/service.yaml": SERVICE.replace("{{ .Values.port }}", text),
+        "envs/prod.yaml": "port: 80001\n",
+        "apps/web.yaml": release,
+    }
+    report = lint(write_files(tmp_path, files), "apps")
+
+    assert ["`80001`" in each["message"] for each in report["findings"]] == [True]
+
+
+def test_kustomizations_render_local_charts(tmp_path: Path) -> None:
+    text = "helmCharts:\n  - name: web\n    releaseName: a\n    valuesInline: {port: 80001}\n"
+    files = {**below("base/charts/web", GOOD), "base/kustomization.yaml": text}
+    report = lint(write_files(tmp_path, files))
+
+    assert places_of(report, "invalid-port") == [("base/charts/web/templates/service.yaml", 6)]
+    assert notes_of(report, "invalid-port")[0] == ("base/kustomization.yaml", 4)
+
+
+def test_releases_whose_charts_are_not_here_are_counted_once(tmp_path: Path) -> None:
+    source = "  source: {repoURL: https://charts.example.com, chart: redis, targetRevision: 1.0.0}\n"
+    other = "  source: {repoURL: https://github.com/other/charts, path: web, helm: {releaseName: a}}\n"
+    release = RELEASE.replace("GitRepository, name: flux-system", "HelmRepository, name: bitnami")
+    files = {
+        "a.yaml": f"{APPLICATION}{source}",
+        "b.yaml": f"{APPLICATION.replace('one', 'two')}{other}",
+        "c.yaml": release.replace("./charts/web", "postgres"),
+    }
+    report = lint(write_files(init_repository(tmp_path), files))
+
+    found = [(each["severity"], each["message"]) for each in report["findings"]]
+    message = "3 Helm releases of `redis`, `web`, `postgres` were not checked, because jobgen downloads no charts"
+    assert found == [("info", message)]
+    strict = lint(tmp_path, "--strict-files", ".")
+    assert [each["severity"] for each in strict["findings"]] == ["error"]
+
+
+def test_what_changes_the_render_of_a_release_is_named(tmp_path: Path) -> None:
+    files = {
+        **below("charts/web", GOOD),
+        "a.yaml": f"{RELEASE}  postRenderers: [{{kustomize: {{patches: []}}}}]\n",
+        "b.yaml": f"{RELEASE.replace('name: web,', 'name: b,')}  values: {{port: '${{PORT}}'}}\n",
+    }
+    report = lint(write_files(tmp_path, files))
+
+    assert [each["message"].partition("because ")[2] for each in report["findings"]] == [
+        "something else changes what helm renders",
+        "some values are filled in elsewhere",
+    ]
+
+
+def test_a_required_value_that_a_release_lacks_is_an_error(tmp_path: Path) -> None:
+    required = 'a: {{ required "set the name" .Values.name }}\n'
+    files = {**below("charts/web", {**GOOD, "templates/a.yaml": required}), "web.yaml": RELEASE}
+    report = lint(write_files(tmp_path, files))
+
+    found = [(each["severity"], each["rule"]) for each in report["findings"]]
+    assert found == [("error", "chart-value-missing")]

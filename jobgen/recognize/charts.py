@@ -8,7 +8,7 @@ from typing import Protocol
 from jobgen.model.features import find_part
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize import Taken
-from jobgen.recognize.tree import Surroundings
+from jobgen.recognize.gitops_objects import GitOpsTree
 from jobgen.repo.files import FileEntry
 
 
@@ -27,14 +27,12 @@ class FindCharts(Protocol):
     """Returns the charts of a tree; `has_tool` if other programs may be started."""
 
     def __call__(
-        self, around: Surroundings, taken: Mapping[str, Taken], own: frozenset[str], *, has_tool: bool
+        self, tree: GitOpsTree, taken: Mapping[str, Taken], own: frozenset[str], *, has_tool: bool
     ) -> ChartSurvey:
         """Return what is to be judged."""
 
 
-def survey_charts(
-    around: Surroundings, taken: Mapping[str, Taken], own: frozenset[str], *, has_tool: bool
-) -> ChartSurvey:
+def survey_charts(tree: GitOpsTree, taken: Mapping[str, Taken], own: frozenset[str], *, has_tool: bool) -> ChartSurvey:
     """Return the charts of a tree, if this installation has the feature."""
     find: FindCharts | None = find_part("lint.charts")
-    return find(around, taken, own, has_tool=has_tool) if find is not None else ChartSurvey()
+    return find(tree, taken, own, has_tool=has_tool) if find is not None else ChartSurvey()

@@ -193,7 +193,7 @@ def fill_files(
 
 
 def _find_flux(around: Surroundings) -> Sequence[FluxBuild]:
-    if not around.tree.find_text(b"kustomize.toolkit.fluxcd.io", (".yaml", ".yml")):
+    if not around.tree.has_text(b"kustomize.toolkit.fluxcd.io"):
         return ()
     # Imported late: most folders have none.
     from jobgen.recognize.flux import find_builds

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jobgen.k8s.placeholders import find_placeholders
 from jobgen.kustomize import plan
@@ -17,8 +17,8 @@ from jobgen.recognize.filled_files import fill_files
 from jobgen.recognize.kustomize_files import KustomizeBuild
 from jobgen.recognize.objects import may_hold_objects
 from jobgen.recognize.plain_objects import is_plain_name, is_plain_text
-from jobgen.recognize.tree import FileTree, Surroundings, list_folders
-from jobgen.repo.files import CHART_METADATA, KUSTOMIZATION_NAMES, FileEntry, is_kustomization
+from jobgen.recognize.tree import FileTree, Surroundings
+from jobgen.repo.files import CHART_METADATA, KUSTOMIZATION_NAMES, Build, FileEntry, is_kustomization
 from jobgen.repo.walk import ExcludePattern, is_excluded
 from jobgen.reports.placeholders import VALUE_RULES, find_capitals, find_placeholder
 
@@ -105,27 +105,40 @@ def survey_files(
     judged = [entry._replace(is_source=True) if entry.path in filled else entry for entry in judged]
     judged += builds
     taken |= filled
+    made: dict[str, Build] = {}
     for root in planned.roots:
         is_corrected = root in built_roots or stated.find(root) is not None
         if not is_corrected and not own.isdisjoint(closures[root]):
-            made = KustomizeBuild(source, root, closures[root], tool)
-            made = made if root in own else made.limit_to(own)
+            build = KustomizeBuild(source, root, closures[root], tool)
+            made[root] = build if root in own else build.limit_to(own)
             folder = posixpath.dirname(root) or "."
-            judged.append(FileEntry(folder, content=made.read(), optional=True, build=made))
+            judged.append(FileEntry(folder, content=build.read(), optional=True, build=build))
+    survey = Survey(judged, taken, tree)
     # One look at all names instead of one at each.
-    if CHART_METADATA not in "\n".join(own):
-        return Survey(judged, taken, tree)
-    # Imported late: most folders have no chart.
-    from jobgen.recognize.charts import survey_charts
+    has_charts = CHART_METADATA in "\n".join(own)
+    if has_charts or tree.gitops_files:
+        survey = _add_gitops(survey, around, made, own, renders_charts=renders_charts)
+    return survey
 
-    charts = survey_charts(around, taken, own, has_tool=renders_charts)
+
+def _add_gitops(
+    survey: Survey, around: Surroundings, made: Mapping[str, Build], own: frozenset[str], *, renders_charts: bool
+) -> Survey:
+    """Add charts, with the releases that objects of Argo CD and Flux make of them."""
+    # Imported late: many folders have none.
+    from jobgen.recognize.charts import survey_charts
+    from jobgen.recognize.gitops_objects import GitOpsTree
+
+    tree = GitOpsTree(around, survey.taken, made)
+    charts = survey_charts(tree, survey.taken, own, has_tool=renders_charts)
     unjudged = frozenset(path for path, reason in charts.taken.items() if reason.sort.treatment is NOT_JUDGED)
     judged = [
         entry._replace(is_source=True) if entry.path in charts.taken else entry
-        for entry in judged
+        for entry in survey.entries
         if entry.path not in unjudged
     ]
-    return Survey([*judged, *charts.entries], {**taken, **charts.taken}, tree, charts.folders)
+    judged += charts.entries
+    return Survey(judged, {**survey.taken, **charts.taken}, survey.tree, charts.folders)
 
 
 class _Recognizer:

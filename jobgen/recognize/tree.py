@@ -18,6 +18,7 @@ _SCRIPT = lazy_pattern(
     r"|\.(?:sh|bash|bats|zsh|fish|ps1|py|go|js|ts|rb|mk|tf)\Z"
 )
 _PAGE = lazy_pattern(r"\.(?:md|mdx|rst|txt|adoc|ipynb)\Z")
+_YAML = (".yaml", ".yml")
 _MAX_SCRIPTS = 2_000
 _MAX_SCRIPT_BYTES = 200_000
 """How many scripts and pages are searched, and how much of each."""
@@ -45,12 +46,16 @@ class FileTree:
             self._known[path] = self.source.read(path)
         return self._known[path]
 
-    def find_text(self, text: bytes, suffixes: tuple[str, ...]) -> str:
-        """Return a walked file, with one of some endings, that has a text; empty without one."""
-        for path in self._paths:
-            if path.endswith(suffixes) and text in self.read(path).content:
-                return path
-        return ""
+    @cached_property
+    def gitops_files(self) -> list[str]:
+        """The walked manifests that may have objects of Argo CD or Flux."""
+        signs = (b"toolkit.fluxcd.io/", b"argoproj.io/")
+        manifests = (path for path in self._paths if path.endswith(_YAML))
+        return [path for path in manifests if any(sign in self.read(path).content for sign in signs)]
+
+    def has_text(self, text: bytes) -> bool:
+        """Return True if a manifest that may have objects of Argo CD or Flux has a text."""
+        return any(text in self.read(path).content for path in self.gitops_files)
 
     def exists(self, path: str) -> bool:
         """Return True if there is a file or folder at a path."""

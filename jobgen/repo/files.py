@@ -121,6 +121,34 @@ class FileEntry(NamedTuple):
     """Builds the objects of this entry from several files; `content` has the bytes of all of them."""
 
 
+class NotedFindings(Build):
+    """Findings about files whose objects are others' concern: it builds nothing."""
+
+    def __init__(self, file: str, findings: Sequence[Finding]) -> None:
+        """Start with the findings."""
+        super().__init__(file)
+        self._findings = findings
+
+    def read(self) -> bytes:
+        """Return what they say."""
+        return repr(self._findings).encode("utf-8", "surrogatepass")
+
+    def make(self) -> Built:
+        """Return the findings, and no objects."""
+        return Built((), self._findings)
+
+    def read_sources(self, finding: Finding) -> Sequence[File]:
+        """Return no file: the findings show no secret."""
+        del finding
+        return ()
+
+
+def note_findings(name: str, findings: Sequence[Finding]) -> FileEntry:
+    """Return an entry with findings and no objects."""
+    note = NotedFindings(findings[0].location.file, findings)
+    return FileEntry(name, content=note.read(), optional=True, build=note)
+
+
 # Folders that package managers fill.
 DEPENDENCY_FOLDERS = frozenset(("node_modules", "__pycache__", "site-packages", "venv", "bower_components"))
 # Hidden folders with objects that something else than a person applies.

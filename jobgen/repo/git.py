@@ -133,6 +133,16 @@ def read_remote(folder: Path) -> str:
     return _ask(folder, "config", "--get", "remote.origin.url") or ""
 
 
+def read_remotes(folder: Path) -> list[str]:
+    """The addresses of all remotes as the settings have them, with any credentials."""
+    return [line.partition(" ")[2] for line in _read_remotes(str(folder)).split("\n") if " " in line]
+
+
+@probe
+def _read_remotes(folder: str) -> str:
+    return _ask(Path(folder), "config", "--get-regexp", r"^remote\..*\.url$") or ""
+
+
 def read_day(folder: Path, commit: str = "HEAD", *, ci: bool = True) -> str:
     """Return the date by which entries expire: the latest of a commit and its parents, and in CI also of this day.
 

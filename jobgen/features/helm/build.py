@@ -40,9 +40,19 @@ class ChartBuild(Build):
         """Return a digest of all that the objects depend on."""
         chart = self.use.chart
         files = [(path, digest_bytes(content)) for path, content in sorted(chart.files.items())]
-        values = [(each.file.path, digest_bytes(each.file.content)) for each in (*self.use.values,)]
-        inputs = [digest_bytes(each.content) for each in self.use.inputs]
-        parts = (self._helm, chart.fault, files, values, inputs, list_arguments(self.use), self.use.by)
+        values = [(each.file.path, digest_bytes(each.file.content)) for each in (*self.use.base, *self.use.values)]
+        inputs = [digest_bytes(each.content) for each in (*self.use.inputs, *self.use.sources)]
+        parts = (
+            self._helm,
+            chart.fault,
+            files,
+            values,
+            inputs,
+            list_arguments(self.use),
+            self.use.by,
+            self.use.is_definite,
+            self.use.is_replaced,
+        )
         return digest_bytes(repr(parts).encode("utf-8", "surrogatepass")).encode()
 
     def make(self) -> Built:
@@ -60,6 +70,8 @@ class ChartBuild(Build):
             if violations:
                 return Built((), violations)
             refusal = read_refusal(rendered.error)
+            if use.is_replaced and not refusal.is_unreadable:
+                return Built((), ())
             # What is not there may be in a chart that must be downloaded; one finding names all of these.
             is_known = not use.chart.missing or (refusal.rule == FAILS and refusal.is_unreadable)
             return Built((), (report_refusal(use, refusal),) if is_known else ())
@@ -98,7 +110,7 @@ class ChartBuild(Build):
         yield from (
             File(chart.origins[path], chart.files[path]) for path in chart.files if chart.origins[path] in shown
         )
-        yield from (each.file for each in self.use.values)
+        yield from (each.file for each in (*self.use.base, *self.use.values))
         yield self._secrets
 
 

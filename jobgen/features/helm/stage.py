@@ -5,18 +5,27 @@ from __future__ import annotations
 import json
 import posixpath
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from jobgen.features.helm.charts import METADATA, SCHEMA, Chart
+from jobgen.features.helm.charts import METADATA, SCHEMA, VALUES, Chart, read_fields
 from jobgen.features.helm.run_helm import CHART, Helm, Rendered, run_helm
-from jobgen.features.helm.uses import Use
+from jobgen.features.helm.uses import Use, Values, merge_values
 from jobgen.features.helm.value_schema import is_local
+from jobgen.model.data import ValidFields
 
 _VALUES = "values"
 _EVERYWHERE = ("apiregistration.k8s.io/v1", "apiregistration.k8s.io/v1/APIService")
 """APIs of every cluster that helm does not know without one."""
+
+
+def merge_files(values: Sequence[Values]) -> bytes:
+    """Return files of values as one, the later over the earlier."""
+    merged: ValidFields = {}
+    for each in values:
+        merged = merge_values(merged, read_fields(each.file))
+    return json.dumps(merged, default=str).encode()
 
 
 @contextmanager
@@ -42,6 +51,8 @@ def open_workspace(use: Use, templates: Mapping[str, str]) -> Iterator[Path]:
         if use.chart.missing:
             (workspace / CHART / METADATA).write_text(_leave_out_missing(use.chart), "utf-8")
             (workspace / CHART / "requirements.yaml").unlink(missing_ok=True)
+        if use.base:
+            (workspace / CHART / VALUES).write_bytes(merge_files(use.base))
         (workspace / _VALUES).mkdir()
         for number, values in enumerate(use.values):
             (workspace / _VALUES / f"{number}.yaml").write_bytes(values.file.content)
@@ -66,7 +77,8 @@ def render(use: Use, helm: Helm, templates: Mapping[str, str] | None = None) -> 
 
 def list_arguments(use: Use) -> list[str]:
     """Return the arguments of `helm template` for a use."""
-    found = [use.release, CHART, "--include-crds", "--api-versions", ",".join(_EVERYWHERE)]
+    found = [use.release, CHART, "--include-crds", "--api-versions", ",".join((*_EVERYWHERE, *use.api_versions))]
+    found += ["--kube-version", use.kube_version] if use.kube_version else []
     found += ["--namespace", use.namespace] if use.namespace else []
     for number in range(len(use.values)):
         found += ["--values", f"{_VALUES}/{number}.yaml"]

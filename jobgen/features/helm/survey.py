@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.features.helm.build import ChartBuild
 from jobgen.features.helm.charts import METADATA, VALUES, Chart
 from jobgen.features.helm.refusals import UNJUDGED
-from jobgen.features.helm.run_helm import find_helm
+from jobgen.features.helm.releases import Unjudged, list_releases
+from jobgen.features.helm.run_helm import Helm, find_helm
+from jobgen.features.helm.stage import list_arguments
 from jobgen.features.helm.unread_values import find_unread
 from jobgen.features.helm.uses import Use, list_own_uses
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Related, Severity, pluralize
 from jobgen.recognize import CHART, RENDERED_CHART, VALUES_FILE, Taken
 from jobgen.recognize.charts import ChartSurvey
-from jobgen.recognize.tree import Surroundings
-from jobgen.repo.files import Build, Built, File, FileEntry
+from jobgen.recognize.gitops_objects import GitOpsTree
+from jobgen.repo.files import FileEntry, note_findings
 
 _MAX_USES = 20
 """The releases of one chart that are rendered."""
@@ -24,69 +27,125 @@ _MAX_NAMED = 5
 _NO_HELM = "helm is not on PATH"
 
 
-class _Note(Build):
-    """Findings about charts that need no render."""
-
-    def __init__(self, file: str, findings: Sequence[Finding]) -> None:
-        super().__init__(file)
-        self._findings = findings
-
-    def read(self) -> bytes:
-        """Return what they say."""
-        return repr(self._findings).encode("utf-8", "surrogatepass")
-
-    def make(self) -> Built:
-        """Return the findings, and no objects."""
-        return Built((), self._findings)
-
-    def read_sources(self, finding: Finding) -> Sequence[File]:
-        """Return no file: the finding shows no value."""
-        del finding
-        return ()
-
-
-def survey_charts(
-    around: Surroundings, taken: Mapping[str, Taken], own: frozenset[str], *, has_tool: bool
-) -> ChartSurvey:
+def survey_charts(tree: GitOpsTree, taken: Mapping[str, Taken], own: frozenset[str], *, has_tool: bool) -> ChartSurvey:
     """Return the builds of the charts of a tree, and what their files are."""
+    around = tree.around
     files = sorted(path for path in own if posixpath.basename(path) == METADATA and path not in taken)
     charts = [Chart(around.tree.source, posixpath.dirname(path)) for path in files]
     charts = [each for each in charts if each.name]
-    uses = {chart.folder: list_own_uses(chart, around.tree)[:_MAX_USES] for chart in charts}
-    unread = [entry for chart in charts for entry in _check_values(chart, uses[chart.folder])]
+    releases = list_releases(tree, charts)
+    uses = {chart.folder: list_own_uses(chart, around.tree) for chart in charts}
+    for use in releases.uses:
+        # A release is judged if its chart is linted, or what says how it is released.
+        if use.chart.folder in uses or not own.isdisjoint(_list_files(use)):
+            charts += [use.chart] if use.chart.folder not in uses else []
+            before = (each._replace(is_replaced=each.by is None) for each in uses.get(use.chart.folder, ()))
+            uses[use.chart.folder] = [*before, use]
+    left_out = _note_unjudged([each for each in releases.unjudged if each.location.file in own])
+    unread = _check_values(charts, uses)
     helm = find_helm() if has_tool else None
     if helm is None:
-        left_out = _leave_out(charts, _NO_HELM if has_tool else "this command starts no other program")
-        return left_out._replace(entries=[*left_out.entries, *unread])
-    entries = [*_note_remote(charts), *unread]
-    found: dict[str, Taken] = {}
+        found = _leave_out(charts, _NO_HELM if has_tool else "this command starts no other program")
+        return found._replace(entries=[*found.entries, *left_out, *unread])
+    entries = [*_note_remote(charts), *left_out, *unread]
+    described: dict[str, Taken] = {}
     for chart in charts:
         if chart.is_library:
             why = "it is a library chart, whose templates are checked in the charts that use it"
-            found[chart.metadata_file] = Taken(RENDERED_CHART, why)
+            described[chart.metadata_file] = Taken(RENDERED_CHART, why)
             continue
-        own_uses = uses[chart.folder]
+        own_uses = _sort_uses(uses[chart.folder])
+        if len(own_uses) > _MAX_USES:
+            entries.append(_note_limit(chart, len(own_uses)))
+            own_uses = own_uses[:_MAX_USES]
         count = pluralize(len(own_uses), "release")
-        found[chart.metadata_file] = Taken(RENDERED_CHART, f"helm renders it; it is checked in {count}")
+        described[chart.metadata_file] = Taken(RENDERED_CHART, f"helm renders it; it is checked in {count}")
         if chart.missing:
-            found[chart.metadata_file] = Taken(CHART, "it needs charts that must be downloaded")
-        for path in (chart.join(VALUES), *(each.file.path for use in own_uses for each in use.values)):
+            described[chart.metadata_file] = Taken(CHART, "it needs charts that must be downloaded")
+        listed = (each.file.path for use in own_uses for each in (*use.base, *use.values) if each.data is None)
+        for path in (chart.join(VALUES), *listed):
             if path in own and around.tree.exists(path):
-                found[path] = Taken(VALUES_FILE, f"values of the chart `{chart.name}`")
-        entries += (_make_entry(ChartBuild(use, helm), use) for use in own_uses)
-    return ChartSurvey(entries, found, tuple(each.folder for each in charts))
+                described[path] = Taken(VALUES_FILE, f"values of the chart `{chart.name}`")
+        entries += _make_entries(own_uses, helm)
+    return ChartSurvey(entries, described, tuple(each.folder for each in charts))
 
 
-def _make_entry(build: ChartBuild, use: Use) -> FileEntry:
-    # The folder of the chart says whose objects they are.
-    path = posixpath.join(use.chart.folder or ".", use.name)
-    return FileEntry(posixpath.normpath(path), content=build.read(), optional=True, build=build)
+def _list_files(use: Use) -> Iterator[str]:
+    """Yield the files that say how a chart is released."""
+    yield from (each.file.path for each in (*use.base, *use.values))
+    yield from (each.path for each in use.sources)
 
 
-def _check_values(chart: Chart, uses: Sequence[Use]) -> list[FileEntry]:
-    """Return the findings about values that nothing reads."""
-    unread = find_unread(chart, uses) if not chart.fault else []
-    return [_make_static(f"{chart.metadata_file}/values", chart.metadata_file, unread)] if unread else []
+def _sort_uses(uses: Sequence[Use]) -> list[Use]:
+    """Return uses without those that render the same, the releases of the repository first."""
+    ordered = sorted(uses, key=lambda use: not use.is_definite)
+    unique: dict[str, Use] = {}
+    for use in ordered:
+        values = [each.file for each in (*use.base, *use.values)]
+        # What is seen in two places is shown in the first one.
+        key = repr((values, list_arguments(use), use.inputs, use.open, use.is_definite, use.by is None))
+        unique.setdefault(key, use)
+    return list(unique.values())
+
+
+def _make_entries(uses: Sequence[Use], helm: Helm) -> Iterator[FileEntry]:
+    seen: Counter[str] = Counter()
+    for use in uses:
+        build = ChartBuild(use, helm)
+        # The folder of the chart says whose objects they are.
+        path = posixpath.normpath(posixpath.join(use.chart.folder or ".", use.name))
+        seen[path] += 1
+        name = path if seen[path] == 1 else f"{path} ({seen[path]})"
+        yield FileEntry(name, content=build.read(), optional=True, build=build)
+
+
+def _check_values(charts: Sequence[Chart], uses: Mapping[str, Sequence[Use]]) -> Iterator[FileEntry]:
+    """Yield the findings about values that nothing reads."""
+    users: dict[str, set[str]] = {}
+    for folder, several in uses.items():
+        for path in (each.file.path for use in several for each in (*use.base, *use.values) if each.data is None):
+            users.setdefault(path, set()).add(folder)
+    shared = frozenset(path for path, folders in users.items() if len(folders) > 1)
+    for chart in charts:
+        unread = find_unread(chart, uses[chart.folder], shared) if not chart.fault else []
+        if unread:
+            yield note_findings(f"{chart.metadata_file}/values", unread)
+
+
+def _note_limit(chart: Chart, count: int) -> FileEntry:
+    message = (
+        f"{count} releases use this chart with different values, and the {_MAX_USES} first ones were checked; "
+        "lint the objects that release it by themselves"
+    )
+    found = Finding(UNJUDGED, "meta", Severity.INFO, message, Location(chart.metadata_file))
+    return note_findings(f"{chart.metadata_file}/limit", [found])
+
+
+def _note_unjudged(releases: Sequence[Unjudged]) -> list[FileEntry]:
+    """Return one info for each reason why releases were not checked."""
+    entries: list[FileEntry] = []
+    for why, several in _group(releases).items():
+        names = list(dict.fromkeys(f"`{each.chart}`" for each in several if each.chart))
+        shown = f" of {_list_names(names)}" if names else ""
+        was = "was" if len(several) == 1 else "were"
+        message = f"{pluralize(len(several), 'Helm release')}{shown} {was} not checked, because {why}"
+        places = list(dict.fromkeys(each.location for each in several))
+        related = tuple(Related(place, "another one") for place in places[1 : 1 + _MAX_NAMED])
+        found = Finding(UNJUDGED, "meta", Severity.INFO, message, places[0], related=related)
+        entries.append(note_findings(f"{places[0].file}/releases: {why}", [found]))
+    return entries
+
+
+def _group(releases: Sequence[Unjudged]) -> dict[str, list[Unjudged]]:
+    grouped: dict[str, list[Unjudged]] = {}
+    for each in sorted(releases, key=lambda release: release.location):
+        grouped.setdefault(each.why, []).append(each)
+    return grouped
+
+
+def _list_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return f"{', '.join(names[:_MAX_NAMED])}{more}"
 
 
 def _note_remote(charts: Sequence[Chart]) -> list[FileEntry]:
@@ -95,11 +154,9 @@ def _note_remote(charts: Sequence[Chart]) -> list[FileEntry]:
     if not remote:
         return []
     names = dict.fromkeys(f"`{missing.name}`" for each in remote for missing in each.missing)
-    shown = ", ".join(list(names)[:_MAX_NAMED])
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
     what = "1 Helm chart needs" if len(remote) == 1 else f"{len(remote)} Helm charts need"
     message = (
-        f"{what} charts that must be downloaded, {shown}{more}, so what these render was not checked; "
+        f"{what} charts that must be downloaded, {_list_names(list(names))}, so what these render was not checked; "
         "`helm dependency build` downloads them"
     )
     return [_make_note(message, remote)]
@@ -109,12 +166,7 @@ def _make_note(message: str, charts: Sequence[Chart]) -> FileEntry:
     places = [Location(each.metadata_file) for each in charts]
     related = tuple(Related(place, "another one") for place in places[1 : 1 + _MAX_NAMED])
     found = Finding(UNJUDGED, "meta", Severity.INFO, message, places[0], related=related)
-    return _make_static(f"{places[0].file}/charts", places[0].file, [found])
-
-
-def _make_static(name: str, file: str, findings: Sequence[Finding]) -> FileEntry:
-    note = _Note(file, findings)
-    return FileEntry(name, content=note.read(), optional=True, build=note)
+    return note_findings(f"{places[0].file}/charts", [found])
 
 
 def _leave_out(charts: Sequence[Chart], why: str) -> ChartSurvey:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.features.helm.charts import VALUES, Chart, is_crd
 from jobgen.features.helm.template_text import Path, list_mentions
-from jobgen.features.helm.uses import Use
+from jobgen.features.helm.uses import Use, Values
 from jobgen.model.data import Location, location_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.suggest import did_you_mean
@@ -19,19 +19,25 @@ _FOR_SUBCHARTS = ("global", "tags")
 _MAX_FOUND = 50
 
 
-def find_unread(chart: Chart, uses: Sequence[Use]) -> list[Finding]:
-    """Return the values of a chart and of its uses that nothing reads; none if that cannot be told from the text."""
+def find_unread(chart: Chart, uses: Sequence[Use], shared: Collection[str]) -> list[Finding]:
+    """Return the values of a chart and of its uses that nothing reads; none if that cannot be told from the text.
+
+    The files that are `shared` have values for other charts as well.
+    """
     reads = _list_reads(chart)
     if reads is None:
         return []
-    files = [File(chart.join(VALUES), chart.files[VALUES])] if VALUES in chart.files else []
-    files += (each.file for use in uses for each in use.values if each.data is None)
+    files = [Values(File(chart.join(VALUES), chart.files[VALUES]))] if VALUES in chart.files else []
+    files += (each for use in uses for each in (*use.base, *use.values) if each.file.path not in shared)
     found: list[Finding] = []
-    for file in dict.fromkeys(files):
-        documents = read(file.content, file.path, traced=True).documents
-        for key, path in _list_unread(documents[0].data if documents else {}, reads, ()):
-            found.append(_report(key, path, reads, Location(file.path)))
-    return found[:_MAX_FOUND]
+    for each in files:
+        data = each.data
+        if data is None:
+            documents = read(each.file.content, each.file.path, traced=True).documents
+            data = documents[0].data if documents else {}
+        for key, path in _list_unread(data, reads, ()):
+            found.append(_report(key, path, reads, Location(each.file.path)))
+    return list(dict.fromkeys(found))[:_MAX_FOUND]
 
 
 def _list_reads(chart: Chart) -> set[Path] | None:

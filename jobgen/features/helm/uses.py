@@ -47,17 +47,22 @@ class Use(NamedTuple):
     """The paths of values that the options set to something that is not known here."""
     by: Location | None = None
     """What uses the chart; None for its default values, and for a file of values beside it."""
-
-    @property
-    def is_definite(self) -> bool:
-        """Return True if all values are those of a release, so that it fails if they do."""
-        return self.by is not None and not self.options
+    is_definite: bool = False
+    """True if all values are those of a release, so that it fails if they do."""
+    is_replaced: bool = False
+    """True if releases of the repository have other values, so that nothing is installed with these alone."""
+    base: tuple[Values, ...] = ()
+    """The values that the release has instead of the chart's own; empty if it has these."""
+    sources: tuple[File, ...] = ()
+    """The files of the objects that say what is released."""
+    kube_version: str = ""
+    api_versions: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
         """What tells it from other uses of the chart."""
-        files = [each.file.path for each in self.values]
-        return ", ".join((*files, *([str(self.by)] if self.by else ())))
+        files = dict.fromkeys(each.file.path for each in (*self.base, *self.values))
+        return ", ".join((*files, *([f"{self.by} {self.release}"] if self.by else ())))
 
 
 def list_own_uses(chart: Chart, tree: FileTree) -> list[Use]:
@@ -173,7 +178,7 @@ def _read_command(line: str, chart: Chart, tree: FileTree, folder: str) -> Use |
         return None
     release = name_release(chart, names[0] if len(names) == 2 else "")
     given = (tuple(command.values), tuple(command.options), tuple(command.inputs), tuple(command.open))
-    return Use(chart, release, "", *given, Location(chart.metadata_file))
+    return Use(chart, release, "", *given, Location(chart.metadata_file), is_definite=not command.options)
 
 
 _FLAGS = frozenset(

@@ -7,8 +7,9 @@ from typing import Any
 
 from jobgen.features.helm.charts import VALUES
 from jobgen.features.helm.template_text import ANY_ITEM, Path
-from jobgen.features.helm.uses import Use
+from jobgen.features.helm.uses import Use, Values
 from jobgen.model.data import Node
+from jobgen.repo.files import File
 from jobgen.yamlio.read import read
 
 
@@ -17,10 +18,9 @@ class ValueTree:
 
     def __init__(self, use: Use) -> None:
         chart = use.chart
-        content = chart.files.get(VALUES, b"")
-        own = read(content, chart.origins.get(VALUES, VALUES), traced=True).documents
-        trees = [own[0].data] if own else []
-        for each in use.values:
+        own = Values(File(chart.origins.get(VALUES, VALUES), chart.files.get(VALUES, b"")))
+        trees: list[Any] = []
+        for each in (*(use.base or (own,)), *use.values):
             if each.data is not None:
                 trees.append(each.data)
             else:

@@ -1,0 +1,344 @@
+"""The releases that objects of Argo CD and Flux, and kustomizations, make of charts."""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from jobgen.features.helm.charts import METADATA, Chart
+from jobgen.features.helm.uses import Use, Values, name_release
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.kustomize.kustomization import load
+from jobgen.kustomize.resource import read_inline
+from jobgen.model.data import Location, Node, TracedScalar, location_of, untraced, value_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.recognize.argo_sources import ArgoSource, is_open, list_sources, locate_values
+from jobgen.recognize.flux_sources import find_sources, may_be_own
+from jobgen.recognize.gitops_objects import HELM, GitOpsObject, GitOpsTree, read_address
+from jobgen.repo.files import File, is_kustomization
+
+_INTEGER = lazy_pattern(r"(?:0|-?[1-9]\d{0,17})\Z")
+_KEYS = lazy_pattern(r"[^.\[\]\\=,{}]+(?:\.[^.\[\]\\=,{}]+)*\Z")
+_CHANGES = "patches patchesJson6902 patchesStrategicMerge images replacements transformers replicas".split()
+
+
+class Unjudged(NamedTuple):
+    """A release that is not judged."""
+
+    location: Location
+    chart: str
+    why: str
+
+
+REMOTE = "jobgen downloads no charts"
+CHANGED = "something else changes what helm renders"
+OPEN = "some values are filled in elsewhere"
+ELSEWHERE = "some values are in another repository"
+
+
+class Releases(NamedTuple):
+    """The releases of a tree."""
+
+    uses: list[Use]
+    unjudged: list[Unjudged]
+
+
+class _Reader:
+    """Collects the releases."""
+
+    def __init__(self, tree: GitOpsTree, charts: Mapping[str, Chart]) -> None:
+        self.tree = tree
+        self.charts = dict(charts)
+        self.uses: list[Use] = []
+        self.unjudged: list[Unjudged] = []
+
+    def find_chart(self, folder: str | None) -> Chart | None:
+        """Return the chart in a folder; None if there is none."""
+        if folder is None:
+            return None
+        if folder not in self.charts and self.tree.exists(posixpath.join(folder, METADATA)):
+            self.charts[folder] = Chart(self.tree.around.tree.source, folder)
+        return self.charts.get(folder)
+
+    def leave_out(self, location: Location, chart: str, why: str) -> None:
+        self.unjudged.append(Unjudged(location, chart, why))
+
+    def read_file(self, path: str | None) -> File | None:
+        file = self.tree.read(path) if path and self.tree.exists(path) else None
+        return file if file and file.finding is None else None
+
+    def read_text(self, node: Node, owner: str) -> Values | None:
+        """Return the values in a text of an object; None if they are not a mapping."""
+        text = as_text(node)
+        documents: Sequence[Any] = (
+            read_inline(node, self.tree.read_lines(owner), "")[0] if isinstance(node, TracedScalar) else []
+        )
+        if len(documents) != 1 or not isinstance(documents[0], dict):
+            return None
+        place = location_of(node)
+        return Values(File(place.file if place else owner, text.encode("utf-8", "surrogatepass")), documents[0])
+
+    # Argo CD
+
+    def add_argo(self, source: ArgoSource) -> None:
+        """Add what a source of an Application renders."""
+        helm, at = source.helm, source.owner.location
+        if "chart" in source.data:
+            self.leave_out(at, as_text(source.data.get("chart")), REMOTE)
+            return
+        folder = source.path.strip("/")
+        chart = None
+        if not is_open(folder) and self.tree.may_be_own(source.url):
+            chart = self.find_chart(self.tree.find_path(folder))
+        if chart is None:
+            if helm:
+                why = OPEN if is_open(folder) else REMOTE
+                self.leave_out(at, posixpath.basename(folder) if not is_open(folder) else "", why)
+            return
+        values = self.list_argo_values(source, folder)
+        if isinstance(values, str):
+            if values:
+                self.leave_out(at, chart.name, values)
+            return
+        options, inputs, is_read = self.read_parameters(source, folder)
+        release = name_release(chart, as_text(helm.get("releaseName")) or source.app)
+        namespace = as_text(helm.get("namespace")) or source.namespace
+        self.uses.append(
+            Use(
+                chart,
+                release,
+                "" if is_open(namespace) else namespace,
+                (*values, *self.list_parameters(source)),
+                tuple(options),
+                tuple(inputs),
+                by=at,
+                is_definite=is_read and self.tree.is_own(source.url) and source.is_head,
+                sources=(self.tree.read(source.owner.file),),
+                kube_version=as_text(helm.get("kubeVersion")),
+                api_versions=tuple(map(as_text, as_list(helm.get("apiVersions")))),
+            )
+        )
+
+    def list_argo_values(self, source: ArgoSource, folder: str) -> list[Values] | str:
+        """Return the values of a source in their order, or why not all of them are known."""
+        found: list[Values] = []
+        for node in as_list(source.helm.get("valueFiles")):
+            text = as_text(node)
+            file = None if is_open(text) or "://" in text else self.read_file(self.locate(source, folder, text))
+            if file is not None:
+                found.append(Values(file))
+            elif is_open(text):
+                return OPEN
+            elif value_of(source.helm.get("ignoreMissingValueFiles")) is not True:
+                # A file that is missing here is an error already.
+                return "" if locate_values(self.tree, source, text) else ELSEWHERE
+        given = source.helm.get("valuesObject")
+        if isinstance(given, dict):
+            text = json.dumps(untraced(given))
+            place = location_of(given) or source.owner.location
+            found.append(Values(File(place.file, text.encode("utf-8", "surrogatepass")), given))
+        else:
+            node = source.helm.get("values")
+            text = as_text(node)
+            read = self.read_text(node, source.owner.file) if text.strip() else None
+            found += [read] if read else []
+        return OPEN if is_open(text) else found
+
+    def locate(self, source: ArgoSource, folder: str, text: str) -> str | None:
+        if text.startswith("$"):
+            name, _, rest = text[1:].partition("/")
+            named = [each for each in source.siblings if as_text(each.get("ref")) == name]
+            is_own = named and self.tree.may_be_own(as_text(named[0].get("repoURL")))
+            return self.tree.find_path(rest) if is_own else None
+        return self.tree.find_path(text if text.startswith("/") else posixpath.join(folder, text))
+
+    def list_parameters(self, source: ArgoSource) -> Iterator[Values]:
+        """Yield the parameters that are plain fields, as values."""
+        for each in map(as_mapping, as_list(source.helm.get("parameters"))):
+            name, node = as_text(each.get("name")), each.get("value")
+            if _KEYS.match(name) and not is_open(_write(node)) and not set(_write(node)) & set("{},\\"):
+                value: Any = _write(node)
+                if value_of(each.get("forceString")) is not True:
+                    value = _read_typed(value)
+                place = location_of(node) or source.owner.location
+                data: Any = TracedScalar(value, place)
+                for key in reversed(name.split(".")):
+                    data = {key: data}
+                yield Values(File(place.file, json.dumps(untraced(data)).encode("utf-8", "surrogatepass")), data)
+
+    def read_parameters(self, source: ArgoSource, folder: str) -> tuple[list[str], list[File], bool]:
+        """Return the options for the other parameters, the files that they name, and whether all are known."""
+        options: list[str] = []
+        inputs: list[File] = []
+        is_read = True
+        for each in map(as_mapping, as_list(source.helm.get("parameters"))):
+            name, text = as_text(each.get("name")), _write(each.get("value"))
+            if is_open(text) or is_open(name):
+                is_read = False
+            elif not _KEYS.match(name) or set(text) & set("{},\\"):
+                option = "--set-string" if value_of(each.get("forceString")) is True else "--set"
+                escaped = text if text.startswith("{") else text.replace(",", r"\,")
+                options += [option, f"{name}={escaped}"]
+        for each in map(as_mapping, as_list(source.helm.get("fileParameters"))):
+            file = self.read_file(self.locate(source, folder, as_text(each.get("path"))))
+            if file is None:
+                is_read = False
+            else:
+                options += ["--set-file", f"{as_text(each.get('name'))}={{{len(inputs)}}}"]
+                inputs.append(file)
+        return options, inputs, is_read
+
+    # Flux
+
+    def add_flux(self, owner: GitOpsObject) -> None:
+        """Add what a HelmRelease installs."""
+        wanted = as_mapping(get_path(owner.spec, "chart", "spec"))
+        reference = as_mapping(wanted.get("sourceRef") or owner.spec.get("chartRef"))
+        name = as_text(wanted.get("chart")) or as_text(reference.get("name"))
+        chart, is_certain = self.find_flux_chart(wanted, reference)
+        if chart is None:
+            self.leave_out(owner.location, name, OPEN if is_open(name) else REMOTE)
+            return
+        if owner.spec.get("postRenderers"):
+            self.leave_out(owner.location, chart.name, CHANGED)
+            return
+        base: list[Values] = []
+        for text in map(as_text, as_list(wanted.get("valuesFiles"))):
+            file = self.read_file(self.tree.find_path(text))
+            base += [Values(file)] if file else []
+            is_certain = is_certain and file is not None
+        values, sources, is_known = self.list_flux_values(owner)
+        release = as_text(owner.spec.get("releaseName"))
+        target = as_text(owner.spec.get("targetNamespace"))
+        release = release or "-".join(filter(None, (target, owner.name)))
+        written = "".join(each.file.content.decode("utf-8", "replace") for each in values if each.data is not None)
+        if "${" in written:
+            self.leave_out(owner.location, chart.name, OPEN)
+            return
+        self.uses.append(
+            Use(
+                chart,
+                name_release(chart, release),
+                target or owner.namespace,
+                tuple(values),
+                by=owner.location,
+                is_definite=is_certain and is_known,
+                base=tuple(base),
+                sources=(self.tree.read(owner.file), *sources),
+            )
+        )
+
+    def find_flux_chart(self, wanted: Mapping[str, Any], reference: Mapping[str, Any]) -> tuple[Chart | None, bool]:
+        """Return the chart in the tree that a HelmRelease installs, and whether it is certainly that one."""
+        if may_be_own(self.tree, reference) and wanted:
+            name = as_text(wanted.get("chart"))
+            return self.find_chart(self.tree.find_path(name) if not is_open(name) else None), True
+        # What is pushed to a registry has the name of its chart at the end.
+        sources = find_sources(self.tree, reference, as_text(reference.get("kind")))
+        urls = [as_text(each.spec.get("url")) for each in sources]
+        if as_text(reference.get("kind")) != "OCIRepository" or len(urls) != 1:
+            return None, False
+        name = read_address(urls[0]).rpartition("/")[2]
+        tag = as_text(get_path(sources[0].spec, "ref", "tag"))
+        found = [each for each in self.charts.values() if each.name.lower() == name]
+        found = [each for each in found if str(each.metadata.get("version")) == tag]
+        return (found[0], True) if len(found) == 1 else (None, False)
+
+    def list_flux_values(self, owner: GitOpsObject) -> tuple[list[Values], list[File], bool]:
+        """Return the values of a HelmRelease in their order, the files of ConfigMaps, and whether all are known."""
+        found: list[Values] = []
+        files: list[File] = []
+        is_known = True
+        for each in map(as_mapping, as_list(owner.spec.get("valuesFrom"))):
+            name, key = as_text(each.get("name")), as_text(each.get("valuesKey")) or "values.yaml"
+            is_map = as_text(each.get("kind")) == "ConfigMap" and "targetPath" not in each
+            made = self.tree.find_config_map(name, owner.namespace, owner) if is_map and not is_open(name) else None
+            node = as_mapping(made.data.get("data")).get(key) if made else None
+            place = location_of(node)
+            values = self.read_text(node, place.file) if place else None
+            if values is None:
+                is_known = False
+                continue
+            found.append(values)
+            files.append(self.tree.read(values.file.path))
+        given = owner.spec.get("values")
+        if isinstance(given, dict) and given:
+            place = location_of(given) or owner.location
+            text = json.dumps(untraced(given)).encode("utf-8", "surrogatepass")
+            found.append(Values(File(place.file, text), given))
+        return found, files, is_known
+
+    # kustomize
+
+    def add_kustomize(self, path: str) -> None:
+        """Add the charts that a kustomization renders."""
+        fields = as_mapping(load(self.tree.around.tree.source, path).fields)
+        folder = posixpath.dirname(path)
+        home = as_text(as_mapping(fields.get("helmGlobals")).get("chartHome")) or "charts"
+        for each in map(as_mapping, as_list(fields.get("helmCharts"))):
+            at = location_of(each) or Location(path)
+            name, version = as_text(each.get("name")), as_text(each.get("version"))
+            inside = f"{name}-{version}/{name}" if version and each.get("repo") else name
+            chart = self.find_chart(posixpath.normpath(posixpath.join(folder, home, inside)))
+            if chart is None:
+                self.leave_out(at, name, REMOTE)
+                continue
+            if any(fields.get(field) for field in _CHANGES):
+                self.leave_out(at, name, CHANGED)
+                continue
+            named = [as_text(each.get("valuesFile")), *map(as_text, as_list(each.get("additionalValuesFiles")))]
+            paths = [posixpath.normpath(posixpath.join(folder, text)) for text in named if text]
+            read = [self.read_file(text) for text in paths]
+            values = [Values(file) for file in read if file]
+            given = each.get("valuesInline")
+            if isinstance(given, dict) and given:
+                place = location_of(given) or at
+                text = json.dumps(untraced(given)).encode("utf-8", "surrogatepass")
+                merge = as_text(each.get("valuesMerge"))
+                values.insert(0 if merge == "merge" else len(values), Values(File(place.file, text), given))
+                is_exact = merge != "replace"
+            else:
+                is_exact = True
+            self.uses.append(
+                Use(
+                    chart,
+                    name_release(chart, as_text(each.get("releaseName"))),
+                    as_text(each.get("namespace")) or as_text(fields.get("namespace")),
+                    tuple(values),
+                    by=at,
+                    is_definite=is_exact and None not in read,
+                    sources=(self.tree.read(path),),
+                    kube_version=as_text(each.get("kubeVersion")),
+                    api_versions=tuple(map(as_text, as_list(each.get("apiVersions")))),
+                )
+            )
+
+
+def _write(node: Node) -> str:
+    value = value_of(node)
+    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+
+
+def _read_typed(text: str) -> Any:
+    """Return the value that `--set` reads from a text."""
+    words = {"true": True, "false": False, "null": None}
+    lowered = text.lower()
+    if lowered in words:
+        return words[lowered]
+    return int(text) if _INTEGER.match(text) else text
+
+
+def list_releases(tree: GitOpsTree, charts: Sequence[Chart]) -> Releases:
+    """Return the releases of a tree, of charts that are in it, and those that are not judged."""
+    reader = _Reader(tree, {each.folder: each for each in charts})
+    for source in list_sources(tree):
+        reader.add_argo(source)
+    for owner in tree.list_kind(HELM, "HelmRelease"):
+        reader.add_flux(owner)
+    for path in tree.around.paths:
+        if is_kustomization(path) and b"helmCharts" in tree.read(path).content:
+            reader.add_kustomize(path)
+    return Releases(reader.uses, reader.unjudged)

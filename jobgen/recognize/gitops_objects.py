@@ -1,0 +1,210 @@
+"""The objects of Argo CD and Flux in a tree, as the builds that change them make them, and its repository."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.kustomize.resource import read_documents
+from jobgen.kustomize.tree import FolderTree
+from jobgen.model.data import Location, location_of, value_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
+from jobgen.recognize import NOT_JUDGED, Taken
+from jobgen.recognize.tree import Surroundings
+from jobgen.repo import git
+from jobgen.repo.files import Build, File
+
+ARGO, FLUX, HELM, SOURCE = (
+    "argoproj.io",
+    "kustomize.toolkit.fluxcd.io",
+    "helm.toolkit.fluxcd.io",
+    "source.toolkit.fluxcd.io",
+)
+BOOTSTRAPPED = "flux-system"
+"""The source that `flux bootstrap` creates: the repository that the Kustomizations are in."""
+_SSH = lazy_pattern(r"(?:[\w.-]+@)?([\w.-]+):(?!/)(.*)\Z")
+_SCHEME = lazy_pattern(r"[a-z][a-z0-9+.-]*://(?:[^/@]*@)?([^/:]+)(?::\d+)?/(.*)\Z")
+
+
+class GitOpsObject(NamedTuple):
+    """An object of Argo CD or Flux, or one that it names; its data has locations."""
+
+    file: str
+    position: int
+    location: Location
+    data: Mapping[str, Any]
+    build: Build | None = None
+    """The kustomization that makes it; None if it is as its file has it."""
+
+    @property
+    def group(self) -> str:
+        """The group of its kind."""
+        return as_text(self.data.get("apiVersion")).rpartition("/")[0]
+
+    @property
+    def kind(self) -> str:
+        """Its kind."""
+        return as_text(self.data.get("kind"))
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """Its metadata."""
+        return as_mapping(self.data.get("metadata"))
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return as_text(self.metadata.get("name"))
+
+    @property
+    def namespace(self) -> str:
+        """Its namespace; empty if it has none."""
+        return as_text(self.metadata.get("namespace"))
+
+    @property
+    def spec(self) -> Mapping[str, Any]:
+        """Its spec."""
+        return as_mapping(self.data.get("spec"))
+
+
+def read_address(url: str) -> str:
+    """Return the host and the path of a repository, however its address is written; empty for a path on disk."""
+    match = _SCHEME.match(url.strip()) or _SSH.match(url.strip())
+    if match is None:
+        return ""
+    return f"{match[1]}/{match[2].strip('/').removesuffix('.git')}".lower()
+
+
+class GitOpsTree:
+    """The objects of Argo CD and Flux in a tree."""
+
+    def __init__(self, around: Surroundings, taken: Mapping[str, Taken], builds: Mapping[str, Build]) -> None:
+        """Start with the tree; `builds` are those of kustomizations, by their files."""
+        self.around = around
+        self._taken = taken
+        self._builds = builds
+
+    @cached_property
+    def objects(self) -> list[GitOpsObject]:
+        """All objects of Argo CD and Flux; one that several builds make differently is there several times."""
+        found: list[GitOpsObject] = []
+        roots: dict[str, None] = {}
+        files = set()
+        for path in self.around.tree.gitops_files:
+            taken = self._taken.get(path)
+            members = [each for each in self.around.plan.members.get(path, ()) if each in self._builds]
+            if members:
+                files.add(path)
+                roots.update(dict.fromkeys(members))
+            elif taken is None or taken.sort.treatment != NOT_JUDGED:
+                found += (each for each in self._read(path) if _is_gitops(each))
+        for root in roots:
+            build = self._builds[root]
+            for made in build().objects:
+                if made.file in files and _is_gitops_data(made.data):
+                    found.append(GitOpsObject(made.file, made.position, made.location, made.traced, build))
+        unique: dict[tuple[str, int, str], GitOpsObject] = {}
+        for each in found:
+            unique.setdefault((each.file, each.position, repr(each.data)), each)
+        return list(unique.values())
+
+    def list_kind(self, group: str, *kinds: str) -> list[GitOpsObject]:
+        """Return the objects of some kinds of a group."""
+        return [each for each in self.objects if each.group == group and each.kind in kinds]
+
+    def _read(self, path: str) -> Iterator[GitOpsObject]:
+        documents = read_documents(self.around.tree.read(path).content, path, "manifest")
+        for position, data in enumerate(documents.data):
+            if isinstance(data, dict):
+                yield GitOpsObject(path, position, location_of(data) or Location(path), data)
+
+    # The repository
+
+    @cached_property
+    def _own_addresses(self) -> frozenset[str]:
+        """The addresses that are certainly those of this repository."""
+        source = self.around.tree.source
+        remotes = git.read_remotes(Path(str(source.folder))) if isinstance(source, FolderTree) else []
+        bootstrapped = (each for each in self.list_kind(SOURCE, "GitRepository") if each.name == BOOTSTRAPPED)
+        urls = (*remotes, *(as_text(each.spec.get("url")) for each in bootstrapped))
+        return frozenset(filter(None, map(read_address, urls)))
+
+    def is_own(self, url: str) -> bool:
+        """Return True if an address is certainly that of this repository."""
+        return read_address(url) in self._own_addresses
+
+    def may_be_own(self, url: str) -> bool:
+        """Return True if an address may be that of this repository, or of what it is a copy of."""
+        address = read_address(url)
+        names = {each.rpartition("/")[2] for each in self._own_addresses}
+        return not names or address in self._own_addresses or address.rpartition("/")[2] in names
+
+    def find_path(self, path: str) -> str | None:
+        """Return a path from the top of the repository as one from the linted folder; None if it is outside."""
+        if "\0" in path:
+            return None
+        wanted = posixpath.normpath(posixpath.join("/", path)).lstrip("/") or "."
+        found = posixpath.relpath(wanted, self.around.above or ".")
+        return "" if found == "." else found
+
+    def exists(self, path: str) -> bool:
+        """Return True if there is a file or folder at a path from the linted folder."""
+        return path == "" or self.around.tree.exists(path)
+
+    # Values in objects of the cluster
+
+    def find_config_map(self, name: str, namespace: str, near: GitOpsObject) -> GitOpsObject | None:
+        """Return the ConfigMap of a name; None if it is not the only one that it can be."""
+        if near.build is not None:
+            made = [each for each in near.build().objects if _is_config_map(each.data, name, namespace)]
+            if len(made) == 1:
+                return GitOpsObject(made[0].file, made[0].position, made[0].location, made[0].traced, near.build)
+        found = [each for each in self._config_maps.get(name, ()) if each.namespace in ("", namespace)]
+        nearest = max((_count_shared(each.file, near.file) for each in found), default=0)
+        found = [each for each in found if _count_shared(each.file, near.file) == nearest]
+        return found[0] if len(found) == 1 else None
+
+    @cached_property
+    def _config_maps(self) -> dict[str, list[GitOpsObject]]:
+        found: dict[str, list[GitOpsObject]] = {}
+        for path in self.around.paths:
+            if path.endswith((".yaml", ".yml")) and b"ConfigMap" in self.around.tree.read(path).content:
+                for each in self._read(path):
+                    if each.kind == "ConfigMap":
+                        found.setdefault(each.name, []).append(each)
+        return found
+
+    def read_lines(self, file: str) -> list[str]:
+        """Return the lines of a file."""
+        return self.read(file).content.decode("utf-8", "replace").split("\n")
+
+    def read(self, path: str) -> File:
+        """Return a file by its path from the linted folder."""
+        return self.around.tree.read(path)
+
+
+def _is_gitops(found: GitOpsObject) -> bool:
+    return _is_gitops_data(found.data)
+
+
+def _is_gitops_data(data: Mapping[str, Any]) -> bool:
+    group = str(value_of(data.get("apiVersion"))).rpartition("/")[0]
+    return group in (ARGO, FLUX, HELM, SOURCE)
+
+
+def _is_config_map(data: Mapping[str, Any], name: str, namespace: str) -> bool:
+    metadata = as_mapping(data.get("metadata"))
+    return (
+        data.get("kind") == "ConfigMap"
+        and metadata.get("name") == name
+        and (metadata.get("namespace") or "") in ("", namespace)
+    )
+
+
+def _count_shared(one: str, other: str) -> int:
+    return len(posixpath.commonprefix([one.split("/")[:-1], other.split("/")[:-1]]))
