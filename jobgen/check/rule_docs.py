@@ -137,6 +137,17 @@ _OWN_REASONS = {
         " only Services that share labels with a workload of their file, or are alone with one, are reported."
     ),
     "kustomization-load-restricted": _RESTRICTED,
+    "gitops-path-missing": (
+        "Argo CD and Flux cannot render what they do not find, so they apply nothing of the object, and what runs stays"
+        " as it is. A path is checked only if the address of its repository is that of a Git remote, or of the source"
+        " that `flux bootstrap` wrote, and if its branch is the default one. Correct the path, which begins at the top"
+        " of the repository; that of a values file of Argo CD begins at the folder of its chart."
+    ),
+    "gitops-name-missing": (
+        "An Application in a project that does not exist is not synchronized, and Flux waits for a source that does not"
+        " exist. It is a warning, because something else may create them: a name is checked only if the repository"
+        " defines other objects of the kind. Correct the name, or add the object."
+    ),
     "chart-render-fails": (
         "`helm template` fails in the same way as `helm install`, Argo CD and Flux do, so nothing of the chart is"
         " applied. It is an error if the template cannot be read at all, or if a release of the repository uses the"

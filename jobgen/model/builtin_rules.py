@@ -95,6 +95,7 @@ _ERRORS = {
         "forbidden-change": "A change to a job with `onChange: forbid` that would affect the running job.",
         "immutable-field-changed": "A change to an immutable field, which the API server or a webhook rejects.",
         "invalid-kustomization": "A kustomization with a field or a value that kustomize does not accept.",
+        "gitops-path-missing": "A path in an object of Argo CD or Flux that does not exist in this repository.",
         "chart-values-invalid": "Values that the schema of a Helm chart refuses.",
         "chart-render-fails": "A template of a Helm chart that helm cannot render.",
         "flux-substitution-fails": "A `${...}` that Flux cannot read, where `postBuild` fills in variables.",
@@ -143,6 +144,7 @@ _WARNINGS = {
         "service-selects-nothing": "A Service that selects none of the pods of its file.",
     },
     "gitops": {
+        "gitops-name-missing": "A project or source that an object of Argo CD or Flux names and nothing defines.",
         "unread-value": "A value of a Helm chart that none of its templates reads.",
         "ignored-rendered-tree": "A rendered tree that `.gitignore` hides, so that its files are not committed.",
         "edit-without-effect": "A change that never reaches a running job; its operator does not change running pods.",

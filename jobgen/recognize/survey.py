@@ -18,7 +18,7 @@ from jobgen.recognize.kustomize_files import KustomizeBuild
 from jobgen.recognize.objects import may_hold_objects
 from jobgen.recognize.plain_objects import is_plain_name, is_plain_text
 from jobgen.recognize.tree import FileTree, Surroundings
-from jobgen.repo.files import CHART_METADATA, KUSTOMIZATION_NAMES, Build, FileEntry, is_kustomization
+from jobgen.repo.files import CHART_METADATA, KUSTOMIZATION_NAMES, Build, FileEntry, is_kustomization, note_findings
 from jobgen.repo.walk import ExcludePattern, is_excluded
 from jobgen.reports.placeholders import VALUE_RULES, find_capitals, find_placeholder
 
@@ -124,13 +124,15 @@ def survey_files(
 def _add_gitops(
     survey: Survey, around: Surroundings, made: Mapping[str, Build], own: frozenset[str], *, renders_charts: bool
 ) -> Survey:
-    """Add charts, with the releases that objects of Argo CD and Flux make of them."""
+    """Add charts, and what objects of Argo CD and Flux name that is not there."""
     # Imported late: many folders have none.
     from jobgen.recognize.charts import survey_charts
     from jobgen.recognize.gitops_objects import GitOpsTree
+    from jobgen.recognize.missing_paths import find_missing
 
     tree = GitOpsTree(around, survey.taken, made)
     charts = survey_charts(tree, survey.taken, own, has_tool=renders_charts)
+    missing = [each for each in find_missing(tree) if each.location.file in own]
     unjudged = frozenset(path for path, reason in charts.taken.items() if reason.sort.treatment is NOT_JUDGED)
     judged = [
         entry._replace(is_source=True) if entry.path in charts.taken else entry
@@ -138,6 +140,7 @@ def _add_gitops(
         if entry.path not in unjudged
     ]
     judged += charts.entries
+    judged += [note_findings(f"{missing[0].location.file}/paths", missing)] if missing else []
     return Survey(judged, {**survey.taken, **charts.taken}, survey.tree, charts.folders)
 
 

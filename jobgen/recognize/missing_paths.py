@@ -1,0 +1,152 @@
+"""Paths and names in objects of Argo CD and Flux that lead nowhere in this repository."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.model.data import Node, location_of, value_of
+from jobgen.model.finding import Finding, Severity
+from jobgen.model.suggest import did_you_mean
+from jobgen.recognize.argo_sources import ArgoSource, is_open, list_sources, locate_values
+from jobgen.recognize.flux_sources import is_own
+from jobgen.recognize.gitops_objects import ARGO, BOOTSTRAPPED, FLUX, HELM, SOURCE, GitOpsObject, GitOpsTree
+from jobgen.yamlio.read.scalars import quote
+
+PATH, NAME = "gitops-path-missing", "gitops-name-missing"
+_GLOB = ("*", "?", "[", "{")
+
+
+def find_missing(tree: GitOpsTree) -> list[Finding]:
+    """Return what the objects of Argo CD and Flux name in this repository, and what is not there."""
+    found = [*_check_argo(tree), *_check_flux(tree), *_check_releases(tree)]
+    return list(dict.fromkeys(found))
+
+
+def _report(node: Node, owner: GitOpsObject, message: str) -> Finding:
+    return Finding(PATH, "gitops", Severity.ERROR, message, location_of(node) or owner.location)
+
+
+def _suggest(tree: GitOpsTree, path: str) -> str:
+    """Return which path may be meant: one with the same name, or a similar one."""
+    above = f"{tree.around.above}/" if tree.around.above else ""
+    known = {f"{above}{folder}" for each in tree.around.paths for folder in _list_above(each)}
+    same = sorted(each for each in known if posixpath.basename(each) == posixpath.basename(path))
+    return f"; did you mean `{same[0]}`?" if len(same) == 1 else did_you_mean(path, sorted(known))
+
+
+def _list_above(path: str) -> Iterator[str]:
+    names = path.split("/")
+    yield from ("/".join(names[: count + 1]) for count in range(len(names)))
+
+
+# Argo CD
+
+
+def _check_argo(tree: GitOpsTree) -> Iterator[Finding]:
+    for source in list_sources(tree):
+        if tree.is_own(source.url) and source.is_head and "chart" not in source.data:
+            yield from _check_path(tree, source)
+        yield from _check_values(tree, source)
+    yield from _check_projects(tree)
+
+
+def _check_path(tree: GitOpsTree, source: ArgoSource) -> Iterator[Finding]:
+    path = tree.find_path(source.path) if source.path and not is_open(source.path) else ""
+    if path is not None and not tree.exists(path):
+        message = f"{quote(source.path)} does not exist in this repository, so Argo CD cannot render `{source.app}`"
+        hint = _suggest(tree, source.path) or "; correct the path"
+        yield _report(source.data.get("path"), source.owner, f"{message}{hint}")
+
+
+def _check_values(tree: GitOpsTree, source: ArgoSource) -> Iterator[Finding]:
+    """Check the files of a source that helm is given."""
+    if value_of(source.helm.get("ignoreMissingValueFiles")) is True:
+        return
+    nodes = [*as_list(source.helm.get("valueFiles"))]
+    nodes += (as_mapping(each).get("path") for each in as_list(source.helm.get("fileParameters")))
+    for node in nodes:
+        text = as_text(node)
+        if not text or is_open(text) or "://" in text or any(sign in text for sign in _GLOB):
+            continue
+        if text.startswith("$"):
+            name = text[1:].partition("/")[0]
+            if not any(as_text(each.get("ref")) == name for each in source.siblings):
+                if len(source.siblings) > 1:
+                    yield _report(node, source.owner, f"no source of `{source.app}` has `ref: {name}`; add one")
+                continue
+        place = locate_values(tree, source, text)
+        if place is not None and not tree.exists(place):
+            message = f"{quote(text)} does not exist in this repository, so Argo CD cannot render `{source.app}`"
+            yield _report(node, source.owner, f"{message}; correct the path, or set `ignoreMissingValueFiles: true`")
+
+
+def _check_projects(tree: GitOpsTree) -> Iterator[Finding]:
+    """Check the projects of Applications, if the repository has projects."""
+    known = {each.name for each in tree.list_kind(ARGO, "AppProject")}
+    if not known:
+        return
+    for owner in tree.list_kind(ARGO, "Application", "ApplicationSet"):
+        spec = owner.spec if owner.kind == "Application" else as_mapping(get_path(owner.spec, "template", "spec"))
+        node = spec.get("project")
+        name = as_text(node)
+        if name not in ("", "default") and not is_open(name) and name not in known:
+            yield _report_name(node, owner, "AppProject", name, known)
+
+
+def _report_name(node: Node, owner: GitOpsObject, kind: str, name: str, known: Iterable[str]) -> Finding:
+    hint = did_you_mean(name, sorted(known)) or "; add it, or correct the name"
+    message = f"no {kind} of this repository has the name {quote(name)}{hint}"
+    return Finding(NAME, "gitops", Severity.WARNING, message, location_of(node) or owner.location)
+
+
+# Flux
+
+
+def _check_flux(tree: GitOpsTree) -> Iterator[Finding]:
+    for owner in tree.list_kind(FLUX, "Kustomization"):
+        reference = as_mapping(owner.spec.get("sourceRef"))
+        text = as_text(owner.spec.get("path"))
+        if text and not is_open(text) and is_own(tree, reference):
+            path = tree.find_path(text)
+            if path is not None and not tree.exists(path):
+                message = f"{quote(text)} does not exist in this repository, so Flux applies nothing of `{owner.name}`"
+                yield _report(owner.spec.get("path"), owner, f"{message}{_suggest(tree, path) or '; correct the path'}")
+        yield from _check_source(tree, owner, reference)
+
+
+def _check_releases(tree: GitOpsTree) -> Iterator[Finding]:
+    for owner in tree.list_kind(HELM, "HelmRelease"):
+        chart = as_mapping(get_path(owner.spec, "chart", "spec"))
+        reference = as_mapping(chart.get("sourceRef") or owner.spec.get("chartRef"))
+        yield from _check_source(tree, owner, reference)
+        name = as_text(chart.get("chart"))
+        if not name or is_open(name) or not is_own(tree, reference):
+            continue
+        path = tree.find_path(name)
+        metadata = posixpath.join(path or "", "Chart.yaml")
+        if path is not None and not name.endswith(".tgz") and not tree.exists(metadata):
+            what = "has no `Chart.yaml`" if tree.exists(path) else "does not exist in this repository"
+            message = f"{quote(name)} {what}, so Flux cannot install `{owner.name}`"
+            yield _report(chart.get("chart"), owner, f"{message}{_suggest(tree, path) or '; correct the path'}")
+        if value_of(chart.get("ignoreMissingValuesFiles")) is not True:
+            yield from _check_files(tree, owner, as_list(chart.get("valuesFiles")))
+
+
+def _check_files(tree: GitOpsTree, owner: GitOpsObject, nodes: Sequence[Node]) -> Iterator[Finding]:
+    for node in nodes:
+        text = as_text(node)
+        path = tree.find_path(text) if text and not is_open(text) else None
+        if path is not None and not tree.exists(path):
+            message = f"{quote(text)} does not exist in this repository, so Flux cannot install `{owner.name}`"
+            yield _report(node, owner, f"{message}; its path begins at the top of the repository")
+
+
+def _check_source(tree: GitOpsTree, owner: GitOpsObject, reference: Mapping[str, Any]) -> Iterator[Finding]:
+    """Check that the source has been defined, if the repository defines sources of its kind."""
+    kind, name = as_text(reference.get("kind")), as_text(reference.get("name"))
+    known = {each.name for each in tree.list_kind(SOURCE, kind)}
+    if known and name and name not in known and name != BOOTSTRAPPED and not is_open(name):
+        yield _report_name(reference.get("name"), owner, kind, name, known)

@@ -1,0 +1,150 @@
+"""Paths and names in objects of Argo CD and Flux are those of something that exists in the repository."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from helm_charts import WITHOUT_HELM, init_repository, write_files
+from jobgenprocess import run_jobgen
+
+OWN, OTHER = "https://github.com/Example/gitops", "https://github.com/other/gitops-2"
+APPLICATION = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: one, namespace: argocd}
+spec:
+  project: %s
+  destination: {namespace: prod, server: https://kubernetes.default.svc}
+  source:
+    repoURL: %s
+    targetRevision: %s
+    path: %s
+    helm:
+      valueFiles: [%s]
+"""
+PROJECT = """\
+apiVersion: argoproj.io/v1alpha1
+kind: AppProject
+metadata: {name: team-a, namespace: argocd}
+spec: {sourceRepos: ['*'], destinations: [{namespace: '*', server: '*'}]}
+"""
+KUSTOMIZATION = """\
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: apps, namespace: flux-system}
+spec:
+  interval: 1h
+  prune: true
+  sourceRef: {kind: GitRepository, name: %s}
+  path: %s
+"""
+SOURCE = """\
+apiVersion: source.toolkit.fluxcd.io/v1
+kind: GitRepository
+metadata: {name: %s, namespace: flux-system}
+spec: {interval: 1m, url: %s, ref: {branch: main}}
+"""
+RELEASE = """\
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: web, namespace: apps}
+spec:
+  interval: 1h
+  chart:
+    spec:
+      chart: %s
+      valuesFiles: [%s]
+      sourceRef: {kind: GitRepository, name: flux-system}
+"""
+CHART = {"charts/web/Chart.yaml": "apiVersion: v2\nname: web\nversion: 0.1.0\n", "charts/web/values.yaml": ""}
+
+
+def lint(folder: Path) -> list[tuple[str, int, str, str]]:
+    done = run_jobgen(folder, "lint", "--no-cache", "--format", "json", ".", env={"PATH": WITHOUT_HELM})
+    found = json.loads(done.stdout)["findings"]
+    return [
+        (each["severity"], each["line"], each["rule"], each["message"])
+        for each in found
+        if each["rule"].startswith("gitops-")
+    ]
+
+
+@pytest.mark.parametrize(
+    ("values", "line", "words"),
+    [
+        (("default", OWN, "HEAD", "charts/wep", ""), 10, "`charts/wep` does not exist in this repository"),
+        (("default", f"{OWN}.git", "main", "web", ""), 10, "did you mean `charts/web`?"),
+        (("default", OWN, "HEAD", "charts/web", "values.yaml, prod.yaml"), 12, "`prod.yaml` does not exist"),
+        (("default", OWN, "HEAD", "charts/web", "/charts/web/no.yaml"), 12, "`/charts/web/no.yaml` does not exist"),
+        (("team-b", OWN, "HEAD", "charts/web", ""), 5, "no AppProject of this repository has the name `team-b`"),
+    ],
+)
+def test_what_an_application_names_must_exist(tmp_path: Path, values: tuple[str, ...], line: int, words: str) -> None:
+    files = {**CHART, "app.yaml": APPLICATION % values, "project.yaml": PROJECT}
+    found = lint(write_files(init_repository(tmp_path), files))
+
+    assert [each[1] for each in found] == [line]
+    assert words in found[0][3]
+    assert found[0][0] == ("warning" if "AppProject" in words else "error")
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ("default", OWN, "HEAD", "charts/web", "values.yaml, ../web/values.yaml, 'https://example.com/a.yaml'"),
+        ("default", OTHER, "HEAD", "charts/none", "none.yaml"),
+        ("default", OWN, "release-1.0", "charts/none", "none.yaml"),
+        ("default", OWN, "HEAD", "'{{path}}'", "none.yaml"),
+        ("default", OWN, "HEAD", "charts/web", "'{{env}}.yaml', 'envs/*.yaml'"),
+        ("team-a", OWN, "HEAD", ".", "charts/web/values.yaml"),
+    ],
+)
+def test_what_may_exist_elsewhere_is_not_reported(tmp_path: Path, values: tuple[str, ...]) -> None:
+    files = {**CHART, "app.yaml": APPLICATION % values, "project.yaml": PROJECT}
+
+    assert lint(write_files(init_repository(tmp_path), files)) == []
+
+
+def test_without_a_remote_no_address_is_known(tmp_path: Path) -> None:
+    files = {**CHART, "app.yaml": APPLICATION % ("default", OWN, "HEAD", "charts/none", "")}
+
+    assert lint(write_files(tmp_path, files)) == []
+
+
+def test_what_flux_names_must_exist(tmp_path: Path) -> None:
+    files = {
+        **CHART,
+        "a.yaml": KUSTOMIZATION % ("flux-system", "./clusters/prod"),
+        "b.yaml": KUSTOMIZATION % ("flux-system", "./charts"),
+        "c.yaml": KUSTOMIZATION % ("other", "./clusters/prod"),
+        "d.yaml": KUSTOMIZATION % ("othr", "./clusters/prod"),
+        "e.yaml": RELEASE % ("./charts/none", "charts/web/values.yaml"),
+        "f.yaml": RELEASE % ("./charts", "values.yaml"),
+        "source.yaml": SOURCE % ("other", OTHER),
+        "own.yaml": SOURCE % ("flux-system", "ssh://git@github.com/example/gitops"),
+    }
+    found = lint(write_files(tmp_path, files))
+
+    assert [(severity, line, message.partition(",")[0].partition(";")[0]) for severity, line, _, message in found] == [
+        ("error", 8, "`./clusters/prod` does not exist in this repository"),
+        ("warning", 7, "no GitRepository of this repository has the name `othr`"),
+        ("error", 8, "`./charts/none` does not exist in this repository"),
+        ("error", 8, "`./charts` has no `Chart.yaml`"),
+        ("error", 9, "`values.yaml` does not exist in this repository"),
+    ]
+
+
+def test_an_object_is_judged_as_its_kustomization_makes_it(tmp_path: Path) -> None:
+    patch = "[{op: replace, path: /spec/source/path, value: charts/none}]"
+    files = {
+        **CHART,
+        "base/app.yaml": APPLICATION % ("default", OWN, "HEAD", "overwritten", ""),
+        "base/kustomization.yaml": (
+            f"resources: [app.yaml]\npatches:\n  - target: {{kind: Application}}\n    patch: '{patch}'\n"
+        ),
+    }
+    found = lint(write_files(init_repository(tmp_path), files))
+
+    assert ["`charts/none`" in each[3] for each in found] == [True]
