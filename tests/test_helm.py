@@ -456,6 +456,27 @@ def test_what_a_command_sets_is_not_judged_if_it_is_not_known(tmp_path: Path) ->
     assert "`.Values.port` is set when the chart is installed" in report["findings"][0]["message"]
 
 
+def test_commands_of_other_folders_use_charts_with_their_variables(tmp_path: Path) -> None:
+    page = """\
+```
+export REPO_ROOT=`git rev-parse --show-toplevel`
+export RECIPE_ROOT=$REPO_ROOT/recipes/a
+cd $RECIPE_ROOT
+helm install $USER-a -f values.yaml -f $RECIPE_ROOT/more.yaml \\
+  $REPO_ROOT/charts/web
+```
+"""
+    files = {
+        **below("charts/web", {**GOOD, "values.yaml": ""}),
+        "recipes/a/values.yaml": "port: 80001\n",
+        "recipes/a/more.yaml": "other: 1\n",
+        "recipes/README.md": page,
+    }
+    report = lint(write_files(tmp_path, files))
+
+    assert notes_of(report, "invalid-port")[0] == ("recipes/a/values.yaml", 1)
+
+
 def test_a_value_that_is_empty_by_default_is_not_judged(tmp_path: Path) -> None:
     service = SERVICE.replace("  selector", '  type: {{ .Values.type | default "Wrong" }}\n  selector')
     files = {**GOOD, "values.yaml": "port: 80\ntype: null\n", "templates/service.yaml": service}

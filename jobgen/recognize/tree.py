@@ -87,6 +87,11 @@ class FileTree:
         folder = posixpath.dirname(path)
         return [each for each in self._paths if posixpath.dirname(each) == folder]
 
+    def list_all_texts(self) -> Iterator[str]:
+        """Return all scripts and pages."""
+        for several in self._texts.values():
+            yield from several
+
     def list_texts(self, near: str) -> Iterator[str]:
         """Return the scripts and pages in the folder of a file, then those above it."""
         for folder in list_folders(near):

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.features.helm.build import ChartBuild
 from jobgen.features.helm.charts import METADATA, VALUES, Chart
+from jobgen.features.helm.commands import list_commands
 from jobgen.features.helm.refusals import UNJUDGED
 from jobgen.features.helm.releases import Unjudged, list_releases
 from jobgen.features.helm.run_helm import Helm, find_helm
@@ -34,7 +35,8 @@ def survey_charts(tree: GitOpsTree, taken: Mapping[str, Taken], own: frozenset[s
     charts = [Chart(around.tree.source, posixpath.dirname(path)) for path in files]
     charts = [each for each in charts if each.name]
     releases = list_releases(tree, charts)
-    uses = {chart.folder: list_own_uses(chart, around.tree) for chart in charts}
+    commands = list_commands(around.tree, around.above) if charts else {}
+    uses = {each.folder: list_own_uses(each, around.tree, commands.get(each.folder, ())) for each in charts}
     for use in releases.uses:
         # A release is judged if its chart is linted, or what says how it is released.
         if use.chart.folder in uses or not own.isdisjoint(_list_files(use)):
