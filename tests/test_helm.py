@@ -30,6 +30,7 @@ from jobgenprocess import run_jobgen
 
 from jobgen.engine.inputs import find_program
 from jobgen.features.helm.charts import Chart
+from jobgen.features.helm.cluster_apis import set_cluster
 from jobgen.features.helm.locate import split_output
 from jobgen.features.helm.refusals import read_refusal
 from jobgen.features.helm.run_helm import Helm
@@ -45,6 +46,7 @@ from jobgen.features.helm.template_text import (
 from jobgen.features.helm.uses import Use, list_own_uses
 from jobgen.kustomize.tree import FolderTree
 from jobgen.recognize.tree import FileTree
+from jobgen.spec.overlay import Cluster
 
 pytestmark = needs_helm
 WITH_HELM = os.pathsep.join((str(HELM.parent), WITHOUT_HELM))
@@ -122,7 +124,7 @@ def test_without_helm_one_info_counts_the_charts(tmp_path: Path) -> None:
 
 def use_of(root: Path) -> Use:
     tree = FolderTree(root)
-    return list_own_uses(Chart(tree, ""), FileTree(tree, []))[0]
+    return list_own_uses(Chart(tree, ""), FileTree(tree, []), ())[0]
 
 
 HOOK = """\
@@ -768,3 +770,48 @@ def test_a_required_value_that_a_release_lacks_is_an_error(tmp_path: Path) -> No
 
     found = [(each["severity"], each["rule"]) for each in report["findings"]]
     assert found == [("error", "chart-value-missing")]
+
+
+def test_values_can_be_given(tmp_path: Path) -> None:
+    required = 'a: {{ required "set the name" .Values.name }}\n'
+    files = {
+        **below("web", {**GOOD, "templates/a.yaml": required}),
+        "prod.yaml": "port: 80001\n",
+        "b.yaml": "name: c\n",
+    }
+    root = write_files(tmp_path, files)
+
+    given = lint(root, "web", "-f", "prod.yaml", "-f", "b.yaml")
+    assert places_of(given, "invalid-port") == [("web/templates/service.yaml", 6)]
+    missing = lint(root, "web", "--values", "prod.yaml")["findings"]
+    assert [(each["severity"], each["rule"]) for each in missing] == [("error", "chart-value-missing")]
+    code, _, errors = run(root, "web", "-f", "none.yaml")
+    assert (code, "there is no file `none.yaml`" in errors) == (2, True)
+
+
+def test_charts_are_rendered_for_the_declared_cluster(tmp_path: Path) -> None:
+    text = """\
+a: {{ .Capabilities.KubeVersion.Version }}
+b: {{ .Capabilities.APIVersions.Has "kueue.x-k8s.io/v1beta1/ClusterQueue" }}
+c: {{ .Capabilities.APIVersions.Has "ray.io/v1" }}
+"""
+    root = write_files(tmp_path / "web", {**GOOD, "templates/a.yaml": text})
+    cluster = Cluster(kubernetes="1.31", operators={"kueue": "0.10"})
+    [use] = set_cluster([use_of(root)], cluster)
+
+    assert b"\na: v1.31.0\nb: true\nc: false\n" in render(use, REAL).output
+
+
+@pytest.mark.parametrize("name", ["charts/web/templates/service.yaml", "charts/web/values.yaml", "envs/values-a.yaml"])
+def test_a_hook_lints_the_charts_that_use_a_file(tmp_path: Path, name: str) -> None:
+    files = {
+        **below("charts/web", {**GOOD, "values.yaml": "port: 80001\n"}),
+        **below("charts/other", CHART),
+        "envs/values-a.yaml": "port: 80001\n",
+        "Makefile": "install:\n\thelm install web charts/web -f envs/values-a.yaml\n",
+    }
+    report = lint(write_files(tmp_path, files), name)
+
+    assert {(each["file"], each["rule"]) for each in report["findings"]} == {
+        ("charts/web/templates/service.yaml", "invalid-port")
+    }

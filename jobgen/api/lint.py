@@ -154,6 +154,7 @@ def lint(
     today: str = "",
     second_opinion: bool = False,
     strict_files: bool = False,
+    values: Sequence[str] = (),
 ) -> LintResult:
     """Check a jobs repository, or the manifests at some paths.
 
@@ -172,6 +173,7 @@ def lint(
         second_opinion: Whether to run jsonschema too, and kubeconform and kustomize, or else kubectl, if they are
             installed, and report disagreements.
         strict_files: Whether a file whose objects are not judged, such as a template, is an error.
+        values: Files of values, below `path`, that Helm charts are rendered with instead of those of their releases.
 
     Raises:
         UsageError: An argument or `jobgen.yaml` is wrong, or a tool is not installed.
@@ -181,12 +183,14 @@ def lint(
     """
     check_names("paths", paths)
     check_names("environments", environments)
+    check_names("values", values)
     directory = Path(path) if isinstance(path, (str, os.PathLike)) else path.root
     today = today or ("" if isinstance(path, (str, os.PathLike)) else path.today)
     if kubeconform:
         warnings.warn("`kubeconform` is deprecated; use `second_opinion`", DeprecationWarning, stacklevel=2)
     asks_others = second_opinion or kubeconform
     request = LintRequest(directory, paths, environments, stdin, today, None, asks_others, strict_files)
+    request = request._replace(chart_values=tuple(values))
     with open_judge(request, policy_from or since) as judged:
         return lint_request(judged, since=since, baseline=baseline, prune_baseline=prune_baseline)
 

@@ -29,6 +29,7 @@ def name_lint(request: LintRequest) -> str:
         request.starts_tools,
         request.judge,
     )
+    options += request.chart_values
     options += () if request.compares_trees else ("no trees",)
     return repr((where, commit, list(request.paths), full, list(request.envs), options))
 

@@ -69,6 +69,8 @@ class LintRequest(NamedTuple):
     """False if no other program builds what jobgen cannot build, as in an editor."""
     compares_trees: bool = True
     """False if declared trees are not compared with the sources, as in an editor, where the sources change."""
+    chart_values: tuple[str, ...] = ()
+    """The files of values that Helm charts are rendered with; without them, those of their releases."""
     judge: str = ""
     """The commit whose settings, teams, policies and schemas decide; empty for those of the folder."""
 

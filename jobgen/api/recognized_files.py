@@ -26,18 +26,28 @@ from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize import OBJECT, SORTS
-from jobgen.recognize.declared_gates import leave_out_gated
+from jobgen.recognize.charts import ChartOptions
 from jobgen.recognize.kustomize_files import settle_generated
 from jobgen.recognize.not_applied import settle_example
 from jobgen.recognize.survey import STATED, Correction, Survey, report_variables, survey_files
 from jobgen.recognize.tree import list_folders
+from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.repo.commit import CommitPath, Folder
-from jobgen.repo.files import HELM_CHART, KUSTOMIZATION_NAMES, OTHER_EXTENSION, FileEntry, hold_contents, starts_object
+from jobgen.repo.files import (
+    CHART_METADATA,
+    HELM_CHART,
+    KUSTOMIZATION_NAMES,
+    OTHER_EXTENSION,
+    FileEntry,
+    hold_contents,
+    starts_object,
+)
 from jobgen.repo.git import find_path_from_top
 from jobgen.repo.named_paths import find_files
 from jobgen.repo.root import SETTINGS, find_root, find_settings, has_settings
 from jobgen.repo.walk import parse_patterns
+from jobgen.spec.overlay import Cluster
 
 _TREATMENTS = {sort.name: sort.treatment for sort in SORTS}
 
@@ -58,21 +68,39 @@ def recognize_files(request: LintRequest, files: LintFiles) -> Survey:
     around: list[str] = []
     if not is_whole:
         normal = [entry if entry.finding else entry._replace(path=_normalize(folder, entry)) for entry in entries]
-        if _has_kustomization_above(source, normal):
-            # A kustomization may use these files, so all files of the repository are known.
+        if _has_build_above(source, normal):
+            # A kustomization or a chart may use these files, so all files of the repository are known.
             top = "/".join([".."] * source.depth) or "."
             found = (entry for entry in find_files(folder, top) if entry.skipped in ("", OTHER_EXTENSION))
             around = [_normalize(folder, entry) for entry in found]
             # A file that a build uses has the name that the build gives it.
             entries = normal if around else entries
     others = (*files.others, *around)
+    values = [_check_values_file(folder, path) for path in request.chart_values]
     survey = survey_files(
         *(source, entries, others, corrections, prefix or "", above),
         has_tool=has_tool,
-        renders_charts=request.starts_tools,
+        chart_options=ChartOptions(request.starts_tools, values, lambda: _find_cluster(request, files)),
     )
     piped = [entry for entry in files.standalone or () if entry.path == STDIN]
     return survey._replace(entries=[*survey.entries, *piped])
+
+
+def _check_values_file(folder: Folder, path: str) -> str:
+    """Return the path of a file of values from the linted folder, or raise a UsageError."""
+    found = posixpath.normpath(path) if isinstance(folder, CommitPath) else os.path.relpath(folder / path, folder)
+    if not (folder / path).is_file():
+        raise UsageError(f"there is no file `{path}`; check the path of the values")
+    return found.replace(os.sep, "/")
+
+
+def _find_cluster(request: LintRequest, files: LintFiles) -> Cluster:
+    """Return the cluster that charts are rendered for: that of the named environment, or of the settings."""
+    if files.root is None:
+        return Cluster()
+    project = config.load(files.root)
+    named = request.envs[0] if len(request.envs) == 1 and request.envs[0] in project.overlays else ""
+    return project.environment(named, []).cluster
 
 
 def _hold_walked(source: FolderTree, entries: Sequence[FileEntry]) -> list[FileEntry]:
@@ -87,11 +115,14 @@ def _hold_walked(source: FolderTree, entries: Sequence[FileEntry]) -> list[FileE
     return [next(held) if is_read else entry for entry, is_read in zip(entries, is_held, strict=True)]
 
 
-def _has_kustomization_above(source: FolderTree, entries: Sequence[FileEntry]) -> bool:
-    """Return True if a folder of some files, or one above it, has a kustomization."""
+def _has_build_above(source: FolderTree, entries: Sequence[FileEntry]) -> bool:
+    """Return True if a folder of some files, or one above it, has a kustomization or a chart, or one is of values."""
     folders = {entry.path.rpartition("/")[0] for entry in entries}
     every = {above for folder in folders for above in (folder, *list_folders(folder))}
-    return any(source.exists(posixpath.join(folder, name)) for folder in every for name in KUSTOMIZATION_NAMES)
+    names = (*KUSTOMIZATION_NAMES, CHART_METADATA)
+    if any(source.exists(posixpath.join(folder, name)) for folder in every for name in names):
+        return True
+    return any("values" in entry.path.rpartition("/")[2] for entry in entries)
 
 
 # A path with a name that is empty, `.` or `..`.

@@ -69,6 +69,7 @@ def lint_paths(
     show_suppressed: bool = False,
     explain_files: bool = False,
     strict_files: bool = False,
+    values: tuple[str, ...] = (),
     today: str = "",
     fsync: bool = True,
     width: int = 80,
@@ -80,6 +81,7 @@ def lint_paths(
     fixed = Result(ExitCode.OK)
     try:
         request = LintRequest(directory, paths, envs, stdin, today, None, second_opinion, strict_files)
+        request = request._replace(chart_values=values)
         if fix or diff:
             fixed = _fix(request, fix, diff=diff, fsync=fsync)
             if diff:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
 
 from jobgen.model.features import find_part
@@ -10,6 +10,7 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize import Taken
 from jobgen.recognize.gitops_objects import GitOpsTree
 from jobgen.repo.files import FileEntry
+from jobgen.spec.overlay import Cluster
 
 
 class ChartSurvey(NamedTuple):
@@ -23,16 +24,29 @@ class ChartSurvey(NamedTuple):
     """The folders of the charts; what is below them is counted with their metadata."""
 
 
+class ChartOptions(NamedTuple):
+    """How charts are rendered."""
+
+    has_tool: bool = False
+    """True if other programs may be started."""
+    values: Sequence[str] = ()
+    """The files of values that all charts are rendered with; without them, each with those of its releases."""
+    find_cluster: Callable[[], Cluster] = Cluster
+    """Returns the cluster that charts are rendered for."""
+
+
 class FindCharts(Protocol):
-    """Returns the charts of a tree; `has_tool` if other programs may be started."""
+    """Returns the charts of a tree."""
 
     def __call__(
-        self, tree: GitOpsTree, taken: Mapping[str, Taken], own: frozenset[str], *, has_tool: bool
+        self, tree: GitOpsTree, taken: Mapping[str, Taken], own: frozenset[str], options: ChartOptions
     ) -> ChartSurvey:
         """Return what is to be judged."""
 
 
-def survey_charts(tree: GitOpsTree, taken: Mapping[str, Taken], own: frozenset[str], *, has_tool: bool) -> ChartSurvey:
+def survey_charts(
+    tree: GitOpsTree, taken: Mapping[str, Taken], own: frozenset[str], options: ChartOptions
+) -> ChartSurvey:
     """Return the charts of a tree, if this installation has the feature."""
     find: FindCharts | None = find_part("lint.charts")
-    return find(tree, taken, own, has_tool=has_tool) if find is not None else ChartSurvey()
+    return find(tree, taken, own, options) if find is not None else ChartSurvey()

@@ -13,6 +13,7 @@ from jobgen.model.finding import Finding, Related, Severity, sort_findings
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize import INPUT, JUDGED, NOT_JUDGED, OBJECT, SETTINGS, Taken, kustomize_files, not_applied
+from jobgen.recognize.charts import ChartOptions
 from jobgen.recognize.filled_files import fill_files
 from jobgen.recognize.kustomize_files import KustomizeBuild
 from jobgen.recognize.objects import may_hold_objects
@@ -22,6 +23,7 @@ from jobgen.repo.files import CHART_METADATA, KUSTOMIZATION_NAMES, Build, FileEn
 from jobgen.repo.walk import ExcludePattern, is_excluded
 from jobgen.reports.placeholders import VALUE_RULES, find_capitals, find_placeholder
 
+_NO_CHARTS = ChartOptions()
 STATED = "`files."
 """The start of the reason if the settings say what a file is."""
 
@@ -69,14 +71,14 @@ def survey_files(
     above: str = "",
     *,
     has_tool: bool = False,
-    renders_charts: bool = False,
+    chart_options: ChartOptions = _NO_CHARTS,
 ) -> Survey:
     """Decide what files are.
 
     `others` are the paths of files around them: scripts, for example, and kustomizations that may use them. `prefix` is
     the path of the folder from the root of the repository, where the patterns of corrections begin, and `above` that
-    from the top of the Git repository. With `has_tool`, another program may build what jobgen cannot build; with
-    `renders_charts`, helm may be started.
+    from the top of the Git repository. With `has_tool`, another program may build what jobgen cannot build; and
+    `chart_options` say how charts are rendered.
     """
     own = frozenset(entry.path for entry in entries)
     paths = list(dict.fromkeys((*(entry.path for entry in entries), *others)))
@@ -115,14 +117,14 @@ def survey_files(
             judged.append(FileEntry(folder, content=build.read(), optional=True, build=build))
     survey = Survey(judged, taken, tree)
     # One look at all names instead of one at each.
-    has_charts = CHART_METADATA in "\n".join(own)
+    has_charts = CHART_METADATA in "\n".join(paths)
     if has_charts or tree.gitops_files:
-        survey = _add_gitops(survey, around, made, own, renders_charts=renders_charts)
+        survey = _add_gitops(survey, around, made, own, chart_options)
     return survey
 
 
 def _add_gitops(
-    survey: Survey, around: Surroundings, made: Mapping[str, Build], own: frozenset[str], *, renders_charts: bool
+    survey: Survey, around: Surroundings, made: Mapping[str, Build], own: frozenset[str], options: ChartOptions
 ) -> Survey:
     """Add charts, and what objects of Argo CD and Flux name that is not there."""
     # Imported late: many folders have none.
@@ -131,7 +133,7 @@ def _add_gitops(
     from jobgen.recognize.missing_paths import find_missing
 
     tree = GitOpsTree(around, survey.taken, made)
-    charts = survey_charts(tree, survey.taken, own, has_tool=renders_charts)
+    charts = survey_charts(tree, survey.taken, own, options)
     missing = [each for each in find_missing(tree) if each.location.file in own]
     unjudged = frozenset(path for path, reason in charts.taken.items() if reason.sort.treatment is NOT_JUDGED)
     judged = [

@@ -67,6 +67,14 @@ def _rename_kubeconform(context: click.Context, _: click.Parameter, value: bool)
 @click.option("--explain-files", is_flag=True, help="Show how jobgen reads each file, and why.")
 @click.option("--strict-files", is_flag=True, help="Report each file that cannot be checked, such as a template.")
 @click.option(
+    "--values",
+    "-f",
+    multiple=True,
+    metavar="FILE",
+    shell_complete=complete_files,
+    help="Render Helm charts with this file of values, not with those of their releases.",
+)
+@click.option(
     "--kubeconform", is_flag=True, is_eager=True, expose_value=False, hidden=True, callback=_rename_kubeconform
 )
 @click.option(

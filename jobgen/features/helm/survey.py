@@ -8,46 +8,48 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.features.helm.build import ChartBuild
 from jobgen.features.helm.charts import METADATA, VALUES, Chart
+from jobgen.features.helm.cluster_apis import set_cluster
 from jobgen.features.helm.commands import list_commands
 from jobgen.features.helm.refusals import UNJUDGED
-from jobgen.features.helm.releases import Unjudged, list_releases
+from jobgen.features.helm.releases import Releases, Unjudged, list_releases
 from jobgen.features.helm.run_helm import Helm, find_helm
 from jobgen.features.helm.stage import list_arguments
 from jobgen.features.helm.unread_values import find_unread
-from jobgen.features.helm.uses import Use, list_own_uses
+from jobgen.features.helm.uses import Use, Values, list_own_uses, name_release
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Related, Severity, pluralize
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize import CHART, RENDERED_CHART, VALUES_FILE, Taken
-from jobgen.recognize.charts import ChartSurvey
+from jobgen.recognize.charts import ChartOptions, ChartSurvey
 from jobgen.recognize.gitops_objects import GitOpsTree
+from jobgen.recognize.tree import list_folders
 from jobgen.repo.files import FileEntry, note_findings
 
 _MAX_USES = 20
 """The releases of one chart that are rendered."""
 _MAX_NAMED = 5
+_VALUES_FILE = lazy_pattern(r"values[^/]*\.ya?ml\Z")
 _NO_HELM = "helm is not on PATH"
 
 
-def survey_charts(tree: GitOpsTree, taken: Mapping[str, Taken], own: frozenset[str], *, has_tool: bool) -> ChartSurvey:
+def survey_charts(
+    tree: GitOpsTree, taken: Mapping[str, Taken], own: frozenset[str], options: ChartOptions
+) -> ChartSurvey:
     """Return the builds of the charts of a tree, and what their files are."""
     around = tree.around
-    files = sorted(path for path in own if posixpath.basename(path) == METADATA and path not in taken)
-    charts = [Chart(around.tree.source, posixpath.dirname(path)) for path in files]
-    charts = [each for each in charts if each.name]
+    charts = _find_charts(tree, taken, own)
     releases = list_releases(tree, charts)
-    commands = list_commands(around.tree, around.above) if charts else {}
-    uses = {each.folder: list_own_uses(each, around.tree, commands.get(each.folder, ())) for each in charts}
-    for use in releases.uses:
-        # A release is judged if its chart is linted, or what says how it is released.
-        if use.chart.folder in uses or not own.isdisjoint(_list_files(use)):
-            charts += [use.chart] if use.chart.folder not in uses else []
-            before = (each._replace(is_replaced=each.by is None) for each in uses.get(use.chart.folder, ()))
-            uses[use.chart.folder] = [*before, use]
+    if options.values:
+        given = tuple(Values(around.tree.read(path)) for path in options.values)
+        uses = {each.folder: [Use(each, name_release(each), values=given, is_definite=True)] for each in charts}
+    else:
+        uses = _list_uses(tree, charts, releases, own)
+    charts = list({use.chart.folder: use.chart for several in uses.values() for use in several}.values())
     left_out = _note_unjudged([each for each in releases.unjudged if each.location.file in own])
     unread = _check_values(charts, uses)
-    helm = find_helm() if has_tool else None
+    helm = find_helm() if options.has_tool else None
     if helm is None:
-        found = _leave_out(charts, _NO_HELM if has_tool else "this command starts no other program")
+        found = _leave_out(charts, _NO_HELM if options.has_tool else "this command starts no other program")
         return found._replace(entries=[*found.entries, *left_out, *unread])
     entries = [*_note_remote(charts), *left_out, *unread]
     described: dict[str, Taken] = {}
@@ -56,7 +58,7 @@ def survey_charts(tree: GitOpsTree, taken: Mapping[str, Taken], own: frozenset[s
             why = "it is a library chart, whose templates are checked in the charts that use it"
             described[chart.metadata_file] = Taken(RENDERED_CHART, why)
             continue
-        own_uses = _sort_uses(uses[chart.folder])
+        own_uses = _sort_uses(set_cluster(uses[chart.folder], options.find_cluster()))
         if len(own_uses) > _MAX_USES:
             entries.append(_note_limit(chart, len(own_uses)))
             own_uses = own_uses[:_MAX_USES]
@@ -70,6 +72,38 @@ def survey_charts(tree: GitOpsTree, taken: Mapping[str, Taken], own: frozenset[s
                 described[path] = Taken(VALUES_FILE, f"values of the chart `{chart.name}`")
         entries += _make_entries(own_uses, helm)
     return ChartSurvey(entries, described, tuple(each.folder for each in charts))
+
+
+def _find_charts(tree: GitOpsTree, taken: Mapping[str, Taken], own: frozenset[str]) -> list[Chart]:
+    """Return the charts whose files are linted: their metadata, a template, or values."""
+    source = tree.around.tree.source
+    files = {path for path in own if posixpath.basename(path) == METADATA and path not in taken}
+    charts = [Chart(source, posixpath.dirname(path)) for path in sorted(files)]
+    # Without the metadata, single files of a chart were named.
+    for path in sorted(own) if not files else ():
+        folders = (folder for folder in list_folders(path) if source.exists(posixpath.join(folder, METADATA)))
+        charts += (Chart(source, folder) for folder in list(folders)[-1:])
+    unique = {each.folder: each for each in charts}
+    return [each for each in unique.values() if each.name]
+
+
+def _list_uses(
+    tree: GitOpsTree, charts: Sequence[Chart], releases: Releases, own: frozenset[str]
+) -> dict[str, list[Use]]:
+    """Return the uses of charts, by their folders: of those that are linted, and those that linted files release."""
+    around = tree.around
+    may_use = charts or any(_VALUES_FILE.search(path) for path in own)
+    commands = list_commands(around.tree, around.above) if may_use else {}
+    uses = {each.folder: list_own_uses(each, around.tree, commands.get(each.folder, ())) for each in charts}
+    for use in (*releases.uses, *(use for several in commands.values() for use in several)):
+        is_command = use.by is not None and not use.sources
+        if use.chart.folder in uses and not is_command:
+            before = (each._replace(is_replaced=each.by is None) for each in uses[use.chart.folder])
+            uses[use.chart.folder] = [*before, use]
+        elif use.chart.folder not in {each.folder for each in charts} and not own.isdisjoint(_list_files(use)):
+            # A release is judged if its chart is linted, or what says how it is released.
+            uses.setdefault(use.chart.folder, []).append(use)
+    return uses
 
 
 def _list_files(use: Use) -> Iterator[str]:

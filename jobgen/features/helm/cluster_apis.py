@@ -1,0 +1,38 @@
+"""The version and the APIs of the cluster that a chart is rendered for, which its templates can ask for."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from jobgen.features.helm.uses import Use
+from jobgen.repo.shipped import list_shipped_schemas, read_shipped_schema
+from jobgen.schema.types_of_release import contains
+from jobgen.spec.overlay import Cluster
+
+_FOLDER = "crds"
+
+
+def set_cluster(uses: Sequence[Use], cluster: Cluster) -> list[Use]:
+    """Return uses as they are rendered for a cluster; what an object says of its own release goes first."""
+    if not uses or not (cluster.kubernetes or cluster.operators):
+        return list(uses)
+    asks = bool(cluster.operators) and any(b"APIVersions" in content for content in uses[0].chart.files.values())
+    apis = tuple(_list_apis(cluster)) if asks else ()
+    return [
+        each._replace(kube_version=each.kube_version or cluster.kubernetes, api_versions=each.api_versions or apis)
+        for each in uses
+    ]
+
+
+def _list_apis(cluster: Cluster) -> Iterator[str]:
+    """Yield the versions and kinds of the declared operators, as helm names them."""
+    found: dict[str, None] = {}
+    for group in list_shipped_schemas(_FOLDER):
+        for name in list_shipped_schemas(f"{_FOLDER}/{group}"):
+            known: dict[str, Any] = json.loads(read_shipped_schema(f"{_FOLDER}/{group}/{name}") or b"{}")
+            release = cluster.operators.get(known.get("operator", ""))
+            if release is not None and contains(known["schema"], release):
+                found |= dict.fromkeys((known["apiVersion"], f"{known['apiVersion']}/{known['kind']}"))
+    yield from found
