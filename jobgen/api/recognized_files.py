@@ -27,6 +27,7 @@ from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize import OBJECT, SORTS
 from jobgen.recognize.charts import ChartOptions
+from jobgen.recognize.declared_gates import leave_out_gated
 from jobgen.recognize.kustomize_files import settle_generated
 from jobgen.recognize.not_applied import settle_example
 from jobgen.recognize.survey import STATED, Correction, Survey, report_variables, survey_files
@@ -35,7 +36,6 @@ from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.repo.commit import CommitPath, Folder
 from jobgen.repo.files import (
-    CHART_METADATA,
     HELM_CHART,
     KUSTOMIZATION_NAMES,
     OTHER_EXTENSION,
@@ -116,13 +116,13 @@ def _hold_walked(source: FolderTree, entries: Sequence[FileEntry]) -> list[FileE
 
 
 def _has_build_above(source: FolderTree, entries: Sequence[FileEntry]) -> bool:
-    """Return True if a folder of some files, or one above it, has a kustomization or a chart, or one is of values."""
+    """Return True if a folder of some files, or one above it, has a kustomization, or if one may be of a chart."""
     folders = {entry.path.rpartition("/")[0] for entry in entries}
     every = {above for folder in folders for above in (folder, *list_folders(folder))}
-    names = (*KUSTOMIZATION_NAMES, CHART_METADATA)
-    if any(source.exists(posixpath.join(folder, name)) for folder in every for name in names):
+    if any(source.exists(posixpath.join(folder, name)) for folder in every for name in KUSTOMIZATION_NAMES):
         return True
-    return any("values" in entry.path.rpartition("/")[2] for entry in entries)
+    paths = "\n".join([entry.path for entry in entries])
+    return "values" in paths or "templates/" in paths or "charts/" in paths or "Chart.yaml" in paths
 
 
 # A path with a name that is empty, `.` or `..`.

@@ -139,13 +139,13 @@ _OWN_REASONS = {
     "kustomization-load-restricted": _RESTRICTED,
     "gitops-path-missing": (
         "Argo CD and Flux cannot render what they do not find, so they apply nothing of the object, and what runs stays"
-        " as it is. A path is checked only if the address of its repository is that of a Git remote, or of the source"
-        " that `flux bootstrap` wrote, and if its branch is the default one. Correct the path, which begins at the top"
+        " as it is. A path is checked only if a Git remote, or the source that `flux bootstrap` wrote, has the same"
+        " address, and if its branch is the default one. Correct the path, which begins at the top"
         " of the repository; that of a values file of Argo CD begins at the folder of its chart."
     ),
     "gitops-name-missing": (
         "An Application in a project that does not exist is not synchronized, and Flux waits for a source that does not"
-        " exist. It is a warning, because something else may create them: a name is checked only if the repository"
+        " exist. It is a warning, because they can come from another place: a name is checked only if the repository"
         " defines other objects of the kind. Correct the name, or add the object."
     ),
     "chart-render-fails": (

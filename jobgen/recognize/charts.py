@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from jobgen.model.features import find_part
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize import Taken
-from jobgen.recognize.gitops_objects import GitOpsTree
 from jobgen.repo.files import FileEntry
-from jobgen.spec.overlay import Cluster
 
 
 class ChartSurvey(NamedTuple):
@@ -24,6 +22,11 @@ class ChartSurvey(NamedTuple):
     """The folders of the charts; what is below them is counted with their metadata."""
 
 
+if TYPE_CHECKING:
+    from jobgen.recognize.gitops_objects import GitOpsTree
+    from jobgen.spec.overlay import Cluster
+
+
 class ChartOptions(NamedTuple):
     """How charts are rendered."""
 
@@ -31,8 +34,8 @@ class ChartOptions(NamedTuple):
     """True if other programs may be started."""
     values: Sequence[str] = ()
     """The files of values that all charts are rendered with; without them, each with those of its releases."""
-    find_cluster: Callable[[], Cluster] = Cluster
-    """Returns the cluster that charts are rendered for."""
+    find_cluster: Callable[[], Cluster] | None = None
+    """Returns the cluster that charts are rendered for; None if it is not known."""
 
 
 class FindCharts(Protocol):

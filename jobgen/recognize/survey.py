@@ -18,7 +18,7 @@ from jobgen.recognize.filled_files import fill_files
 from jobgen.recognize.kustomize_files import KustomizeBuild
 from jobgen.recognize.objects import may_hold_objects
 from jobgen.recognize.plain_objects import is_plain_name, is_plain_text
-from jobgen.recognize.tree import FileTree, Surroundings
+from jobgen.recognize.tree import FileTree, Surroundings, list_folders
 from jobgen.repo.files import CHART_METADATA, KUSTOMIZATION_NAMES, Build, FileEntry, is_kustomization, note_findings
 from jobgen.repo.walk import ExcludePattern, is_excluded
 from jobgen.reports.placeholders import VALUE_RULES, find_capitals, find_placeholder

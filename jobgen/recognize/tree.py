@@ -49,9 +49,13 @@ class FileTree:
     @cached_property
     def gitops_files(self) -> list[str]:
         """The walked manifests that may have objects of Argo CD or Flux."""
-        signs = (b"toolkit.fluxcd.io/", b"argoproj.io/")
-        manifests = (path for path in self._paths if path.endswith(_YAML))
-        return [path for path in manifests if any(sign in self.read(path).content for sign in signs)]
+        found: list[str] = []
+        for path in self._paths:
+            if path.endswith(_YAML):
+                content = self.read(path).content
+                if b"toolkit.fluxcd.io/" in content or b"argoproj.io/" in content:
+                    found.append(path)
+        return found
 
     def has_text(self, text: bytes) -> bool:
         """Return True if a manifest that may have objects of Argo CD or Flux has a text."""

@@ -24,6 +24,7 @@ from jobgen.recognize.charts import ChartOptions, ChartSurvey
 from jobgen.recognize.gitops_objects import GitOpsTree
 from jobgen.recognize.tree import list_folders
 from jobgen.repo.files import FileEntry, note_findings
+from jobgen.spec.overlay import Cluster
 
 _MAX_USES = 20
 """The releases of one chart that are rendered."""
@@ -53,12 +54,13 @@ def survey_charts(
         return found._replace(entries=[*found.entries, *left_out, *unread])
     entries = [*_note_remote(charts), *left_out, *unread]
     described: dict[str, Taken] = {}
+    cluster = options.find_cluster() if options.find_cluster else Cluster()
     for chart in charts:
         if chart.is_library:
             why = "it is a library chart, whose templates are checked in the charts that use it"
             described[chart.metadata_file] = Taken(RENDERED_CHART, why)
             continue
-        own_uses = _sort_uses(set_cluster(uses[chart.folder], options.find_cluster()))
+        own_uses = _sort_uses(set_cluster(uses[chart.folder], cluster))
         if len(own_uses) > _MAX_USES:
             entries.append(_note_limit(chart, len(own_uses)))
             own_uses = own_uses[:_MAX_USES]
