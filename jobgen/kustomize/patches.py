@@ -13,11 +13,11 @@ from jobgen.kustomize.kustomization import text_of
 from jobgen.kustomize.resource import Resource, identify
 from jobgen.kustomize.select import PatternError, select
 from jobgen.model.budget import Work, charge
-from jobgen.model.data import Node, TracedList, TracedScalar, is_null, override, value_of, with_value
+from jobgen.model.data import Node, TracedList, TracedScalar, count_nodes, is_null, override, value_of, with_value
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
-from jobgen.spec.json_patch import apply_json_patch, copy_containers, count_nodes
+from jobgen.spec.json_patch import apply_json_patch, copy_containers
 
 # Merge a strategic merge patch into an object as kustomize does.
 

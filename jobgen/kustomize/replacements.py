@@ -13,10 +13,10 @@ from jobgen.kustomize.patches import MergeError
 from jobgen.kustomize.resource import NO_NAMESPACE, Id, Resource
 from jobgen.kustomize.select import PatternError, has_selected_metadata, is_selected, select_texts
 from jobgen.model.budget import Work, charge
-from jobgen.model.data import Location, Node, TracedScalar, is_null, location_of, override, value_of
+from jobgen.model.data import Location, Node, TracedScalar, count_nodes, is_null, location_of, override, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.limits import MAX_DEPTH
-from jobgen.spec.json_patch import copy_containers, count_nodes
+from jobgen.spec.json_patch import copy_containers
 from jobgen.yamlio.read.scalars import resolve
 
 _DEFAULT_PATH = "metadata.name"

@@ -249,3 +249,16 @@ def location_of(node: Node) -> Location | None:
 def locatable(*nodes: Node) -> Node:
     """The first of the nodes that can have a location, unlike plain scalars and {}; the last one if none can."""
     return next((node for node in nodes if isinstance(node, _TRACED) or (node and isinstance(node, dict))), nodes[-1])
+
+
+def count_nodes(tree: Any) -> int:
+    """Count the values of a tree."""
+    count, pending = 0, [tree]
+    while pending:
+        node = pending.pop()
+        count += 1
+        if isinstance(node, dict):
+            pending += node.values()
+        elif isinstance(node, list):
+            pending += node
+    return count

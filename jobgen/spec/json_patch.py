@@ -8,13 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.model.budget import Budget, BudgetExceededError, Work, charge
-from jobgen.model.data import Node, TracedList, TracedMapping, ValidFields, override, untraced, value_of
+from jobgen.model.data import Node, TracedList, TracedMapping, ValidFields, count_nodes, override, untraced, value_of
 from jobgen.model.finding import Problem, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_COPIED_NODES, MAX_DEPTH
 from jobgen.model.path import InvalidPathError, NamedItem, Step, parse_pointer
 
 _INDEX = lazy_pattern(r"(?:0|[1-9][0-9]{0,8})\Z", re.ASCII)
+_NODES_OF_STEP = 4
+"""So many values are copied or compared in a step of the budget."""
 
 
 class _FailedError(Exception):
@@ -34,7 +36,7 @@ def apply_json_patch(
     """
     changed: dict[str, Any] = copy_containers(target)
     budget = Budget(MAX_COPIED_NODES, Work.PATCHES)
-    charge(Work.PATCHES, 10 * len(operations))
+    charge(Work.PATCHES, 10 * len(operations) + count_nodes(target) // _NODES_OF_STEP)
     for operation in operations:
         try:
             _apply(changed, operation, budget, replaces_missing=replaces_missing)
@@ -95,19 +97,6 @@ def copy_containers(tree: Any) -> Any:
     return tree
 
 
-def count_nodes(tree: Any) -> int:
-    """Count the values of a tree."""
-    count, pending = 0, [tree]
-    while pending:
-        node = pending.pop()
-        count += 1
-        if isinstance(node, dict):
-            pending += node.values()
-        elif isinstance(node, list):
-            pending += node
-    return count
-
-
 def _apply(target: Any, operation: ValidFields, budget: Budget, *, replaces_missing: bool = False) -> None:
     match value_of(operation["op"]):
         case "replace" if not (replaces_missing and isinstance(_walk(target, _parse_path(operation)[:-1]), dict)):
@@ -130,6 +119,7 @@ def _apply(target: Any, operation: ValidFields, budget: Budget, *, replaces_miss
             _insert_value(target, _parse_path(operation), copy_containers(parent[key]))
         case "test":
             parent, key = _find_parent(target, _parse_path(operation))
+            charge(Work.PATCHES, count_nodes(parent[key]) // _NODES_OF_STEP)
             found, wanted = untraced(parent[key]), untraced(_require_value(operation))
             if not _is_equal(found, wanted):
                 shown = f"`{_format_value(found)}`, not `{_format_value(wanted)}`"

@@ -8,7 +8,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from jobgen.model.data import Node, ValidFields, location_of, untraced, value_of, with_layer
+from jobgen.model.data import Node, ValidFields, count_nodes, location_of, untraced, value_of, with_layer
 from jobgen.model.digest import blake2b
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.limits import MAX_DEPTH
@@ -173,6 +173,8 @@ class Patch(NamedTuple):
     place: int
     """Its index among the patches of its overlay."""
     name: PatchName
+    weight: int
+    """The number of its values."""
     optional: bool = False
     """True if it may match no job."""
 
@@ -519,6 +521,7 @@ def _parse_patch(block: Any, overlay: str, place: int, cluster: Cluster, problem
         overlay=overlay,
         place=place,
         name=name_patch(block, overlay),
+        weight=count_nodes(block),
         optional=bool(value_of(block.get("optional", False))),
     )
 

@@ -95,9 +95,12 @@ def run_script(script: str) -> Files:
     return {"jobgen.yaml": "", "jobs/a.yaml": job(replicas=2, command=command, resources={"gpu": 8})}
 
 
+def overlay(**spec: Any) -> str:
+    return json.dumps({"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": spec})
+
+
 def overlays(count: int, jobs: int, **spec: Any) -> Files:
-    overlay = json.dumps({"apiVersion": "jobgen.dev/v1", "kind": "Overlay", "spec": spec})
-    files = {f"overlays/o{number}/o.yaml": overlay for number in range(count)}
+    files = {f"overlays/o{number}/o.yaml": overlay(**spec) for number in range(count)}
     return {"jobgen.yaml": "", **files, **{f"jobs/j{number}.yaml": job(f"j{number}") for number in range(jobs)}}
 
 
@@ -124,6 +127,7 @@ CRON = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a", "
 NAMES = [f"{'a' * 55}{number}" for number in range(1000)]
 MANY = [config_map(f"c{number}") for number in range(1500)]
 PARTS = json.dumps({"containers": [{"name": f"c{number}", "image": "a"} for number in range(8000)]})
+LABEL = {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}
 # Each case: the files of a repository, the file of the finding, and what took the most.
 OVER: dict[str, tuple[Files, str, Work]] = {
     "a parameter with 8,000 containers in 500 templates": (workflow(PARTS, 500), "jobs/t/a.yaml", Work.WORKFLOW),
@@ -237,6 +241,12 @@ OVER: dict[str, tuple[Files, str, Work]] = {
         Work.PODS,
     ),
     "diamonds of 20 levels": (diamonds(20), "k20a/kustomization.yaml", Work.BUILD),
+    "1,000 JSON patches of a large object": (
+        overlays(1, 0, patches=[{"jsonPatch": [LABEL]}] * 1000)
+        | {"jobs/a.yaml": job(args=[f"--a{n}" for n in range(20_000)])},
+        "jobs/a.yaml",
+        Work.PATCHES,
+    ),
 }
 
 
@@ -396,6 +406,10 @@ WITHIN: dict[str, tuple[Files, str]] = {
     "a document of JSON with 400,000 nodes and a fault": (
         {"jobgen.yaml": "", "jobs/a.json": '{"a": 1e999, "b": [' + "{}," * 400_000 + "{}]}"},
         "more than `200000` nodes",
+    ),
+    "an overlay of JSON with 400,000 nodes": (
+        overlays(1, 1, patches=[{"merge": {"env": {f"A{n}": "b" for n in range(1000)}}}] * 200),
+        "overlays/o0/o.yaml:1:1: error: the document has more than `200000` nodes",
     ),
     "60,000 arguments": ({"jobgen.yaml": "", "jobs/a.yaml": job(args=[f"--a{n}" for n in range(60_000)])}, ""),
     "a slip at the end of long files": (

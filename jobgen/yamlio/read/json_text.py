@@ -62,22 +62,24 @@ class JsonStream:
         self.traced = traced
         self.at = 0
         self.line_starts = [0, *(match.end() for match in re.finditer("\n", text))]
+        self._may_be_large = _count_most(text, 0, len(text)) > MAX_NODES
 
     def __iter__(self) -> Iterator[JsonValue]:
         while (start := _skip_space(self.text, self.at)) < len(self.text):
             findings: list[Finding] = []
-            found = None if self.traced else _read_fast(self.text, start)
-            if found is None:
-                found = self._read_exactly(start, findings)
-            elif _has_too_many_nodes(found[0], self.text, start, found[1]):
+            # A large text with locations is read twice: its nodes are counted before each gets a location.
+            found = _read_fast(self.text, start) if self._may_be_large or not self.traced else None
+            if found is not None and _has_too_many_nodes(found[0], self.text, start, found[1]):
                 findings.append(self._report_nodes(start))
                 found = None, found[1]
+            elif found is None or self.traced:
+                found = self._read_exactly(start, findings, is_small=found is not None or not self._may_be_large)
             data, self.at = found
             yield JsonValue(data, findings, self.location(start, self.at), bool(findings))
 
-    def _read_exactly(self, start: int, findings: list[Finding]) -> tuple[Any, int]:
-        """Read a value token by token; a text with locations was read before, so that it has not too many nodes."""
-        reader = _Reader(self, start, findings)
+    def _read_exactly(self, start: int, findings: list[Finding], *, is_small: bool) -> tuple[Any, int]:
+        """Read a value token by token; one that `is_small` has no more nodes than are allowed."""
+        reader = _Reader(self, start, findings, is_limited=not (is_small and self.traced))
         try:
             data = reader.value(reader.token())
         except _TooManyNodesError:
@@ -125,11 +127,15 @@ def _count_levels(data: Any) -> int:
 
 def _has_too_many_nodes(data: Any, text: str, start: int, end: int) -> bool:
     """Return True if a document has too many nodes; the items of a list of objects are documents of their own."""
-    most = 1 + sum(times * text.count(sign, start, end) for sign, times in ((",", 1), (":", 1), ("[", 2), ("{", 2)))
-    if most <= MAX_NODES:
+    if _count_most(text, start, end) <= MAX_NODES:
         return False
     is_list = isinstance(data, dict) and str(data.get("kind")).endswith("List") and isinstance(data.get("items"), list)
     return any(_count_nodes(each) > MAX_NODES for each in (data["items"] if is_list else [data]))
+
+
+def _count_most(text: str, start: int, end: int) -> int:
+    """Return the most nodes that a part of a text can have, by its signs."""
+    return 1 + sum(times * text.count(sign, start, end) for sign, times in ((",", 1), (":", 1), ("[", 2), ("{", 2)))
 
 
 def _count_nodes(data: Any) -> int:
@@ -182,7 +188,7 @@ _FAST = json.JSONDecoder(
 class _Reader:
     """Reads a value token by token. Nesting recurses, up to the limit of depth."""
 
-    def __init__(self, stream: JsonStream, start: int, findings: list[Finding]) -> None:
+    def __init__(self, stream: JsonStream, start: int, findings: list[Finding], *, is_limited: bool) -> None:
         self.text = stream.text
         self.location = stream.location
         self.traced = stream.traced
@@ -190,6 +196,7 @@ class _Reader:
         self.depth = 0
         self.findings = findings
         self.usable = True
+        self.is_limited = is_limited
         self.left = _MAX_READ_NODES
 
     def token(self) -> re.Match[str]:
@@ -201,7 +208,7 @@ class _Reader:
 
     def value(self, token: re.Match[str]) -> Any:
         self.left -= 1
-        if self.left < 0 and (self.findings or not self.traced):
+        if self.left < 0 and (self.findings or self.is_limited):
             raise _TooManyNodesError
         sign, string, number, literal = token.groups()
         if sign == "{":
