@@ -31,10 +31,23 @@ BOUNDED = {
 """Loops over numbers that something else limits, with what that is."""
 
 
+SEQUENCES = (ast.List, ast.ListComp, ast.Tuple, ast.JoinedStr)
+
+
+def name_function(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def is_sequence(node: ast.expr) -> bool:
+    return isinstance(node, SEQUENCES) or (isinstance(node, ast.Constant) and isinstance(node.value, (str, bytes)))
+
+
 def find_number(node: ast.expr) -> bool:
     """Return True if an expression has a number of users that `min` does not limit and `len` does not count."""
+    if isinstance(node, ast.Compare):
+        return False
     if isinstance(node, ast.Call):
-        name = node.func.id if isinstance(node.func, ast.Name) else ""
+        name = name_function(node)
         return name not in ("len", "min") and any(map(find_number, node.args))
     if isinstance(node, ast.Name):
         return NUMBERS.search(node.id) is not None
@@ -47,13 +60,13 @@ def list_loops(tree: ast.AST) -> list[str]:
     """Return the ranges, repetitions and products with lists that have such a number."""
     found = []
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("range", "repeat"):
-            arguments = node.args[1:2] if node.func.id == "repeat" else node.args[:2]
+        if isinstance(node, ast.Call) and name_function(node) in ("range", "repeat"):
+            times = [keyword.value for keyword in node.keywords if keyword.arg == "times"]
+            arguments = [*node.args[1:2], *times] if name_function(node) == "repeat" else node.args[:2]
             found += [ast.unparse(node)] * any(map(find_number, arguments))
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
             sides = (node.left, node.right)
-            is_sequence = any(isinstance(side, (ast.List, ast.Tuple, ast.JoinedStr)) for side in sides)
-            found += [ast.unparse(node)] * (is_sequence and any(map(find_number, sides)))
+            found += [ast.unparse(node)] * (any(map(is_sequence, sides)) and any(map(find_number, sides)))
     return found
 
 
@@ -75,6 +88,10 @@ def test_no_loop_runs_as_often_as_a_number_of_users() -> None:
         ("[host] * worker_count", True),
         ("repeat(pod, job.parallelism)", True),
         ("range(int(nproc))", True),
+        ("itertools.repeat(pod, times=job.parallelism)", True),
+        ("',' * slots", True),
+        ("[None for _ in pods] * replicas", True),
+        ("'s' * (count != 1)", False),
         ("range(min(replicas, MAX_PODS))", False),
         ("range(len(pods))", False),
         ("2 * replicas", False),
