@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobgen.api.errors import UsageError
 from jobgen.engine.inputs import MISSING
+from jobgen.model.lazy_re import may_mention
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder, describe_path, open_commit
@@ -258,7 +259,7 @@ def read_patterns(root: Folder) -> tuple[ExcludePattern, ...]:
 def read_setting(root: Folder, name: str) -> Any:
     """A field of the settings, which may have errors; these are found later."""
     file = layout.read_settings(root)
-    if file is None or name.encode() not in file.content:
+    if file is None or not may_mention(file.content, name.encode()):
         return None
     from jobgen.yamlio.read import read
 

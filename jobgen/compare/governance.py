@@ -18,6 +18,7 @@ from jobgen.k8s.team_kinds import DEFAULT, KINDS, covers
 from jobgen.model.builtin_rules import canonical_rule_name
 from jobgen.model.data import Location, location_of, untraced
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.lazy_re import may_mention
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted
 from jobgen.model.quantity import to_milli
@@ -129,7 +130,7 @@ def find_changed_files(old: Folder, new: Folder) -> set[str]:
 def _read_deciding(root: Folder) -> Iterator[File]:
     has_state = False
     for file in layout.read_layers(root):
-        has_state = has_state or b"state" in file.content
+        has_state = has_state or may_mention(file.content, b"state")
         yield file
     if has_state:
         project = config.load(root)

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, TypeAlias
 
 from jobgen.model.data import Location
+from jobgen.model.lazy_re import may_mention
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_digits
 
@@ -196,7 +197,7 @@ def no_definitions(_: str) -> Sequence[Definition]:
 
 def may_define_kinds(content: bytes) -> bool:
     """Return True if a file may hold a CustomResourceDefinition."""
-    return DEFINITION_KIND.encode() in content
+    return may_mention(content, DEFINITION_KIND.encode())
 
 
 def read_definition(data: Any, location: Location) -> Definition | None:

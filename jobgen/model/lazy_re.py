@@ -28,6 +28,11 @@ def has_any(text: AnyStr, words: Iterable[AnyStr]) -> bool:
     return False
 
 
+def may_mention(content: bytes, word: bytes) -> bool:
+    """Return True if a file of YAML may have a word: an escape or another encoding may stand for any character."""
+    return word in content or b"\\" in content or b"\0" in content[:4]
+
+
 def lazy_pattern(text: AnyStr, flags: int = 0) -> re.Pattern[AnyStr]:
     """Like `re.compile`, but compiled on first use."""
     return cast("re.Pattern[AnyStr]", _Pattern(text, flags))

@@ -39,6 +39,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import format_amount
 from jobgen.model.data import Node, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Identity, Problem, Severity
+from jobgen.model.lazy_re import may_mention
 from jobgen.model.limits import (
     MAX_EXCESSES,
     MAX_FINDINGS,
@@ -255,8 +256,7 @@ def _split_by_state(members: Sequence[Member], own: frozenset[str]) -> list[list
 def _read_policy_namespaces(root: Folder) -> Iterator[Mapping[str, Node]]:
     """Read the namespaces in policies/ that have labels of Pod Security."""
     for file in layout.read_own_policies(root):
-        # An escape such as `\\x2e` may stand for any character of a label.
-        if b"pod-security.kubernetes.io/" in file.content or b"\\" in file.content:
+        if may_mention(file.content, b"pod-security.kubernetes.io/"):
             documents = config.read_documents(file, [], traced=True).documents
             objects = (obj for each in documents for obj in split_list(each.data) if isinstance(obj, dict))
             yield from (obj for obj in objects if value_of(obj.get("kind")) == "Namespace")

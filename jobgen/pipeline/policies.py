@@ -12,6 +12,7 @@ from jobgen.check.policy.unused import NamedResource, find_unevaluated, find_unm
 from jobgen.k8s.kinds import Release
 from jobgen.model.data import Location, Node, ValidFields, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Identity
+from jobgen.model.lazy_re import may_mention
 from jobgen.model.mutated import Mutated
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.environment_checker import EnvironmentChecker
@@ -162,9 +163,8 @@ class ClusterMutations:
 
     def __init__(self, project: ProjectConfig) -> None:
         self._project = project
-        # An escape such as `\x41` may stand for any character.
         files = layout.read_own_policies(project.root)
-        self._may_mutate = any(b"MutatingAdmissionPolicy" in file.content or b"\\" in file.content for file in files)
+        self._may_mutate = any(may_mention(file.content, b"MutatingAdmissionPolicy") for file in files)
         self._checkers: dict[str, EnvironmentChecker] = {}
 
     def mutate(self, env: str, obj: Mapping[str, Node]) -> Mutated:

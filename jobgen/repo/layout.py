@@ -15,7 +15,7 @@ from typing import Any
 
 from jobgen.engine.inputs import exists, is_file, is_link, read_start
 from jobgen.model.data import value_of
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.lazy_re import lazy_pattern, may_mention
 from jobgen.model.limits import MAX_WALKED_BYTES, MAX_WALKED_FILES
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo import files
@@ -60,7 +60,7 @@ PACK_NAMES = tuple(pack.name for pack in PACKS)
 
 def read_packs(settings: File | None) -> tuple[str, ...]:
     """The packs that a settings file turns on. Names that are not packs have findings of their own."""
-    if settings is None or SETTING.encode() not in settings.content:
+    if settings is None or not may_mention(settings.content, SETTING.encode()):
         return ()
     # Imported late: most repositories turn on no pack.
     from jobgen.yamlio.read import read
@@ -428,13 +428,13 @@ def read_settings(root: Folder) -> File | None:
 def may_declare_tree(root: Folder) -> bool:
     """Return True if the settings of a repository, or those of its judge, may declare a rendered tree."""
     sides = (side for side in (find_judge(root), root) if side is not None)
-    return any(file is not None and b"rendered" in file.content for file in map(_read_settings_file, sides))
+    return any(file is not None and may_mention(file.content, b"rendered") for file in map(_read_settings_file, sides))
 
 
 def read_own_setting(root: Folder, name: str, *, traced: bool = False) -> Any:
     """Return a field of the settings that a repository has itself, also if it is judged by others. It may be wrong."""
     file = _read_settings_file(root)
-    if file is None or name.encode() not in file.content:
+    if file is None or not may_mention(file.content, name.encode()):
         return None
     # Imported late: most callers need no field.
     from jobgen.yamlio.read import read

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.lazy_re import lazy_pattern, may_mention
 from jobgen.model.limits import MAX_WALKED_FILES
 from jobgen.repo import layout
 from jobgen.repo.files import MANIFEST_SUFFIXES, FileEntry, read_file
@@ -44,7 +44,7 @@ def list_environments(root: Path) -> list[str]:
             found.add(parts[1])
             content = read_file(entry).content
             # Few files extend other overlays.
-            for document in _read_documents(content) if b"extends" in content else ():
+            for document in _read_documents(content) if may_mention(content, b"extends") else ():
                 spec = document.get("spec")
                 names = spec.get("extends") if isinstance(spec, dict) else None
                 listed = names if isinstance(names, list) else []

@@ -118,3 +118,23 @@ def test_policies_that_refuse_more_count(repository):
     commit(repository, {"policies/new.yaml": DENY})
 
     assert "no-bad" in rules(lint(repository, since="HEAD~1"), "error")
+
+
+ESCAPES = {
+    "policies": ("policies: [supply-chain]\n", "image-digests"),
+    "rendered": ("rendered: tree\n", "stale-rendered-tree"),
+}
+
+
+@pytest.mark.parametrize("key", ESCAPES)
+def test_an_escaped_key_of_the_settings_turns_nothing_off(repository, key):
+    """What is not seen as a change is none after the merge either."""
+    line, rule = ESCAPES[key]
+    settings = FILES["jobgen.yaml"] + line
+    commit(repository, {"jobgen.yaml": settings, "jobs/nlp/bert.yaml": BAD})
+    commit(repository, {"jobgen.yaml": settings.replace(key, f'"\\x{ord(key[0]):x}{key[1:]}"')})
+
+    changed, merged = lint(repository, since="HEAD~1"), lint(repository)
+
+    assert "weaker-governance" not in rules(changed, "warning")
+    assert rule in rules(merged, "error")

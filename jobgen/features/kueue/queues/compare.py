@@ -51,6 +51,7 @@ from jobgen.features.kueue.quota import show_amount
 from jobgen.features.kueue.workloads import Workload
 from jobgen.model.data import Plain
 from jobgen.model.finding import Finding, Severity
+from jobgen.model.lazy_re import may_mention
 from jobgen.pipeline.object_summary import ObjectSummary
 from jobgen.rendering.environment import Rendered
 from jobgen.repo import layout
@@ -614,7 +615,7 @@ class _Side:
     def may_have_queues(self) -> bool:
         """Return True if there may be a ClusterQueue; files of the exported state are searched, but not parsed."""
         is_rendered = any(one.identity.kind == "ClusterQueue" for one in self.objects)
-        return is_rendered or any(b"ClusterQueue" in content for content in self.state.values())
+        return is_rendered or any(may_mention(content, b"ClusterQueue") for content in self.state.values())
 
     def collect(self, findings: list[Finding]) -> QueuedJobs:
         """Collect the jobs and queues.
