@@ -195,9 +195,12 @@ def no_definitions(_: str) -> Sequence[Definition]:
     return ()
 
 
+_DEFINITION = DEFINITION_KIND.encode()
+
+
 def may_define_kinds(content: bytes) -> bool:
     """Return True if a file may hold a CustomResourceDefinition."""
-    return may_mention(content, DEFINITION_KIND.encode())
+    return may_mention(content, _DEFINITION)
 
 
 def read_definition(data: Any, location: Location) -> Definition | None:

@@ -17,6 +17,7 @@ from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.kustomize import plan
 from jobgen.kustomize.resource import read_documents
 from jobgen.kustomize.tree import SourceTree
+from jobgen.model.budget import RUN, TOO_MANY_STEPS, OverBudgetError
 from jobgen.model.data import (
     Location,
     TracedKey,
@@ -154,7 +155,17 @@ class FluxBuild(Build):
             if each.rule != "kustomization-load-restricted"
             and not (is_added and each.rule == "patch-matches-nothing" and each.location.file == virtual)
         ]
-        objects: list[BuiltObject] = []
+        try:
+            with RUN.begin_file():
+                objects = self._fill_objects(built, findings)
+        except OverBudgetError as error:
+            findings.append(Finding(TOO_MANY_STEPS, "meta", Severity.ERROR, str(error), self.kustomization.location))
+            objects = []
+        return Built(objects, findings)
+
+    def _fill_objects(self, built: Built, findings: list[Finding]) -> list[BuiltObject]:
+        """Fill in the variables of objects, and report what Flux cannot read."""
+        virtual, objects = self.target.virtual, list[BuiltObject]()
         for each in built.objects:
             moved = _move_nodes(each, virtual, self.kustomization.location) if virtual else each
             metadata = as_mapping(moved.data.get("metadata"))
@@ -171,7 +182,7 @@ class FluxBuild(Build):
                     f"write `$${expression[1:]}` if the text is meant for a shell"
                 )
                 findings.append(Finding(RULE, "gitops", Severity.ERROR, message, location))
-        return Built(objects, findings)
+        return objects
 
     def read_sources(self, finding: Finding) -> Iterator[File]:
         """Return the files that the values of a finding may come from."""

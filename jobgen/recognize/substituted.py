@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from fnmatch import translate
 from typing import Any
 
+from jobgen.model.budget import Work, charge
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedScalar, location_of, untraced, with_tree
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -20,6 +21,8 @@ _MAX_DEPTH = 20
 _MAX_LENGTH = 1_000_000
 _MAX_TRIMMED = 2_000
 """Limits for hostile texts: how deep expressions are nested, how long a result is, and a text that is trimmed."""
+_READ_OF_STEP, _MATCHED_OF_STEP = 64, 2048
+"""So many characters are read, and compared with a pattern, in a step of the budget."""
 
 
 class Substituted(NamedTuple):
@@ -38,6 +41,7 @@ def substitute(text: str, lookup: Callable[[str], str | None]) -> Substituted:
         made = reader.read_text()
     except _UnreadableError as error:
         return Substituted(text, fault=error.args[0])
+    charge(Work.BUILD, 1 + (len(text) + len(made)) // _READ_OF_STEP, len(made))
     return Substituted(made, tuple(dict.fromkeys(reader.names)))
 
 
@@ -170,6 +174,7 @@ def _trim(operator: str, value: str, pattern: str) -> str:
 
     if len(value) > _MAX_TRIMMED or pattern.count("*") > _MAX_DEPTH or len(pattern) > _MAX_TRIMMED:
         return value
+    charge(Work.BUILD, len(value) * (1 + len(value) * (1 + pattern.count("*")) // _MATCHED_OF_STEP))
     matches = re.compile(translate(pattern)).match
     counts = range(1, len(value) + 1) if len(operator) == 1 else range(len(value), 0, -1)
     for count in counts:

@@ -8,7 +8,6 @@ from typing import Any
 from jobgen.k8s.kinds import CLUSTER_SCOPED, needs_name
 from jobgen.k8s.nodes import as_mapping
 from jobgen.k8s.secrets import is_encrypted
-from jobgen.model.budget import Work, charge
 from jobgen.model.data import (
     API_VERSION,
     Node,
@@ -31,8 +30,6 @@ from jobgen.spec.merge import Deletion
 from jobgen.spec.overlay import JobAttributes, Patch
 
 _MAX_NAME_LENGTH = 253
-_VALUES_OF_STEP = 4
-"""So many values of patches are merged in a step of the budget."""
 # One segment of a path, whatever the platform.
 _GROUP = API_VERSION.rpartition("/")[0] + "/"
 _LAYERED = frozenset(("metadata", "spec"))
@@ -54,7 +51,6 @@ def build_objects(
 
     Problems say why that fails; no object without problems means that the job is inactive.
     """
-    charge(Work.PATCHES, sum([patch.weight for patch in patches]) // _VALUES_OF_STEP)
     is_job = is_spec(job.data)
     if not is_job and is_encrypted(job.data):
         # Another namespace or label would break the signature of SOPS.

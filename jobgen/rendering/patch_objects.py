@@ -8,6 +8,7 @@ from typing import Any
 
 from jobgen.k8s.images import find_image_error, parse_image_name
 from jobgen.k8s.nodes import as_list, get_path
+from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, TracedList, locatable, override, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.path import Step
@@ -17,12 +18,16 @@ from jobgen.spec.merge import Deletion, merge
 from jobgen.spec.overlay import Environment, ImageChange, Patch
 from jobgen.spec.replicas import find_template
 
+_VALUES_OF_STEP = 4
+"""So many values of patches are merged in a step of the budget."""
+
 
 def apply_patches(
     made: Mapping[str, Any], patches: Sequence[Patch], problems: list[Problem], deletions: list[Deletion]
 ) -> Mapping[str, Any]:
     """Apply the parts of patches that change objects, in order."""
     for patch in patches:
+        charge(Work.PATCHES, patch.weight // _VALUES_OF_STEP)
         if patch.manifest is not None:
             made = merge(made, patch.manifest, deletions)
         if patch.json_patch is not None:

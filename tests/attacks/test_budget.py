@@ -104,6 +104,17 @@ def overlays(count: int, jobs: int, **spec: Any) -> Files:
     return {"jobgen.yaml": "", **files, **{f"jobs/j{number}.yaml": job(f"j{number}") for number in range(jobs)}}
 
 
+def flux(value: str, expression: str) -> Files:
+    """A Kustomization of Flux that fills in a variable 300 times."""
+    source = {"kind": "GitRepository", "name": "a"}
+    build = {"substitute": {"A": value}}
+    spec = {"interval": "1m", "prune": True, "path": "./apps", "sourceRef": source, "postBuild": build}
+    version = "kustomize.toolkit.fluxcd.io/v1"
+    made = {"apiVersion": version, "kind": "Kustomization", "metadata": {"name": "a", "namespace": "b"}, "spec": spec}
+    texts = {f"k{number}": f"${{A{expression}}}" for number in range(300)}
+    return {"clusters/k.yaml": json.dumps(made), "apps/a.yaml": json.dumps(config_map("a", **texts))}
+
+
 def lint(root: Path, files: Files) -> Result:
     write_files(root, {path: text.encode() for path, text in files.items()})
     result: Result = run_limited(lambda: lint_paths(root, (), (), format_="concise"), seconds=SECONDS)
@@ -241,6 +252,12 @@ OVER: dict[str, tuple[Files, str, Work]] = {
         Work.PODS,
     ),
     "diamonds of 20 levels": (diamonds(20), "k20a/kustomization.yaml", Work.BUILD),
+    "patterns that remove a part of a variable": (
+        flux("a" * 1990, f"##{'*a' * 15}b"),
+        "clusters/k.yaml",
+        Work.BUILD,
+    ),
+    "texts in a variable that become long": (flux("a" * 1000, f"//a/{'b' * 900}"), "clusters/k.yaml", Work.BUILD),
     "1,000 JSON patches of a large object": (
         overlays(1, 0, patches=[{"jsonPatch": [LABEL]}] * 1000)
         | {"jobs/a.yaml": job(args=[f"--a{n}" for n in range(20_000)])},
