@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from jobgen.features.helm.charts import VALUES, Chart, is_crd
@@ -27,17 +28,19 @@ def find_unread(chart: Chart, uses: Sequence[Use], shared: Collection[str]) -> l
     reads = _list_reads(chart)
     if reads is None:
         return []
-    files = [Values(File(chart.join(VALUES), chart.files[VALUES]))] if VALUES in chart.files else []
-    files += (each for use in uses for each in (*use.base, *use.values) if each.file.path not in shared)
+    below: dict[Path, set[str]] = {}
+    for path in reads:
+        for length, name in enumerate(path):
+            below.setdefault(path[:length], set()).add(name)
+    files = [File(chart.join(VALUES), chart.files[VALUES])] if VALUES in chart.files else []
+    files += (each.file for use in uses for each in use.values if each.data is None)
     found: list[Finding] = []
-    for each in files:
-        data = each.data
-        if data is None:
-            documents = read(each.file.content, each.file.path, traced=True).documents
-            data = documents[0].data if documents else {}
-        for key, path in _list_unread(data, reads, ()):
-            found.append(_report(key, path, reads, Location(each.file.path)))
-    return list(dict.fromkeys(found))[:_MAX_FOUND]
+    for file in dict.fromkeys(files):
+        documents = read(file.content, file.path, traced=True).documents
+        unread = _list_unread(documents[0].data if documents else {}, reads, below, ())
+        for key, path in islice(unread, _MAX_FOUND - len(found)):
+            found.append(_report(key, path, sorted(below.get(path[:-1], ())), Location(file.path)))
+    return found
 
 
 def _list_reads(chart: Chart) -> set[Path] | None:
@@ -50,23 +53,21 @@ def _list_reads(chart: Chart) -> set[Path] | None:
     return None if () in reads or not reads else reads
 
 
-def _list_unread(fields: Mapping[str, Any], reads: set[Path], above: Path) -> Iterator[tuple[str, Path]]:
+def _list_unread(
+    fields: Mapping[str, Any], reads: set[Path], below: Mapping[Path, set[str]], above: Path
+) -> Iterator[tuple[str, Path]]:
+    """Yield the keys that nothing reads; `below` has the next names of each path above one that is read."""
     for key, value in fields.items():
         path = (*above, str(key))
-        if not above and path[0] in _FOR_SUBCHARTS:
+        if path in reads or (not above and path[0] in _FOR_SUBCHARTS):
             continue
-        if any(path[: len(each)] == each for each in reads):
-            continue
-        if not any(each[: len(path)] == path for each in reads):
+        if path not in below:
             yield key, path
         elif isinstance(value, dict):
-            yield from _list_unread(value, reads, path)
+            yield from _list_unread(value, reads, below, path)
 
 
-def _report(key: str, path: Path, reads: set[Path], file: Location) -> Finding:
-    known = sorted(
-        {each[len(path) - 1] for each in reads if each[: len(path) - 1] == path[:-1] and len(each) >= len(path)}
-    )
+def _report(key: str, path: Path, known: list[str], file: Location) -> Finding:
     hint = did_you_mean(path[-1], known) or "; remove it, or read it in a template"
     message = f"`{'.'.join(path)}` is read by no template of the chart{hint}"
     return Finding(RULE, "gitops", Severity.WARNING, message, location_of(key) or file)
