@@ -1,4 +1,4 @@
-"""Comments of GitHub and notes of GitLab, served on this machine: the network edge of the CI files."""
+"""Comments of GitHub, served on this machine: the network edge of the CI files."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from urllib.parse import parse_qs, urlsplit
 
 ME = {"id": 7, "login": "github-actions[bot]"}
 SOMEONE = {"id": 8, "login": "mallory"}
-COLLECTION = re.compile(r"/(issues/\d+/comments|merge_requests/\d+/notes)$")
-ITEM = re.compile(r"/(?:issues/comments|merge_requests/\d+/notes)/(\d+)$")
+COLLECTION = re.compile(r"/issues/\d+/comments$")
+ITEM = re.compile(r"/issues/comments/(\d+)$")
 
 
 class Forge:
@@ -34,8 +34,6 @@ class Forge:
     def answer(self, method: str, address: str, data: dict | None) -> tuple[int, object]:
         parts = urlsplit(address)
         self.requests.append(f"{method} {parts.path}")
-        if method == "GET" and parts.path.endswith("/user"):
-            return 200, ME
         if method == "GET" and COLLECTION.search(parts.path):
             query = parse_qs(parts.query)
             size, page = int(query["per_page"][0]), int(query["page"][0])
@@ -57,7 +55,7 @@ def serve_forge() -> Iterator[Forge]:
     class Handler(BaseHTTPRequestHandler):
         def reply(self) -> None:
             data = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            forge.tokens.add(self.headers.get("Authorization") or self.headers.get("PRIVATE-TOKEN") or "")
+            forge.tokens.add(self.headers.get("Authorization") or "")
             status, value = forge.answer(self.command, self.path, json.loads(data) if data else None)
             body = json.dumps(value).encode()
             self.send_response(status)
