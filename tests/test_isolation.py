@@ -404,6 +404,15 @@ def test_security_page_names_existing_tests() -> None:
     assert [name for file, name in named if f"def {name}(" not in (tests / file).read_text()] == []
 
 
+def test_each_guarantee_of_the_security_page_names_its_test() -> None:
+    page = (Path(__file__).parent.parent / "docs/security.md").read_text()
+    tables = re.findall(r"^\| guarantee \| test \|\n\|---\|---\|\n((?:\|.*\n)+)", page, re.MULTILINE)
+    rows = [row for table in tables for row in table.splitlines()]
+
+    assert len(rows) > 100
+    assert [row for row in rows if "::test_" not in row.rpartition(" | ")[2]] == []
+
+
 def is_of_other_repository(file: Path, root: Path) -> bool:
     """The definition: of the folders above a file, without links, the nearest that decides."""
     for folder in file.resolve().parents:

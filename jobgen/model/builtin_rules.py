@@ -104,7 +104,7 @@ _ERRORS = {
         "kustomization-id-conflict": "Two objects with the same kind, namespace and name in one kustomization.",
         "kustomize-build-fails": "A kustomization that kustomize cannot build.",
         "queue-changed": "A new queue for a job that is not suspended, which Kueue rejects.",
-        "edited-rendered-file": "A file in the rendered tree that is stale, or that somebody changed or deleted.",
+        "edited-rendered-file": "A file in the rendered tree that is stale, changed or deleted.",
         "rendered-tree-not-compared": (
             "A rendered tree that was not compared with its sources, because these cannot be rendered."
         ),

@@ -273,7 +273,7 @@ def _find_unset(finding: Finding, tree: FileTree) -> str:
     """
     if finding.rule not in VALUE_RULES:
         return ""
-    for name in (name for value in quoted_values(finding.message) for name in _EXPANDED.findall(value)):
+    for name in (name for value in finding.quoted for name in _EXPANDED.findall(value)):
         for folder in list_folders(finding.location.file):
             for path in (posixpath.join(folder, each) for each in KUSTOMIZATION_NAMES):
                 content = tree.read(path).content if tree.exists(path) else b""

@@ -138,6 +138,8 @@ CRON = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a", "
 NAMES = [f"{'a' * 55}{number}" for number in range(1000)]
 MANY = [config_map(f"c{number}") for number in range(1500)]
 PARTS = json.dumps({"containers": [{"name": f"c{number}", "image": "a"} for number in range(8000)]})
+ITEMS = {"op": "add", "path": "/spec/x", "value": []}
+ITEM = {"op": "add", "path": "/spec/x/0", "value": 1}
 LABEL = {"op": "add", "path": "/metadata/labels", "value": {"a": "b"}}
 # Each case: the files of a repository, the file of the finding, and what took the most.
 OVER: dict[str, tuple[Files, str, Work]] = {
@@ -423,6 +425,16 @@ WITHIN: dict[str, tuple[Files, str]] = {
     "a document of JSON with 400,000 nodes and a fault": (
         {"jobgen.yaml": "", "jobs/a.json": '{"a": 1e999, "b": [' + "{}," * 400_000 + "{}]}"},
         "more than `200000` nodes",
+    ),
+    "20,000 values that are inserted in a list": (
+        overlays(1, 1, patches=[{"jsonPatch": [ITEMS, *[ITEM] * 20_000]}]),
+        "",
+    ),
+    "3,000 operations for 50 jobs": (
+        overlays(
+            1, 50, patches=[{"jsonPatch": [LABEL, *[LABEL | {"path": "/metadata/labels/a", "value": "b"}] * 3000]}]
+        ),
+        "",
     ),
     "an overlay of JSON with 400,000 nodes": (
         overlays(1, 1, patches=[{"merge": {"env": {f"A{n}": "b" for n in range(1000)}}}] * 200),

@@ -93,6 +93,17 @@ def policy(validations: list[str], params: int = 0, failure: str = "Fail") -> Fi
     }
 
 
+def teams(count: int) -> Files:
+    """Teams that each have a folder and patterns of namespaces."""
+    spec = {"queues": ["*"], "serviceAccounts": ["*a*"]}
+    specs = [{**spec, "folders": [f"jobs/t{n}"], "namespaces": [f"n{n}", "b*"]} for n in range(count)]
+    head = {"apiVersion": "jobgen.dev/v1", "kind": "Team"}
+    return {
+        f"teams/t{n}.yaml": json.dumps({**head, "metadata": {"name": f"t{n}"}, "spec": each})
+        for n, each in enumerate(specs)
+    }
+
+
 def crd(schema: dict[str, Any], value: Any) -> Files:
     whole = {"type": "object", "properties": {"spec": {"type": "object", "properties": {"l": schema}}}}
     case = {"apiVersion": "example.com/v1", "kind": "Case", "metadata": {"name": "a"}, "spec": {"l": value}}
@@ -123,6 +134,12 @@ GROWING: dict[str, tuple[Callable[[int], Files], int]] = {
     "a List": (in_list, 400),
     "jobs in a file": (lambda count: {"jobs/a.yaml": "---\n".join(job(f"a{n}") for n in range(count))}, 100),
     "empty files": (lambda count: {f"jobs/{number}.yaml": "" for number in range(count)}, 250),
+    "teams": (lambda count: teams(count) | {f"jobs/t{n}/a.yaml": job(f"a{n}") for n in range(20)}, 50),
+    "environments": (
+        lambda count: {"jobs/a.yaml": job("a")} | {f"overlays/o{n}/o.yaml": overlay() for n in range(count)},
+        25,
+    ),
+    "validations": (lambda count: policy([f"object.metadata.name != 'x{n}'" for n in range(count)]), 50),
     "overlays in a cycle": (lambda count: chain(count, '{"extends": ["o0"]}'), 40),
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -32,15 +32,18 @@ def find_unread(chart: Chart, uses: Sequence[Use], shared: Collection[str]) -> l
     for path in reads:
         for length, name in enumerate(path):
             below.setdefault(path[:length], set()).add(name)
-    files = [File(chart.join(VALUES), chart.files[VALUES])] if VALUES in chart.files else []
-    files += (each.file for use in uses for each in use.values if each.data is None)
-    found: list[Finding] = []
-    for file in dict.fromkeys(files):
-        documents = read(file.content, file.path, traced=True).documents
-        unread = _list_unread(documents[0].data if documents else {}, reads, below, ())
-        for key, path in islice(unread, _MAX_FOUND - len(found)):
-            found.append(_report(key, path, sorted(below.get(path[:-1], ())), Location(file.path)))
-    return found
+    files = [Values(File(chart.join(VALUES), chart.files[VALUES]))] if VALUES in chart.files else []
+    files += (each for use in uses for each in (*use.base, *use.values) if each.file.path not in shared)
+    found: dict[Finding, None] = {}
+    for each in files:
+        data = each.data
+        if data is None:
+            documents = read(each.file.content, each.file.path, traced=True).documents
+            data = documents[0].data if documents else {}
+        for key, path in islice(_list_unread(data, reads, below, ()), _MAX_FOUND - len(found)):
+            known = sorted(below.get(path[:-1], ()))
+            found[_report(key, path, known, Location(each.file.path))] = None
+    return list(found)
 
 
 def _list_reads(chart: Chart) -> set[Path] | None:

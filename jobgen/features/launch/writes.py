@@ -40,7 +40,7 @@ _IN_PLACE = lazy_pattern(r"-[a-zA-Z]*i|--in-place")
 class _Mount(NamedTuple):
     path: str
     reason: str
-    """Why nobody can write to it; empty if somebody can."""
+    """Why it is read-only; empty if it is not."""
 
 
 def find_writes(container: Container, text: str) -> Iterator[Mistake]:
@@ -94,7 +94,7 @@ def _open(command: Command) -> Iterator[Simple]:
     elif isinstance(command, If):
         for condition, body in command.branches:
             words = [word for each in _list_commands(condition or ()) for word in each.words]
-            # `[ -w FILE ]` asks whether somebody can write to it.
+            # `[ -w FILE ]` tests whether the file can be written.
             if (Literal("-w"),) not in words:
                 yield from _list_commands(body)
     elif isinstance(command, Case):

@@ -1,4 +1,4 @@
-"""Mounts of ConfigMaps that give other files than were meant, and volumes that are read-only."""
+"""Mounts of ConfigMaps where a file becomes a folder, and volumes that are read-only."""
 
 import posixpath
 from collections.abc import Iterator, Mapping

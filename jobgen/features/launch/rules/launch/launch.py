@@ -1,4 +1,4 @@
-"""What a launcher and its pods disagree about."""
+"""Arguments and settings of a launcher that do not fit its pods."""
 
 from collections.abc import Iterator
 
@@ -81,7 +81,7 @@ def nnodes_mismatch(manifest: Manifest) -> Iterator[Violation]:
 
     A launcher such as `torchrun --nnodes=4` waits for that many nodes. With more nodes than pods it never starts, and
     fails after a timeout. With fewer, the other pods fail. Pods that meet at `localhost` wait for each other forever.
-    It is a warning if each pod trains alone, which can be meant, and if a condition that is not known decides whether
+    It is a warning if each pod trains alone, which can be intended, and if a condition that is not known decides whether
     the launcher starts.
 
     Remove the option if the operator gives the number, as `PET_NNODES`; otherwise, use the number of pods.
