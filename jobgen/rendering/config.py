@@ -229,7 +229,11 @@ def read_documents(file: File, findings: list[Finding], *, traced: bool = False,
         return Source(file.path, ())
     is_plain = shared and not traced
     source = read_shared(file.content, file.path) if is_plain else read(file.content, file.path, traced=traced)
-    findings += source.findings
+    if source.findings:
+        # Imported late: most files have none. Some commands print findings as they are.
+        from jobgen.rendering.file_secrets import mask_findings
+
+        findings += mask_findings(file.content, source)
     if traced or shared:
         return source
     # Equal parts may be one object; in overlays, a deletion marker is identified by the `id` of its mapping.

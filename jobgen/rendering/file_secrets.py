@@ -104,6 +104,22 @@ def unescape(line: str) -> str:
     return _ESCAPE.sub(lambda match: chr(int(match[1] or match[2] or match[3], 16) % 0x110000), line)
 
 
+def read_masked(content: bytes, file: str, *, traced: bool = False) -> Source:
+    """Read a file whose findings are printed as they are."""
+    source = read(content, file, traced=traced)
+    return source._replace(findings=mask_findings(content, source))
+
+
+def mask_findings(content: bytes, source: Source) -> tuple[Finding, ...]:
+    """Return the findings about the text of a file as commands print them: without its secrets."""
+    if not source.findings or not _may_hold_secret(decode(content)):
+        return source.findings
+    messages = {(found.rule, found.location): text for found, text in search_source(content, source).messages}
+    return tuple(
+        found._replace(message=messages.get((found.rule, found.location), found.message)) for found in source.findings
+    )
+
+
 def search_source(content: bytes, source: Source) -> FileSecrets:
     """Return the secrets of a file that has been read, with or without locations."""
     text = decode(content)

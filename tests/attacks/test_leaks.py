@@ -14,7 +14,7 @@ from shutil import copytree
 
 import pytest
 from gitrepository import Repository
-from jobgenprocess import run_jobgen_text
+from jobgenprocess import run_jobgen, run_jobgen_text
 
 from jobgen.features.editor.context import make_context
 from jobgen.features.editor.cursor import find_cursor
@@ -328,3 +328,23 @@ def test_no_hover_shows_a_secret(repository: Repository) -> None:
 
     assert any("DB_PASSWORD" in text or "…" in text for text in shown)
     assert [leaks for text in shown if (leaks := find_leaks(text))] == []
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("fn", "import a.yaml", "lint a.yaml", "migrate a.yaml --to trainer", "policy test a.yaml"),
+        *("schema import a.yaml", "queue --what-if-file a.yaml", "test", "report -o - --prices a.yaml"),
+    ],
+)
+def test_text_that_is_not_yaml_is_quoted_without_secrets(tmp_path: Path, command: str) -> None:
+    """Commands that print findings of one file as they are mask them, too."""
+    text = fill("kind: JobTests\nmetadata: {name: a}\ndata:\n  DB_PASSWORD @PLAIN@\n  x: y\n")
+    for path in ("a.yaml", "tests/a.yaml", "jobgen.yaml"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(text if path != "jobgen.yaml" else "")
+    done = run_jobgen(tmp_path, *command.split(), given=text.encode())
+    printed = (done.stdout + done.stderr).decode()
+
+    assert "`DB_PASSWORD …` has no colon; write `DB_PASSWORD: …`" in printed
+    assert find_leaks(printed) == {}

@@ -10,7 +10,7 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted, parse_pointer
 from jobgen.model.quantity import parse_digits
 from jobgen.model.suggest import did_you_mean
-from jobgen.yamlio.read import read
+from jobgen.rendering.file_secrets import read_masked
 from jobgen.yamlio.write import to_yaml
 
 MODES = {"generate": "JobGenerator", "transform": "JobTransformer", "validate": "JobValidator"}
@@ -59,7 +59,7 @@ class ResourceList(NamedTuple):
 
 def parse_resource_list(content: bytes) -> ResourceList:
     """Parse the ResourceList on standard input, in YAML or JSON."""
-    source = read(content, "<stdin>")
+    source = read_masked(content, "<stdin>")
     if source.findings:
         # Imported late: most lists can be read.
         from jobgen.rendering.redact import redact_findings

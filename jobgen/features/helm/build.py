@@ -18,8 +18,8 @@ from jobgen.features.helm.value_schema import find_violations
 from jobgen.model.budget import Work, charge
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Related
+from jobgen.rendering.file_secrets import read_masked
 from jobgen.repo.files import Build, Built, BuiltObject, File
-from jobgen.yamlio.read import read
 
 _STOPPED_STEPS = 1_000_000
 """What a chart costs the run that helm could not render in its time."""
@@ -85,7 +85,7 @@ class ChartBuild(Build):
         objects: list[BuiltObject] = []
         findings: list[Finding] = []
         for number, chunk in enumerate(chunks):
-            source = read(chunk.content, chunk.path)
+            source = read_masked(chunk.content, chunk.path)
             findings += (_move(each, locator, number) for each in source.findings if each.rule != "not-a-mapping")
             for position, document in enumerate(source.documents):
                 data = document.data

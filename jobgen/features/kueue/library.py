@@ -21,9 +21,9 @@ from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.build import split_list
 from jobgen.rendering.config import complete_schemas
+from jobgen.rendering.file_secrets import read_masked
 from jobgen.schema.own_formats import compile_schema
 from jobgen.spec.overlay import Cluster
-from jobgen.yamlio.read import read
 
 Object = Mapping[str, Any]
 Source = Object | str | os.PathLike[str]
@@ -129,7 +129,7 @@ def _read_source(source: Source, number: int) -> Iterable[Object]:
         raise TypeError(f"{what}; give objects as mappings, or paths of YAML files")
     path = Path(source)
     try:
-        file = read(path.read_bytes(), str(source))
+        file = read_masked(path.read_bytes(), str(source))
     except OSError as error:
         raise UsageError(f"`{source}` cannot be read: {error.strerror}") from error
     if file.findings:

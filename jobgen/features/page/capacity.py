@@ -32,13 +32,13 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import ask_for, find_closest
 from jobgen.pipeline.environment_checker import report_missing_folder
+from jobgen.rendering.file_secrets import read_masked
 from jobgen.rendering.locate import locate
 from jobgen.repo.files import File
 from jobgen.repo.root import folder_exists
 from jobgen.repo.shipped import find_shipped
 from jobgen.schema.own_formats import compile_schema
 from jobgen.spec.overlay import Cluster
-from jobgen.yamlio.read import read
 
 # The longest time and the highest cost of one run of each job.
 
@@ -155,7 +155,7 @@ def read_prices(file: File, environments: Sequence[str], findings: list[Finding]
     if file.finding:
         findings.append(file.finding)
         return NO_PRICES
-    source = read(file.content, file.path, traced=True)
+    source = read_masked(file.content, file.path, traced=True)
     findings += source.findings
     if source.findings:
         return NO_PRICES

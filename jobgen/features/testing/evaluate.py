@@ -25,6 +25,7 @@ from jobgen.rendering.build import build_objects, is_spec, job_attributes, manif
 from jobgen.rendering.config import ProjectConfig, find_errors
 from jobgen.rendering.environment import EnvironmentRunner, Rendered, new_overlay_use
 from jobgen.rendering.expand import JobDocument
+from jobgen.rendering.file_secrets import read_masked
 from jobgen.rendering.locate import locate
 from jobgen.rendering.provenance import NoSuchFieldError, explain_path
 from jobgen.rendering.read_jobs import read_jobs
@@ -40,7 +41,6 @@ from jobgen.reports.escape import visible
 from jobgen.spec.frameworks import Frameworks
 from jobgen.spec.merge import merge
 from jobgen.spec.sweeps import is_sweep
-from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_yaml
 
 ABSENT: Any = object()
@@ -145,7 +145,7 @@ def read_tests(root: Folder, frameworks: Frameworks, findings: list[Finding]) ->
         # What a file of tests has, also if its kind is misspelled.
         if file.finding or b"jobtest" not in file.content.lower():
             continue
-        source = read(file.content, file.path, traced=True)
+        source = read_masked(file.content, file.path, traced=True)
         findings += source.findings
         for document in source.documents:
             data = document.data

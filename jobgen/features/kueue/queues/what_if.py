@@ -39,11 +39,11 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_quantity
 from jobgen.model.suggest import did_you_mean, list_alternatives
 from jobgen.rendering.build import split_list
+from jobgen.rendering.file_secrets import read_masked
 from jobgen.rendering.runs import JOB_ANNOTATION
 from jobgen.repo.files import read_path
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.sweeps import SWEEP
-from jobgen.yamlio.read import read
 
 _CHANGE = lazy_pattern(r"([A-Za-z]+)/([^=]+?)\s*(?:(\+=|-=|=)\s*(.*)|-)\Z")
 _NODES = lazy_pattern(r"([0-9]{1,9}) *nodes?\Z")
@@ -285,7 +285,7 @@ def read_what_if(changes: Sequence[str], file: str | None, home: Path) -> WhatIf
     objects: list[Mapping[str, Any]] = []
     if file is not None:
         content = read_path(Path(file).absolute(), str(file), home)
-        source = read(content.content, str(file), traced=True)
+        source = read_masked(content.content, str(file), traced=True)
         for problem in filter(None, (content.finding, *source.findings)):
             where = "" if content.finding else f":{problem.location.line}"
             # A file that is something else may have secrets.
