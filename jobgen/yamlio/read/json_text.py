@@ -11,7 +11,7 @@ from typing import Any
 from jobgen.model.data import Location, TracedKey, TracedList, TracedMapping, TracedScalar
 from jobgen.model.finding import Finding, Related, Severity
 from jobgen.model.lazy_re import lazy_pattern, possessive_pattern
-from jobgen.model.limits import MAX_DEPTH, MAX_NODES
+from jobgen.model.limits import MAX_DEPTH, MAX_FINDINGS, MAX_NODES
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.yamlio.read.scalars import normalize_number, quote
 
@@ -85,6 +85,8 @@ class JsonStream:
         except _TooManyNodesError:
             findings.append(self._report_nodes(start))
             return None, len(self.text)
+        except _TooManyFindingsError:
+            return None, len(self.text)
         return data if reader.usable else None, reader.at
 
     def _report_nodes(self, start: int) -> Finding:
@@ -156,6 +158,10 @@ class _TooManyNodesError(Exception):
     """A document with faults has more nodes than are read one by one."""
 
 
+class _TooManyFindingsError(Exception):
+    """A document has more faults than are reported, so the rest of it is not read."""
+
+
 def _to_mapping(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     mapping = dict(pairs)
     if len(mapping) != len(pairs):
@@ -206,10 +212,20 @@ class _Reader:
         self.at = match.end()
         return match
 
-    def value(self, token: re.Match[str]) -> Any:
+    def spend(self) -> None:
+        """Count a value that is read."""
         self.left -= 1
         if self.left < 0 and (self.findings or self.is_limited):
             raise _TooManyNodesError
+
+    def report(self, finding: Finding) -> None:
+        """Add a finding; the last one only shows that there are too many."""
+        self.findings.append(finding)
+        if len(self.findings) > MAX_FINDINGS:
+            raise _TooManyFindingsError
+
+    def value(self, token: re.Match[str]) -> Any:
+        self.spend()
         sign, string, number, literal = token.groups()
         if sign == "{":
             return self.nested(token, self.mapping)
@@ -243,8 +259,7 @@ class _Reader:
             if key in seen:
                 message = f"{quote(key)} is set twice in one mapping; Kubernetes keeps only the last one; remove one"
                 related = (Related(seen[key], "first set here"),)
-                finding = Finding("duplicate-key", "yaml", Severity.ERROR, message, location, related=related)
-                self.findings.append(finding)
+                self.report(Finding("duplicate-key", "yaml", Severity.ERROR, message, location, related=related))
                 del found[key]
             seen[key] = location
             found[TracedKey.at(key, location) if self.traced else key] = self.value(self.token())
@@ -280,6 +295,8 @@ class _Reader:
         depth = 1
         while depth:
             sign = self.token()[1]
+            if sign not in (",", ":"):
+                self.spend()
             depth += (sign in ("{", "[")) - (sign in ("}", "]"))
         return None
 
@@ -289,12 +306,12 @@ class _Reader:
         except _NotSimpleError:
             message = f"{quote(token[3])} is too large for a number"
             place = self.location(token.start(3), token.end(3))
-            self.findings.append(Finding("non-finite-number", "yaml", Severity.ERROR, message, place))
+            self.report(Finding("non-finite-number", "yaml", Severity.ERROR, message, place))
             return token[3]
 
     def error(self, rule: str, at: int, message: str) -> None:
         self.usable = False
-        self.findings.append(Finding(rule, "yaml", Severity.ERROR, message, self.location(at, at + 1)))
+        self.report(Finding(rule, "yaml", Severity.ERROR, message, self.location(at, at + 1)))
 
 
 def _decode_string(token: str) -> str:
