@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from gitrepository import Repository
 from growth import grows_with_the_square
+from helm_charts import HELM, needs_helm
 from jobgenprocess import run_jobgen_text
 from limitedrun import run_limited
 from sampling import sample
@@ -20,8 +21,10 @@ from jobgen.check.cel import steps
 from jobgen.cli.result import Result
 from jobgen.cli.run_lint import lint_paths
 from jobgen.engine import workers
+from jobgen.features.helm import run_helm
 from jobgen.model import budget
 from jobgen.model.limits import MAX_DEPTH, MAX_OBJECT_STEPS, MAX_PARAMS
+from jobgen.yamlio.read import json_text, read
 
 Files = dict[str, str]
 HEAD = "apiVersion: jobgen.dev/v1\nkind: TrainingJob\n"
@@ -184,6 +187,7 @@ def test_revision_with_an_environment_without_overlay_is_an_error(tmp_path: Path
 
 
 DIGITS = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]"
+REPEATED = "[0].map(x, object)" + ".map(x, [x, x, x, x, x, x, x, x])" * 7
 LOOPS = f"{DIGITS}.all(a, {DIGITS}.all(b, {DIGITS}.all(c, LAST.all(d, '%s %s'.format([a, b]) != 'BODY'))))"
 
 
@@ -263,6 +267,67 @@ def test_loops_that_the_engine_evaluates_count(
 
     assert "simplify the policy `costly`, which took the most" in result.out
     assert result.code == 1
+
+
+@pytest.mark.parametrize("text", [f"{REPEATED} == [[]]", f"{REPEATED}.size() > 1", f"type({REPEATED}) == list"])
+@pytest.mark.parametrize("is_interpreted", [False, True])
+def test_values_that_repeat_the_data_are_not_walked(text: str, is_interpreted: bool) -> None:
+    """A list of lists with the same items takes little memory and has millions of values."""
+    expression = cel.compile_cel(text, ("object",))
+    assert isinstance(expression, cel.Expression)
+    bound = cel.Bound({"object": {"a": list(range(30))}})
+    result = expression._interpret(bound, cel.MAX_CALL_COST) if is_interpreted else expression(bound)
+
+    assert "costs more than the API server allows" in result.message
+
+
+def test_values_that_repeat_the_data_a_few_times_are_compared() -> None:
+    expression = cel.compile_cel(
+        "[0].map(x, object).map(x, [x, x]).map(x, [x, x]) == [[[object, object]]]", ("object",)
+    )
+    assert isinstance(expression, cel.Expression)
+
+    assert expression({"object": {"a": 1}}) is False
+    assert not expression.is_interpreted
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ('{"kind": "a", "data": {%s}}' % ", ".join(['"a": "1"'] * 200_000), "too-many-errors"),  # noqa: UP031
+        ('{"a":' * 150_000 + "1" + "}" * 150_000, "too-many-nodes"),
+    ],
+)
+def test_json_with_too_many_faults_is_not_read_to_its_end(
+    monkeypatch: pytest.MonkeyPatch, text: str, rule: str
+) -> None:
+    tokens = []
+    read_token = json_text._Reader.token
+    monkeypatch.setattr(json_text._Reader, "token", lambda self: tokens.append(1) or read_token(self))
+    source = read(text.encode(), "a.json")
+
+    assert source.documents == ()
+    assert source.findings[-1].rule == rule
+    assert len(tokens) < 450_000
+
+
+@needs_helm
+def test_the_time_of_helm_counts_for_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four charts that never end take the steps of a run; helm is not started for the rest."""
+    monkeypatch.setattr(run_helm, "_CPU_SECONDS", 1)
+    monkeypatch.setattr(workers, "_count_cores", lambda: 1)
+    # Each start of helm is one line.
+    program = f'#!/bin/sh\necho >> {tmp_path}/starts\nexec {HELM} "$@"\n'
+    write(tmp_path, {"bin/helm": program})
+    (tmp_path / "bin/helm").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin")
+    loop = "{{ range $a := until 100000 }}{{ range $b := until 100000 }}{{ end }}{{ end }}a: 1\n"
+    chart = {"Chart.yaml": "apiVersion: v2\nname: web\nversion: 0.1.0\n", "values.yaml": "", "templates/a.yaml": loop}
+    root = write(tmp_path / "r", {f"c{n}/{path}": text for n in range(8) for path, text in chart.items()})
+    out = lint_paths(root, (".",), (), format_="concise").out
+
+    assert (tmp_path / "starts").read_text().count("\n") == 4
+    assert "the render of this chart needed more than the 6,000,000 steps of a run" in out
 
 
 def test_arguments_of_functions_are_freed() -> None:

@@ -250,7 +250,7 @@ def check_expression(
     Before its tree stand its steps, the size of data on which it cannot take long, and its type.
     """
     from jobgen.check.cel import checks, lists, rewrite, tree
-    from jobgen.check.cel.cost import grows_too_much
+    from jobgen.check.cel.cost import grows_too_much, repeats_data
     from jobgen.check.cel.type_checker import Scope, check, check_with_times
 
     fault = checks.refused(text)
@@ -269,7 +269,8 @@ def check_expression(
         return fault
     mark = b""
     if types is None:
-        mark = _INTERPRETED if checks.needs_interpreter(checked) else b""
+        # The engine shares equal parts of a value, but compares and returns each of them.
+        mark = _INTERPRETED if checks.needs_interpreter(checked) or repeats_data(checked.root) else b""
     elif grows_too_much(checked.root):
         return CompileError("its values could grow beyond what the API server allows")
     elif checks.has_optional_values(checked):

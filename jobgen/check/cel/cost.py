@@ -73,6 +73,7 @@ _CHARACTERS_PER_COST = 10
 _CHARACTERS_PER_NUMBER = 20
 # A list that is built item by item is copied for each of them.
 _COPIED_ITEMS = 10
+_MOST_WALKED = 300_000
 # Functions of ours that return their last argument, or its keys.
 _TRANSPARENT = frozenset((f"{PREFIX}@inOrder", f"{PREFIX}@withType"))
 _PARTS = frozenset(("_[_]", "_[?_]", "_?._", "orValue", "dyn"))
@@ -116,7 +117,8 @@ def is_too_expensive(root: Node, data: Mapping[str, Any], sizes: Mapping[int, in
     estimate = _Estimate(sizes)
     try:
         known = {name: _Value([value], estimate.measure([value]), 1) for name, value in data.items()}
-        estimate.evaluate(root, known, 1)
+        # The engine copies what it returns.
+        estimate.spend(estimate.evaluate(root, known, 1).size)
     except TooExpensiveError:
         return True
     return False
@@ -171,6 +173,7 @@ class _Estimate:
     def __init__(self, sizes: Mapping[int, int]) -> None:
         self.cost = 0.0
         self._sizes = sizes
+        self._walked = 0
 
     def measure(self, value: Any) -> int:
         """The size of a value as text. What is part of the data has been measured."""
@@ -179,12 +182,13 @@ class _Estimate:
         known = self._sizes.get(id(value))
         if known is not None:
             return known
+        self._walk(len(value))
         items = value.values() if isinstance(value, dict) else value
         return 2 + sum(map(self.measure, items))
 
     def evaluate(self, node: Node, known: Mapping[str, _Value], times: float) -> _Value:
         """The value of a node that is evaluated so many times."""
-        self._spend(times)
+        self.spend(times)
         match node:
             case Const():
                 return _Value(None, len(node.raw) * times, times)
@@ -230,6 +234,7 @@ class _Estimate:
             return _Value(None, size, times)
         else:
             items = [value for part in parts for value in part.values or ()]
+            self._walk(len(items))
         return _Value([items], max(self.measure([items]) * times, sum(part.size for part in parts)), times)
 
     def _call(self, call: Call, known: Mapping[str, _Value], times: float) -> _Value:
@@ -258,7 +263,7 @@ class _Estimate:
         elif call.name == "join" and len(sizes) > 1:
             size = sizes[0] * (1 + sizes[1] / max(times, 1) / _CHARACTERS_PER_ITEM)
         # Operators compare or copy their operands; arguments of our functions are converted, which takes longer.
-        self._spend(size if call.name.startswith(PREFIX) else size / _CHARACTERS_PER_COST)
+        self.spend(size if call.name.startswith(PREFIX) else size / _CHARACTERS_PER_COST)
         return _Value(None, size if call.name in _GROWING else min(size, max(sizes, default=1)), times)
 
     def _fold(self, fold: Fold, known: Mapping[str, _Value], times: float) -> _Value:
@@ -283,7 +288,7 @@ class _Estimate:
         if gathers is None:
             step = self.evaluate(fold.step, inner, count)
             return self.evaluate(fold.result, {**known, fold.result_name: _Value(None, step.size, times)}, times)
-        self._spend(count * count / max(times, 1) / _COPIED_ITEMS)
+        self.spend(count * count / max(times, 1) / _COPIED_ITEMS)
         if isinstance(fold.step, Call) and fold.step.name == "_?_:_":
             self.evaluate(fold.step.args[0], inner, count)
         gathered = self.evaluate(gathers, inner, count)
@@ -296,7 +301,14 @@ class _Estimate:
         share = self.measure(found) / max(self.measure(values), 1)
         return _Value(found, operand.size * share, operand.times)
 
-    def _spend(self, cost: float) -> None:
+    def _walk(self, count: int) -> None:
+        """Count what the estimate itself goes through: lists of lists with the same items hold these many times."""
+        self._walked += count
+        if self._walked > _MOST_WALKED:
+            raise TooExpensiveError
+
+    def spend(self, cost: float) -> None:
+        """Add a cost; raise TooExpensiveError if there is too much."""
         self.cost += cost
         if self.cost > MAX_CEL_COST:
             raise TooExpensiveError
@@ -335,6 +347,12 @@ def _entries(value: Any) -> list[Any]:
 
 _DATA = 100
 _MOST = 100_000_000
+_MOST_REPEATED = 1000
+
+
+def repeats_data(root: Node) -> bool:
+    """Return True if a value can hold the data a thousand times, as lists of lists with the same items do."""
+    return _size(root, {}) > _MOST_REPEATED * _DATA
 
 
 def grows_too_much(root: Node) -> bool:

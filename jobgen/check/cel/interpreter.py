@@ -19,6 +19,7 @@ from jobgen.check.cel.lists import same
 from jobgen.check.cel.rewrite import TABLE
 from jobgen.check.cel.tree import Call, Checked, Const, Fold, Ident, Node, Select, Sequence, Struct, fields, write
 from jobgen.check.cel.values import NO_OVERLOAD, THAN_ALLOWED, Failed, tag_of
+from jobgen.model.budget import Work, charge
 from jobgen.model.named_tuple import NamedTuple
 
 LIST, MAP, MESSAGE = 10, 30, 40
@@ -90,6 +91,7 @@ _Scope = Mapping[str, Any]
 _STRINGS, _BYTES = 6, 7
 _MAX_TEXT = 100_000_000
 _MAX_ITEMS = 1_000_000
+_FREE_ITEMS, _ITEMS_PER_STEP = 10_000, 10
 _GROWING = frozenset(("_+_", "replace", "join"))
 _TYPES = {bool: "bool", int: "int", float: "double", str: "string", bytes: "bytes", list: "list", dict: "map"}
 _TYPE_NAMES = frozenset("bool int uint double string bytes list map null_type type optional_type".split())
@@ -141,11 +143,27 @@ class _Evaluation:
     def __init__(self, limit: int) -> None:
         self.rest = limit
         self._constants: dict[int, list[Any]] = {}
+        self._sizes: dict[int, tuple[Any, int]] = {}
+        """The number of values in collections, by identity, with the collections, so that these stay alive."""
 
     def spend(self, cost: int) -> None:
         self.rest -= cost
         if self.rest < 0:
             raise _CostExceededError
+
+    def count(self, value: Any) -> int:
+        """Count the values in a value: as often as they occur, even if they are one and the same object."""
+        if isinstance(value, Optional):
+            return 1 + sum(map(self.count, value.values))
+        if not isinstance(value, (list, dict)):
+            return 1
+        known = self._sizes.get(id(value))
+        if known is None:
+            size = 1 + sum(map(self.count, value.values() if isinstance(value, dict) else value))
+            known = self._sizes[id(value)] = value, size
+        if known[1] > _MAX_ITEMS:
+            raise _CostExceededError
+        return known[1]
 
     def evaluate(self, node: Node, scope: _Scope) -> Any:
         match node:
@@ -196,6 +214,7 @@ class _Evaluation:
         for index, item in enumerate(node.items):
             value = self.evaluate(item, scope)
             made += value.values if index in node.optional and isinstance(value, Optional) else (value,)
+        self.count(made)
         return made
 
     def _struct(self, node: Struct, scope: _Scope) -> Any:
@@ -210,6 +229,7 @@ class _Evaluation:
                 made[key] = value
             elif isinstance(value, Optional) and value.values:
                 made[key] = value.values[0]
+        self.count(made)
         return made
 
     def _fold(self, fold: Fold, scope: _Scope) -> Any:
@@ -249,10 +269,18 @@ class _Evaluation:
         if name != "join":
             # Before the call: what is too expensive may take too much memory.
             self.spend(count_call(name, given, None))
+            if name not in _WALK_NOTHING:
+                self._charge(args)
             return _apply(call, args)
         result = _apply(call, args)
         self.spend(count_call(name, given, result))
         return result
+
+    def _charge(self, args: list[Any]) -> None:
+        """Charge what a call goes through, which may be far more than the API server counts for it."""
+        size = sum(self.count(arg) for arg in args if isinstance(arg, (list, dict, Optional)))
+        if size > _FREE_ITEMS:
+            charge(Work.POLICIES, size // _ITEMS_PER_STEP)
 
     @staticmethod
     def _check(value: Any) -> Any:
@@ -447,6 +475,10 @@ def _is_special(value: Any) -> bool:
     return isinstance(value, (Optional, TypeName)) or (
         isinstance(value, dict) and any(map(_is_special, value.values()))
     )
+
+
+_WALK_NOTHING = frozenset(("_[_]", "_+_", *_DIRECT)) - {"@in"}
+"""Calls that look at no more than the collections themselves."""
 
 
 def _name_type(value: Any) -> str:

@@ -15,14 +15,18 @@ from jobgen.features.helm.run_helm import Helm
 from jobgen.features.helm.stage import list_arguments, render
 from jobgen.features.helm.uses import Use
 from jobgen.features.helm.value_schema import find_violations
-from jobgen.model.budget import Work, charge
+from jobgen.model import budget
+from jobgen.model.budget import FREE_FILE_STEPS, RUN, Work, charge
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Related
 from jobgen.rendering.file_secrets import read_masked
 from jobgen.repo.files import Build, Built, BuiltObject, File
 
-_STOPPED_STEPS = 1_000_000
-"""What a chart costs the run that helm could not render in its time."""
+_FREE_SECONDS = 1.5
+"""The time of the processor in which helm renders almost all charts."""
+_STEPS_PER_SECOND = 500_000
+_STOPPED_STEPS = 1_900_000
+"""What a chart costs the run that helm could not render in its time, and the most that one costs."""
 _BYTES_PER_STEP = 20
 
 
@@ -61,9 +65,14 @@ class ChartBuild(Build):
         if use.chart.fault:
             return Built((), (report_fault(use),))
         charge(Work.CHART, sum(map(len, use.chart.files.values())) // _BYTES_PER_STEP)
+        if RUN.used > budget.MAX_RUN_STEPS:
+            # The run has taken too much, so helm is not started.
+            charge(Work.CHART, FREE_FILE_STEPS + 1)
         rendered = render(use, self._helm)
+        slow = int((rendered.seconds - _FREE_SECONDS) * _STEPS_PER_SECOND)
+        if slow > 0 or rendered.is_stopped:
+            charge(Work.CHART, _STOPPED_STEPS if rendered.is_stopped else min(slow, _STOPPED_STEPS))
         if rendered.is_stopped:
-            charge(Work.CHART, _STOPPED_STEPS)
             return Built((), (report_stopped(use),))
         if rendered.error:
             violations = find_violations(use, rendered.error)

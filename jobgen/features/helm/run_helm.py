@@ -46,6 +46,8 @@ class Rendered(NamedTuple):
     """Why it rendered nothing; empty if it did."""
     is_stopped: bool = False
     """True if it took too long, or needed too much memory."""
+    seconds: float = 0
+    """The time of the processor that it took."""
 
 
 def run_helm(helm: Helm, workspace: Path, arguments: Sequence[str]) -> Rendered:
@@ -53,6 +55,7 @@ def run_helm(helm: Helm, workspace: Path, arguments: Sequence[str]) -> Rendered:
     home = workspace / EMPTY
     home.mkdir(exist_ok=True)
     command = [helm.path, "template", *arguments]
+    before = _read_clock()
     with tempfile.TemporaryFile(dir=workspace) as output, tempfile.TemporaryFile(dir=workspace) as errors:
         try:
             done = subprocess.run(  # noqa: S603 -- a fixed command
@@ -67,7 +70,7 @@ def run_helm(helm: Helm, workspace: Path, arguments: Sequence[str]) -> Rendered:
                 preexec_fn=_limit if os.name == "posix" else None,
             )
         except subprocess.TimeoutExpired:
-            return Rendered(is_stopped=True)
+            return Rendered(is_stopped=True, seconds=_SECONDS)
         except OSError as error:
             return Rendered(error=f"helm cannot be started: {error.strerror}")
         output.seek(0)
@@ -75,11 +78,18 @@ def run_helm(helm: Helm, workspace: Path, arguments: Sequence[str]) -> Rendered:
         printed = output.read(MAX_OUTPUT)
         message = errors.read(_MAX_MESSAGE).decode("utf-8", "replace")
     is_stopped = done.returncode < 0 or len(printed) >= MAX_OUTPUT or _OUT_OF_MEMORY.search(message) is not None
+    seconds = _read_clock() - before
     if is_stopped:
-        return Rendered(is_stopped=True)
+        return Rendered(is_stopped=True, seconds=seconds)
     if done.returncode:
-        return Rendered(error=message.strip() or "helm said nothing")
-    return Rendered(printed)
+        return Rendered(error=message.strip() or "helm said nothing", seconds=seconds)
+    return Rendered(printed, seconds=seconds)
+
+
+def _read_clock() -> float:
+    """Return the time of the processor that programs took which this process started and waited for."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 _OUT_OF_MEMORY = lazy_pattern(r"(?m)^(?:fatal error: |runtime: (?:out of memory|goroutine stack exceeds))")
