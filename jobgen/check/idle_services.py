@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.k8s.kinds import BUILTIN_GROUPS
 from jobgen.k8s.nodes import as_mapping, as_text, find_nodes, get_path
 from jobgen.k8s.workloads import list_template_paths
+from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
@@ -24,7 +26,7 @@ _ADDED_LABELS = frozenset(
 _UNFILLED = ("$", "{{", "<")
 
 
-class _Workload(NamedTuple):
+class Workload(NamedTuple):
     """An object that creates pods, or a pod."""
 
     name: str
@@ -33,63 +35,94 @@ class _Workload(NamedTuple):
     labels: Labels
 
 
-def find_idle_services(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[int, Problem]]:
-    """Report each Service, by its number, that selects no pod of the objects although it is evidently meant to.
+def find_idle_services(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[int, Workload]]:
+    """Yield each Service, by its number, that selects no pod of the objects, and the workload that it is meant for.
 
     The objects are those of one file or one build. Custom resources among them may create pods with any labels.
     """
     services = [number for number, obj in enumerate(objects) if _names_kind(obj) == ("", "Service")]
     if not services or any(_names_kind(obj)[0] not in BUILTIN_GROUPS for obj in objects):
         return
-    workloads = [workload for obj in objects for workload in _list_workloads(obj)]
+    workloads = _Workloads([workload for obj in objects for workload in _list_workloads(obj)])
     for number in services:
         selector = _read_labels(get_path(objects[number], "spec", "selector"))
         # A namespace that is not set is that of the command.
         namespace = as_text(get_path(objects[number], "metadata", "namespace"))
-        near = [each for each in workloads if not namespace or each.namespace in ("", namespace)]
-        is_unclear = any(name in _ADDED_LABELS for name in selector) or _is_unfilled(selector, near)
-        if not selector or is_unclear or any(selector.items() <= each.labels.items() for each in near):
+        is_unclear = any(name in _ADDED_LABELS for name in selector) or workloads.is_unfilled(selector, namespace)
+        if not selector or is_unclear:
             continue
-        meant = _find_meant(selector, near, is_only=len(services) == 1)
+        shared = workloads.count_shared(selector, namespace)
+        if len(selector) in shared.values():
+            continue
+        meant = workloads.find_meant(selector, namespace, shared, is_only=len(services) == 1)
         if meant:
-            yield number, _report(objects[number], selector, meant)
+            yield number, meant
+
+
+class _Workloads:
+    """Workloads by their labels, so that a Service is compared only with those that share one with it."""
+
+    def __init__(self, workloads: Sequence[Workload]) -> None:
+        self._all = workloads
+        self._by_label: dict[tuple[str, str], list[int]] = {}
+        for number, workload in enumerate(workloads):
+            for label in workload.labels.items():
+                self._by_label.setdefault(label, []).append(number)
+        self._unfilled = {each.namespace for each in workloads if _has_placeholders(each.labels)}
+
+    def is_unfilled(self, selector: Labels, namespace: str) -> bool:
+        """Return True if labels have placeholders, so that they may be equal later."""
+        near = self._unfilled if not namespace else self._unfilled & {"", namespace}
+        return bool(near) or _has_placeholders(selector)
+
+    def count_shared(self, selector: Labels, namespace: str) -> Mapping[int, int]:
+        """Count the labels of a selector that each workload has, by its number."""
+        shared: Counter[int] = Counter()
+        for label in selector.items():
+            numbers = self._by_label.get(label, ())
+            charge(Work.DOCUMENTS, len(numbers))
+            shared.update(number for number in numbers if _is_near(self._all[number], namespace))
+        return shared
+
+    def find_meant(
+        self, selector: Labels, namespace: str, shared: Mapping[int, int], *, is_only: bool
+    ) -> Workload | None:
+        """The workload that a Service is evidently for: that with most of its labels, or the only one beside it."""
+        if shared:
+            return self._all[min(shared, key=lambda number: (-shared[number], number))]
+        near = [each for each in self._all if _is_near(each, namespace)] if is_only else []
+        return near[0] if len(near) == 1 and not selector.keys().isdisjoint(near[0].labels) else None
+
+
+def _is_near(workload: Workload, namespace: str) -> bool:
+    return not namespace or workload.namespace in ("", namespace)
+
+
+def _has_placeholders(labels: Labels) -> bool:
+    return any(mark in text for pair in labels.items() for text in pair for mark in _UNFILLED)
 
 
 def _names_kind(obj: Mapping[str, Node]) -> tuple[str, str]:
     return as_text(obj.get("apiVersion")).rpartition("/")[0], as_text(obj.get("kind"))
 
 
-def _list_workloads(obj: Mapping[str, Node]) -> Iterator[_Workload]:
+def _list_workloads(obj: Mapping[str, Node]) -> Iterator[Workload]:
     group, kind = _names_kind(obj)
     name = f"{kind} {as_text(get_path(obj, 'metadata', 'name'))}"
     for path in list_template_paths(group, kind):
         for template in find_nodes(obj, path):
             labels = _read_labels(get_path(template, "metadata", "labels"))
-            yield _Workload(name, as_text(get_path(obj, "metadata", "namespace")), labels)
+            yield Workload(name, as_text(get_path(obj, "metadata", "namespace")), labels)
 
 
 def _read_labels(node: Node) -> dict[str, str]:
     return {str(name): str(value_of(value)) for name, value in as_mapping(node).items()}
 
 
-def _is_unfilled(selector: Labels, workloads: Sequence[_Workload]) -> bool:
-    """Return True if labels have placeholders, so that they may be equal later."""
-    every = (selector, *(each.labels for each in workloads))
-    texts = [text for labels in every for pair in labels.items() for text in pair]
-    return any(mark in text for text in texts for mark in _UNFILLED)
-
-
-def _find_meant(selector: Labels, workloads: Sequence[_Workload], *, is_only: bool) -> _Workload | None:
-    """The workload that a Service is evidently for: that with most of its labels, or the only one beside it."""
-    best = max(workloads, key=lambda each: len(selector.items() & each.labels.items()), default=None)
-    if best is None:
-        return None
-    is_single = is_only and len(workloads) == 1 and not selector.keys().isdisjoint(best.labels)
-    return best if selector.items() & best.labels.items() or is_single else None
-
-
-def _report(service: Mapping[str, Node], selector: Labels, workload: _Workload) -> Problem:
+def report_idle_service(service: Mapping[str, Node], workload: Workload) -> Problem:
+    """Report a Service whose selector differs from the labels of a workload."""
     spec = as_mapping(service.get("spec"))
+    selector = _read_labels(spec.get("selector"))
     labels = workload.labels
     wrong = [f"`{name}: {value}`" for name, value in selector.items() if labels.get(name) != value]
     found = [f"`{name}: {labels[name]}`" for name in selector if labels.get(name, selector[name]) != selector[name]]

@@ -13,6 +13,7 @@ from jobgen.k8s.images import find_image_error
 from jobgen.k8s.kinds import BUILTIN_GROUPS
 from jobgen.k8s.nodes import as_mapping
 from jobgen.k8s.workloads import list_template_paths
+from jobgen.model.budget import RUN, TOO_MANY_STEPS, OverBudgetError
 from jobgen.model.data import Node, location_of, value_of
 from jobgen.model.finding import Finding, Problem, Related, Severity, pluralize
 from jobgen.model.named_tuple import NamedTuple
@@ -349,17 +350,21 @@ _MAX_SHOWN = 3
 
 def find_file_problems(jobs: Sequence[tuple[Job, Rendered]], tracer: Tracer, env: str) -> Iterator[tuple[int, Finding]]:
     """Report what is wrong with the objects of one file together; each finding with the number of its object."""
-    from jobgen.check.bound_roles import find_misnamed_roles
-    from jobgen.check.idle_services import find_idle_services
+    from jobgen.check.idle_services import Workload, find_idle_services, report_idle_service
 
     objects = [made.object for _, made in jobs]
-    for find in (find_idle_services, find_misnamed_roles):
-        for number, _ in find(objects):
-            job, made = jobs[number]
+    job = jobs[0][0]
+    RUN.open(job.file.path, env)
+    try:
+        idle = list(find_idle_services(objects))
+    except OverBudgetError as error:
+        yield 0, locate(Problem(TOO_MANY_STEPS, str(error), category="meta"), job.file.path, job.start())
+        return
+    for number, meant in idle:
+        job, made = jobs[number]
 
-            def check(traced: Any, number: int = number, find: Any = find) -> list[Problem]:
-                others = [*objects[:number], traced, *objects[number + 1 :]]
-                return [problem for place, problem in find(others) if place == number]
+        def check(traced: Any, meant: Workload = meant) -> list[Problem]:
+            return [report_idle_service(traced, meant)]
 
             for finding in tracer.findings(job, env, check, made.companion):
                 yield number, finding

@@ -18,6 +18,7 @@ from sampling import sample
 
 from jobgen.check import cel
 from jobgen.check.cel import steps
+from jobgen.check.idle_services import find_idle_services
 from jobgen.cli.result import Result
 from jobgen.cli.run_lint import lint_paths
 from jobgen.engine import workers
@@ -309,6 +310,32 @@ def test_json_with_too_many_faults_is_not_read_to_its_end(
     assert source.documents == ()
     assert source.findings[-1].rule == rule
     assert len(tokens) < 450_000
+
+
+def many_services(count: int, **labels: str) -> list[dict[str, Any]]:
+    listed = []
+    for number in range(count):
+        own = {**labels, "app": f"y{number}"}
+        template = {"metadata": {"labels": own}}
+        listed.append({"apiVersion": "v1", "kind": "Service", "spec": {"selector": {**labels, "app": f"x{number}"}}})
+        spec = {"selector": {"matchLabels": own}, "template": template}
+        listed.append({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": f"d{number}"}, "spec": spec})
+    return listed
+
+
+def test_services_are_compared_only_with_workloads_that_share_a_label() -> None:
+    """Without a common label, no pair is looked at; with one, each pair is a step of the budget of the file."""
+    budget.RUN.reset()
+    apart = list(find_idle_services(many_services(2000)))
+    budget.RUN.open("a.yaml")
+    together = list(find_idle_services(many_services(100, part="a")))
+
+    assert (len(apart), len(together)) == (0, 100)
+    assert budget.RUN.file.steps == 100 * 100
+    budget.RUN.open("b.yaml")
+    with pytest.raises(budget.OverBudgetError):
+        list(find_idle_services(many_services(2000, part="a")))
+    budget.RUN.reset()
 
 
 @needs_helm
