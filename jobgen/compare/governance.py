@@ -401,8 +401,11 @@ def _judge_cluster(names: Sequence[str], old: Any, new: Any) -> tuple[bool, str]
         is_less = amounts[0] is not None and amounts[1] is not None and amounts[1] < amounts[0]
         is_added = area == "budgets" and old is None
         return not (is_less or is_added), "less is allowed" if is_less else "a limit of the cluster changes"
-    if area in ("complete", "authorizer"):
-        is_less = set(map(str, as_list(new))) < set(map(str, as_list(old))) if area == "complete" else new != "deny"
+    if area == "authorizer":
+        # A denied permission fails validations, and turns off policies whose conditions ask for it.
+        return True, "policies that ask for permissions decide otherwise"
+    if area == "complete":
+        is_less = set(map(str, as_list(new))) < set(map(str, as_list(old)))
         return is_less, "less is checked" if is_less else "more is checked"
     is_version = bool(_VERSIONED & {area, field})
     return False, "other versions decide" if is_version else "it describes the cluster"

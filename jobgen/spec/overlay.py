@@ -262,23 +262,26 @@ class Environment(NamedTuple):
     def judged_by(self, base: Environment) -> Environment:
         """Return the environment with the locks of a revision, and with all of its cluster that only checks read.
 
-        What the environment adds counts, too, unless it can allow more: further queues, or another state.
+        What the revision does not declare has the default there, also if the environment declares it: it can make a
+        check milder. What only adds checks counts: operators, queues, budgets, and a first state.
         """
         locked = {lock.path for lock in self.locks}
         own, old = self.cluster, base.cluster
+        # Kueue is judged if anything of it is declared.
+        has_kueue = bool(old.kueue or old.queues or old.state or old.find_version("kueue"))
         complete = old.complete if old.state else (*own.complete, *old.complete)
         cluster = own._replace(
             operators={**own.operators, **old.operators},
-            kubernetes=old.kubernetes or own.kubernetes,
-            feature_gates=own.feature_gates if old.feature_gates is None else old.feature_gates,
-            grants_permissions=own.grants_permissions and old.grants_permissions,
+            kubernetes=old.kubernetes,
+            feature_gates=old.feature_gates,
+            grants_permissions=old.grants_permissions,
             queues=old.queues or own.queues,
-            kueue={**own.kueue, **old.kueue},
+            kueue=old.kueue if has_kueue else own.kueue,
             budgets={
                 group: {**own.budgets.get(group, {}), **old.budgets.get(group, {})}
                 for group in dict.fromkeys((*own.budgets, *old.budgets))
             },
-            state=old.state or own.state,
+            state=old.state if old.complete else old.state or own.state,
             complete=tuple(dict.fromkeys(complete)),
         )
         locks = (*self.locks, *(lock for lock in base.locks if lock.path not in locked))

@@ -11,6 +11,8 @@ import pytest
 from jobgenprocess import run_jobgen
 
 from jobgen.cli.run_lint import lint_paths
+from jobgen.compare.governance import _judge
+from jobgen.spec.overlay import Environment, parse_cluster
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -281,6 +283,38 @@ def test_the_cluster_of_an_overlay_is_judged_by_the_base(repository, name):
     assert rule in {each["rule"] for each in judged}
     assert rule not in {each["rule"] for each in unjudged}, "the attack works without a judge"
     assert "weaker-governance" in rules(judged, "warning")
+
+
+ADDED_FACTS = [
+    {"authorizer": "deny"},
+    {"authorizer": "allow", "kueue": {"frameworks": ["pod"]}},
+    {"kueue": {"manageJobsWithoutQueueName": True}},
+    {"kubernetes": "1.30"},
+    {"featureGates": ["TopologyAwareScheduling"]},
+    {"state": "state/prod"},
+]
+
+
+@pytest.mark.parametrize("added", ADDED_FACTS)
+def test_a_fact_that_the_base_does_not_declare_has_its_default(added):
+    """It can turn off a policy, or let Kueue manage a job that starts without quota today."""
+    declared = {"operators": {"kueue": "0.14.0"}, "complete": ["LocalQueue"]}
+    base, changed = (Environment("prod", parse_cluster(each)) for each in (declared, {**declared, **added}))
+
+    assert changed.judged_by(base).cluster == base.cluster
+
+
+def test_what_only_adds_checks_counts_at_once():
+    added = {"operators": {"kueue": "0.14.0"}, "budgets": {"namespaces": {"a": {"gpus": 4}}}, "kueue": {"x": 1}}
+    base, changed = (Environment("prod", parse_cluster(each)) for each in ({}, added))
+
+    assert changed.judged_by(base).cluster == changed.cluster
+
+
+@pytest.mark.parametrize(("old", "new"), [(None, "deny"), ("deny", None), ("deny", "allow"), (None, "allow")])
+def test_another_authorizer_is_weaker(old, new):
+    """Policies deny what they allowed, or no longer apply: only their texts tell."""
+    assert _judge(["cluster", "authorizer"], old, new)[0]
 
 
 EXCEPTION = "  - {{rule: {}, reason: x, owner: '@me', expires: '2999-01-01'{}}}\n"
