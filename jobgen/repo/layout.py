@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from jobgen.engine.inputs import exists, is_file, is_link, read_start
+from jobgen.engine.inputs import exists, exists_itself, is_file, is_link, read_start
 from jobgen.model.data import value_of
 from jobgen.model.lazy_re import lazy_pattern, may_mention
 from jobgen.model.limits import MAX_WALKED_BYTES, MAX_WALKED_FILES
@@ -162,7 +162,9 @@ def find_judge(root: Folder) -> CommitPath | None:
 
 def _walk_layers(root: Folder, top: str, suffixes: tuple[str, ...] = MANIFEST_SUFFIXES) -> Iterator[FileEntry]:
     """Find the files of a folder of layers, if it is one of jobgen's."""
-    found = walk_files(root, top, suffixes) if holds_layers(root, top) or is_home(root) else iter(())
+    # Most repositories have two of the folders: who owns the others is not asked.
+    is_there = isinstance(root, CommitPath) or exists_itself(os.path.join(root, top))
+    found = walk_files(root, top, suffixes) if is_there and (holds_layers(root, top) or is_home(root)) else iter(())
     base = find_judge(root) if top in _JUDGING_FOLDERS else None
     if base is None:
         return found
