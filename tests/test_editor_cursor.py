@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from growth import grows_with_the_square
+from growth import takes_the_square_of_time
 
 from jobgen.features.editor.cursor import Part, find_cursor, read_half_typed
 from jobgen.model.data import untraced
@@ -156,4 +156,4 @@ def test_a_long_text_is_read_in_linear_time(part, count):
     def prepare(size):
         return lambda: find_cursor(part * size, 1, len(part) * size // 2)
 
-    assert not grows_with_the_square(prepare, count)
+    assert not takes_the_square_of_time(prepare, count)

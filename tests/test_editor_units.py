@@ -1,7 +1,7 @@
 """Positions are converted between characters and the units of the client, also in very long lines."""
 
 import pytest
-from growth import grows_with_the_square
+from growth import takes_the_square_of_time
 from lsprotocol import types
 from pygls.workspace import PositionCodec
 
@@ -49,4 +49,4 @@ def test_many_positions_in_one_long_line_take_linear_time(part):
 
         return convert
 
-    assert not grows_with_the_square(prepare, 125_000)
+    assert not takes_the_square_of_time(prepare, 125_000)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
+from command import run_jobgen_text
 from growth import grows_with_the_square
-from jobgenprocess import run_jobgen_text
 
 import jobgen
 from jobgen.compare.change_rules import check_change
@@ -215,7 +215,7 @@ def test_many_exceptions_and_findings_take_linear_time():
 
         return apply
 
-    assert not grows_with_the_square(prepare, 500)
+    assert not grows_with_the_square(prepare, 120)
 
 
 def test_the_list_of_exceptions(tmp_path):

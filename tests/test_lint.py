@@ -276,7 +276,7 @@ def test_lint_of_many_paths_with_many_findings_takes_linear_time(tmp_path):
         assert {finding["file"] for finding in found(root, *paths)} == set(paths)
         return lambda: found(root, *paths)
 
-    assert not grows_with_the_square(prepare, 100)
+    assert not grows_with_the_square(prepare, 12)
 
 
 def write_wrong_jobs(root, count):

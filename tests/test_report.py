@@ -694,7 +694,7 @@ def test_many_findings_take_linear_time(name):
         report = make_many(count)
         return lambda: FORMATS.render(name, report)
 
-    assert not grows_with_the_square(prepare, 500)
+    assert not grows_with_the_square(prepare, 120)
 
 
 LIMITED = {"sarif": 2_700, "github": 300, "gitlab": 2_700}
@@ -733,7 +733,7 @@ def test_a_snippet_does_not_take_longer_for_a_longer_line():
 
     told = prepare(1_000)()
     assert max(len(line) for line in told.splitlines() if " | " in line) <= 80
-    assert not grows_with_the_square(prepare, 250)
+    assert not grows_with_the_square(prepare, 60)
 
 
 def test_concise_is_text_without_snippets():
