@@ -18,6 +18,7 @@ from jobgen.model.budget import (
     FREE_FILE_STEPS,
     MAX_FILE_BYTES,
     MAX_FILE_STEPS,
+    MAX_RUN_STEPS,
     RUN,
     FileBudget,
     OverBudgetError,
@@ -30,6 +31,8 @@ Files = dict[str, str]
 KUSTOMIZATION = {"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization"}
 SECONDS = 40
 """CPU time, far more than any case takes: the assertions are about steps."""
+SHARE = 8
+"""Which part of the budget a case has."""
 
 
 def config_map(name: str, **data: str) -> dict[str, Any]:
@@ -136,7 +139,7 @@ def in_namespace(namespace: str) -> list[dict[str, Any]]:
 
 CRON = {"apiVersion": "batch/v1", "kind": "CronJob", "metadata": {"name": "a", "namespace": "b"}}
 NAMES = [f"{'a' * 55}{number}" for number in range(1000)]
-MANY = [config_map(f"c{number}") for number in range(1500)]
+MANY = [config_map(f"c{number}") for number in range(600)]
 PARTS = json.dumps({"containers": [{"name": f"c{number}", "image": "a"} for number in range(8000)]})
 ITEMS = {"op": "add", "path": "/spec/x", "value": []}
 ITEM = {"op": "add", "path": "/spec/x/0", "value": 1}
@@ -161,7 +164,7 @@ OVER: dict[str, tuple[Files, str, Work]] = {
         "kustomization.yaml",
         Work.BUILD,
     ),
-    "1,000 replacements in 1,500 objects": (
+    "1,000 replacements in 600 objects": (
         build(
             [config_map("c", a="b"), *MANY],
             replacements=[replacement("data.a", "data.a", "data.b", "data.c", create=True)] * 1000,
@@ -169,8 +172,8 @@ OVER: dict[str, tuple[Files, str, Work]] = {
         "kustomization.yaml",
         Work.BUILD,
     ),
-    "8,000 patches of one object": (
-        build([config_map("c")], patches=[added(n) for n in range(8000)]),
+    "3,000 patches of one object": (
+        build([config_map("c")], patches=[added(n) for n in range(3000)]),
         "kustomization.yaml",
         Work.BUILD,
     ),
@@ -195,12 +198,12 @@ OVER: dict[str, tuple[Files, str, Work]] = {
         "kustomization.yaml",
         Work.BUILD,
     ),
-    "a prefix of a megabyte for 1,000 objects": (
-        build(MANY[:1000], namePrefix="a" * 1_000_000),
+    "a prefix of a megabyte for 600 objects": (
+        build(MANY, namePrefix="a" * 1_000_000),
         "kustomization.yaml",
         Work.BUILD,
     ),
-    "2,000 labels for 1,500 objects": (
+    "2,000 labels for 600 objects": (
         build(MANY, labels=[{"pairs": {f"a{n}": "b"}} for n in range(2000)]),
         "kustomization.yaml",
         Work.BUILD,
@@ -224,12 +227,12 @@ OVER: dict[str, tuple[Files, str, Work]] = {
         "kustomization.yaml",
         Work.BUILD,
     ),
-    "references to one name in 1,500 namespaces": (
-        build([each for n in range(1500) for each in in_namespace(f"n{n}")], namePrefix="a-"),
+    "references to one name in 500 namespaces": (
+        build([each for n in range(500) for each in in_namespace(f"n{n}")], namePrefix="a-"),
         "kustomization.yaml",
         Work.BUILD,
     ),
-    "100,000 documents": ({"jobgen.yaml": "", "jobs/a.yaml": "---\na: b\n" * 100_000}, "jobs/a.yaml", Work.DOCUMENTS),
+    "40,000 documents": ({"jobgen.yaml": "", "jobs/a.yaml": "---\na: b\n" * 40_000}, "jobs/a.yaml", Work.DOCUMENTS),
     "a list of 60,000 items": (
         {"jobgen.yaml": "", "jobs/a.yaml": json.dumps({"apiVersion": "v1", "kind": "List", "items": [{}] * 60_000})},
         "jobs/a.yaml",
@@ -246,7 +249,7 @@ OVER: dict[str, tuple[Files, str, Work]] = {
                     "apiVersion": "example.com/v1",
                     "kind": "Fleet",
                     "metadata": {"name": "a"},
-                    "spec": [[[[{"a": 1}] * 10] * 10] * 10] * 60,
+                    "spec": [[[[{"a": 1}] * 10] * 10] * 10] * 15,
                 }
             ),
         },
@@ -270,7 +273,12 @@ OVER: dict[str, tuple[Files, str, Work]] = {
 
 
 @pytest.mark.parametrize("case", OVER)
-def test_a_file_over_its_budget_is_one_finding_and_the_rest_goes_on(tmp_path: Path, case: str) -> None:
+def test_a_file_over_its_budget_is_one_finding_and_the_rest_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    # The work that the full budget allows takes one to four seconds.
+    monkeypatch.setattr(budget, "MAX_FILE_STEPS", MAX_FILE_STEPS // SHARE)
+    monkeypatch.setattr(budget, "MAX_FILE_BYTES", MAX_FILE_BYTES // SHARE)
     files, file, work = OVER[case]
     is_repository = "jobgen.yaml" in files
     beside = "jobs/other.yaml" if is_repository else "other.yaml"
@@ -383,8 +391,8 @@ WITHIN: dict[str, tuple[Files, str]] = {
     "lines of megabytes, and deep nesting": (
         {
             "jobgen.yaml": "",
-            "jobs/a.yaml": job(args=["x " * 3_000_000]),
-            "jobs/b.yaml": "- " * 3_000_000,
+            "jobs/a.yaml": job(args=["x " * 1_000_000]),
+            "jobs/b.yaml": "- " * 1_000_000,
             "jobs/c.yaml": f"a: {'[' * 200_000}{']' * 200_000}",
             "jobs/d.yaml": '{"a":' * 100_000 + "1" + "}" * 100_000,
         },
@@ -418,12 +426,12 @@ WITHIN: dict[str, tuple[Files, str]] = {
         },
         "",
     ),
-    "a document of JSON with 300,000 nodes": (
-        {"jobgen.yaml": "", "jobs/a.json": json.dumps({**config_map("c"), "spec": [[]] * 300_000})},
+    "a document of JSON with 210,000 nodes": (
+        {"jobgen.yaml": "", "jobs/a.json": json.dumps({**config_map("c"), "spec": [[]] * 210_000})},
         "more than `200000` nodes",
     ),
-    "a document of JSON with 400,000 nodes and a fault": (
-        {"jobgen.yaml": "", "jobs/a.json": '{"a": 1e999, "b": [' + "{}," * 400_000 + "{}]}"},
+    "a document of JSON with 210,000 nodes and a fault": (
+        {"jobgen.yaml": "", "jobs/a.json": '{"a": 1e999, "b": [' + "{}," * 210_000 + "{}]}"},
         "more than `200000` nodes",
     ),
     "20,000 values that are inserted in a list": (
@@ -448,7 +456,7 @@ WITHIN: dict[str, tuple[Files, str]] = {
                 f"jobs/{n}.yaml": "kind: A\nspec:\n  env:\n"
                 + "".join(f"    A{k}: b\n" for k in range(2000))
                 + "  args: [a\n"
-                for n in range(20)
+                for n in range(6)
             },
         },
         "has a `[` that is not closed",
@@ -466,12 +474,13 @@ def test_what_is_bounded_by_itself_needs_no_budget(tmp_path: Path, case: str) ->
     assert result.err
 
 
-def test_locks_of_many_environments_are_limited_for_the_run(tmp_path: Path) -> None:
-    result = lint(tmp_path, overlays(60, 20, locked=[f"env.A{number}" for number in range(600)]))
+def test_locks_of_many_environments_are_limited_for_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(budget, "MAX_RUN_STEPS", MAX_RUN_STEPS // SHARE)
+    result = lint(tmp_path, overlays(40, 5, locked=[f"env.A{number}" for number in range(600)]))
     named = {line.partition(":")[0] for line in result.out.splitlines() if f"the {Work.LOCKS} needed more" in line}
 
     assert named
-    assert named <= {f"jobs/j{number}.yaml" for number in range(20)}
+    assert named <= {f"jobs/j{number}.yaml" for number in range(5)}
     assert result.code == 4
 
 
