@@ -1,19 +1,75 @@
-"""The real `jobgen` command, run in a process of its own."""
+"""The `jobgen` command, run in this process: tests of pipes, signals and entry points use `jobgenprocess`."""
 
 from __future__ import annotations
 
+import io
 import os
 import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from tempfile import TemporaryFile
 
-from jobgenprocess import run_jobgen
 from transcripts import Sections, changed_files, files_below, output_sections, read_transcript
+
+from jobgen import cache
+from jobgen.cli.main import run
 
 
 def jobgen(cwd: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[bytes]:
     """Run the command without the variables of the surrounding environment that could change its output."""
     environment = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME")}
-    return run_jobgen(cwd, *arguments, env={**environment, **settings}, timeout=60)
+    return run_jobgen(cwd, *arguments, env={**environment, **settings})
+
+
+def run_jobgen_text(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command, and return its output as text."""
+    done = run_jobgen(cwd, *arguments)
+    return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def run_jobgen(
+    cwd: Path, *arguments: str, given: bytes = b"", env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    """Run the command; what it changes in this process is as before when it ends."""
+    words = list(map(str, arguments))
+    with ExitStack() as stack:
+        files = [stack.enter_context(TemporaryFile()) for _ in range(3)]
+        files[0].write(given)
+        files[0].seek(0)
+        with _surroundings(cwd, env, [io.TextIOWrapper(file, "utf-8") for file in files]):
+            try:
+                code = run(words)
+            except SystemExit as end:
+                code = end.code if isinstance(end.code, int) else 1
+            sys.stdout.flush()
+            sys.stderr.flush()
+            for stream in (sys.stdin, sys.stdout, sys.stderr):
+                stream.detach()
+        out, err = (file.seek(0) or file.read() for file in files[1:])
+    return subprocess.CompletedProcess(["jobgen", *words], code, out, err)
+
+
+@contextmanager
+def _surroundings(cwd: Path, env: Mapping[str, str] | None, streams: list[io.TextIOWrapper]) -> Iterator[None]:
+    """Give the command a folder, variables, and streams, as a process of its own has them."""
+    before = os.getcwd(), dict(os.environ), (sys.stdin, sys.stdout, sys.stderr)
+    cached = cache._folder, cache._salt, cache._secret
+    try:
+        os.chdir(cwd)
+        if env is not None:
+            os.environ.clear()
+            os.environ.update(env)
+        cache._folder, cache._salt, cache._secret = "", b"", b""
+        sys.stdin, sys.stdout, sys.stderr = streams
+        yield
+    finally:
+        cache._folder, cache._salt, cache._secret = cached
+        sys.stdin, sys.stdout, sys.stderr = before[2]
+        os.environ.clear()
+        os.environ.update(before[1])
+        os.chdir(before[0])
 
 
 def run_transcript(path: Path, root: Path, *, accept: bool) -> tuple[list[Sections], list[Sections]]:

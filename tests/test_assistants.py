@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 import yaml
+from command import run_jobgen_text
 from findings import without_infos
-from jobgenprocess import run_jobgen_text
 
 ROOT = Path(__file__).parent.parent
 SKILL = ROOT / "jobgen/data/starter/SKILL.md"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 import yaml
+from command import run_jobgen
 from hypothesis import given
 from hypothesis import strategies as st
-from jobgenprocess import run_jobgen
 from sampling import laws
 from transcripts import files_below
 

@@ -4,7 +4,7 @@ from io import StringIO
 
 import pytest
 import yaml
-from jobgenprocess import run_jobgen_text
+from command import run_jobgen_text
 from ruamel.yaml import YAML
 from test_seed_manifests import SEEDS
 

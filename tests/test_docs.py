@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from command import run_jobgen_text
 from findings import text_without_infos
-from jobgenprocess import run_jobgen_text
 from walkthrough import MARK
 
 import jobgen

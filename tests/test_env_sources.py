@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from jobgenprocess import run_jobgen_text
+from command import run_jobgen_text
 
 HEAD = """\
 apiVersion: jobgen.dev/v1

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from jobgenprocess import run_jobgen_text
+from command import run_jobgen_text
 
 from jobgen.check.rule_docs import all_rule_docs, policy_docs, policy_example
 from jobgen.cli.commands.explain import explain_name

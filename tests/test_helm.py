@@ -10,6 +10,7 @@ import tarfile
 from pathlib import Path
 
 import pytest
+from command import run_jobgen
 from helm_charts import (
     CHART,
     DEPLOYMENT,
@@ -26,7 +27,6 @@ from helm_charts import (
     template,
     write_files,
 )
-from jobgenprocess import run_jobgen
 
 from jobgen.engine.inputs import find_program
 from jobgen.features.helm.charts import Chart

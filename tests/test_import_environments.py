@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from jobgenprocess import run_jobgen_text
+from command import run_jobgen_text
 
 from jobgen.yamlio.read import read
 

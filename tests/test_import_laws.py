@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import run_jobgen_text
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
-from jobgenprocess import run_jobgen_text
 from sampling import laws
 from sharedfiles import shared_folder
 from test_import import meaning

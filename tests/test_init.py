@@ -8,9 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from command import run_jobgen_text
 from findings import without_infos
 from gitrepository import Repository
-from jobgenprocess import run_jobgen_text
 from sampling import sample
 
 from jobgen.repo.layout import list_starter_frameworks

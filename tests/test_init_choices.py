@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from command import run_jobgen_text
 from findings import without_infos
 from gitrepository import Repository
-from jobgenprocess import run_jobgen_text
 from sampling import sample
 from sharedfiles import shared_folder
 

@@ -10,8 +10,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from command import run_jobgen
 from findings import without_infos
-from jobgenprocess import run_jobgen
 
 from jobgen.yamlio.read import read
 from jobgen.yamlio.write import to_json, to_yaml

@@ -12,7 +12,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from jobgenprocess import run_jobgen
+from command import run_jobgen
 from kustomize_samples import PLUGIN, install_stand_ins, read_calls
 
 BIN = Path(sys.executable).parent

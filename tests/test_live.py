@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
-from jobgenprocess import run_jobgen
+from command import run_jobgen
 from sampling import sample
 from transcripts import files_below
 

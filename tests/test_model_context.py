@@ -7,7 +7,7 @@ import json
 import sys
 
 import pytest
-from jobgenprocess import run_jobgen_text
+from command import run_jobgen_text
 
 from jobgen.features.model_context.server import TOOLS, InvalidArgumentError, build_command
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from jobgenprocess import run_jobgen_text
+from command import run_jobgen_text
 
 JOB = """\
 apiVersion: jobgen.dev/v1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from jobgenprocess import run_jobgen_text
+from command import run_jobgen_text
 
 from jobgen.cli.starter import PLATFORMS, list_supported
 from jobgen.rendering import config

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import run_jobgen_text
 from findings import without_infos
-from jobgenprocess import run_jobgen_text
 from sampling import sample
 
 from jobgen.cli.starter import PLATFORM_NAMES, PLATFORMS

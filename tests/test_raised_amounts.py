@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jobgenprocess import run_jobgen_text
+from command import run_jobgen_text
 
 OVERLAY = "apiVersion: jobgen.dev/v1\nkind: Overlay\nmetadata: {{name: {0}}}\nspec:\n{1}"
 JOB = """\

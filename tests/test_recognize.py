@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from command import run_jobgen, run_jobgen_text
 from hypothesis import given
 from hypothesis import strategies as st
-from jobgenprocess import run_jobgen, run_jobgen_text
 
 from jobgen import cache
 from jobgen.api.lint import lint_request

@@ -10,7 +10,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from jobgenprocess import run_jobgen_text
+from command import run_jobgen_text
 
 RELEASES = sorted(path for path in (Path(__file__).parent / "releases").iterdir() if path.is_dir())
 LOCK = "jobgen.lock.json"

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from jobgenprocess import run_jobgen_text
+from command import run_jobgen_text
 
 from jobgen.repo import rendered_tree, tree_faults
 from jobgen.repo.lock import compute_digest
@@ -541,7 +541,7 @@ def at_random(_: Path, rng: random.Random, length: float) -> None:
 
 def while_writing(env: Path, rng: random.Random, length: float) -> None:
     """Wait until files are staged, and then some: the run is at its most delicate."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not (env / STAGE).exists() and time.monotonic() < deadline:
         time.sleep(0.0005)
     time.sleep(rng.uniform(0, length / 10))

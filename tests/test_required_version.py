@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from command import run_jobgen_text
 from gitrepository import Repository
-from jobgenprocess import run_jobgen_text
 from packaging.specifiers import SpecifierSet
 
 from jobgen.rendering import config

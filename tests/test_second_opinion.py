@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import run_jobgen_text
 from findings import without_infos
-from jobgenprocess import run_jobgen_text
 from kustomize_samples import KUBECTL, install_stand_ins, read_calls, write_files
 from sharedfiles import shared_folder
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import kubectl
 import pytest
-from jobgenprocess import run_jobgen_text
+from command import run_jobgen_text
 
 import jobgen
 from jobgen.api.render import count_lost

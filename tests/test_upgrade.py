@@ -7,9 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from command import run_jobgen
 from hypothesis import given
 from hypothesis import strategies as st
-from jobgenprocess import run_jobgen
 from transcripts import read_transcript
 
 from jobgen.check.schema.shipped import find_shipped_schema

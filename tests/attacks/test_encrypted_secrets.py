@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from jobgenprocess import run_jobgen_text
+from command import run_jobgen_text
 
 VALUE = "ENC[AES256_GCM,data:p673w==,iv:YY=,aad:UQ=,tag:A=,type:str]"
 SIGNATURE = f"""\

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from jobgenprocess import run_jobgen_text
+from command import run_jobgen_text
 
 import jobgen
 

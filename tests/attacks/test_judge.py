@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from jobgenprocess import run_jobgen
+from command import run_jobgen
 
 from jobgen.cli.run_lint import lint_paths
 from jobgen.compare.governance import _judge

@@ -13,8 +13,8 @@ from pathlib import Path
 from shutil import copytree
 
 import pytest
+from command import run_jobgen_text
 from gitrepository import Repository
-from jobgenprocess import run_jobgen, run_jobgen_text
 
 from jobgen.features.editor.context import make_context
 from jobgen.features.editor.cursor import find_cursor

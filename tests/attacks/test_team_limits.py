@@ -6,9 +6,9 @@ import json
 from textwrap import dedent, indent
 
 import pytest
+from command import run_jobgen_text
 from gitrepository import Repository
 from growth import grows_with_the_square
-from jobgenprocess import run_jobgen_text
 
 import jobgen
 from jobgen.check.rules import rule_categories
@@ -453,7 +453,7 @@ def test_a_team_is_found_by_folders_however_many_there_are():
 
         return find
 
-    assert not grows_with_the_square(prepare, 500)
+    assert not grows_with_the_square(prepare, 120)
 
 
 def test_what_a_team_may_use_is_no_error(tmp_path):

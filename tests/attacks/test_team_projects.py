@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import run_jobgen
 from hypothesis import given
 from hypothesis import strategies as st
-from jobgenprocess import run_jobgen
 
 from jobgen.features.gitops.commands.gitops import argocd, flux
 from jobgen.features.gitops.documents import build_project, list_projects
