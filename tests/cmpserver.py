@@ -105,7 +105,7 @@ class Server:
             except subprocess.TimeoutExpired:
                 os.killpg(run.pid, signal.SIGTERM)
                 try:
-                    out, err = run.communicate(timeout=5)
+                    out, err = run.communicate(timeout=30)
                 except subprocess.TimeoutExpired:
                     os.killpg(run.pid, signal.SIGKILL)
                     out, err = run.communicate()

@@ -196,7 +196,7 @@ class Client:
         """Shut the server down, and return its exit code."""
         self.request("shutdown", None)
         self.notify("exit", None)
-        return self.process.wait(30)
+        return self.process.wait(60)
 
     def list_children(self) -> list[int]:
         """The processes that the server has started."""

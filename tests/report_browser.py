@@ -50,7 +50,7 @@ def settle_after(action, find_page):
 
 def wait_until(page, expression: str) -> None:
     """Wait until an expression is true. Playwright's own function evaluates text in the page, which it forbids."""
-    for _ in range(500):
+    for _ in range(3_000):
         if page.evaluate(expression):
             return
         page.wait_for_timeout(20)

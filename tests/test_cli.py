@@ -106,7 +106,7 @@ def restore_interrupts() -> None:
 
 def wait_until_blocked_on_lock(pid: int) -> None:
     """Wait until a process waits for a lock that another process holds."""
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while not re.search(rf"-> FLOCK .* {pid} ", Path("/proc/locks").read_text()):
         assert time.monotonic() < deadline
         time.sleep(0.01)

@@ -148,7 +148,7 @@ def test_decisions_come_after_the_findings_and_only_when_no_request_waits(tmp_pa
         def read(self, size):
             content = requests.read(size)
             if not content:
-                ended.wait(30)
+                ended.wait(60)
             return content
 
     class Writing:
@@ -180,7 +180,7 @@ def test_decisions_in_an_editor(tmp_path):
         return [lens["command"]["title"] for lens in lenses]
 
     def wait_for(client, text):
-        end = time.monotonic() + 30
+        end = time.monotonic() + 60
         while text not in json.dumps(titles := list_titles(client)):
             assert time.monotonic() < end, titles
             client.settle(0.1)

@@ -516,13 +516,13 @@ def test_killed_run_leaves_no_copies(number: signal.Signals, clone: Path, scratc
     """After SIGKILL, the next run removes what the killed one left."""
     binary = tmp_path / "bin/kubeconform"
     binary.parent.mkdir()
-    binary.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\nexec sleep 5\n")
+    binary.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\nexec sleep 60\n")
     binary.chmod(0o755)
     environment = {**os.environ, "PATH": f"{binary.parent}:{os.environ['PATH']}", "TMPDIR": str(scratch)}
     command = [sys.executable, "-m", "jobgen", "lint", "--second-opinion", "--no-cache"]
     (scratch / "jobgen-scratch-of-another").symlink_to(clone)
     with subprocess.Popen(command, cwd=clone, env=environment, stderr=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while not (tmp_path / "started").exists() and time.monotonic() < deadline:
             time.sleep(0.02)
         assert len(list(scratch.iterdir())) == 2
@@ -530,7 +530,7 @@ def test_killed_run_leaves_no_copies(number: signal.Signals, clone: Path, scratc
             assert len(list(scratch.iterdir())) == 3, "the folder of a running process stays"
             assert stat.S_IMODE(mine.stat().st_mode) == 0o700
         process.send_signal(number)
-        assert process.wait(10) == (128 + number if number == signal.SIGTERM else -number)
+        assert process.wait(60) == (128 + number if number == signal.SIGTERM else -number)
 
     assert len(list(scratch.iterdir())) == (1 if number == signal.SIGTERM else 2)
     with open_scratch():

@@ -60,7 +60,7 @@ async def test_navigation(client, tmp_path):
     found = await client.text_document_definition_async(types.DefinitionParams(document, locate(TEXT, "repl¦icas: 3")))
     assert show(tmp_path, found) == [f"{PROD}:10"]
 
-    for _ in range(100):
+    for _ in range(600):
         # The index comes from the background process.
         found = await client.text_document_references_async(
             types.ReferenceParams(types.ReferenceContext(False), other, locate(FILES[PROD], "replicas: ¦5"))

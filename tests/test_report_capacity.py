@@ -10,7 +10,7 @@ from capacity_repository import FILES, GPU, PRICES, make_job, write
 from growth import FACTOR
 from jobgenprocess import run_here
 from pagedata import PageData
-from report_browser import measure_cpu, wait_until
+from report_browser import measure_cpu, settle, wait_until
 
 from jobgen.api.errors import UsageError
 from jobgen.api.lint import lint
@@ -601,9 +601,9 @@ def test_no_job_with_errors_and_none_that_is_never_admitted_looks_good(open_page
     shown = open_page(faulty)
     for view in VIEWS:
         shown.evaluate("(view) => { location.hash = `#/${view}`; }", view)
-        shown.wait_for_timeout(50)
+        settle(shown)
         shown.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true; })")
-        shown.wait_for_timeout(50)
+        settle(shown)
         for text in shown.evaluate(GOOD):
             assert not any(bad in text for bad in (FAULTY, "a-huge", "error", "never admitted")), (view, text)
     shown.evaluate("location.hash = '#/fleet'")
@@ -616,7 +616,7 @@ def test_all_texts_are_readable_on_a_phone(open_page, faulty):
     shown = open_page(faulty, viewport={"width": 390, "height": 844})
     for view in VIEWS:
         shown.evaluate("(view) => { location.hash = `#/${view}`; }", view)
-        shown.wait_for_timeout(50)
+        settle(shown)
         assert shown.evaluate("document.documentElement.scrollWidth") <= 390, view
         assert shown.locator("main").evaluate("(element) => element.scrollWidth") <= 390, view
         assert shown.evaluate(CUT) == [], view

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import pytest
-from report_browser import ROOT, URL, go, measure_cpu, texts, wait_until
+from report_browser import ROOT, URL, go, measure_cpu, settle, texts, wait_until
 
 from jobgen.api.lint import lint
 from jobgen.features.page.page import encode_distances
@@ -412,7 +412,7 @@ def test_a_phone_needs_no_horizontal_scrolling(visit, name):
     page = visit(name, viewport={"width": 375, "height": 700})
     for view in ("gpus", "findings", "capacity", "fleet") if name == "fleet" else ("changes",):
         go(page, f"#/{view}")
-        page.wait_for_timeout(30)
+        settle(page)
         for element in ("html", "main", ".matrix") if view == "fleet" else ("html", "main"):
             assert page.locator(element).evaluate("(element) => element.scrollWidth") <= 375, (view, element)
     if name == "fleet":
@@ -474,7 +474,7 @@ def test_pictures_look_as_before(visit, browser, tmp_path, accept):
         page = pages[page_name]
         page.emulate_media(color_scheme=scheme)
         go(page, route)
-        page.wait_for_timeout(50)
+        settle(page)
         picture = page.screenshot(path=tmp_path / f"{name}.png")
         cells = canvas.evaluate(SHRINK, base64.b64encode(picture).decode())
         found[name] = [cells[start : start + 16] for start in range(0, 160, 16)]

@@ -9,7 +9,7 @@ import re
 
 import pytest
 from pictures import MAX_BYTES, compare_picture
-from report_browser import ROOT
+from report_browser import ROOT, settle
 from report_demo import write_demo
 
 import jobgen
@@ -47,7 +47,7 @@ def take_picture(browser, addresses, name: str) -> bytes:
     page.wait_for_selector("html[data-ready]")
     if name == "job":
         page.locator("button.side", has_text="replicas:").last.click()
-    page.wait_for_timeout(100)
+    settle(page)
     picture = page.screenshot()
     page.close()
     return picture

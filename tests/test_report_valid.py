@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from report_browser import go
+from report_browser import go, settle
 
 html5lib = pytest.importorskip("html5lib", reason="html5lib is not installed")
 
@@ -74,6 +74,6 @@ def test_drawn_views_are_valid(visit, name):
     for view in VIEWS[name]:
         route = page.evaluate(FIRST_JOB) if view == "#/job" else view
         go(page, route)
-        page.wait_for_timeout(30)
+        settle(page)
         assert list_faults(parse(page.evaluate(SERIALIZE))) == [], view
         assert page.locator("main h1, main [role=treegrid]").count() > 0, view

@@ -122,7 +122,7 @@ def run_bash(script, folder, *arguments):
     log.write_text("")
     env = {**ENV, "PATH": f"{folder}:/usr/bin:/bin", "LOG": str(log)}
     subprocess.run(
-        ["bash", "-c", script, "sh", *arguments], env=env, cwd=folder, capture_output=True, timeout=20, check=False
+        ["bash", "-c", script, "sh", *arguments], env=env, cwd=folder, capture_output=True, timeout=60, check=False
     )
     calls = log.read_bytes().decode().split("\n\0")[:-1]
     return [call.split("\0")[:-1] for call in calls]

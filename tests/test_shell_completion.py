@@ -165,7 +165,7 @@ def run_fish(folder: Path, programs: Path, command: str) -> list[str]:
 
 def ask(folder: Path, *words: str, shell: str = "zsh") -> subprocess.CompletedProcess[str]:
     """Ask as the scripts do."""
-    done = run_jobgen(folder, *words, env={**os.environ, "_JOBGEN_COMPLETE": shell}, timeout=30)
+    done = run_jobgen(folder, *words, env={**os.environ, "_JOBGEN_COMPLETE": shell}, timeout=60)
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 

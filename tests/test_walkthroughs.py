@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from jobgenprocess import install_jobgen
 from pictures import MAX_BYTES, compare_picture
+from report_browser import settle
 from terminal_picture import draw_terminal
 from walkthrough import COLUMNS, MARK, Command, accept_outputs, fits, mask, run_page
 
@@ -74,7 +75,7 @@ def test_the_tutorial_shows_the_page_of_its_pull_request(browser, follow, tmp_pa
     page = browser.new_page(viewport={"width": 1280, "height": 720}, color_scheme="light", reduced_motion="reduce")
     page.goto((folder / "change.html").as_uri())
     page.wait_for_selector("html[data-ready]")
-    page.wait_for_timeout(100)
+    settle(page)
     found = page.screenshot()
     page.close()
 
