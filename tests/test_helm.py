@@ -29,6 +29,7 @@ from helm_charts import (
 )
 
 from jobgen.engine.inputs import find_program
+from jobgen.features.helm import run_helm
 from jobgen.features.helm.charts import Chart
 from jobgen.features.helm.cluster_apis import set_cluster
 from jobgen.features.helm.locate import split_output
@@ -299,12 +300,14 @@ def test_errors_of_helm(message: str, expected: tuple[str, int, str]) -> None:
 
 
 LOOP = "{{ range $a := until 100000 }}{{ range $b := until 100000 }}{{ end }}{{ end }}a: 1\n"
-LONG = "{{ range $a := until 3000 }}{{ range $b := until 3000 }}aaaaaaaaaaaaaaaa\n{{ end }}{{ end }}\n"
+LONG = "{{ range $a := until 500 }}{{ range $b := until 500 }}aaaaaaaaaaaaaaaa\n{{ end }}{{ end }}\n"
 DEEP = '{{- define "r" }}{{ include "r" . }}{{ end }}{{ include "r" . }}\n'
 
 
 @pytest.mark.parametrize("text", [LOOP, LONG, DEEP], ids=["loop", "output", "recursion"])
-def test_a_hostile_chart_ends_in_a_finding(tmp_path: Path, text: str) -> None:
+def test_a_hostile_chart_ends_in_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setattr(run_helm, "_CPU_SECONDS", 1)
+    monkeypatch.setattr(run_helm, "MAX_OUTPUT", 1024 * 1024)
     report = lint(write_files(tmp_path, {**GOOD, "templates/a.yaml": text}))
 
     assert [each["rule"] for each in report["findings"]] in (["unjudged-chart"], ["chart-render-fails"])
