@@ -6,6 +6,7 @@ import io
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -23,9 +24,11 @@ def jobgen(cwd: Path, *arguments: str, **settings: str) -> subprocess.CompletedP
     return run_jobgen(cwd, *arguments, env={**environment, **settings})
 
 
-def run_jobgen_text(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def run_jobgen_text(
+    cwd: Path, *arguments: str, env: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     """Run the command, and return its output as text."""
-    done = run_jobgen(cwd, *arguments)
+    done = run_jobgen(cwd, *arguments, env=env)
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
@@ -56,20 +59,25 @@ def _surroundings(cwd: Path, env: Mapping[str, str] | None, streams: list[io.Tex
     """Give the command a folder, variables, and streams, as a process of its own has them."""
     before = os.getcwd(), dict(os.environ), (sys.stdin, sys.stdout, sys.stderr)
     cached = cache._folder, cache._salt, cache._secret
-    try:
-        os.chdir(cwd)
-        if env is not None:
+    with warnings.catch_warnings():
+        # What is deprecated fails tests that call functions.
+        warnings.simplefilter("always")
+        for category in (DeprecationWarning, ResourceWarning):
+            warnings.simplefilter("ignore", category)
+        try:
+            os.chdir(cwd)
+            if env is not None:
+                os.environ.clear()
+                os.environ.update(env)
+            cache._folder, cache._salt, cache._secret = "", b"", b""
+            sys.stdin, sys.stdout, sys.stderr = streams
+            yield
+        finally:
+            cache._folder, cache._salt, cache._secret = cached
+            sys.stdin, sys.stdout, sys.stderr = before[2]
             os.environ.clear()
-            os.environ.update(env)
-        cache._folder, cache._salt, cache._secret = "", b"", b""
-        sys.stdin, sys.stdout, sys.stderr = streams
-        yield
-    finally:
-        cache._folder, cache._salt, cache._secret = cached
-        sys.stdin, sys.stdout, sys.stderr = before[2]
-        os.environ.clear()
-        os.environ.update(before[1])
-        os.chdir(before[0])
+            os.environ.update(before[1])
+            os.chdir(before[0])
 
 
 def run_transcript(path: Path, root: Path, *, accept: bool) -> tuple[list[Sections], list[Sections]]:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from command import run_jobgen_text
 from jobgenprocess import install_jobgen
 
 
@@ -38,6 +39,10 @@ class Repository:
             timeout=timeout,
             check=False,
         )
+
+    def jobgen(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """Run jobgen in this process."""
+        return run_jobgen_text(self.folder, *words, env=self.environ)
 
     def commit(self, *words: str) -> subprocess.CompletedProcess[str]:
         self.run("git", "add", "--all")

@@ -45,11 +45,11 @@ def test_only_changed_objects_are_printed(repository: Repository) -> None:
         repository, {"jobs/bert.yaml": JOB.format(name="bert", tag=2), "jobs/new.yaml": JOB.format(name="new", tag=1)}
     )
     (repository.folder / "jobs/gpt.yaml").unlink()
-    done = repository.run("jobgen", "render", "--since", "HEAD")
-    listed = repository.run("jobgen", "render", "--since", "HEAD", "--format", "json", "-e", "prod")
+    done = repository.jobgen("render", "--since", "HEAD")
+    listed = repository.jobgen("render", "--since", "HEAD", "--format", "json", "-e", "prod")
 
     assert done.returncode == 0
-    changed = repository.run("jobgen", "render", "bert", "new")
+    changed = repository.jobgen("render", "bert", "new")
     assert done.stdout == changed.stdout
     assert done.stderr.splitlines() == [
         "gone since HEAD: PyTorchJob ml-dev/gpt in dev",
@@ -66,14 +66,14 @@ def test_nothing_changed_is_no_error(repository: Repository) -> None:
         ((), ""),
         (("--format", "json"), '{\n  "apiVersion": "v1",\n  "kind": "List",\n  "items": []\n}\n'),
     ):
-        done = repository.run("jobgen", "render", "--since", "HEAD", *words)
+        done = repository.jobgen("render", "--since", "HEAD", *words)
         assert (done.returncode, done.stdout, done.stderr) == (0, out, "0 of 6 objects changed since HEAD\n")
 
 
 def test_an_overlay_changes_the_objects_of_its_environment(repository: Repository) -> None:
     patched = OVERLAY.format(env="prod").replace("}", ", defaults: {env: {A: b}}}")
     write(repository, {"overlays/prod/overlay.yaml": patched, "overlays/new/overlay.yaml": OVERLAY.format(env="new")})
-    done = repository.run("jobgen", "render", "gpt", "--since", "HEAD", "--format", "json")
+    done = repository.jobgen("render", "gpt", "--since", "HEAD", "--format", "json")
 
     assert done.stderr == "2 of 3 objects changed since HEAD\n"
     assert list_names(done.stdout) == [("ml-new", "gpt"), ("ml-prod", "gpt")]
@@ -81,9 +81,9 @@ def test_an_overlay_changes_the_objects_of_its_environment(repository: Repositor
 
 def test_a_tree_has_only_what_changed(repository: Repository) -> None:
     write(repository, {"jobs/bert.yaml": JOB.format(name="bert", tag=2)})
-    done = repository.run("jobgen", "render", "--since", "HEAD", "-e", "dev", "-o", "../part")
-    again = repository.run("jobgen", "render", "--since", "HEAD", "-e", "dev", "-o", "../part")
-    nothing = repository.run("jobgen", "render", "gpt", "--since", "HEAD", "-o", "../none")
+    done = repository.jobgen("render", "--since", "HEAD", "-e", "dev", "-o", "../part")
+    again = repository.jobgen("render", "--since", "HEAD", "-e", "dev", "-o", "../part")
+    nothing = repository.jobgen("render", "gpt", "--since", "HEAD", "-o", "../none")
 
     part = repository.folder.parent / "part"
     assert (done.returncode, done.stderr.splitlines()[0]) == (0, "1 of 3 objects changed since HEAD")
@@ -97,17 +97,17 @@ def test_what_the_revision_cannot_render_counts_as_changed(repository: Repositor
     write(repository, {"jobs/bert.yaml": JOB.format(name="bert", tag=1).replace("framework", "framwork")})
     repository.commit()
     write(repository, {"jobs/bert.yaml": JOB.format(name="bert", tag=1)})
-    done = repository.run("jobgen", "render", "--since", "HEAD", "--format", "json", "-e", "dev")
+    done = repository.jobgen("render", "--since", "HEAD", "--format", "json", "-e", "dev")
 
     assert list_names(done.stdout) == [("ml-dev", "bert")]
     assert "HEAD has 1 error; the objects that it cannot render count as changed\n" in done.stderr
 
 
 def test_errors_of_the_work_tree_and_of_the_arguments(repository: Repository) -> None:
-    unknown = repository.run("jobgen", "render", "--since", "nowhere")
-    checked = repository.run("jobgen", "render", "--since", "HEAD", "-o", "x", "--check")
+    unknown = repository.jobgen("render", "--since", "nowhere")
+    checked = repository.jobgen("render", "--since", "HEAD", "-o", "x", "--check")
     write(repository, {"jobs/bert.yaml": JOB.format(name="bert", tag=2).replace("framework", "framwork")})
-    broken = repository.run("jobgen", "render", "--since", "HEAD")
+    broken = repository.jobgen("render", "--since", "HEAD")
 
     assert [done.returncode for done in (unknown, checked, broken)] == [2, 2, 1]
     assert "nowhere" in unknown.stderr
@@ -122,8 +122,8 @@ def test_a_tree_in_another_work_tree_names_the_commit_of_its_jobs(repository, tm
     lock = deploy.folder / "prod/jobgen.lock.json"
 
     def render() -> str:
-        assert repository.run("jobgen", "render", "-o", str(deploy.folder)).returncode == 0
-        assert repository.run("jobgen", "render", "-o", str(deploy.folder), "--check").returncode == 0
+        assert repository.jobgen("render", "-o", str(deploy.folder)).returncode == 0
+        assert repository.jobgen("render", "-o", str(deploy.folder), "--check").returncode == 0
         return json.loads(lock.read_text())["source"]
 
     first = repository.run("git", "rev-parse", "HEAD").stdout.strip()
@@ -133,5 +133,5 @@ def test_a_tree_in_another_work_tree_names_the_commit_of_its_jobs(repository, tm
     assert render() == first
     write(repository, {"jobs/bert.yaml": JOB.format(name="bert", tag=2)})
     assert render() == repository.run("git", "rev-parse", "HEAD").stdout.strip() + "-dirty"
-    repository.run("jobgen", "render", "-o", "rendered")
+    repository.jobgen("render", "-o", "rendered")
     assert "source" not in json.loads((repository.folder / "rendered/prod/jobgen.lock.json").read_text())

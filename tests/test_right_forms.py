@@ -300,7 +300,10 @@ def test_a_value_of_a_manifest_with_a_wrong_type_is_shown_as_it_is_meant(line, m
 @pytest.mark.parametrize(
     ("item", "message"),
     [
-        ("env: [{name: T, secretKeyRef: {name: hub, key: token}}]", "; it belongs in `spec.containers[0].env[0].valueFrom`"),
+        (
+            "env: [{name: T, secretKeyRef: {name: hub, key: token}}]",
+            "; it belongs in `spec.containers[0].env[0].valueFrom`",
+        ),
         ("args: [{--epochs: 3}]", "; write `--epochs=3`, or two items"),
     ],
 )

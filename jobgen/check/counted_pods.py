@@ -36,6 +36,8 @@ class CreatedPods(NamedTuple):
     """What to write so that their number has a limit; empty if it has one."""
     refused: Sequence[Unknown] = ()
     """What cannot be counted although the file of the team says how, so that the object is refused."""
+    outlives_runs: bool = False
+    """True if each run leaves objects with pods that go on after it."""
 
     @property
     def pods(self) -> list[CountedPod]:

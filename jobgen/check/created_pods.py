@@ -39,7 +39,9 @@ def find_created_pods(manifest: Manifest, depth: int = 0) -> CreatedPods:
         found = _find_hidden(started, depth)
     else:
         found = _find_declared(started, described, entries, depth)
-    runs, advice_of_runs = count_runs(started.group, started.kind_name, started.object)
+    runs, advice_of_runs = count_runs(
+        started.group, started.kind_name, started.object, outlives_runs=found.outlives_runs
+    )
     if started.runs_on_every_node and not _selects_one_node(started):
         runs, advice_of_runs = MAX_PODS, "it runs on every node, so use a Deployment"
     return found._replace(described=described, runs=runs, advice=advice_of_runs or found.advice or advice)

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from jobgen.check.counted_pods import MAX_PODS
 from jobgen.k8s.nodes import as_integer, as_list, as_text, get_path
 from jobgen.model.data import Node
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
 
@@ -26,34 +27,68 @@ _KINDS: Mapping[tuple[str, str], _Schedule] = {
     ("argoproj.io", "CronWorkflow"): _Schedule(("spec", "workflowSpec", "activeDeadlineSeconds")),
     ("sparkoperator.k8s.io", "ScheduledSparkApplication"): _Schedule(),
 }
-_ONE_AT_A_TIME = ("Forbid", "Replace")
+_FORBID, _REPLACE = "Forbid", "Replace"
 _MINUTE, _DAY = 60, 86_400
+_FREE_GRACE = 600
+"""The seconds that pods may take to end before they count beside those of the next run."""
 _MAX_SCHEDULES = 50
 
 
-def count_runs(group: str, kind: str, obj: Mapping[str, Node]) -> tuple[int, str]:
-    """Return how many runs may overlap, and what to write if that has no limit. Without a schedule, it is one."""
+def count_runs(group: str, kind: str, obj: Mapping[str, Node], *, outlives_runs: bool = False) -> tuple[int, str]:
+    """Return how many runs may overlap, and what to write if that has no limit. Without a schedule, it is one.
+
+    `outlives_runs` is true if a run ends while the objects that it has created go on.
+    """
     schedule = _KINDS.get((group, kind))
-    if schedule is None or as_text(get_path(obj, "spec", "concurrencyPolicy")) in _ONE_AT_A_TIME:
+    if schedule is None:
         return 1, ""
+    if outlives_runs:
+        return MAX_PODS, "the objects that its runs create go on after them, so set `successCondition`"
+    policy = as_text(get_path(obj, "spec", "concurrencyPolicy"))
+    late = max(_find_grace(obj) - _FREE_GRACE, 0)
     seconds = as_integer(get_path(obj, *schedule.deadline)) if schedule.deadline else None
+    if policy == _REPLACE or (policy == _FORBID and seconds is not None):
+        # The pods of a run that was ended may go on while the next ones start.
+        return (min(1 + _count_all_starts(obj, late), MAX_PODS) if late else 1), ""
+    if policy == _FORBID:
+        return 1, ""
     if seconds is None:
         ways = ["`concurrencyPolicy: Forbid`"] if schedule.has_policy else []
         ways += ["`activeDeadlineSeconds`"] if schedule.deadline else []
         return MAX_PODS, f"its runs can overlap, so set {' or '.join(ways)}"
+    return min(_count_all_starts(obj, max(seconds, 1) + late), MAX_PODS), ""
+
+
+def _find_grace(obj: Mapping[str, Node]) -> int:
+    """Return the longest time that pods of an object have to end; 0 if it does not say."""
+    found = 0
+    below: list[Node] = [dict(obj)]
+    while below:
+        node = below.pop()
+        if isinstance(node, dict):
+            found = max(found, as_integer(node.get("terminationGracePeriodSeconds")) or 0)
+            below += node.values()
+        elif isinstance(node, list):
+            below += node
+    return found
+
+
+def _count_all_starts(obj: Mapping[str, Node], seconds: int) -> int:
+    """Return the most starts of all schedules of an object in any such time."""
     written = get_path(obj, "spec", "schedule")
     several = [written] if as_text(written) else as_list(get_path(obj, "spec", "schedules"))
     texts = list(map(as_text, several)) or [""]
     # What is beyond the first ones counts as if it started every minute.
-    starts = sum(count_starts(text, max(seconds, 1)) for text in texts[:_MAX_SCHEDULES])
-    others = max(len(texts) - _MAX_SCHEDULES, 0) * -(-seconds // _MINUTE)
-    return min(starts + others, MAX_PODS), ""
+    starts = sum(count_starts(text, seconds) for text in texts[:_MAX_SCHEDULES])
+    return starts + max(len(texts) - _MAX_SCHEDULES, 0) * -(-seconds // _MINUTE)
 
 
 def count_starts(schedule: str, seconds: int) -> int:
     """Return the most starts of a schedule of cron in any such time. What cannot be read starts every minute."""
     fields = _NAMED.get(schedule.strip(), schedule).split()
     fields = fields[1:] if fields[:1] and fields[0].startswith(("TZ=", "CRON_TZ=")) else fields
+    if fields[:1] == ["@every"]:
+        return -(-seconds // _read_interval("".join(fields[1:])))
     if len(fields) != len(_RANGES):
         fields = ["*"] * len(_RANGES)
     minutes, hours, days, _, weekdays = (
@@ -67,6 +102,17 @@ def count_starts(schedule: str, seconds: int) -> int:
         cycle, active = 1, {0}
     whole, rest = divmod(seconds, _DAY)
     return _count_days(active, cycle, whole) * len(times) + _count_in_window(times, rest, active, cycle)
+
+
+_INTERVAL = lazy_pattern(r"(?:[0-9]{1,9}(?:\.[0-9]*)?(?:h|m|s|ms|us|µs|ns))+")
+_UNIT = lazy_pattern(r"([0-9]+)(?:\.[0-9]*)?(h|ms|m|s|us|µs|ns)")
+_SECONDS = {"h": 3600, "m": _MINUTE, "s": 1}
+
+
+def _read_interval(text: str) -> int:
+    """Return the seconds of `@every`, which are at least one; one if it cannot be read."""
+    parts = _UNIT.findall(text) if _INTERVAL.fullmatch(text) else []
+    return max(sum(int(number) * _SECONDS.get(unit, 0) for number, unit in parts), 1)
 
 
 _RANGES = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 6))

@@ -17,7 +17,8 @@ from jobgen.k8s.embedded import (
 )
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
-from jobgen.model.data import Node
+from jobgen.model.budget import Work, charge
+from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
@@ -44,6 +45,9 @@ class _Step(NamedTuple):
 
 _POD_FIELDS = ("nodeSelector", "affinity", "tolerations", "schedulerName", "volumes")
 _name = lazy_pattern(r"[A-Za-z0-9_-]+")
+_END = lazy_pattern(r"(?i)succe|compl|fail|error|finish|done|stopped|terminat")
+"""What a condition looks for that an object has only when its pods have ended."""
+_RUNNING = lazy_pattern(r"(?i)active|running|ready|start")
 
 
 class Workflow:
@@ -57,6 +61,9 @@ class Workflow:
         self.parameters: Parameters = list_parameters(manifest.object)
         self.unknown: list[Unknown] = []
         self.refused: list[Unknown] = []
+        self.lasting: set[str] = set()
+        """The templates that end while the objects that they have created go on."""
+        self.outlives_runs = False
         defaults = as_mapping(self.spec.get("templateDefaults"))
         named = (_merge(defaults, as_mapping(each)) for each in as_list(self.spec.get("templates")))
         self.templates = {as_text(each.get("name")): each for each in named}
@@ -76,12 +83,20 @@ class Workflow:
         weights: dict[str, int] = {}
         chosen: dict[str, list[tuple[str, int]]] = {}
         creating: set[str] = set()
+        daemons: set[str] = set()
         for name in order:
             if name and not steps[name]:
-                own[name], made[name] = self._build_pods(self.templates[name])
+                template = self.templates[name]
+                own[name], made[name] = self._build_pods(template)
                 weights[name] = sum(sum(pod.devices.values()) * count for pod, count in (own[name], *made[name]))
+                if value_of(template.get("daemon")) is True:
+                    daemons.add(name)
+                if made[name] and not _waits_for_end(template):
+                    self.lasting.add(name)
             else:
-                chosen[name] = self._choose(name, steps[name], weights, creating)
+                chosen[name] = self._choose(name, steps[name], weights, creating, daemons | self.lasting)
+                if any(call.target in self.lasting for step in steps[name] for call in step.calls):
+                    self.lasting.add(name)
                 weight = sum(count * weights[target] for target, count in chosen[name])
                 weights[name] = min(weight, MAX_PODS)
             # `parallelism` limits the pods of a Workflow, not the objects that they create.
@@ -97,7 +112,14 @@ class Workflow:
             if name in own and count:
                 found.append((own[name][0], count))
                 others += ((pod, min(times * count, MAX_PODS)) for pod, times in made[name])
-        return CreatedPods(self.manifest, (), [*self._limit(found), *others], self.unknown, refused=self.refused)
+        return CreatedPods(
+            self.manifest,
+            (),
+            [*self._limit(found), *others],
+            self.unknown,
+            refused=self.refused,
+            outlives_runs=self.outlives_runs,
+        )
 
     def _follow_calls(self) -> dict[str, list[_Step]]:
         """Return the steps of each template that is reached; the empty name is the Workflow itself."""
@@ -185,15 +207,16 @@ class Workflow:
         return order
 
     def _choose(
-        self, name: str, steps: Sequence[_Step], weights: Mapping[str, int], creating: set[str]
+        self, name: str, steps: Sequence[_Step], weights: Mapping[str, int], creating: set[str], kept: set[str]
     ) -> list[tuple[str, int]]:
-        """Return the calls that run together and request most."""
+        """Return the calls that run together and request most; those in `kept` go on when their step has ended."""
         template = self.templates.get(name, {})
         limits = (self.limit, self._read_number(template.get("parallelism")))
         limit = min((each for each in limits if each), default=None)
         best: list[tuple[str, int]] = []
         most = 0
-        for calls in _group(steps, weights) if "dag" in template else [step.calls for step in steps]:
+        orders = _group(steps, weights) if "dag" in template else [[step.calls for step in steps]]
+        for calls in (calls for groups in orders for calls in _add_kept(groups, kept)):
             heavy = sorted((call for call in calls if weights.get(call.target)), key=lambda each: -weights[each.target])
             conditional = [call for call in heavy if call.is_conditional]
             if len(conditional) > 1:
@@ -268,7 +291,7 @@ class Workflow:
             **as_mapping(get_path(template, "metadata", "labels")),
         }
         pod = Pod({"metadata": {"labels": labels}, "spec": spec}, self.manifest)
-        return (pod, 1), list(self._find_created(as_mapping(template.get("resource"))))
+        return (pod, 1), list(self._find_created(template))
 
     def _fill_amounts(self, container: Node, template: Mapping[str, Node]) -> Node:
         resources = as_mapping(as_mapping(container).get("resources"))
@@ -286,7 +309,8 @@ class Workflow:
             filled[field] = amounts
         return {**as_mapping(container), "resources": {**resources, **filled}}
 
-    def _find_created(self, resource: Mapping[str, Node]) -> Iterator[CountedPod]:
+    def _find_created(self, template: Mapping[str, Node]) -> Iterator[CountedPod]:
+        resource = as_mapping(template.get("resource"))
         if not is_creating(resource, self.parameters):
             return
         field, node = find_resource_text(resource)
@@ -301,11 +325,28 @@ class Workflow:
             created = self.count_object(document)
             self.unknown += ((node, text) for _, text in created.unknown)
             self.refused += ((node, text) for _, text in created.refused)
-            yield from created.pods
+            # With the same name each time, there is one object.
+            is_new = "generateName" in as_mapping(document.get("metadata")) or TEMPLATE_TEXT in as_text(
+                get_path(document, "metadata", "name")
+            )
+            self.outlives_runs |= is_new and bool(created.pods) and not _waits_for_end(template)
+            times = self._count_attempts(template) if is_new else 1
+            yield from ((pod, min(count * times, MAX_PODS)) for pod, count in created.pods)
+
+    def _count_attempts(self, template: Mapping[str, Node]) -> int:
+        """Return how many objects a template creates that go on while it tries again."""
+        failure = get_path(template, "resource", "failureCondition")
+        if not isinstance(template.get("retryStrategy"), dict) or not as_text(failure) or _names_end(failure):
+            return 1
+        limit = self._read_number(get_path(template, "retryStrategy", "limit"))
+        return MAX_PODS if limit is None else min(limit + 1, MAX_PODS)
 
 
-def _group(steps: Sequence[_Step], weights: Mapping[str, int]) -> Iterator[list[_Call]]:
-    """Yield tasks of which none waits for another: they have as many accelerated tasks before them, or after them."""
+def _group(steps: Sequence[_Step], weights: Mapping[str, int]) -> Iterator[list[list[_Call]]]:
+    """Yield groups of tasks of which none waits for another, in the order in which they run, in two ways.
+
+    They have as many accelerated tasks before them, or after them.
+    """
     after: dict[str, set[str]] = {step.name: set() for step in steps}
     for step in steps:
         for name in step.waits_for:
@@ -326,7 +367,27 @@ def _group(steps: Sequence[_Step], weights: Mapping[str, int]) -> Iterator[list[
         grouped: dict[int, list[_Call]] = {}
         for step in steps:
             grouped.setdefault(levels[step.name], []).extend(step.calls)
-        yield from grouped.values()
+        yield [grouped[level] for level in sorted(grouped, reverse=edges is after)]
+
+
+def _add_kept(groups: Sequence[list[_Call]], kept: set[str]) -> Iterator[list[_Call]]:
+    """Yield each group with the calls of those before it that go on."""
+    before: list[_Call] = []
+    for group in groups:
+        charge(Work.WORKFLOW, len(before))
+        yield [*group, *before]
+        before += (call for call in group if call.target in kept)
+    yield before
+
+
+def _waits_for_end(template: Mapping[str, Node]) -> bool:
+    """Return True if a template that creates an object ends when the object does."""
+    return _names_end(get_path(template, "resource", "successCondition"))
+
+
+def _names_end(condition: Node) -> bool:
+    text = as_text(condition)
+    return _END.search(text) is not None and _RUNNING.search(text) is None
 
 
 def _merge(base: Mapping[str, Node], patch: Mapping[str, Node]) -> Mapping[str, Node]:

@@ -350,24 +350,31 @@ _MAX_SHOWN = 3
 
 def find_file_problems(jobs: Sequence[tuple[Job, Rendered]], tracer: Tracer, env: str) -> Iterator[tuple[int, Finding]]:
     """Report what is wrong with the objects of one file together; each finding with the number of its object."""
-    from jobgen.check.idle_services import Workload, find_idle_services, report_idle_service
+    from jobgen.check.bound_roles import find_misnamed_roles
+    from jobgen.check.idle_services import find_idle_services, report_idle_service
 
     objects = [made.object for _, made in jobs]
-    job = jobs[0][0]
-    RUN.open(job.file.path, env)
+    checks: list[tuple[int, Callable[[Any], list[Problem]]]] = []
+    first = jobs[0][0]
+    RUN.open(first.file.path, env)
     try:
-        idle = list(find_idle_services(objects))
+        checks += (
+            (number, lambda traced, meant=meant: [report_idle_service(traced, meant)])
+            for number, meant in find_idle_services(objects)
+        )
     except OverBudgetError as error:
-        yield 0, locate(Problem(TOO_MANY_STEPS, str(error), category="meta"), job.file.path, job.start())
-        return
-    for number, meant in idle:
+        yield 0, locate(Problem(TOO_MANY_STEPS, str(error), category="meta"), first.file.path, first.start())
+    for number, _ in find_misnamed_roles(objects):
+
+        def check(traced: Any, number: int = number) -> list[Problem]:
+            others = [*objects[:number], traced, *objects[number + 1 :]]
+            return [problem for place, problem in find_misnamed_roles(others) if place == number]
+
+        checks.append((number, check))
+    for number, check_again in checks:
         job, made = jobs[number]
-
-        def check(traced: Any, meant: Workload = meant) -> list[Problem]:
-            return [report_idle_service(traced, meant)]
-
-            for finding in tracer.findings(job, env, check, made.companion):
-                yield number, finding
+        for finding in tracer.findings(job, env, check_again, made.companion):
+            yield number, finding
 
 
 def report_broken_definitions(findings: Sequence[Finding]) -> list[Finding]:

@@ -61,6 +61,13 @@ class FileTree:
         """Return True if a manifest that may have objects of Argo CD or Flux has a text."""
         return any(text in self.read(path).content for path in self.gitops_files)
 
+    def find_text(self, text: bytes, suffixes: tuple[str, ...]) -> str:
+        """Return a walked file, with one of some endings, that has a text; empty without one."""
+        for path in self._paths:
+            if path.endswith(suffixes) and text in self.read(path).content:
+                return path
+        return ""
+
     def exists(self, path: str) -> bool:
         """Return True if there is a file or folder at a path."""
         return path in self._known or self.source.exists(path)

@@ -13,7 +13,7 @@ from pathlib import Path
 from shutil import copytree
 
 import pytest
-from command import run_jobgen_text
+from command import run_jobgen, run_jobgen_text
 from gitrepository import Repository
 
 from jobgen.features.editor.context import make_context
@@ -241,7 +241,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
             if path not in FAULTY:
                 (made.folder / path).write_text(fill(text))
         # The tree in the repository is older than the jobs.
-        made.run("jobgen", "render", "-o", "rendered") if older else None
+        made.jobgen("render", "-o", "rendered") if older else None
         made.commit()
     return made
 
@@ -277,7 +277,7 @@ COMMANDS = (
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_no_command_prints_a_secret(repository: Repository, command: str) -> None:
-    done = repository.run("jobgen", *command.split())
+    done = repository.jobgen(*command.split())
 
     assert done.returncode != 4, done.stderr
     assert (find_leaks(done.stdout), find_leaks(done.stderr)) == ({}, {})
@@ -285,7 +285,7 @@ def test_no_command_prints_a_secret(repository: Repository, command: str) -> Non
 
 @pytest.mark.parametrize("command", ["render", "migrate gpt --to jobset", "import old/jobs.yaml", "lint --diff"])
 def test_a_manifest_is_printed_as_it_is_and_messages_hold_no_secret(repository: Repository, command: str) -> None:
-    done = repository.run("jobgen", *command.split())
+    done = repository.jobgen(*command.split())
 
     assert find_leaks(done.stderr) == {}
 

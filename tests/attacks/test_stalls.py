@@ -12,6 +12,7 @@ import pytest
 from command import run_jobgen_text
 from gitrepository import Repository
 from growth import grows_with_the_square
+from helm_charts import HELM, needs_helm
 from limitedrun import run_limited
 from sampling import leave, sample
 
@@ -137,6 +138,12 @@ GROWING: dict[str, tuple[Callable[[int], Files], int]] = {
     "a List": (in_list, 100),
     "jobs in a file": (lambda count: {"jobs/a.yaml": "---\n".join(job(f"a{n}") for n in range(count))}, 25),
     "empty files": (lambda count: {f"jobs/{number}.yaml": "" for number in range(count)}, 60),
+    "teams": (lambda count: teams(count) | {f"jobs/t{n}/a.yaml": job(f"a{n}") for n in range(20)}, 15),
+    "environments": (
+        lambda count: {"jobs/a.yaml": job("a")} | {f"overlays/o{n}/o.yaml": overlay() for n in range(count)},
+        10,
+    ),
+    "validations": (lambda count: policy([f"object.metadata.name != 'x{n}'" for n in range(count)]), 15),
     "overlays in a cycle": (lambda count: chain(count, '{"extends": ["o0"]}'), 40),
 }
 
