@@ -351,17 +351,19 @@ _MAX_SHOWN = 3
 def find_file_problems(jobs: Sequence[tuple[Job, Rendered]], tracer: Tracer, env: str) -> Iterator[tuple[int, Finding]]:
     """Report what is wrong with the objects of one file together; each finding with the number of its object."""
     from jobgen.check.bound_roles import find_misnamed_roles
-    from jobgen.check.idle_services import find_idle_services, report_idle_service
+    from jobgen.check.idle_services import Workload, find_idle_services, report_idle_service
 
     objects = [made.object for _, made in jobs]
     checks: list[tuple[int, Callable[[Any], list[Problem]]]] = []
     first = jobs[0][0]
     RUN.open(first.file.path, env)
     try:
-        checks += (
-            (number, lambda traced, meant=meant: [report_idle_service(traced, meant)])
-            for number, meant in find_idle_services(objects)
-        )
+        for number, meant in find_idle_services(objects):
+
+            def report(traced: Any, meant: Workload = meant) -> list[Problem]:
+                return [report_idle_service(traced, meant)]
+
+            checks.append((number, report))
     except OverBudgetError as error:
         yield 0, locate(Problem(TOO_MANY_STEPS, str(error), category="meta"), first.file.path, first.start())
     for number, _ in find_misnamed_roles(objects):

@@ -81,8 +81,8 @@ def nnodes_mismatch(manifest: Manifest) -> Iterator[Violation]:
 
     A launcher such as `torchrun --nnodes=4` waits for that many nodes. With more nodes than pods it never starts, and
     fails after a timeout. With fewer, the other pods fail. Pods that meet at `localhost` wait for each other forever.
-    It is a warning if each pod trains alone, which can be intended, and if a condition that is not known decides whether
-    the launcher starts.
+    It is a warning if each pod trains alone, which can be intended, and if an unknown condition decides whether the
+    launcher starts.
 
     Remove the option if the operator gives the number, as `PET_NNODES`; otherwise, use the number of pods.
     """
