@@ -4,16 +4,18 @@ BIN := .venv/bin
 
 .PHONY: demo compile test test-fast stress bench guard docs conformance dist sbom record-release vscode clean
 
-# jobgen and what it needs to run.
-.venv/installed: pyproject.toml
+.venv/pyvenv.cfg:
 	$(PYTHON) -m venv .venv
+
+# jobgen and what it needs to run.
+.venv/installed: pyproject.toml | .venv/pyvenv.cfg
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable .
 	touch $@
 
-# The tools of developers, too.
-.venv/ready: .venv/installed
+# The same with the tools of developers, at once.
+.venv/ready: pyproject.toml | .venv/pyvenv.cfg
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
-	touch $@
+	touch .venv/installed $@
 
 demo: .venv/installed
 	@echo '$$ jobgen render pytorch-simple -e prod'
