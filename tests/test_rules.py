@@ -29,6 +29,8 @@ UNSHOWN = {
     "chart-value-missing": "another program renders charts: tests/test_helm.py",
     "chart-values-invalid": "another program renders charts: tests/test_helm.py",
     "unread-value": "a chart is a folder: tests/test_helm.py",
+    "gitops-path-missing": "an example is a jobs repository: tests/test_missing_paths.py",
+    "gitops-name-missing": "an example is a jobs repository: tests/test_missing_paths.py",
     "unjudged-chart": "another program renders charts: tests/test_helm.py",
     "unbuilt-kustomization": "an example is a jobs repository: tests/test_lint_kustomize.py",
     "unjudged-file": "an example is a jobs repository: tests/test_recognize.py",

@@ -26,12 +26,10 @@ from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize import OBJECT, SORTS
-from jobgen.recognize.charts import ChartOptions
-from jobgen.recognize.declared_gates import leave_out_gated
 from jobgen.recognize.kustomize_files import settle_generated
 from jobgen.recognize.not_applied import settle_example
 from jobgen.recognize.survey import STATED, Correction, Survey, report_variables, survey_files
-from jobgen.recognize.tree import list_folders
+from jobgen.recognize.tree import ChartOptions, list_folders
 from jobgen.rendering import config
 from jobgen.rendering.config import ProjectConfig
 from jobgen.repo.commit import CommitPath, Folder
@@ -160,6 +158,11 @@ def settle_findings(
     findings: Sequence[Finding], survey: Survey, project: ProjectConfig, *, is_strict: bool
 ) -> list[Finding]:
     """Return the findings, milder where a program of the repository fills in a value or creates a file."""
+    if not findings:
+        return []
+    # Imported late: most files have no findings.
+    from jobgen.recognize.declared_gates import leave_out_gated
+
     known = set(findings)
     certain = leave_out_gated(settle_generated(findings, survey.tree), survey.tree)
     found = [settle_example(each) for each in report_variables(list(certain), survey.tree)]

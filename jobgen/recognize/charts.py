@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from jobgen.model.features import find_part
@@ -24,18 +24,7 @@ class ChartSurvey(NamedTuple):
 
 if TYPE_CHECKING:
     from jobgen.recognize.gitops_objects import GitOpsTree
-    from jobgen.spec.overlay import Cluster
-
-
-class ChartOptions(NamedTuple):
-    """How charts are rendered."""
-
-    has_tool: bool = False
-    """True if other programs may be started."""
-    values: Sequence[str] = ()
-    """The files of values that all charts are rendered with; without them, each with those of its releases."""
-    find_cluster: Callable[[], Cluster] | None = None
-    """Returns the cluster that charts are rendered for; None if it is not known."""
+    from jobgen.recognize.tree import ChartOptions
 
 
 class FindCharts(Protocol):

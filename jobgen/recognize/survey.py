@@ -13,12 +13,11 @@ from jobgen.model.finding import Finding, Related, Severity, sort_findings
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize import INPUT, JUDGED, NOT_JUDGED, OBJECT, SETTINGS, Taken, kustomize_files, not_applied
-from jobgen.recognize.charts import ChartOptions
 from jobgen.recognize.filled_files import fill_files
 from jobgen.recognize.kustomize_files import KustomizeBuild
 from jobgen.recognize.objects import may_hold_objects
 from jobgen.recognize.plain_objects import is_plain_name, is_plain_text
-from jobgen.recognize.tree import FileTree, Surroundings, list_folders
+from jobgen.recognize.tree import ChartOptions, FileTree, Surroundings, list_folders
 from jobgen.repo.files import CHART_METADATA, KUSTOMIZATION_NAMES, Build, FileEntry, is_kustomization, note_findings
 from jobgen.repo.walk import ExcludePattern, is_excluded
 from jobgen.reports.placeholders import VALUE_RULES, find_capitals, find_placeholder

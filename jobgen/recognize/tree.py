@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from jobgen.kustomize.tree import Plan, SourceTree, Tool
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.files import File, FileEntry
+
+if TYPE_CHECKING:
+    from jobgen.spec.overlay import Cluster
 
 # Files that fill manifests in, and pages that say how.
 _SCRIPT = lazy_pattern(
@@ -126,3 +130,14 @@ class Surroundings(NamedTuple):
     """The path of the linted folder from the top of the Git repository, where the paths of Flux begin."""
     tool: Tool | None
     """What builds the kustomizations that jobgen cannot build."""
+
+
+class ChartOptions(NamedTuple):
+    """How charts are rendered."""
+
+    has_tool: bool = False
+    """True if other programs may be started."""
+    values: Sequence[str] = ()
+    """The files of values that all charts are rendered with; without them, each with those of its releases."""
+    find_cluster: Callable[[], Cluster] | None = None
+    """Returns the cluster that charts are rendered for; None if it is not known."""

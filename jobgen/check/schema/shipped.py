@@ -194,7 +194,7 @@ def _doubt_newer(shipped: ShippedSchema, custom: Mapping[str, Any]) -> ShippedSc
 
     def doubt(problem: Problem) -> Problem:
         message = (
-            f"{problem.message.partition('; ')[0]} in {operator} {newest}, the newest release that jobgen knows; "
+            f"{problem.without_advice} in {operator} {newest}, the newest release that jobgen knows; "
             f"if the cluster has a newer one, declare it as `cluster.operators.{operator}`, else remove the field"
         )
         return problem._replace(message=message, severity=Severity.INFO, fix_steps=())
@@ -207,7 +207,7 @@ def _doubt_newer(shipped: ShippedSchema, custom: Mapping[str, Any]) -> ShippedSc
 
 def _is_meant(problem: Problem, schema: Schema) -> bool:
     """Return True if a known field is meant: a similar one of its mapping, or the only one of its name elsewhere."""
-    if problem.fix_steps or "did you mean" in problem.message:
+    if problem.fix_steps or problem.meant:
         return True
     # Imported late: most objects are valid.
     from jobgen.check.schema.field_locations import locate_fields

@@ -20,9 +20,9 @@ from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Related, Severity, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize import CHART, RENDERED_CHART, VALUES_FILE, Taken
-from jobgen.recognize.charts import ChartOptions, ChartSurvey
+from jobgen.recognize.charts import ChartSurvey
 from jobgen.recognize.gitops_objects import GitOpsTree
-from jobgen.recognize.tree import list_folders
+from jobgen.recognize.tree import ChartOptions, list_folders
 from jobgen.repo.files import FileEntry, note_findings
 from jobgen.spec.overlay import Cluster
 

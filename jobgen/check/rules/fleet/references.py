@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from jobgen.check.bound_roles import explain
 from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, Violation, rule
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Manifest
@@ -162,7 +161,11 @@ def role_of_another_kind(facts: list[Fact], cluster: Cluster) -> Iterator[FactVi
         if is_role or (kind, name) in names:
             continue
         other = "Role" if kind == "ClusterRole" else "ClusterRole"
-        found = next((each for each in facts if each.value == (True, other, namespace, name)), None)
-        found = found or (roles.get((other, "", name)) if other == "ClusterRole" else None)
+        found = roles.get((other, namespace, name)) or (
+            roles.get((other, "", name)) if other == "ClusterRole" else None
+        )
         if found is not None:
+            # Imported late: most bindings are right.
+            from jobgen.check.bound_roles import explain
+
             yield FactViolation(fact, explain(name, kind, other), ((found, "the role"),))
