@@ -88,8 +88,10 @@ _PREFIXES = (
     *("dckr_pat_", "-----BEGIN "),
 )
 # How a name that means a secret ends, in lower case; before `key` there is another word.
-_NAME_ENDS = {word: len(word) for word in ("token", "secret", "password", "passwd", "passphrase", "pwd", "key")}
-_AFTER_LETTERS = frozenset(("password", "passwd", "passphrase"))
+_AFTER_LETTERS = ("password", "passwd", "passphrase")
+_NAME_ENDS = ("token", "secret", *_AFTER_LETTERS, "pwd", "key")
+_SEARCHED: Mapping[str, Sequence[str]] = {"token": (), "secret": (), "pass": _AFTER_LETTERS, "pwd": (), "key": ()}
+"""What is searched for, and the words that begin so."""
 _BEFORE_KEY = ("api", "secret", "access", "private", "auth", "account", "encryption")
 _BEFORE_OTHERS = {"token": ("api", "access", "auth", "bearer", "refresh", "session"), "secret": ("client",)}
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz")
@@ -133,13 +135,14 @@ def _fold(text: str) -> str:
 
 def _find_name_ends(folded: str) -> Iterator[int]:
     """The positions in a text in lower case at which a name that means a secret may end, each at least once."""
-    for word, length in _NAME_ENDS.items():
-        start = folded.find(word)
+    for begin, words in _SEARCHED.items():
+        start = folded.find(begin)
         while start >= 0:
-            end = start + length
-            if folded[end : end + 1] not in _IN_NAME and _may_end_name(folded, word, end):
+            word = begin if not words else next((each for each in words if folded.startswith(each, start)), "")
+            end = start + len(word or begin)
+            if word and folded[end : end + 1] not in _IN_NAME and _may_end_name(folded, word, end):
                 yield end
-            start = folded.find(word, end)
+            start = folded.find(begin, end)
 
 
 def _may_end_name(folded: str, word: str, end: int) -> bool:

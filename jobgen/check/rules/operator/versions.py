@@ -35,8 +35,8 @@ def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
         since, declared = kind.versions.since, manifest.operator_version
         message = f"{kind.name} was added in {kind.operator} {since}, but this cluster has {declared}"
         yield Violation(manifest.object["kind"], f"{message}; update the operator or use another kind")
-    if cluster.has_other_operator(kind):
-        other_operator = kind.requirements.conflicts_with
+    other_operator = kind.requirements.conflicts_with
+    if other_operator and cluster.has_other_operator(kind):
         message = f"this cluster runs MPIJobs with {other_operator}, not with {kind.operator}"
         advice = _MPI_JOBS.get(other_operator, "use its `apiVersion`")
         yield Violation(manifest.object["apiVersion"], f"{message}; {advice}")
