@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from jobgen.check.counted_pods import MAX_PODS, CountedPod, CreatedPods, PodSearch, count_scale
+from jobgen.check.counted_pods import MAX_PODS, CountedPod, CreatedPods, PodSearch, count_scale, read_count
 from jobgen.check.repeated_runs import count_runs
 from jobgen.check.spark_pods import find_spark_pods
 from jobgen.check.workflow_pods import Workflow
@@ -44,6 +44,13 @@ def find_created_pods(manifest: Manifest, depth: int = 0) -> CreatedPods:
     )
     if started.runs_on_every_node and not _selects_one_node(started):
         runs, advice_of_runs = MAX_PODS, "it runs on every node, so use a Deployment"
+    if _starts_with_each_sync(started):
+        runs, advice_of_runs = MAX_PODS, "each sync starts another one, so give it a `name`"
+    surge = count_surge(started)
+    if surge:
+        replicas = _count_replicas(started)
+        added = [(pod, min(count // replicas * surge, MAX_PODS)) for pod, count in described]
+        found = found._replace(hidden=[*found.hidden, *added])
     return found._replace(described=described, runs=runs, advice=advice_of_runs or found.advice or advice)
 
 
@@ -115,6 +122,50 @@ _COPIES_LABELS = frozenset(
 def _is_template(manifest: Manifest) -> bool:
     is_run_by_others = (manifest.group, manifest.kind_name) in _RUN_BY_OTHERS
     return is_run_by_others or _CREATES_NOTHING.match(manifest.kind_name) is not None
+
+
+_AWAITED = frozenset((("", "Pod"), ("argoproj.io", "Workflow"), ("batch", "Job")))
+
+
+def _starts_with_each_sync(manifest: Manifest) -> bool:
+    """Return True if Argo CD creates another object in each sync, and may not wait until the last one has ended."""
+    is_hook = "argocd.argoproj.io/hook" in manifest.annotations and "generateName" in manifest.metadata
+    return is_hook and (manifest.group, manifest.kind_name) not in _AWAITED
+
+
+_UPDATES = {
+    ("apps", "DaemonSet"): ("updateStrategy", "rollingUpdate"),
+    ("apps", "Deployment"): ("strategy", "rollingUpdate"),
+    ("argoproj.io", "Rollout"): ("strategy", "canary"),
+    ("leaderworkerset.x-k8s.io", "LeaderWorkerSet"): ("rolloutStrategy", "rollingUpdateConfiguration"),
+}
+"""Where kinds say how many pods an update may add."""
+_ADD_A_QUARTER = (("apps", "Deployment"), ("argoproj.io", "Rollout"))
+_LONGEST_UPDATE = 600
+"""The seconds that a pod may take until an update goes on; those that are added longer count as replicas."""
+_USUAL_SURGE = 3
+
+
+def count_surge(manifest: Manifest) -> int:
+    """Return how many replicas updates add that are more than those of one update, or stay for a long time.
+
+    An update of a usual Deployment adds a quarter of its replicas for a short time, which no budget is about.
+    """
+    path = _UPDATES.get((manifest.group, manifest.kind_name))
+    if path is None or as_text(get_path(manifest.spec, path[0], "type")) == "Recreate":
+        return 0
+    replicas, written = _count_replicas(manifest), get_path(manifest.spec, *path, "maxSurge")
+    share = as_text(written).removesuffix("%") if as_text(written).endswith("%") else ""
+    if written is None and (manifest.group, manifest.kind_name) in _ADD_A_QUARTER:
+        share = "25"
+    surge = -(-(read_count(share) or 0) * replicas // 100) if share else max(as_integer(written) or 0, 0)
+    is_long = (as_integer(manifest.spec.get("minReadySeconds")) or 0) > _LONGEST_UPDATE
+    return surge if is_long or surge > max(replicas, _USUAL_SURGE) else 0
+
+
+def _count_replicas(manifest: Manifest) -> int:
+    number = None if manifest.runs_on_every_node else as_integer(manifest.spec.get("replicas"))
+    return max(1 if number is None else number, 1)
 
 
 def _selects_one_node(manifest: Manifest) -> bool:

@@ -63,6 +63,8 @@ class Workflow:
         self.refused: list[Unknown] = []
         self.lasting: set[str] = set()
         """The templates that end while the objects that they have created go on."""
+        self.daemons: set[str] = set()
+        """The templates whose pods go on until the template that calls them ends."""
         self.outlives_runs = False
         defaults = as_mapping(self.spec.get("templateDefaults"))
         named = (_merge(defaults, as_mapping(each)) for each in as_list(self.spec.get("templates")))
@@ -99,6 +101,7 @@ class Workflow:
                     self.lasting.add(name)
                 weight = sum(count * weights[target] for target, count in chosen[name])
                 weights[name] = min(weight, MAX_PODS)
+            self._note_lasting(name, steps[name], creates=bool(made.get(name)))
             # `parallelism` limits the pods of a Workflow, not the objects that they create.
             if made.get(name) or any(target in creating for target, _ in chosen.get(name, ())):
                 creating.add(name)
@@ -120,6 +123,15 @@ class Workflow:
             refused=self.refused,
             outlives_runs=self.outlives_runs,
         )
+
+    def _note_lasting(self, name: str, steps: Sequence[_Step], *, creates: bool) -> None:
+        """Note what goes on when a template has ended."""
+        template = self.templates.get(name, {})
+        is_lasting = any(call.target in self.lasting for step in steps for call in step.calls)
+        if is_lasting or (creates and not _waits_for_end(template)):
+            self.lasting.add(name)
+        elif value_of(template.get("daemon")) is True:
+            self.daemons.add(name)
 
     def _follow_calls(self) -> dict[str, list[_Step]]:
         """Return the steps of each template that is reached; the empty name is the Workflow itself."""
@@ -209,7 +221,8 @@ class Workflow:
     def _choose(
         self, name: str, steps: Sequence[_Step], weights: Mapping[str, int], creating: set[str], kept: set[str]
     ) -> list[tuple[str, int]]:
-        """Return the calls that run together and request most; those in `kept` go on when their step has ended."""
+        """Return the calls that run together and request most, also those that go on when their step has ended."""
+        kept = self.lasting | self.daemons
         template = self.templates.get(name, {})
         limits = (self.limit, self._read_number(template.get("parallelism")))
         limit = min((each for each in limits if each), default=None)
@@ -382,7 +395,8 @@ def _add_kept(groups: Sequence[list[_Call]], kept: set[str]) -> Iterator[list[_C
 
 def _waits_for_end(template: Mapping[str, Node]) -> bool:
     """Return True if a template that creates an object ends when the object does."""
-    return _names_end(get_path(template, "resource", "successCondition"))
+    success, failure = (get_path(template, "resource", f"{name}Condition") for name in ("success", "failure"))
+    return _names_end(success) and (not as_text(failure) or _names_end(failure))
 
 
 def _names_end(condition: Node) -> bool:
