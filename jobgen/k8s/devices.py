@@ -101,6 +101,24 @@ def is_device_share(resource: str) -> bool:
     return _SHARES.match(resource) is not None
 
 
+# Parts of the names of resources that are no accelerators: networks, mounts, virtual machines, and shares of a node.
+_NO_ACCELERATORS = tuple(
+    """/ib /resib efa eni hca hostdev infiniband mellanox.com/ networking. nic openshift.io/ rdma roce sriov
+    /tun fuse kvm vhost dsa.intel.com/ qat.intel.com/ sgx batch-cpu batch-memory mid-cpu mid-memory
+    kubernetes.io/attachable-volumes""".split()
+)
+
+
+def may_be_accelerator(resource: str) -> bool:
+    """Return True if a resource may count devices that jobgen does not know as accelerators.
+
+    Each resource of a device plugin has a domain; only what is known to be something else is left out.
+    """
+    if "/" not in resource or is_device(resource) or is_device_share(resource):
+        return False
+    return not has_any(resource.lower(), _NO_ACCELERATORS)
+
+
 # Devices: the classes and claims of an environment, the claims of a pod, and the devices that they request.
 
 DEVICE_CLASSES: Mapping[str, str] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import TYPE_CHECKING
 
 from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, Violation, rule
@@ -16,10 +16,11 @@ from jobgen.check.team_limits import (
     reaches_others,
     requires_queue,
 )
+from jobgen.k8s.devices import CLASS_RESOURCE, is_device, may_be_accelerator, name_device
 from jobgen.k8s.kinds import CLUSTER_SCOPED
 from jobgen.k8s.kueue import advise_queue
 from jobgen.k8s.nodes import as_text, get_path
-from jobgen.k8s.objects import Manifest
+from jobgen.k8s.objects import Manifest, Pod
 from jobgen.k8s.resources import sum_gpus
 from jobgen.k8s.team_uses import (
     ACCOUNTS,
@@ -35,6 +36,9 @@ from jobgen.k8s.team_uses import (
     SELECTED_NAMESPACES,
     UNREAD,
 )
+from jobgen.model.data import Node
+from jobgen.model.quantity import to_milli
+from jobgen.model.suggest import find_key
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.teams import count_units
 
@@ -334,8 +338,11 @@ def uncounted_accelerators(manifest: Manifest) -> Iterator[Violation]:
 
     A Workflow can run a step for each item of a list that an earlier step writes, or take the number of GPUs from a
     parameter. Whether the team stays within its budget is then not known before. What is not known does not count.
+    Neither do devices of a DeviceClass or a claim that the repository does not have, and resources of device plugins
+    that jobgen does not know.
 
-    Write the number: `parallelism`, `withItems`, `withSequence`, or the amount itself.
+    Write the number: `parallelism`, `withItems`, `withSequence`, or the amount itself. Limit a resource in
+    `budget.devices` of the team's file.
     """
     team = manifest.team
     if team is None or not (team.budget.devices or team.budget.gpus is not None):
@@ -343,10 +350,39 @@ def uncounted_accelerators(manifest: Manifest) -> Iterator[Violation]:
     # Imported late: most repositories have no teams.
     from jobgen.check.created_pods import find_created_pods
 
-    unknown = {(id(node), what): (node, what) for node, what in find_created_pods(manifest).unknown}
+    created = find_created_pods(manifest)
+    unknown = {(id(node), what): (node, what) for node, what in created.unknown}
     for node, what in unknown.values():
         message = f"accelerators that do not count for the budget of team `{team.team}`: {what}; write the number"
         yield Violation(manifest.metadata.get("name", manifest.object) if node is None else node, message)
+    limited = frozenset(each.resource for each in team.budget.devices)
+    seen: set[str] = set()
+    for pod, count in created.pods:
+        for what, node, reason in _find_uncounted(pod, limited) if count else ():
+            if what not in seen:
+                seen.add(what)
+                yield Violation(node, f"{reason}, so it does not count for the budget of team `{team.team}`")
+
+
+def _find_uncounted(pod: Pod, limited: Container[str]) -> Iterator[tuple[str, Node, str]]:
+    """Yield what a pod requests that may be accelerators and that no budget counts, with its node and the reason."""
+    manifest = pod.manifest
+    for container in pod.all_containers:
+        for name, amount in (*container.limits.items(), *container.requests.items()):
+            if "/" not in name or name in limited or not to_milli(amount):
+                continue
+            node = find_key(container.limits if name in container.limits else container.requests, name)
+            if name.startswith(CLASS_RESOURCE):
+                if manifest.read_catalog().find_resource(name.removeprefix(CLASS_RESOURCE)) is None:
+                    yield name, node, f"the repository has no DeviceClass for `{name}`"
+            elif is_device(name) and name != manifest.cluster.gpu_resource and name_device(name) != "GPU":
+                yield name, node, f"`budget` has no entry for `{name}`"
+            elif may_be_accelerator(name) and name != manifest.cluster.gpu_resource:
+                yield name, node, f"jobgen does not know whether `{name}` is an accelerator"
+    for claim in pod.claims.values():
+        if not claim.is_counted and claim.key[1]:
+            reason = claim.definition.uncounted if claim.definition else "it is not in the repository"
+            yield claim.key[1], claim.name, f"the devices of {claim.kind} `{claim.key[1]}` are not known: {reason}"
 
 
 @rule("manifest", ERROR)
