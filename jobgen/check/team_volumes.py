@@ -71,13 +71,49 @@ def find_volume_uses(manifest: Manifest, team: TeamScope) -> Iterator[tuple[Volu
         yield VolumeUse(team.team, "", manifest.namespace, storage=storage), ("metadata", "name")
 
 
+_NFS, _NODE = "nfs", "hostPath"
+_SOURCES: Mapping[str, tuple[str, str]] = {
+    "awsElasticBlockStore": ("", "volumeID"),
+    "azureDisk": ("", "diskURI"),
+    "azureFile": ("secretName", "shareName"),
+    "cephfs": ("monitors", "path"),
+    "cinder": ("", "volumeID"),
+    "csi": ("driver", "volumeHandle"),
+    "gcePersistentDisk": ("", "pdName"),
+    "glusterfs": ("endpoints", "path"),
+    "iscsi": ("targetPortal", "iqn"),
+    _NFS: ("server", "path"),
+    "quobyte": ("registry", "volume"),
+    "rbd": ("monitors", "image"),
+    "vsphereVolume": ("", "volumePath"),
+}
+"""The types of storage that volumes of pods and PersistentVolumes have, each with its fields for a place and a name."""
+_PATHS = frozenset((_NFS, _NODE, "cephfs", "glusterfs"))
+"""Those whose names are paths, so that one contains another."""
+
+
 def _read_storage(source: Mapping[str, Node]) -> Iterator[Storage]:
     """Yield the storage of a volume: that of a pod or a PersistentVolume."""
-    nfs, csi = as_mapping(source.get("nfs")), as_mapping(source.get("csi"))
-    if as_text(nfs.get("server")) and as_text(nfs.get("path")):
-        yield "nfs", as_text(nfs["server"]).lower().rstrip("."), normpath(f"/{as_text(nfs['path']).lstrip('/')}")
-    if as_text(csi.get("driver")) and as_text(csi.get("volumeHandle")):
-        yield "csi", as_text(csi["driver"]), as_text(csi["volumeHandle"])
+    for kind, (place, name) in _SOURCES.items():
+        fields = as_mapping(source.get(kind)) if kind in source else {}
+        path = as_text(fields.get(name)) or ("/" if kind == "cephfs" and fields else "")
+        for each in as_list(fields.get(place)) or [fields.get(place)] if path else ():
+            if as_text(each) or not place:
+                yield kind, as_text(each).lower().rstrip("."), _clean_path(path) if kind in _PATHS else path
+    # The driver for NFS mounts what its attributes name, also without a handle.
+    attributes = as_mapping(get_path(source.get("csi"), "volumeAttributes"))
+    if as_text(attributes.get("server")) and as_text(attributes.get("share")):
+        path = f"{as_text(attributes['share'])}/{as_text(attributes.get('subDir'))}"
+        yield _NFS, as_text(attributes["server"]).lower().rstrip("."), _clean_path(path)
+    # A local volume of one node is a path of another, or of the same.
+    on_node = as_text(get_path(source.get("hostPath"), "path"))
+    on_node = on_node or (as_text(get_path(source.get("local"), "path")) if "nodeAffinity" in source else "")
+    if on_node:
+        yield _NODE, "", _clean_path(on_node)
+
+
+def _clean_path(path: str) -> str:
+    return normpath(f"/{path.lstrip('/')}")
 
 
 def _find_inline(obj: Mapping[str, Node]) -> Iterator[Storage]:
@@ -171,7 +207,7 @@ class _Storages:
 
 def _close(kind: str, path: str) -> str:
     """Return a path so that one which contains another is a prefix of it; a name has an end that no other has."""
-    return f"{path.rstrip('/')}/" if kind == "nfs" else f"{path}\0"
+    return f"{path.rstrip('/')}/" if kind in _PATHS else f"{path}\0"
 
 
 def _selects(use: VolumeUse, volume: VolumeUse) -> bool:
