@@ -85,20 +85,12 @@ class Workflow:
         weights: dict[str, int] = {}
         chosen: dict[str, list[tuple[str, int]]] = {}
         creating: set[str] = set()
-        daemons: set[str] = set()
         for name in order:
             if name and not steps[name]:
-                template = self.templates[name]
-                own[name], made[name] = self._build_pods(template)
+                own[name], made[name] = self._build_pods(self.templates[name])
                 weights[name] = sum(sum(pod.devices.values()) * count for pod, count in (own[name], *made[name]))
-                if value_of(template.get("daemon")) is True:
-                    daemons.add(name)
-                if made[name] and not _waits_for_end(template):
-                    self.lasting.add(name)
             else:
-                chosen[name] = self._choose(name, steps[name], weights, creating, daemons | self.lasting)
-                if any(call.target in self.lasting for step in steps[name] for call in step.calls):
-                    self.lasting.add(name)
+                chosen[name] = self._choose(name, steps[name], weights, creating)
                 weight = sum(count * weights[target] for target, count in chosen[name])
                 weights[name] = min(weight, MAX_PODS)
             self._note_lasting(name, steps[name], creates=bool(made.get(name)))
@@ -219,7 +211,7 @@ class Workflow:
         return order
 
     def _choose(
-        self, name: str, steps: Sequence[_Step], weights: Mapping[str, int], creating: set[str], kept: set[str]
+        self, name: str, steps: Sequence[_Step], weights: Mapping[str, int], creating: set[str]
     ) -> list[tuple[str, int]]:
         """Return the calls that run together and request most, also those that go on when their step has ended."""
         kept = self.lasting | self.daemons

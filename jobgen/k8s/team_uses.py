@@ -6,6 +6,7 @@ The whole object is searched by the names of fields, because other kinds and lat
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from posixpath import normpath
 from typing import Final
 
 from jobgen.k8s.devices import is_device
@@ -29,7 +30,8 @@ NAMESPACES, QUEUES, ACCOUNTS = "namespaces", "queues", "serviceAccounts"
 PRIORITIES, KINDS, LABELS = "priorityClasses", "kinds", "labels"
 NODES, VOLUMES, PRIORITY_NUMBERS, IDENTITIES = "nodes", "volumes", "priorities", "cloudIdentities"
 SELECTED_NAMESPACES, UNREAD, OWNERS = "selectedNamespaces", "unread", "owners"
-DEVICES, TRAFFIC, TRACKING, FINALIZERS = "devices", "traffic", "tracking", "finalizers"
+DEVICES, TRAFFIC, TRACKING = "devices", "traffic", "tracking"
+FINALIZERS, KEPT = "finalizers", "kept"
 _FIELDS: Final = {
     **dict.fromkeys(("serviceAccount", "serviceAccountName"), ACCOUNTS),
     **dict.fromkeys(("priorityClass", "priorityClassName"), PRIORITIES),
@@ -73,6 +75,7 @@ _LABELS: Final = {
     "iam.gke.io/gcp-service-account": IDENTITIES,
     "azure.workload.identity/client-id": IDENTITIES,
     "pod-identity.alibabacloud.com/role-name": IDENTITIES,
+    "aadpodidbinding": IDENTITIES,  # aad-pod-identity of Azure
     "argocd.argoproj.io/tracking-id": TRACKING,
 }
 _NETWORKS: Final = "k8s.v1.cni.cncf.io/networks"
@@ -191,22 +194,41 @@ def _read_list(key: str, items: list[Node], node: Mapping[str, Node], parameters
     elif key == "flags" and "action" in node:
         yield from _read_flags(items, parameters)
     elif key == "ownerReferences":
-        for owner in map(as_mapping, items):
-            if value_of(owner.get("controller")) is True:
-                yield Use(OWNERS, as_text(owner.get("name")), owner["controller"], "ownerReferences")
+        yield from _read_owners(items)
     elif key == "env" and not _requests_devices(node):
         yield from _read_variables(items)
+    elif key == "volumeMounts":
+        yield from _read_mounts(items)
+
+
+def _read_owners(items: list[Node]) -> Iterator[Use]:
+    for owner in map(as_mapping, items):
+        if value_of(owner.get("controller")) is True:
+            yield Use(OWNERS, as_text(owner.get("name")), owner["controller"], "ownerReferences")
+
+
+def _read_mounts(items: list[Node]) -> Iterator[Use]:
+    """Yield the mounts whose paths name devices, for the runtime of NVIDIA."""
+    for mount in map(as_mapping, items):
+        path = as_text(mount.get("mountPath"))
+        if _DEVICE_MOUNTS.match(f"{normpath('/' + path.lstrip('/'))}/"):
+            yield Use(DEVICES, path, mount["mountPath"], "mountPath")
 
 
 def _read_variables(items: list[Node]) -> Iterator[Use]:
     """Yield the variable with which a container runtime gives a container devices that it does not request."""
     for variable in map(as_mapping, items):
         is_hidden = as_text(variable.get("value")) in NO_DEVICES and "valueFrom" not in variable
-        if as_text(variable.get("name")) == VISIBLE_DEVICES and not is_hidden:
-            yield Use(DEVICES, as_text(variable.get("value")), variable["name"], VISIBLE_DEVICES)
+        name = as_text(variable.get("name"))
+        if name in VISIBLE_DEVICES and not is_hidden:
+            yield Use(DEVICES, as_text(variable.get("value")), variable["name"], name)
 
 
-VISIBLE_DEVICES: Final = "NVIDIA_VISIBLE_DEVICES"
+VISIBLE_DEVICES: Final = frozenset(
+    f"{vendor}_VISIBLE_DEVICES" for vendor in ("AMD", "ASCEND", "CAMBRICON", "HABANA", "MTHREADS", "NVIDIA")
+)
+"""The variables with which runtimes of containers give these devices."""
+_DEVICE_MOUNTS: Final = lazy_pattern(r"(?:/var)?/run/nvidia-container-devices/")
 NO_DEVICES: Final = ("", "none", "void")
 
 
@@ -290,12 +312,21 @@ def _find_kept(metadata: Mapping[str, Node]) -> Iterator[Use]:
     annotations = as_mapping(metadata.get("annotations"))
     options = as_text(annotations.get("argocd.argoproj.io/sync-options")).lower().replace(" ", "").split(",")
     flux = as_text(annotations.get("kustomize.toolkit.fluxcd.io/prune")).lower()
+    helm = as_text(annotations.get("helm.sh/resource-policy")).lower()
     is_kept = flux == "disabled" or "prune=false" in options
+    if is_kept or helm == "keep":
+        name = next(name for name in _KEEPING if name in annotations)
+        yield Use(KEPT, as_text(annotations[name]), annotations[name], name)
     for each in as_list(metadata.get("finalizers")) if is_kept else ():
         if as_text(each) not in _DELETING:
             yield Use(FINALIZERS, as_text(each), each)
 
 
+_KEEPING: Final = (
+    "argocd.argoproj.io/sync-options",
+    "kustomize.toolkit.fluxcd.io/prune",
+    "helm.sh/resource-policy",
+)
 _DELETING: Final = ("foregroundDeletion", "orphan", "kubernetes.io/pvc-protection", "kubernetes.io/pv-protection")
 """Finalizers that Kubernetes itself removes."""
 _HOSTS: Final = {
@@ -310,6 +341,7 @@ _HOSTS: Final = {
     ("", "Service"): "externalIPs",
 }
 """Where the spec of a kind has the hosts or addresses whose traffic it takes."""
+EXTERNAL_NAME: Final = "externalName"
 _SERVICE_HOST: Final = lazy_pattern(r"(?:[^.]+\.)?([^.]+)\.svc(?:\.|\Z)")
 _MESH_WIDE: Final = lazy_pattern(r"\*\.(?:svc\.)?(?:cluster\.)?local\Z")
 
@@ -317,6 +349,9 @@ _MESH_WIDE: Final = lazy_pattern(r"\*\.(?:svc\.)?(?:cluster\.)?local\Z")
 def find_traffic(obj: Mapping[str, Node], kind: str, group: str) -> Iterator[Use]:
     """Yield the addresses whose traffic an object takes, and the namespaces of hosts; `*` is every namespace."""
     path = _HOSTS.get((group, kind))
+    name = as_mapping(obj.get("spec")).get("externalName") if (group, kind) == ("", "Service") else None
+    if found := _SERVICE_HOST.match(as_text(name)):
+        yield Use(TRAFFIC, found[1], name, EXTERNAL_NAME)
     for node in find_nodes(obj.get("spec"), parse_dotted(path)) if path else ():
         for host in node if isinstance(node, list) else (node,):
             text = as_text(host)

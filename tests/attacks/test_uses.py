@@ -9,6 +9,10 @@ import pytest
 
 import jobgen
 from jobgen.check.repeated_runs import count_starts
+from jobgen.check.team_volumes import find_foreign_volumes, find_volume_uses
+from jobgen.k8s.objects import Manifest
+from jobgen.spec.overlay import Cluster
+from jobgen.spec.teams import TeamScope
 
 TEAMS = """\
 teams:
@@ -579,7 +583,117 @@ LATER = {
         gpus=400,
     ),
 }
-ATTACKS = {**SCALED, **MORE_SCALED, **REACHING, **MORE_REACHING, **OTHERS, **MORE_OTHERS, **LATER}
+
+
+def creating_jobs(times: int = 8, **template: Any) -> Tree:
+    """A Workflow whose steps create a Job one after another."""
+    made = {**job(), "metadata": {"generateName": "x-", "namespace": "t", "labels": QUEUED}}
+    resource = {"action": "create", "manifest": json.dumps(made), **template.pop("resource", {})}
+    calls = [[{"name": f"s{number}", "template": "make"}] for number in range(times)]
+    return workflow({"name": "start", "steps": calls}, {"name": "make", "resource": resource, **template})
+
+
+def slow_to_end(tree: Tree) -> Tree:
+    tree["spec"]["jobTemplate"]["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 3600
+    return tree
+
+
+def updated(surge: Any, **spec: Any) -> Tree:
+    return replicated("apps/v1", "Deployment", replicas=2, strategy={"rollingUpdate": {"maxSurge": surge}}, **spec)
+
+
+def volume(**source: Any) -> Tree:
+    return job(spec={"volumes": [{"name": "d", **source}]})
+
+
+ENDS = {"successCondition": "status.succeeded > 0", "failureCondition": "status.failed > 0"}
+LOST = {"successCondition": "status.succeeded > 0", "failureCondition": "status.active > 0"}
+EARLY = {"successCondition": "status.active > 0"}
+DAEMON = {**TRAIN, "daemon": True}
+IN_A_ROW = {"name": "start", "steps": [[{"name": f"s{number}", "template": "train"}] for number in range(8)]}
+DEVICE_MOUNT = {"volumeMounts": [{"name": "d", "mountPath": "/run/nvidia-container-devices/all"}]}
+KEPT = {"argocd.argoproj.io/sync-options": "Prune=false"}
+LATEST = {
+    "daemons of a Workflow": attack(BUDGET, workflow(IN_A_ROW, DAEMON), gpus=64),
+    "objects that steps create": attack(BUDGET, creating_jobs(), gpus=64),
+    "objects that run when their step ends": attack(BUDGET, creating_jobs(resource=EARLY), gpus=64),
+    "objects that steps give up": attack(BUDGET, creating_jobs(resource=LOST), gpus=64),
+    "objects that a step creates again": attack(
+        BUDGET,
+        creating_jobs(1, retryStrategy={"limit": "50"}, resource={"failureCondition": "status.active > 0"}),
+        gpus=51 * 8,
+    ),
+    "objects that outlive the runs of a Workflow": attack(
+        BUDGET,
+        make(
+            "argoproj.io/v1alpha1",
+            "CronWorkflow",
+            {"schedule": "@daily", "concurrencyPolicy": "Forbid", "workflowSpec": creating_jobs(1)["spec"]},
+        ),
+        gpus=ANY,
+    ),
+    "replaced runs that do not end": attack(BUDGET, slow_to_end(cron("Replace", schedule="*/5 * * * *")), gpus=11 * 8),
+    "runs that do not end": attack(BUDGET, slow_to_end(cron(deadline=60, schedule="*/5 * * * *")), gpus=11 * 8),
+    "runs every few seconds": attack(BUDGET, cron(deadline=60, schedule="@every 5s"), gpus=12 * 8),
+    "hook that each sync creates": attack(
+        BUDGET,
+        {
+            **pytorch(),
+            "metadata": {
+                "generateName": "a-",
+                "namespace": "t",
+                "labels": QUEUED,
+                "annotations": {"argocd.argoproj.io/hook": "PostSync"},
+            },
+        },
+        gpus=ANY,
+    ),
+    "surge that stays": attack(BUDGET, updated("100%", minReadySeconds=2_000_000_000), gpus=32),
+    "surge of many updates": attack(BUDGET, updated(100), gpus=102 * 8),
+    "surge of groups": attack(
+        BUDGET,
+        make(
+            "leaderworkerset.x-k8s.io/v1",
+            "LeaderWorkerSet",
+            {
+                "replicas": 1,
+                "rolloutStrategy": {"rollingUpdateConfiguration": {"maxSurge": 4}},
+                "leaderWorkerTemplate": {"size": 4, "workerTemplate": {"metadata": {"labels": QUEUED}, "spec": pod()}},
+            },
+        ),
+        gpus=20 * 8,
+    ),
+    "inline NFS of CSI": attack(
+        VOLUME,
+        volume(
+            csi={
+                "driver": "nfs.csi.k8s.io",
+                "volumeAttributes": {"server": "nfs.example.com", "share": "/v", "subDir": "d"},
+            }
+        ),
+    ),
+    "devices by mounts": attack(DEVICES, make("v1", "Pod", {"containers": [container(0, **DEVICE_MOUNT)]})),
+    **{
+        f"devices of {vendor}": attack(
+            DEVICES,
+            make(
+                "v1", "Pod", {"containers": [container(0, env=[{"name": f"{vendor}_VISIBLE_DEVICES", "value": "0-7"}])]}
+            ),
+        )
+        for vendor in ("AMD", "ASCEND", "HABANA")
+    },
+    "identity by a label": attack(
+        "team-cloud-identity",
+        {**job(0), "metadata": {"name": "a", "namespace": "t", "labels": {"aadpodidbinding": "v"}}},
+    ),
+    "second name of a Service": attack(
+        TRAFFIC, make("v1", "Service", {"type": "ExternalName", "externalName": "api.v.svc.cluster.local"})
+    ),
+    "Deployment that is not pruned": attack(
+        TRACKING, {**deployment(), "metadata": {"name": "a", "namespace": "t", "labels": QUEUED, "annotations": KEPT}}
+    ),
+}
+ATTACKS = {**SCALED, **MORE_SCALED, **REACHING, **MORE_REACHING, **OTHERS, **MORE_OTHERS, **LATER, **LATEST}
 VOLUME_OF_V = {
     "apiVersion": "v1",
     "kind": "PersistentVolume",
@@ -622,6 +736,58 @@ def test_what_a_team_may_not_use_is_an_error(tmp_path: Path, way: str) -> None:
 
 
 CONTROLS: Mapping[str, Sequence[Tree]] = {
+    "objects that end with their steps": [creating_jobs(resource=ENDS, retryStrategy={"limit": 3})],
+    "runs that wait for what they create": [
+        make(
+            "argoproj.io/v1alpha1",
+            "CronWorkflow",
+            {
+                "schedule": "@daily",
+                "concurrencyPolicy": "Forbid",
+                "workflowSpec": creating_jobs(2, resource=ENDS)["spec"],
+            },
+        )
+    ],
+    "replaced runs": [cron("Replace", schedule="*/5 * * * *")],
+    "usual updates": [updated("25%"), replicated("apps/v1", "Deployment", 0, "b", strategy={"type": "Recreate"})],
+    "all at once": [updated("100%", minReadySeconds=30)],
+    "Service of the platform": [
+        make("v1", "Service", {"type": "ExternalName", "externalName": "a.b.svc.cluster.local"})
+    ],
+    "job that is not pruned": [
+        {**job(), "metadata": {"name": "a", "namespace": "t", "labels": QUEUED, "annotations": KEPT}}
+    ],
+    "networks and mounts": [
+        {
+            **(fabric := job()),
+            "spec": {
+                **fabric["spec"],
+                "template": {
+                    "metadata": {"labels": QUEUED},
+                    "spec": pod(
+                        8,
+                        containers=[
+                            {
+                                **container(),
+                                "resources": {
+                                    "limits": {
+                                        "nvidia.com/gpu": 8,
+                                        "cpu": 1,
+                                        "memory": "1Gi",
+                                        "rdma/hca": 1,
+                                        "vpc.amazonaws.com/efa": 4,
+                                        "smarter-devices/fuse": 1,
+                                        "ephemeral-storage": "1Gi",
+                                        "hugepages-2Mi": "1Gi",
+                                    }
+                                },
+                            }
+                        ],
+                    ),
+                },
+            },
+        }
+    ],
     "daily runs": [cron("Forbid", schedule="@daily")],
     "runs that end before the next": [cron(deadline=3600, schedule="0 */2 * * *")],
     "two runs that overlap": [cron(deadline=7200, schedule="@hourly")],
@@ -854,3 +1020,71 @@ def test_fields_of_jobs_are_no_way_around(tmp_path: Path, platform: str) -> None
 
     errors = {(each.location.file, each.rule) for each in found if each.severity == "error"}
     assert {(f"jobs/t/{index}.json", rule) for index, (rule, _) in enumerate(FIELDS.values())} <= errors
+
+
+NFS = {"server": "nfs.example.com", "path": "/v/d"}
+SHARED_STORAGE = [
+    (
+        {"csi": {"driver": "nfs.csi.k8s.io", "volumeAttributes": {"server": "NFS.example.com.", "share": "/v"}}},
+        {"nfs": NFS},
+    ),
+    (
+        {"nfs": NFS},
+        {"csi": {"driver": "nfs.csi.k8s.io", "volumeAttributes": {"server": "nfs.example.com", "share": "v/d"}}},
+    ),
+    ({"cephfs": {"monitors": ["a:6789", "b:6789"], "path": "/v"}}, {"cephfs": {"monitors": ["b:6789"]}}),
+    ({"local": {"path": "/mnt/v"}, "nodeAffinity": {}}, {"hostPath": {"path": "/mnt/"}}),
+    ({"hostPath": {"path": "/mnt/v"}}, {"hostPath": {"path": "/mnt/v/d"}}),
+    ({"rbd": {"monitors": ["a:6789"], "image": "v"}}, {"rbd": {"monitors": ["a:6789"], "image": "v"}}),
+    ({"awsElasticBlockStore": {"volumeID": "vol-1"}}, {"awsElasticBlockStore": {"volumeID": "vol-1"}}),
+]
+OTHER_STORAGE = [
+    ({"nfs": NFS}, {"nfs": {**NFS, "path": "/v/d2"}}),
+    ({"cephfs": {"monitors": ["a:6789"], "path": "/v"}}, {"cephfs": {"monitors": ["c:6789"], "path": "/v"}}),
+    ({"local": {"path": "/mnt/v"}, "nodeAffinity": {}}, {"hostPath": {"path": "/mnt/w"}}),
+    ({"rbd": {"monitors": ["a:6789"], "image": "v"}}, {"rbd": {"monitors": ["a:6789"], "image": "v2"}}),
+    ({"hostPath": {"path": "/mnt/v"}}, {"local": {"path": "/mnt/v"}}),
+]
+
+
+@pytest.mark.parametrize(("own", "used"), [*SHARED_STORAGE, *OTHER_STORAGE])
+def test_one_storage_has_other_types(own: Tree, used: Tree) -> None:
+    scope = {name: TeamScope(name, {"namespaces": (name,)}) for name in "tv"}
+    persistent = {**VOLUME_OF_V, "spec": {**own, "capacity": {"storage": "1Ti"}}}
+    manifests = [("v", persistent), ("t", volume(**used))]
+    uses = [
+        use
+        for team, each in manifests
+        for use, _ in find_volume_uses(Manifest(each, None, Cluster(), team=scope[team]), scope[team])
+    ]
+
+    assert bool(list(find_foreign_volumes(uses))) is ((own, used) in SHARED_STORAGE)
+
+
+UNCOUNTED = {
+    "class": {"deviceclass.resource.kubernetes.io/our-h100": 64},
+    "other accelerators": {"google.com/tpu": 64},
+    "renamed accelerators": {"nvidia.com/GH100_H100": 64},
+    "resource of a scheduler": {"koordinator.sh/gpu": 64},
+    "unknown vendor": {"example.com/npu": 64},
+}
+
+
+@pytest.mark.parametrize("way", UNCOUNTED)
+def test_resources_that_no_budget_counts_are_named(tmp_path: Path, way: str) -> None:
+    amounts = {"cpu": 1, "memory": "1Gi", **UNCOUNTED[way]}
+    own = {"name": "main", "image": "registry.example.com/a:1", "resources": {"limits": amounts}}
+    found = [each for each in find(tmp_path, [make("v1", "Pod", {"containers": [own]})]) if each.rule == UNKNOWN]
+
+    assert len(found) == 1
+    assert f"`{next(iter(UNCOUNTED[way]))}`" in found[0].message
+    assert "does not count for the budget of team `t`" in found[0].message
+
+
+def test_a_claim_that_the_repository_does_not_have_is_named(tmp_path: Path) -> None:
+    claims = {"resourceClaims": [{"name": "g", "resourceClaimTemplateName": "eight"}]}
+    own = {**container(0), "resources": {"claims": [{"name": "g"}]}}
+    found = find(tmp_path, [make("v1", "Pod", {"containers": [own], **claims})])
+
+    [named] = [each for each in found if each.rule == UNKNOWN]
+    assert named.message.startswith("the devices of ResourceClaimTemplate `eight` are not known")

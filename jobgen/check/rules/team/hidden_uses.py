@@ -6,7 +6,17 @@ from jobgen.check.rules import ERROR, Violation, rule
 from jobgen.check.team_limits import reaches_others
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.k8s.team_uses import DEVICES, FINALIZERS, NAMESPACES, NO_DEVICES, TRACKING, TRAFFIC, VISIBLE_DEVICES
+from jobgen.k8s.team_uses import (
+    DEVICES,
+    EXTERNAL_NAME,
+    FINALIZERS,
+    KEPT,
+    NAMESPACES,
+    NO_DEVICES,
+    TRACKING,
+    TRAFFIC,
+    VISIBLE_DEVICES,
+)
 
 _ADVICE = "request them in `resources`, and remove it"
 
@@ -17,6 +27,7 @@ def foreign_traffic(manifest: Manifest) -> Iterator[Violation]:
 
     `externalIPs` of a Service take the traffic for an address in the whole cluster. A host of a Service in another
     namespace, such as `api.vision.svc.cluster.local` in a VirtualService, takes that of the other team.
+    `externalName` of a Service gives the Service of another team a second name.
 
     Remove the host or the address, or let a folder of the platform team have the object.
     """
@@ -29,6 +40,11 @@ def foreign_traffic(manifest: Manifest) -> Iterator[Violation]:
         owner = team.find_owner(NAMESPACES, use.value)
         if use.qualifier == "externalIPs":
             message = f"`externalIPs` take the traffic for `{use.value}` in the whole cluster; remove it"
+        elif use.qualifier == EXTERNAL_NAME:
+            # Services of the platform team have names like this in each namespace.
+            if not owner or owner == team.team or team.allows(NAMESPACES, use.value):
+                continue
+            message = f"`externalName` leads to namespace `{use.value}` of team `{owner}`; use a Service of your own"
         elif use.value == "*" and reaches_others(team):
             message = f"host `{use.qualifier}` matches the Services of all teams; write the host of one Service"
         elif owner or (".svc" in use.qualifier and use.value != "*" and not team.allows(NAMESPACES, use.value)):
@@ -43,10 +59,11 @@ def foreign_traffic(manifest: Manifest) -> Iterator[Violation]:
 def unrequested_devices(manifest: Manifest) -> Iterator[Violation]:
     """Devices that a team's pod gets from the container runtime, without a request.
 
-    Annotations `cdi.k8s.io/…`, the variable `NVIDIA_VISIBLE_DEVICES` and `adminAccess` of a claim give a container
-    devices that no scheduler, queue or budget counts, and that pods of others use at the same time.
+    Annotations `cdi.k8s.io/…`, variables such as `NVIDIA_VISIBLE_DEVICES`, mounts below
+    `/var/run/nvidia-container-devices` and `adminAccess` of a claim give a container devices that no scheduler, queue
+    or budget counts, and that pods of others use at the same time.
 
-    Request the devices in `resources`, and remove the annotation, variable or field.
+    Request the devices in `resources`, and remove the annotation, variable, mount or field.
     """
     team = manifest.team
     if team is None:
@@ -60,8 +77,8 @@ def unrequested_devices(manifest: Manifest) -> Iterator[Violation]:
             reference, prefix = as_mapping(get_path(source, "configMapRef")), as_text(as_mapping(source).get("prefix"))
             data = manifest.find_config(manifest.namespace, as_text(reference.get("name"))) if reference else None
             for key, value in as_mapping(data).items():
-                if f"{prefix}{key}" == VISIBLE_DEVICES and as_text(value) not in NO_DEVICES:
-                    message = f"`{VISIBLE_DEVICES}` of this ConfigMap gives the pod devices that it does not request"
+                if f"{prefix}{key}" in VISIBLE_DEVICES and as_text(value) not in NO_DEVICES:
+                    message = f"`{prefix}{key}` of this ConfigMap gives the pod devices that it does not request"
                     yield Violation(reference["name"], f"{message}; {_ADVICE}")
 
 
@@ -71,7 +88,8 @@ def team_untracked_object(manifest: Manifest) -> Iterator[Violation]:
 
     Argo CD sets `argocd.argoproj.io/tracking-id` itself. With the id of another Application, the object is shown and
     deleted as part of that one. A finalizer of the team's own keeps an object that GitOps does not prune, also after
-    somebody deletes it, so what it holds counts for no budget any more.
+    somebody deletes it, so what it holds counts for no budget any more. So does a Deployment, a schedule or another
+    object that never ends, with accelerators and `Prune=false`. A job may have it, so that it can finish.
 
     Remove the annotation. Remove the finalizer, or let GitOps prune the object.
     """
@@ -85,3 +103,23 @@ def team_untracked_object(manifest: Manifest) -> Iterator[Violation]:
         elif use.what == FINALIZERS:
             message = f"finalizer `{use.value}` keeps an object that is not pruned when it is deleted from Git"
             yield Violation(use.node, f"{message}; remove the finalizer", evidence=(use.value,))
+        elif use.what == KEPT and (manifest.group, manifest.kind_name) in _ENDLESS and _has_accelerators(manifest):
+            message = f"`{use.value}` keeps the accelerators of this {manifest.kind_name} when it is deleted from Git"
+            yield Violation(use.node, f"{message}; remove it", evidence=(use.qualifier,))
+
+
+_ENDLESS = frozenset(
+    tuple(each.rpartition("/")[::2])
+    for each in """apps/DaemonSet apps/Deployment apps/ReplicaSet apps/StatefulSet argoproj.io/CronWorkflow
+    argoproj.io/Rollout batch/CronJob batch.volcano.sh/CronJob leaderworkerset.x-k8s.io/LeaderWorkerSet
+    ray.io/RayCluster ray.io/RayCronJob ray.io/RayService serving.knative.dev/Service
+    serving.kserve.io/InferenceService sparkoperator.k8s.io/ScheduledSparkApplication ReplicationController""".split()
+)
+"""The kinds whose pods do not end by themselves, or are started again and again."""
+
+
+def _has_accelerators(manifest: Manifest) -> bool:
+    # Imported late: few objects are kept.
+    from jobgen.check.created_pods import find_created_pods
+
+    return any(count and any(pod.devices.values()) for pod, count in find_created_pods(manifest).pods)
