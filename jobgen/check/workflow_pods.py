@@ -375,7 +375,7 @@ def _group(steps: Sequence[_Step], weights: Mapping[str, int]) -> Iterator[list[
         yield [grouped[level] for level in sorted(grouped, reverse=edges is after)]
 
 
-def _add_kept(groups: Sequence[list[_Call]], kept: set[str]) -> Iterator[list[_Call]]:
+def _add_kept(groups: Sequence[Sequence[_Call]], kept: set[str]) -> Iterator[list[_Call]]:
     """Yield each group with the calls of those before it that go on."""
     before: list[_Call] = []
     for group in groups:

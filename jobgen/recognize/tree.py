@@ -68,15 +68,9 @@ class FileTree:
     def find_text(self, text: bytes, suffixes: tuple[str, ...]) -> str:
         """Return a walked file, with one of some endings, that has a text; empty without one."""
         for path in self._paths:
-            if path.endswith(_YAML):
-                content = self.read(path).content
-                if b"toolkit.fluxcd.io/" in content or b"argoproj.io/" in content:
-                    found.append(path)
-        return found
-
-    def has_text(self, text: bytes) -> bool:
-        """Return True if a manifest that may have objects of Argo CD or Flux has a text."""
-        return any(text in self.read(path).content for path in self.gitops_files)
+            if path.endswith(suffixes) and text in self.read(path).content:
+                return path
+        return ""
 
     def exists(self, path: str) -> bool:
         """Return True if there is a file or folder at a path."""
