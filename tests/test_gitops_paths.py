@@ -1,4 +1,7 @@
-"""Paths and names in objects of Argo CD and Flux are those of something that exists in the repository."""
+"""Paths and names in objects of Argo CD and Flux are those of something that exists in the repository.
+
+The rules are `gitops-path-missing` and `gitops-name-missing`.
+"""
 
 from __future__ import annotations
 

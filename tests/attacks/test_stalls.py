@@ -143,7 +143,8 @@ GROWING: dict[str, tuple[Callable[[int], Files], int]] = {
         lambda count: {"jobs/a.yaml": job("a")} | {f"overlays/o{n}/o.yaml": overlay() for n in range(count)},
         10,
     ),
-    "validations": (lambda count: policy([f"object.metadata.name != 'x{n}'" for n in range(count)]), 15),
+    # What is compiled for one size must not be known for the other.
+    "validations": (lambda count: policy([f"object.metadata.name != 'x{count}-{n}'" for n in range(count)]), 15),
     "overlays in a cycle": (lambda count: chain(count, '{"extends": ["o0"]}'), 40),
 }
 
