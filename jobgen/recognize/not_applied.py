@@ -13,6 +13,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import find_closest
 from jobgen.recognize import ASSET, CONFIG, FRAGMENT, TEMPLATE, TEST_DATA, Taken
 from jobgen.recognize.tree import FileTree
+from jobgen.repo.files import MANIFEST_SUFFIXES, TEMPLATE_SUFFIXES
 from jobgen.schema.shipped_kinds import is_shipped_kind, list_shipped_kinds
 from jobgen.yamlio.read import read_shared
 
@@ -180,8 +181,11 @@ _PATHS = (
     (lazy_pattern(r"[^{]*\{\{[^/{}]*\}\}"), "its path looks like a project template"),
     (lazy_pattern(r"\.(?:j2|gotmpl)\.(?:ya?ml|json)\Z"), "it is named like a template"),
 )
-# Names of texts that are templates of Go, or objects with variables such as `${name}`.
-_TEMPLATE_NAME = lazy_pattern(r"\.(?:(?:tmpl|tpl|template)\.(?:ya?ml|json)|ya?ml[.-]template)\Z")
+# Endings of texts that are templates of Go, or objects with variables such as `${name}`.
+_TEMPLATE_ENDINGS = (
+    *(f".{name}{suffix}" for name in ("tmpl", "tpl", "template") for suffix in MANIFEST_SUFFIXES),
+    *TEMPLATE_SUFFIXES,
+)
 _OPENSHIFT = lazy_pattern(rb"^[\"' ]*kind[\"']?:[ \t]*[\"']?Template[\"']?[ \t,]*\r?$", re.MULTILINE)
 _OBJECTS = lazy_pattern(rb"^[\"' ]*objects[\"']?:", re.MULTILINE)
 
@@ -191,7 +195,7 @@ def recognize_template(path: str, content: bytes) -> Taken | None:
     for pattern, why in _PATHS:
         if pattern.search(path):
             return Taken(TEMPLATE, why)
-    if _TEMPLATE_NAME.search(path) and not _is_whole(path, content):
+    if path.endswith(_TEMPLATE_ENDINGS) and not _is_whole(path, content):
         return Taken(TEMPLATE, "it is named like a template, and has more than variables in values")
     if b"Template" in content and _OPENSHIFT.search(content) and _OBJECTS.search(content):
         return Taken(TEMPLATE, "it is a Template of OpenShift, which `oc process` fills in")

@@ -76,7 +76,6 @@ Field = tuple[type | None, Check]
 _KEY_DEFAULTS = {"name": "", "protocol": "TCP"}
 _RANGES = {"int32": range(-(2**31), 2**31), "int64": range(-(2**63), 2**63)}
 _ALTERNATIVES = ("anyOf", "oneOf", "allOf")
-_FORMS = frozenset((*_ALTERNATIVES, "not"))
 _ANYTHING = join_checks([])
 # A CEL rule takes as long as the checks of many schema nodes.
 _RULE_STEPS = 100
@@ -147,16 +146,18 @@ class _Compiler:
             return _unless_null(self.check(schema["anyOf"][0]))
         checks = [self._typed(schema)] if "type" in schema else list(self._untyped(schema))
         checks += compile_constraints(schema, needs_re2=self.needs_re2, release=self.release)
-        fields = schema.get("properties", {}).items() if schema.keys() & _FORMS else ()
-        defaults = {name: child["default"] for name, child in fields if "default" in child}
-        checks += [
-            compile_alternatives(word, [self.check(form) for form in schema[word]], defaults)
-            for word in _ALTERNATIVES
-            if word in schema
-        ]
-        if "not" in schema:
-            checks.append(compile_alternatives("not", [self.check(schema["not"])], defaults))
+        if "anyOf" in schema or "oneOf" in schema or "allOf" in schema or "not" in schema:
+            checks += self._alternatives(schema)
         return join_checks(checks)
+
+    def _alternatives(self, schema: dict[str, Any]) -> Iterator[Check]:
+        fields = schema.get("properties", {}).items()
+        defaults = {name: child["default"] for name, child in fields if "default" in child}
+        for word in _ALTERNATIVES:
+            if word in schema:
+                yield compile_alternatives(word, [self.check(form) for form in schema[word]], defaults)
+        if "not" in schema:
+            yield compile_alternatives("not", [self.check(schema["not"])], defaults)
 
     def _typed(self, schema: dict[str, Any]) -> Check:
         kinds = schema["type"] if isinstance(schema["type"], list) else [schema["type"]]

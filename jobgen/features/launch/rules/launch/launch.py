@@ -130,7 +130,7 @@ def mpi_slots_mismatch(manifest: Manifest) -> Iterator[Violation]:
     return list_violations(manifest, "mpi-slots-mismatch")
 
 
-@rule("manifest", WARNING)
+@rule("manifest", WARNING, words=("sizeLimit",))
 def small_shared_memory(manifest: Manifest) -> Iterator[Violation]:
     """Shared memory of a server of vLLM or SGLang that is small for its GPUs.
 
