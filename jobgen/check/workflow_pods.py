@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from jobgen.check.counted_pods import MAX_PODS, CountedPod, CountObject, CreatedPods, Unknown, read_count
 from jobgen.k8s.devices import is_device
@@ -220,6 +220,7 @@ class Workflow:
         limit = min((each for each in limits if each), default=None)
         best: list[tuple[str, int]] = []
         most = 0
+        orders: Iterable[Sequence[Sequence[_Call]]]
         orders = _group(steps, weights) if "dag" in template else [[step.calls for step in steps]]
         for calls in (calls for groups in orders for calls in _add_kept(groups, kept)):
             heavy = sorted((call for call in calls if weights.get(call.target)), key=lambda each: -weights[each.target])
