@@ -16,7 +16,7 @@ MAX_OUTPUT = 32 * 1024 * 1024
 """The bytes that helm may print for one chart."""
 _MAX_MEMORY = 2 * 1024**3
 _COLLECTED_MEMORY = 256 * 1024**2
-_CPU_SECONDS = 5
+_CPU_SECONDS = 4
 _SECONDS = 60
 _MAX_MESSAGE = 20_000
 CHART, EMPTY = "chart", "home"
