@@ -307,7 +307,7 @@ def misspelled_claim(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolat
     """A claim that the repository does not have, one slip of the keyboard away from a claim that it has.
 
     The pods of a job wait in `Pending` for a claim that does not exist. Only claims of the same namespace are compared.
-    If `cluster.complete` lists claims, `unknown-reference` reports those that do not exist.
+    If `cluster.complete` lists claims, `unknown-reference` reports missing claims.
 
     Correct the name.
     """
