@@ -8,7 +8,7 @@ from functools import cache, cached_property, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from jobgen.check.admission import validate_pod_template
+from jobgen.check.admission import validate_pod_patch, validate_pod_template
 from jobgen.check.admission.metadata import validate_object_metadata
 from jobgen.check.admission.names import DNS_SUBDOMAIN, MAX_SUBDOMAIN, is_dns_subdomain
 from jobgen.check.operators.checks import fill_in_defaults
@@ -534,8 +534,10 @@ def _run_stage(obj: Mapping[str, Node], find: Callable[[], Iterable[Problem]]) -
 
 def _validate_pod(pod: Pod, release: Release) -> list[Problem]:
     """Why the API server refuses the pods of a template, with the restart policy that their operator gives them."""
+    if pod.part == "patch":
+        return validate_pod_patch(pod.template, replaces_resources=pod.role is not None, release=release)
     # Kueue creates no pods from the templates of a Workload.
-    if pod.part == "patch" or (pod.manifest.group, pod.manifest.kind_name) == ("kueue.x-k8s.io", "Workload"):
+    if (pod.manifest.group, pod.manifest.kind_name) == ("kueue.x-k8s.io", "Workload"):
         return []
     kind = pod.manifest.kind
     if is_workload(pod.manifest.group, pod.manifest.kind_name):

@@ -305,6 +305,26 @@ def validate_pod_template(
     return pod.problems
 
 
+def validate_pod_patch(
+    patch: Node, *, replaces_resources: bool = False, release: Release = NEWEST_RELEASE
+) -> list[Problem]:
+    """Return the problems that the fields of a patch give to every pod that they are merged into.
+
+    Another object has the rest of the pod, so what is missing, and what refers to other fields, may be there. With
+    `replaces_resources`, the resources of containers replace those of the other object.
+    """
+    known = _OF_ONE_VALUE | {"missing-resource-limit"} if replaces_resources else _OF_ONE_VALUE
+    problems = validate_pod_template(patch, needs_images=False, release=release)
+    return [problem for problem in problems if problem.rule in known]
+
+
+_OF_ONE_VALUE = frozenset(
+    """conflicting-mount conflicting-volume-source fractional-device gpu-request-limit-mismatch invalid-config-key
+    invalid-container-name invalid-env-name invalid-env-source invalid-finalizer invalid-gate invalid-label
+    invalid-object-name invalid-quantity invalid-security-profile invalid-selector invalid-toleration
+    invalid-volume-name invalid-volume-path invalid-volume-source negative-quantity out-of-range request-exceeds-limit
+    unknown-resource unsupported-field-ref unsupported-value""".split()
+)
 # Without fields of feature gates that are off by default: the API server drops those fields before it validates.
 _SPEC: Table = {
     "activeDeadlineSeconds": number(1, 2**31 - 1),
