@@ -119,6 +119,43 @@ def may_be_accelerator(resource: str) -> bool:
     return not has_any(resource.lower(), _NO_ACCELERATORS)
 
 
+_LETTERS = lazy_pattern(r"[^a-z0-9]")
+_DOMAINS = frozenset(name.partition("/")[0] for name in WELL_KNOWN_RESOURCES)
+
+
+@cache
+def find_meant_device(name: str) -> str:
+    """Return the well-known name that this name misspells, or an empty string."""
+    if is_device(name) or is_device_share(name):
+        return ""
+    domain, _, rest = name.partition("/")
+    for known in WELL_KNOWN_RESOURCES:
+        right, _, tail = known.partition("/")
+        if domain == right and _normalize(rest) == _normalize(tail):
+            return known
+        if domain not in _DOMAINS and _normalize(rest) == _normalize(tail) and _is_misspelling(domain, right):
+            return known
+    return ""
+
+
+def _normalize(word: str) -> str:
+    """Remove case, dashes and the plural from a word."""
+    return _LETTERS.sub("", word.lower()).removesuffix("s")
+
+
+def _is_misspelling(domain: str, right: str) -> bool:
+    """Return True if a domain lacks its suffix, or has one letter that is wrong, missing, added or swapped."""
+    if domain.lower() in (right, right.rpartition(".")[0]):
+        return True
+    if abs(len(domain) - len(right)) > 1 or domain[:1] != right[:1]:
+        return False
+    start = 0
+    while start < min(len(domain), len(right)) and domain[start] == right[start]:
+        start += 1
+    a, b = domain[start:], right[start:]
+    return a[1:] == b[1:] or a[1:] == b or a == b[1:] or (a[:2] == b[1::-1] and a[2:] == b[2:])
+
+
 # Devices: the classes and claims of an environment, the claims of a pod, and the devices that they request.
 
 DEVICE_CLASSES: Mapping[str, str] = {

@@ -15,6 +15,8 @@ from jobgen.reports.entries import RANK
 SAME_FAULTS: tuple[tuple[str, Literal["value", "mapping", "line", "object"]], ...] = (
     # The API server's rule and the policy that protects the cluster.
     ("gpu-request-limit-mismatch missing-resource-limit gpu-limits-match-requests", "value"),
+    # A limit by a misspelled name is no limit of the request.
+    ("missing-resource-limit gpu-typo", "value"),
     (
         """unsupported-restart-policy unsupported-value never-completes overwritten-restart-policy
         restart-policy-sanity restart-policy-risk""",

@@ -38,6 +38,7 @@ from jobgen.check.admission.names import (
     is_label_key,
     is_label_value,
 )
+from jobgen.k8s.devices import find_meant_device
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.finding import FixStep
@@ -269,6 +270,7 @@ validate_readiness_gates = each(mapping({"conditionType": _validate_gate_name}, 
 # Validate resources: requests and limits of containers and of the pod, and claims for devices.
 
 _STANDARD = ("cpu", "memory", "ephemeral-storage")
+_GPU = "nvidia.com/gpu"
 _HUGEPAGES_PREFIX = "hugepages-"
 _HUGEPAGES_RULE = "invalid-hugepages"
 _EMPTY: dict[str, Node] = {}
@@ -387,12 +389,7 @@ def _validate_resource_list(resources: Fields, pod: Validation) -> bool:
         if milli is None or milli < 0:
             validate_quantity(name, value, resources, pod)
         if resource_class is _UNKNOWN:
-            known = [*_STANDARD, "hugepages-2Mi", "nvidia.com/gpu"]
-            meant = find_closest(name, known)
-            hint = ask_for(meant) or "; use a standard resource such as cpu, or an extended one with a domain"
-            message = f"containers cannot request the resource `{name}`{hint}"
-            fix = suggest_rename(name, known, resources, takes_any_name)
-            pod.report("unknown-resource", message, name, fix, meant=meant)
+            _report_unknown_resource(name, resources, pod)
         elif resource_class is _EXTENDED and milli is not None and _is_fractional(value, milli):
             # A rendered object has `500m` where `0.5` was written, so the message shows no value.
             message = f"`{name}` must be a whole number; a container gets whole devices"
@@ -410,6 +407,47 @@ def _validate_resource_list(resources: Fields, pod: Validation) -> bool:
     return has_hugepages
 
 
+def _report_missing_limit(name: str, request: Node, resources: Fields, pod: Validation) -> None:
+    message = f"`{name}` has a request but no limit"
+    limits = resources.get("limits")
+    misspelled = _find_misspelled(name, as_mapping(limits), as_mapping(resources.get("requests")))
+    if misspelled is not None:
+        wrong, right = misspelled
+        message = f"{message}, because `{wrong}` is another resource; did you mean `{right}`?"
+        rename = FixStep("rename", wrong, right)
+        pod.report("missing-resource-limit", message, wrong, ((rename,), True), meant=right)
+        return
+    if isinstance(limits, dict) and limits:
+        steps = suggest_entry(name, request, limits)
+    else:
+        steps = suggest_entry("limits", {name: request}, resources)
+    message = f"{message}, and cannot be overcommitted; set a limit equal to the request"
+    pod.report("missing-resource-limit", message, name, (steps, True))
+
+
+def _find_misspelled(name: str, limits: Fields, requests: Fields) -> tuple[str, str] | None:
+    """Return the misspelled key and the right one, if the request and a limit mean one device by two names."""
+    for other in limits:
+        if other not in requests and find_meant_device(other) == name:
+            return other, name
+        if other not in requests and find_meant_device(name) == other:
+            return name, other
+    return None
+
+
+def _report_unknown_resource(name: str, resources: Fields, pod: Validation) -> None:
+    message = f"containers cannot request the resource `{name}`"
+    if "gpu" in name.lower() and "/" not in name and _GPU not in resources:
+        rename = FixStep("rename", name, _GPU)
+        pod.report("unknown-resource", f"{message}{ask_for(_GPU)}", name, ((rename,), False), meant=_GPU)
+        return
+    known = [one for one in (*_STANDARD, "hugepages-2Mi", _GPU) if one not in resources]
+    meant = find_closest(name, known)
+    hint = ask_for(meant) or "; use a standard resource such as cpu, or an extended one with a domain"
+    fix = suggest_rename(name, known, resources, takes_any_name)
+    pod.report("unknown-resource", f"{message}{hint}", name, fix, meant=meant)
+
+
 def _is_fractional(value: Node, milli: int) -> bool:
     """Return True if Go reads an amount as a fraction: what exceeds 64 bits wraps."""
     amount = milli if -MAX_INT64 <= milli <= MAX_INT64 else to_int64(value, -3) or 0
@@ -423,13 +461,7 @@ def _validate_request(name: str, request: Node, limit: Node, resources: Fields, 
         return
     if not is_set(limit):
         if not is_native:
-            message = f"`{name}` has a request but no limit, and cannot be overcommitted"
-            limits = resources.get("limits")
-            if isinstance(limits, dict) and limits:
-                steps = suggest_entry(name, request, limits)
-            else:
-                steps = suggest_entry("limits", {name: request}, resources)
-            pod.report("missing-resource-limit", f"{message}; set a limit equal to the request", name, (steps, True))
+            _report_missing_limit(name, request, resources, pod)
         return
     requested, limited = to_milli(request), to_milli(limit)
     if requested is None or limited is None or requested == limited:
