@@ -50,6 +50,7 @@ Cause: TypeAlias = Literal[
     "",
     "unnamed item",  # of a list, written as `NAME: value`; its name is not reported as missing again
     "unnamed container",
+    "missing level",  # between a mapping and all its unknown fields
     "not evaluated",  # a policy
     "names objects",  # the message names all objects that the finding is about
     "no placeholder",  # a name has something in braces that jobgen does not fill

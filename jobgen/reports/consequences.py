@@ -24,6 +24,7 @@ _CAUSES = frozenset(
         "unknown-resource",
         "deletes-nothing",
         "duplicate-key",
+        "missing-resource-limit",
     )
 )
 _MISSPELLED = frozenset(("unknown-field", "unknown-role"))
@@ -44,13 +45,16 @@ DEPENDS_ON: dict[str, frozenset[str]] = {
     "conflicting-env": frozenset(),
     "invalid-env-source": frozenset(),
     "invalid-selector": frozenset(("values", "operator")),
+    "rejected-child": frozenset(("spec", "template")),
+    "never-starts": frozenset(("clusterSelector", "rayClusterSpec")),
+    "inadmissible-job": frozenset(("rayClusterSpec",)),
     "stale-image": frozenset(("image", "imagePullPolicy")),
 }
 """Rules about what a job does not have, and the fields that they read; they also read those that they name."""
 _BY_NAME = frozenset(("unknown-volume", "invalid-env-source", "conflicting-env"))
 """Rules about a volume or a variable, whose name is in their messages."""
 
-_OF_ADDED_ROLES = frozenset(("nnodes-mismatch", "role-without-template", "uneven-priority"))
+_OF_ADDED_ROLES = frozenset(("nnodes-mismatch", "replica-totals", "role-without-template", "uneven-priority"))
 _TWICE = frozenset(("duplicate-item", "duplicate-mount-path"))
 
 

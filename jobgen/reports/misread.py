@@ -6,7 +6,7 @@ one finding about the whole. This comes after severities and suppressions, as `c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from itertools import pairwise
 from typing import Any
@@ -15,6 +15,7 @@ from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Fix, Severity, TextEdit
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.reports.entries import RANK
 from jobgen.reports.placeholders import VALUE_RULES
 from jobgen.yamlio.read.comments import to_comment
 from jobgen.yamlio.read.flow_items import find_opening, split_items
@@ -74,15 +75,18 @@ def explain_misread(findings: Sequence[Finding], read_text: Callable[[str], str]
                 left[id(each)] = each
         elif found.severity is Severity.ERROR or found.location not in refused:
             left.setdefault((found.location, found.env), found)
-    return _join_folded([*left.values()])
+    return _join_folded([*left.values()], read_lines)
 
 
 def _is_inside(location: Location, around: Location) -> bool:
     return location.file == around.file and around.line <= location.line <= around.end_line
 
 
-def _join_folded(findings: Sequence[Finding]) -> list[Finding]:
-    """Return the findings; a command that is wrong because the item below was read as its rest is that item's fault."""
+def _join_folded(findings: Sequence[Finding], read_lines: Callable[[str], Sequence[str]]) -> list[Finding]:
+    """Return the findings; a command that is wrong because the item below was read as its rest is that item's fault.
+
+    So is a script whose lines YAML has joined.
+    """
     folded = {(each.location.file, each.location.line): each for each in findings if each.rule == "folded-item"}
     begun = {each.location[:3]: each for each in folded.values()}
     joined: set[tuple[str, int]] = set()
@@ -94,6 +98,12 @@ def _join_folded(findings: Sequence[Finding]) -> list[Finding]:
             each = folded[key]._replace(severity=each.severity)  # noqa: PLW2901
             if each in left:
                 continue
+        header = _find_header(each, folded, read_lines) if folded and each.rule == "script-syntax" else None
+        if header is not None:
+            joined.add(header)
+            each = folded[header]._replace(severity=min(each.severity, folded[header].severity, key=RANK.__getitem__))  # noqa: PLW2901
+            if each in left:
+                continue
         if each.rule == "wrong-type" and (item := begun.get(each.location[:3])):
             # The first item has no space after its dash, so the whole list is one text.
             joined.add((item.location.file, item.location.line))
@@ -102,6 +112,20 @@ def _join_folded(findings: Sequence[Finding]) -> list[Finding]:
                 continue
         left.append(each)
     return [each for each in left if not any(each is folded[key] for key in joined)]
+
+
+def _find_header(
+    found: Finding, folded: Mapping[tuple[str, int], Finding], read_lines: Callable[[str], Sequence[str]]
+) -> tuple[str, int] | None:
+    """Return the place of the finding about the lines that a script is in; None if YAML has joined none of them."""
+    file, line = found.location.file, found.location.line
+    start = max((number for name, number in folded if name == file and number <= line), default=0)
+    if not start:
+        return None
+    width = folded[file, start].location.column
+    below = read_lines(file)[start:line]
+    is_inside = all(not each.strip() or len(each) - len(each.lstrip(" ")) >= width for each in below)
+    return (file, start) if is_inside else None
 
 
 def _explain(found: Finding, read_lines: Callable[[str], Sequence[str]]) -> Finding | None:

@@ -62,6 +62,9 @@ def join_unindented(findings: Sequence[Finding], read_text: Callable[[str], str]
 
 def _may_be_unindented(found: Finding) -> bool:
     is_unknown = found.rule == "unknown-field" and found.severity is Severity.ERROR and found.location.line > 1
+    if found.cause == "missing level":
+        # Its key may be there, without a value.
+        return is_unknown
     is_certain = found.meant or found.cause == "not indented" or found.mentions("; write ")
     return is_unknown and found.fix is None and not is_certain
 

@@ -297,6 +297,8 @@ def find_foreign_word(title: str, key: str, value: Any, name: str = "", framewor
         return f"write `env: {{{key}: …}}`, with the name of a key"
     if title == JOB and key in _ROLE_NAMES:
         return "it is a role, so write it below `roles`"
+    if title == ROLE and key in _ROLE_NAMES:
+        return "it is a role of its own; write it one level to the left"
     words = _FOREIGN_WORDS.get(title, {})
     own = to_camel_case(key)
     word = words.get(key, "") or words.get(own, "")

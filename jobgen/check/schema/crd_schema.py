@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import islice
 from typing import Any
 
 from jobgen.check.admission.metadata import MetadataFormat, validate_object_metadata
@@ -29,8 +30,9 @@ from jobgen.model.data import (
     untraced,
     value_of,
 )
-from jobgen.model.finding import Cause, Problem
+from jobgen.model.finding import Cause, FixStep, Problem, pluralize
 from jobgen.model.limits import MAX_FINDINGS
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import (
     NO_FIX,
     ask_for,
@@ -106,6 +108,23 @@ def compile_structural(
         return [compiler.with_location(problem, value) for problem in problems] if problems else problems
 
     return check
+
+
+class _Hint(NamedTuple):
+    """What is known of an unknown field."""
+
+    near: str = ""
+    """The rest of the message."""
+    path: str = ""
+    """Where the schema has a field of that name."""
+    level: str = ""
+    """The field that is missing between the mapping and all its unknown fields."""
+    is_first: bool = False
+    """True for the first of these fields."""
+    meant: str = ""
+    """The field that was probably meant."""
+    is_alike: bool = False
+    """True if it has another name, and what the value contains."""
 
 
 class _Compiler:
@@ -215,7 +234,7 @@ class _Compiler:
         fields: LazyFields[Field] = LazyFields(known, other)
         # An error in an untrusted schema must be found before the first object.
         fields.update({name: fields[name] for name in properties} if self.budget else {})
-        hint = partial(self._hint, schema.get(OTHER_RELEASES, {}))
+        hint = partial(self._hint, schema.get(OTHER_RELEASES, {}), properties)
         keeps_null = frozenset(key for key in required if "nullable" in (properties.get(key) or ()))
         return _mapping(fields, tuple(required), keeps_null, hint, nullable=nullable)
 
@@ -248,29 +267,38 @@ class _Compiler:
         fix_steps, safe = suggest_field_move(problem.node, obj, self._locations) if is_first else NO_FIX
         return problem._replace(message=f"{problem.message}; it belongs in `{path}`", fix_steps=fix_steps, safe=safe)
 
-    def _hint(self, others: Mapping[str, str], field: str, known: list[str]) -> tuple[str, str, str]:
-        """A similar field of the same mapping, and its name; or the path that has the field, for the fingerprint.
+    def _hint(
+        self, others: Mapping[str, str], properties: dict[str, Any], field: str, holder: Mapping[str, Node]
+    ) -> _Hint:
+        """A similar field of the same mapping; or the first path that has a field of that name, for the fingerprint.
 
         `others` are the fields that other releases have, each with the range of these releases.
         """
         # Imported late: most objects are valid.
         from jobgen.check.schema.field_locations import locate_fields
+        from jobgen.check.schema.field_shapes import find_alike, find_missing_level
 
+        types = self.root.get("$defs", {})
+        known = list(properties)
         if field in others:
-            return f" in this release; it {others[field]}", "", ""
+            return _Hint(f" in this release; it {others[field]}")
+        unknown = [key for key in islice(holder, MAX_FINDINGS) if key not in properties]
+        if level := find_missing_level(unknown, holder, properties, types):
+            return _Hint(level=level, is_first=unknown[0] == field)
         self._locations = self._locations or locate_fields(self.root)
         known_paths = self._locations.get(field, [])
         close = find_closest(field, known)
         if known_paths and not (close and field.lower() in (name.lower() for name in known)):
-            return "", "", known_paths[0]
-        return ask_for(close), close, ""
+            return _Hint(path=known_paths[0])
+        alike = "" if close else find_alike(holder[field], holder, properties, types)
+        return _Hint(ask_for(close or alike), meant=close or alike, is_alike=bool(alike))
 
 
 def _mapping(
     fields: LazyFields[Field],
     required: tuple[str, ...],
     keeps_null: frozenset[str],
-    hint: Callable[[str, list[str]], tuple[str, str, str]],
+    hint: Callable[[str, Mapping[str, Node]], _Hint],
     *,
     nullable: bool,
 ) -> Check:
@@ -308,13 +336,21 @@ def _report_unknown_field(
     holder: Mapping[str, Node],
     name: str,
     fields: LazyFields[Field],
-    hint: Callable[[str, list[str]], tuple[str, str, str]],
+    hint: Callable[[str, Mapping[str, Node]], _Hint],
     problems: list[Problem],
 ) -> None:
     if len(problems) < MAX_FINDINGS:
         known = list(fields.known)
-        near, meant, path = hint(str(key), known)
+        near, path, level, is_first, meant, is_alike = hint(str(key), holder)
         cause: Cause = ""
+        if level:
+            if is_first:
+                others = pluralize(sum(each not in fields.known for each in holder) - 1, "other field")
+                message = f"`{key}` and {others} belong in `{level}`, which is missing"
+                message = f"{message}; write `{level}:` above them, and indent them below it"
+                problem = Problem("unknown-field", message, key, category="schema")
+                problems.append(problem._replace(cause="missing level", meant=level))
+            return
         if not near and not path:
             # Imported late: most objects are valid.
             from jobgen.schema.right_forms import list_fields, write_as_entry
@@ -327,6 +363,8 @@ def _report_unknown_field(
         # A field that belongs elsewhere is not renamed to a similar one.
         fits = partial(_takes, fields, holder[key])
         fix_steps, safe = suggest_rename(key, known, holder, fits) if meant else NO_FIX
+        if is_alike:
+            fix_steps, safe = (FixStep("rename", key, meant),), False
         evidence = (str(key), name, path) if path else None
         problem = Problem("unknown-field", message, key, category="schema", fix_steps=fix_steps, safe=safe)
         problems.append(problem._replace(evidence=evidence, cause=cause, meant=meant))

@@ -1,0 +1,52 @@
+"""Finds which field is meant by what a mapping contains: one of another name, or a level that was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from jobgen.model.data import Node
+
+_LEAST = 2
+"""Fewer fields do not show what is meant."""
+_MOST = 50
+_MAX_STEPS = 16
+
+
+def find_missing_level(
+    unknown: Sequence[str], holder: Mapping[str, Node], properties: Mapping[str, Any], types: Mapping[str, Any]
+) -> str:
+    """Return the one missing field of a mapping that has all its unknown fields; empty if there is none, or more.
+
+    `template: {parallelism: 2, completions: 2}` lacks `spec` between them.
+    """
+    if not _LEAST <= len(unknown) <= _MOST:
+        return ""
+    return _choose(frozenset(unknown), holder, properties, types)
+
+
+def find_alike(value: Node, holder: Mapping[str, Node], properties: Mapping[str, Any], types: Mapping[str, Any]) -> str:
+    """Return the one missing field that has all fields of a value; empty if there is none, or more."""
+    if not isinstance(value, dict) or not _LEAST <= len(value) <= _MOST:
+        return ""
+    return _choose(frozenset(value), holder, properties, types)
+
+
+def _choose(
+    names: frozenset[str], holder: Mapping[str, Node], properties: Mapping[str, Any], types: Mapping[str, Any]
+) -> str:
+    missing = (name for name in properties if name not in holder)
+    found = [name for name in missing if names <= frozenset(_list_fields(properties[name], types))]
+    return found[0] if len(found) == 1 else ""
+
+
+def _list_fields(schema: Mapping[str, Any], types: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the fields of the mapping that a node describes, through references and alternatives."""
+    for _ in range(_MAX_STEPS):
+        if "$ref" in schema:
+            schema = types.get(schema["$ref"].rpartition("/")[2], {})
+        elif "anyOf" in schema:
+            schema = schema["anyOf"][0]
+        else:
+            break
+    yield from schema.get("properties", ())
