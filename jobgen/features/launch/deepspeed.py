@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.features.launch import torchrun
-from jobgen.features.launch.mpi import Hosts, compare_slots, read_hostfile
+from jobgen.features.launch.mpi import GPUS_RULE, Hosts, compare_slots, read_hostfile
 from jobgen.features.launch.options import Options, make_syntax, read_options
 from jobgen.features.launch.torchrun import JOINED, Torchrun
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
-from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import pluralize
 from jobgen.model.named_tuple import NamedTuple
 
@@ -42,6 +43,18 @@ class _Resources(NamedTuple):
     def processes(self) -> int:
         """The number of processes of all hosts."""
         return sum(map(len, self.named.values())) + self.others * len(self.slots_of_other)
+
+
+def check_slots(manifest: Manifest) -> Iterator[Fault]:
+    """Compare the slots of a DeepSpeedJob with the GPUs of its workers."""
+    node = get_path(manifest.spec, "config", "slotsPerWorker")
+    count = as_integer(node)
+    worker = manifest.find_role("worker")
+    main = worker.pod.main_container if worker and count is not None else None
+    if main is not None and main.pod.gpus and main.pod.gpus != count:
+        message = f"`slotsPerWorker` is {count}, but a worker has {pluralize(main.pod.gpus, 'GPU')}"
+        related = ((main.device_node, "the GPUs of a worker"), (main.device_node, ""))
+        yield Fault(node, f"{message}; set it to {main.pod.gpus}", False, (), related, GPUS_RULE)
 
 
 def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Program, ...]]:

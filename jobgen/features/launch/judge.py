@@ -103,6 +103,8 @@ def _judge_program(program: Program, pods: Pods) -> Stage:
         return Stage(program, World(), (*_check_module(program), *_check_script(program, World(), pods)))
     if is_cut_off(program, pods):
         return Stage(program, World(is_launched=True), ())
+    if program.name in torchrun.NAMES and torchrun.is_started_by_operator(pods):
+        return Stage(program, World(is_launched=True), (torchrun.describe_twice(program, pods),))
     faults, world, scripts = judge(program, pods)
     faults = [*check_script(program, pods), *faults, *check_options(program, scripts)]
     world = world._replace(is_launched=True)
@@ -130,6 +132,8 @@ def _find_faults(manifest: Manifest) -> Iterator[Fault]:
     if not names & _judges().keys():
         yield from torchrun.check_field(manifest)
         yield from mpi.check_unseen(manifest)
+        if manifest.kind_name == "DeepSpeedJob":
+            yield from deepspeed.check_slots(manifest)
     if manifest.kind_name == "RayService":
         yield from check_ray_service(manifest)
     yield from (fault for _, container in find_trainers(manifest) for fault in _check_mode(container))

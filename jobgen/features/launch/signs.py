@@ -43,7 +43,7 @@ def has_launch(manifest: Manifest) -> bool:
         return False
     if manifest.group == "ray.io":
         return not _is_plain_entrypoint(manifest)
-    if manifest.kind_name == "MPIJob" or not _FIELDS.isdisjoint(manifest.spec):
+    if manifest.kind_name in ("DeepSpeedJob", "MPIJob") or not _FIELDS.isdisjoint(manifest.spec):
         return True
     trainers = find_trainers(manifest)
     if not trainers:

@@ -15,6 +15,7 @@ from jobgen.features.launch.shell.values import Call
 from jobgen.features.launch.values import VISIBLE, Fault, Pods, Program, Word, World, count_visible
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Container, Manifest
+from jobgen.k8s.operators import is_operator_since
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep, pluralize
 from jobgen.model.lazy_re import lazy_pattern
@@ -90,7 +91,7 @@ def read(program: Program, pods: Pods) -> Torchrun:
     if options.unknown is not None:
         options = options._replace(is_certain=False)
     nodes = parse_nodes(find_setting(program, options, "nnodes", "1:1").text)
-    if _is_started_by_operator(pods) and pods.processes:
+    if is_started_by_operator(pods) and pods.processes:
         options = options._replace(values={"nproc_per_node": Word(pods.processes, program.node), **options.values})
     processes = count_processes(find_setting(program, options, "nproc_per_node", "1"), program, pods)
     least, most = nodes or (None, None)
@@ -198,7 +199,7 @@ def _describe_bad_number(option: str, text: str, run: Torchrun, pods: Pods) -> s
 def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
     """Compare the number of nodes with the pods, and look at where they meet."""
     count, least, most = pods.count, run.least, run.most
-    if count is None or least is None or most is None or _is_started_by_operator(pods):
+    if count is None or least is None or most is None or is_started_by_operator(pods):
         return
     value = run.find("nnodes", "1:1")
     shown, has = f"`{value.text}` nodes", f"the job has {pluralize(count, 'pod')}"
@@ -234,10 +235,17 @@ def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
         yield from _check_rank(run, pods)
 
 
-def _is_started_by_operator(pods: Pods) -> bool:
+def is_started_by_operator(pods: Pods) -> bool:
     """Return True if the operator of TensorStack starts torchrun itself."""
     spec = pods.container.pod.manifest.spec if pods.kind == "PyTorchTrainingJob" else {}
     return any(value_of(get_path(spec, name, "enabled")) is True for name in ("torchrunConfig", "elastic"))
+
+
+def describe_twice(program: Program, pods: Pods) -> Fault:
+    """Report a launcher in the arguments of the torchrun that the operator starts: it is taken for the script."""
+    message = f"the operator starts torchrun itself, so `{program.path}` is taken for the script, or left out"
+    node = next(iter(pods.container.command_line), program.node)
+    return Fault(node, f"{message}; write only the script and its arguments, in `args`", False)
 
 
 def _advise(run: Torchrun, pods: Pods) -> tuple[str, tuple[FixStep, ...]]:
@@ -391,17 +399,27 @@ def _compare(
     value: Word, gpus: int, has: str, container: Container, *, is_error: bool, is_torchrun: bool = False
 ) -> Fault:
     count = value.number or 0
-    related, fix = ((container.device_node, ""),), fix_value(value, "gpu") if is_torchrun else ()
+    # In another environment, a pod may have another number of GPUs, but not every field takes a word.
+    takes_numbers = _takes_numbers(value, container)
+    meant = str(gpus) if takes_numbers else "gpu"
+    fix = () if not is_torchrun else (FixStep("set", value.node, gpus),) if takes_numbers else fix_value(value, meant)
+    related = ((container.device_node, ""),)
     shown = _count_processes(count)
-    # In another environment, a pod may have another number of GPUs.
     is_option = is_torchrun and "--nproc" in str(value_of(value.node))
-    written = "--nproc-per-node=gpu" if is_option else "gpu" if fix else ""
+    written = "--nproc-per-node=gpu" if is_option else meant if fix else ""
     advice = f"write `{written}`" if written else f"use {gpus}"
     if count > gpus:
         message = f"{shown}, but {has}: `CUDA error: invalid device ordinal`; {advice}"
         return Fault(value.node, message, is_error, fix, related, PROCESSES_RULE)
     message = f"{shown} leave{'s' * (count == 1)} GPUs idle: {has}; {advice}"
     return Fault(value.node, message, False, fix, related, PROCESSES_RULE)
+
+
+def _takes_numbers(value: Word, container: Container) -> bool:
+    """Return True if a number of processes is in the field of a TrainJob, which takes no words since Trainer 2.2."""
+    manifest = container.pod.manifest
+    field = get_path(manifest.spec, "trainer", "numProcPerNode")
+    return field is not None and field is value.node and is_operator_since(manifest, "2.2.0")
 
 
 def _count_processes(count: int) -> str:

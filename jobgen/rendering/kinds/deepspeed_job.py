@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from jobgen.model.data import ValidFields, value_of, with_value
+from jobgen.model.data import Node, ValidFields, value_of, with_value
 from jobgen.model.finding import Problem
+from jobgen.model.quantity import parse_digits
 from jobgen.rendering.expand import JobSpec
 from jobgen.rendering.kinds.main_container import count_gpus, find_main_container, parse_launch, take_command
 
+# Where the nodes meet, and how many there are, is the matter of the operator.
+_OF_OPERATOR = frozenset(
+    """nnodes node_rank master_addr master_port standalone rdzv_backend rdzv_endpoint rdzv_id rdzv_conf
+    local_addr""".split()
+)
+_PROCESSES = "nproc_per_node"
 _RUNS = {"": "python", "module": "module", "exec": "exec"}
 
 
-def prepare(job: JobSpec, templates: ValidFields, resource: ValidFields, _problems: list[Problem]) -> ValidFields:
+def prepare(job: JobSpec, templates: ValidFields, resource: ValidFields, problems: list[Problem]) -> ValidFields:
     """Move the command of the workers to the fields that say what runs."""
     [(name, template)] = templates.items()
     spec = resource["spec"]
@@ -21,8 +28,10 @@ def prepare(job: JobSpec, templates: ValidFields, resource: ValidFields, _proble
     if not {"run", "customCommand"} & config.keys() and command:
         launch = parse_launch(command)
         config["run"] = {_RUNS[launch.form]: launch.script}
-        if launch.options and value_of(command[0]) == "deepspeed" and "otherArgs" not in config:
-            config["otherArgs"] = launch.options
+        if str(value_of(command[0])).rpartition("/")[2] == "deepspeed":
+            config |= {"otherArgs": [*launch.options, *(config.get("otherArgs") or ())]} if launch.options else {}
+        else:
+            _place_options(launch.options, command[0], config, problems)
         template = kept
     gpus = count_gpus(job, template)
     if gpus and "slotsPerWorker" not in config and "customCommand" not in config:
@@ -30,3 +39,26 @@ def prepare(job: JobSpec, templates: ValidFields, resource: ValidFields, _proble
     if config:
         spec["config"] = config
     return {name: template}
+
+
+def _place_options(options: list[Node], launcher: Node, config: dict[str, Any], problems: list[Problem]) -> None:
+    """Set the number of processes of another launcher, which `deepspeed` replaces, and report its other options."""
+    words = iter(options)
+    for word in words:
+        option, equals, text = str(value_of(word)).partition("=")
+        name = option.lstrip("-").replace("-", "_")
+        if not option.startswith("-") or name in _OF_OPERATOR:
+            continue
+        node = word if equals or name != _PROCESSES else next(words, word)
+        count = text if equals else str(value_of(node))
+        number = parse_digits(count) if name == _PROCESSES else None
+        if name == _PROCESSES and count in ("auto", "gpu"):
+            continue
+        if number is not None and value_of(config.setdefault("slotsPerWorker", with_value(node, number))) == number:
+            continue
+        program = str(value_of(launcher)).rpartition("/")[2]
+        message = f"`{option}` is an option of `{program}`, but a DeepSpeedJob starts the script with `deepspeed`"
+        advice = "remove it, or write `deepspeed` and its options"
+        if name == _PROCESSES:
+            advice = "remove it, or set `deepspeed.slotsPerWorker` to this number"
+        problems.append(Problem("unsupported-by-kind", f"{message}; {advice}", word))

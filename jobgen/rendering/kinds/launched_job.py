@@ -27,7 +27,7 @@ def prepare(job: JobSpec, templates: ValidFields, resource: ValidFields, problem
         if job.framework == "colossalai":
             options = _take_processes(options, config)
         if options:
-            config.setdefault("extraArgs", options)
+            config["extraArgs"] = [*options, *(config.get("extraArgs") or ())]
         launcher = kept
     _set_processes(job, templates, config)
     if config:
