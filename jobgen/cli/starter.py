@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from jobgen import __version__
@@ -77,19 +78,55 @@ class Platform(NamedTuple):
     """True if jobs say which pods are deleted at the end."""
     framework: str = "pytorch"
     """The framework of the example, if none is named."""
+    kinds: tuple[str, str, tuple[str, ...]] = ("kubeflow.org", "v1", ())
+    """The group, the version and the plurals of the kinds that its jobs become, for the policy; none are those of
+    Kubeflow."""
 
 
 PLATFORMS = {
     "kubeflow": Platform("kubeflow", (("training-operator", _NEWEST),)),
     # AI Lab of DaoCloud comes with the training-operator.
     "daocloud": Platform("kubeflow", (("training-operator", _LAST_WITH_MXNET),)),
-    "trainer": Platform("trainer", (("trainer", "2.2.1"),), has_restarts=False, has_cleanup=False),
-    "tensorstack": Platform("tensorstack"),
-    "kubernetes": Platform("kubernetes", keeps_logs=False, has_cleanup=False),
-    "jobset": Platform("jobset", (("jobset", "0.12.0"),), keeps_logs=False, has_cleanup=False),
-    "ray": Platform("ray", (("kuberay", "1.7.0"),), has_cleanup=False),
-    "volcano": Platform("volcano", (("volcano", "1.15.0"),), keeps_logs=False, has_cleanup=False),
-    "mpi-operator": Platform("mpi-operator", (("mpi-operator", "0.8.0"),), framework="mpi"),
+    "trainer": Platform(
+        "trainer",
+        (("trainer", "2.2.1"),),
+        has_restarts=False,
+        has_cleanup=False,
+        kinds=("trainer.kubeflow.org", "v1alpha1", ("trainjobs",)),
+    ),
+    "tensorstack": Platform(
+        "tensorstack",
+        kinds=(
+            "batch.tensorstack.dev",
+            "v1beta1",
+            tuple(
+                """pytorchtrainingjobs tensorflowtrainingjobs xgboosttrainingjobs deepspeedjobs colossalaijobs mpijobs
+                genericjobs""".split()
+            ),
+        ),
+    ),
+    "kubernetes": Platform("kubernetes", keeps_logs=False, has_cleanup=False, kinds=("batch", "v1", ("jobs",))),
+    "jobset": Platform(
+        "jobset",
+        (("jobset", "0.12.0"),),
+        keeps_logs=False,
+        has_cleanup=False,
+        kinds=("jobset.x-k8s.io", "v1alpha2", ("jobsets",)),
+    ),
+    "ray": Platform("ray", (("kuberay", "1.7.0"),), has_cleanup=False, kinds=("ray.io", "v1", ("rayjobs",))),
+    "volcano": Platform(
+        "volcano",
+        (("volcano", "1.15.0"),),
+        keeps_logs=False,
+        has_cleanup=False,
+        kinds=("batch.volcano.sh", "v1alpha1", ("jobs",)),
+    ),
+    "mpi-operator": Platform(
+        "mpi-operator",
+        (("mpi-operator", "0.8.0"),),
+        framework="mpi",
+        kinds=("kubeflow.org", "v2beta1", ("mpijobs",)),
+    ),
 }
 PLATFORM_NAMES = sorted({platform.name for platform in PLATFORMS.values()})
 
@@ -111,6 +148,11 @@ def make_starter(frameworks: Sequence[str], platform: str, gitops: str, ci: str)
         chosen = chosen._replace(operators=(("training-operator", _LAST_WITH_MXNET),))
     for path in ("overlays/base/overlay.yaml", "overlays/dev/overlay.yaml"):
         texts[path] = _suit_overlay(texts[path], chosen, gitops)
+    if chosen.kinds[2]:
+        policy, mark, binding = texts["policies/team-label.yaml"].partition("---\n")
+        texts["policies/team-label.yaml"] = edit_text(policy, partial(_suit_policy, chosen)) + mark + binding
+        cases = "policies/tests/team-label/cases.yaml"
+        texts[cases] = _suit_cases(texts[cases], chosen)
     for name in frameworks:
         texts[f"jobs/{name}.yaml"] = suit_job(name, chosen.name) if platform else _read_file(f"jobs/{name}.yaml")
     return texts
@@ -177,6 +219,21 @@ def _suit_overlay(text: str, platform: Platform, gitops: str) -> str:
 
     text = edit_text(text, suit)
     return text if platform.has_cleanup else text.replace(" Failed pods are kept for debugging.", "")
+
+
+def _suit_policy(platform: Platform, policy: Any) -> None:
+    """Make a policy about the kinds of a platform, but not about what controllers create."""
+    [rule] = policy["spec"]["matchConstraints"]["resourceRules"]
+    rule["apiGroups"][0], rule["apiVersions"][0], names = platform.kinds
+    rule["resources"][:] = names
+    if platform.name == "kubernetes":
+        own = {"name": "no-owner", "expression": "!has(object.metadata.ownerReferences)"}
+        policy["spec"]["matchConditions"] = [own]
+
+
+def _suit_cases(text: str, platform: Platform) -> str:
+    """Return the test cases of the policy with jobs of a platform."""
+    return text.replace("{framework: pytorch,", f"{{framework: {platform.framework}, platform: {platform.name},")
 
 
 def _suit_defaults(defaults: Any, platform: Platform) -> None:
