@@ -69,7 +69,7 @@ CONSEQUENCES = {
         shared-output small-shared-memory stale-image suspend-in-git template-text uncounted-accelerators
         uncounted-devices
         unnecessary-image-pull uneven-priority untagged-image curly-quote single-process split-argument
-        stray-quote""",
+        stray-quote unused-parallelism""",
     "advice": "gpu-share-without-count node-agent non-canonical-quantity",
 }
 
@@ -102,6 +102,7 @@ UNCERTAIN = {
     "missing-initializer": "an administrator may have added the initializer to the runtime",
     "missing-shm": "a program may need no shared memory",
     "misspelled-kind": "the cluster may have such a kind",
+    "misspelled-scheduler": "the cluster may have a scheduler of that name",
     "mixed-gpu-resources": "a node may offer both resources",
     "mpi-slots-mismatch": "other MPI implementations share slots; with Open MPI, it is an error",
     "needs-later-object": "the object can exist in the cluster from before",

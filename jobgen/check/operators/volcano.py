@@ -41,6 +41,8 @@ _ACTIONS = "AbortJob RestartJob RestartTask RestartPod RestartPartition Terminat
 _ADDED = {"RestartPod": "1.11", "RestartPartition": "1.14", "hcclrank": "1.13", "ray": "1.13"}
 # The webhook adds the plugin `svc` for these.
 _NEED_SERVICE = ("tensorflow", "mpi", "pytorch", "ray")
+# The arguments of plugins that name tasks.
+_ROLES = frozenset(("chief", "evaluator", "master", "ps", "worker"))
 _MAX_CRON_JOB_NAME = 52
 # The name of a Job ends in a time of this length.
 _TIME = "-" + "0" * 10
@@ -237,6 +239,19 @@ def _check_mpi_task(role: str) -> FindViolations:
             yield Violation(find_key(plugins, "mpi"), message + did_you_mean(wanted, names))
 
     return find
+
+
+def _check_named_tasks(manifest: Manifest) -> Violations:
+    """Check that there are tasks with the names that arguments of the plugin `pytorch` or `tensorflow` say."""
+    plugins = as_mapping(manifest.spec.get("plugins"))
+    names = [task.name for task in _list_tasks(manifest)]
+    for plugin in ("pytorch", "tensorflow"):
+        for node in as_list(plugins.get(plugin)):
+            flag, _, wanted = as_text(node).lstrip("-").partition("=")
+            if flag in _ROLES and wanted and names and wanted not in names:
+                message = f"no task is called `{wanted}`, which the plugin `{plugin}` sets the ranks of"
+                advice = did_you_mean(wanted, names) or f"; write the name of a task in `--{flag}=`"
+                yield Violation(node, message + advice, severity=WARNING)
 
 
 def find_argument(arguments: Node, name: str) -> str:
@@ -498,6 +513,7 @@ CHECKS: Checks = {
         Check(REJECTED, _check_old_tasks, until="1.14"),
         Check(CHILD_REJECTED, _check_host_names),
         Check(NEVER_STARTS, _check_dependent_gang),
+        Check(NEVER_STARTS, _check_named_tasks),
     ),
     "CronJob": (
         Check(REJECTED, _check_name),

@@ -10,6 +10,7 @@ from jobgen.model.data import Node
 from jobgen.model.features import find_part
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.yamlio.inner_text import find_line
 
 # Expressions of Helm, Argo Workflows and similar tools; other braces may be meant for the program.
 _TEMPLATE = lazy_pattern(
@@ -41,6 +42,13 @@ _OF_IMAGES = frozenset("HOME HOSTNAME LANG LOGNAME OLDPWD PATH PWD SHELL TMPDIR 
 _ITSELF = lazy_pattern(r"(?<![\w$\\])\$(?:([A-Za-z_]\w*)|\{([A-Za-z_]\w*)\}|\(([A-Za-z_]\w*)\))")
 _SHELL = lazy_pattern(r"(?:^|[/\s])(?:ba|z|da|k|a|c)?sh\b|\beval\b|\benvsubst\b|\.sh\b|\bsource\b|\bexport\b")
 
+_OF_SLURM = lazy_pattern(r"(?<![\\$])\$\{?(SLURM_[A-Z0-9_]+)\b(?![:+=?-])")
+_MAY_BE_SLURM = lazy_pattern(
+    r"\bs(?:run|batch|alloc|control)\b|[Ss]lurm|SLURM_\w+=|SLURM_\w+:?[-=+?]|-[nvz] [\"']?\$?\{?SLURM"
+)
+# Each counts the processes or the nodes of a job from 0.
+_RANKS = frozenset(("SLURM_ARRAY_TASK_ID", "SLURM_NODEID", "SLURM_PROCID"))
+
 
 @rule("container", WARNING, fields=("command", "args", "env"), words=("$",))
 def unexpanded_variable(container: Container) -> Iterator[Violation]:
@@ -48,7 +56,8 @@ def unexpanded_variable(container: Container) -> Iterator[Violation]:
 
     Kubernetes expands only `$(NAME)`. The program receives the literal text `${NAME}` and, for example, creates a
     directory of that name. In the value of an environment variable, a name that the container does not set before is
-    not reported: Kubernetes could not expand it, and another tool probably fills it in.
+    not reported: Kubernetes could not expand it, and another tool probably fills it in. A script that reads a variable
+    of Slurm, such as `$SLURM_PROCID`, gets an empty text: no Slurm starts the container.
 
     Write `$(NAME)`, or start a shell: `sh -c`.
     """
@@ -62,8 +71,30 @@ def unexpanded_variable(container: Container) -> Iterator[Violation]:
         return
     for word in container.command_line:
         if _SHELL.search(as_text(word)):
+            if "$" in container.search_text and "SLURM_" in container.search_text:
+                yield from _check_scripts(container)
             return
         yield from _check_word(container, word)
+
+
+def _check_scripts(container: Container) -> Iterator[Violation]:
+    """Report the first variable of Slurm in a script, unless the script can do without it, or Slurm may run there."""
+    is_unset = find_part("container.variables.unset")
+    if is_unset is None or "envFrom" in container.data or _MAY_BE_SLURM.search(container.search_text + container.image):
+        return
+    manifest = container.pod.manifest
+    is_numbered = manifest.kind_name == "JobSet" or as_text(manifest.spec.get("completionMode")) == "Indexed"
+    for word in container.command_line:
+        text = as_text(word)
+        found = _OF_SLURM.search(text)
+        name = found[1] if found else ""
+        if found and is_unset(container, name):
+            index = "`$JOB_COMPLETION_INDEX`" if is_numbered and name in _RANKS else ""
+            message = f"nothing sets `{name}` here, because no Slurm starts the container"
+            advice = f"write {index}" if index else "set it in `env`"
+            inside = find_line(text, text.count("\n", 0, found.start()) + 1) if "\n" in text else None
+            yield Violation(word, f"{message}; {advice}", inside=inside)
+            return
 
 
 def _check_word(container: Container, word: Node) -> Iterator[Violation]:

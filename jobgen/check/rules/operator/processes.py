@@ -1,7 +1,8 @@
 """Processes of a pod: what the operator starts, and what the command needs."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
+from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.command_line import MPI_WORDS, find_mpi_launches, parse_command
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
@@ -154,8 +155,7 @@ def missing_completion_index(manifest: Manifest) -> Iterator[Violation]:
     """
     if manifest.group != "batch":
         return
-    path = ("jobTemplate", "spec") if manifest.kind_name == "CronJob" else ()
-    spec = as_mapping(get_path(manifest.spec, *path)) if path else manifest.spec
+    [spec] = _list_job_specs(manifest)
     pods = max(as_integer(spec.get(name)) or 1 for name in ("parallelism", "completions"))
     if pods < 2 or as_text(spec.get("completionMode")) == "Indexed":
         return
@@ -179,3 +179,34 @@ def _find_reference(container: Container) -> Node:
             return None
     texts: list[Node] = [*container.command_line, *(entry.get("value") for _, entry in entries)]
     return next((node for node in texts if _NAME in as_text(node) and _REFERENCE.search(as_text(node))), None)
+
+
+@rule("manifest", WARNING, kinds=("CronJob", "Job", "JobSet"))
+def unused_parallelism(manifest: Manifest) -> Iterator[Violation]:
+    """A Job whose `parallelism` is greater than its `completions`.
+
+    Kubernetes never runs more pods than have to complete. A program that waits for `parallelism` pods waits forever.
+
+    Set both to the number of pods.
+    """
+    for job in _list_job_specs(manifest):
+        if "parallelism" not in job or "completions" not in job:
+            continue
+        parallelism, completions = as_integer(job["parallelism"]), as_integer(job["completions"])
+        if parallelism is not None and completions is not None and parallelism > completions > 0:
+            message = (
+                f"`parallelism` is {parallelism}, but the Job has `completions: {completions}` and never more pods"
+            )
+            related = ((job["completions"], ""),)
+            yield Violation(job["parallelism"], f"{message}; set both to the same number", related)
+
+
+def _list_job_specs(manifest: Manifest) -> list[Mapping[str, Node]]:
+    """Return the specs of the Jobs of Kubernetes that an object is or creates."""
+    if manifest.kind_name == "JobSet":
+        jobs = iter_mappings(manifest.spec.get("replicatedJobs"))
+        return [as_mapping(get_path(job, "template", "spec")) for job in jobs]
+    if manifest.group != "batch":
+        return []
+    path = ("jobTemplate", "spec") if manifest.kind_name == "CronJob" else ()
+    return [as_mapping(get_path(manifest.spec, *path)) if path else manifest.spec]

@@ -9,6 +9,7 @@ from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Container
 from jobgen.k8s.shell_script import MAX_SHOWN, NAMES_SHELL, find_script, shorten, split_text
 from jobgen.model.data import Node, location_of
+from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.yamlio.read.scalars import quote
 from jobgen.yamlio.write import to_inline_yaml
@@ -54,7 +55,8 @@ def _find_joined_options(container: Container) -> Iterator[Violation]:
         # The option before it may take the options of another program as its value.
         if found is None or len(text) > MAX_SHOWN or (before.startswith("-") and "=" not in before):
             continue
-        advice = f"write two items, or `{found[1]}={found[2]}`"
+        # Options with one dash have their value behind them.
+        advice = f"write two items{f', or `{found[1]}={found[2]}`' if found[1].startswith('--') else ''}"
         if found[3].strip():
             advice = f"write one item for each word: `{to_inline_yaml(text.split())}`"
         node = container.command_line[index]
@@ -244,6 +246,18 @@ def _is_quoted(node: Node, text: str) -> bool:
     return at is not None and at.end_line == at.line and at.end_column - at.column > len(text)
 
 
+# A file, an option, a number or a variable, and a comma.
+_LEFT_COMMA = lazy_pattern(r"(?:[\w./-]*\w\.[A-Za-z]\w*|--?[A-Za-z][\w-]*|[0-9.]+|\$\(\w+\)),\Z")
+
+
+def _find_left_commas(container: Container) -> Iterator[Violation]:
+    for node in container.command_line:
+        text = as_text(node)
+        if text[-1:] == "," and _LEFT_COMMA.match(text):
+            message = f"`{text}` ends with a comma, which becomes part of the value; write `{text[:-1]}`"
+            yield Violation(node, message, fix_steps=(FixStep("set", node, text[:-1]),), safe=False)
+
+
 # One quotation mark, at the start or at the end of a word. `$'…'` and JSON have more than one.
 _STRAY = lazy_pattern(r"""(?:["'][^"'\s]+|[^"'\s\\]+["'])\Z""")
 
@@ -253,9 +267,12 @@ def stray_quote(container: Container) -> Iterator[Violation]:
     """A single quotation mark at the start or the end of an argument or of the value of a variable, such as `10"`.
 
     YAML reads a quotation mark without a partner as a part of the text, and the program gets it: `10"` is not a number.
+    So it does with a comma that is left of a list in JSON, at the end of a file, an option or a number: `train.py,`.
 
-    Write both quotation marks, or none.
+    Write both quotation marks, or none, and no comma at the end.
     """
+    if "," in container.search_text:
+        yield from _find_left_commas(container)
     if '"' not in container.search_text and "'" not in container.search_text:
         return
     for node in (*container.command_line, *(entry.get("value") for _, entry in container.env)):

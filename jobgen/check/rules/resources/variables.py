@@ -9,6 +9,7 @@ from jobgen.k8s.workloads import POD_SETS, REPLICA_TYPES, find_pods
 from jobgen.model.data import Node, location_of, value_of
 from jobgen.model.features import find_part
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.quantity import parse_digits
 from jobgen.spec.kinds import parse_version
 
 _MASTER = frozenset(("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "RANK"))
@@ -129,6 +130,7 @@ _MULTI_NODE = lazy_pattern(
     r"--nnodes[= ](?!1\b)|--node[-_]rank|--num[-_]machines|--nnodes\b.*\$|MASTER_ADDR=|LWS_LEADER_ADDRESS"
 )
 _KINDS = (*_TOGETHER, "Job", "JobSet", "LeaderWorkerSet")
+_MANY = 1 << 31
 # Kinds whose pods have names that are known.
 _NAMED = (("batch", "Job"), ("jobset.x-k8s.io", "JobSet"))
 
@@ -293,11 +295,33 @@ def _find_wanted_host(host: str, main: Container) -> str:
             return f"write `{first}.{subdomain}`"
         name = manifest.name
         return f"set `subdomain: {name}` in the pods, add a headless Service `{name}`, and write `{first}.{name}`"
+    return _find_host_of_job_set(numbers, rest, manifest) if rest else ""
+
+
+def _find_host_of_job_set(parts: list[str], rest: str, manifest: Manifest) -> str:
+    """Return what to write instead of a host with these parts: the replicated Job, its Job, the index of the pod."""
     domain = as_text(get_path(manifest.spec, "network", "subdomain")) or manifest.name
-    if len(numbers) != 3 or not (numbers[1] + numbers[2]).isdecimal() or not rest:
+    items = [as_mapping(item) for item in as_list(manifest.spec.get("replicatedJobs"))]
+    jobs = {as_text(item.get("name")): item for item in items}
+    numbers = [number for part in parts[1:] if (number := parse_digits(part)) is not None]
+    is_numbered = len(parts) == 3 and len(numbers) == 2
+    is_inside = rest.partition(".")[0] == domain
+    if not is_inside and not is_numbered:
         return ""
-    jobs = [as_text(as_mapping(item).get("name")) for item in as_list(manifest.spec.get("replicatedJobs"))]
-    if numbers[0] in jobs and rest.partition(".")[0] == domain:
+    item = jobs.get(parts[0]) if is_numbered else None
+    counts = (
+        _read_count(get_path(item, "replicas"), 1),
+        _read_count(get_path(item, "template", "spec", "completions"), _MANY),
+    )
+    is_pod = item is not None and numbers[0] < counts[0] and numbers[1] < counts[1]
+    if is_pod and is_inside:
         return ""
-    name = numbers[0] if numbers[0] in jobs else jobs[0] if jobs else "<job>"
-    return f"write `{manifest.name}-{name}-{numbers[1]}-{numbers[2]}.{domain}`"
+    start = "-".join(parts)
+    near = next((job for job in jobs if f"{start}-".startswith(f"{job}-")), next(iter(jobs), "<job>"))
+    place = "-".join(parts[1:]) if is_numbered and (is_pod or item is None) else "0-0"
+    return f"write `{manifest.name}-{near}-{place}.{domain}`"
+
+
+def _read_count(node: Node, default: int) -> int:
+    number = as_integer(node)
+    return default if number is None else number

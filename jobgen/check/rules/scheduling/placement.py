@@ -8,6 +8,7 @@ from jobgen.k8s.node_agents import is_node_agent
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.data import value_of
+from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import parse_digits
 from jobgen.model.suggest import find_key
@@ -36,6 +37,31 @@ def fixed_node(pod: Pod) -> Iterator[Violation]:
         return
     message = f"`nodeName: {name}` skips the scheduler, so the pod fails if the node has no room"
     yield Violation(node, f"{message}; remove it, and add `nodeSelector: {{kubernetes.io/hostname: {name}}}`")
+
+
+_SCHEDULERS = (
+    *("default-scheduler", "volcano", "kai-scheduler", "yunikorn", "koord-scheduler", "kube-batch", "hami-scheduler"),
+    *("scheduler-plugins-scheduler", "t9k-scheduler"),
+)
+
+
+@rule("manifest", WARNING, words=("schedulerName",))
+def misspelled_scheduler(manifest: Manifest) -> Iterator[Violation]:
+    """A `schedulerName` that is one letter from that of a known scheduler, such as `volcan`.
+
+    Kubernetes accepts any name. Each scheduler starts only the pods that have its own, so the pods stay `Pending`.
+
+    Write the name of the scheduler.
+    """
+    # Imported late: few jobs name a scheduler.
+    from jobgen.model.meant import find_meant
+
+    nodes = [manifest.spec.get("schedulerName"), *(pod.spec.get("schedulerName") for pod in manifest.pods)]
+    for name, node in {as_text(node): node for node in reversed(nodes)}.items():
+        meant = find_meant(name, _SCHEDULERS) if name and name not in _SCHEDULERS else ""
+        if meant:
+            message = f"no known scheduler is called `{name}`, so the pods may stay Pending; did you mean `{meant}`?"
+            yield Violation(node, message, fix_steps=(FixStep("set", node, meant),), safe=False)
 
 
 # Domains of controllers that remove their own gates.

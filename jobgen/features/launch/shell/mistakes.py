@@ -183,11 +183,22 @@ def _check_end(text: str, parsed: Parsed, *, is_whole: bool) -> Iterator[Mistake
                 message = f"`exec` ends the script here, so that {command} never runs; remove `exec`"
                 yield Mistake(_count_lines(text, parsed.starts[number]), message, is_error=False)
             return
-    last = parsed.script[-1] if parsed.script and is_whole else None
-    if last is not None and _stays_behind(last) and not _WAITS.search(text):
+    number = next((at for at in range(len(parsed.script) - 1, -1, -1) if not _is_quick(parsed.script[at])), -1)
+    if number >= 0 and is_whole and _stays_behind(parsed.script[number]) and not _WAITS.search(text):
+        is_last = number == len(parsed.script) - 1
         message = "the script ends here, and with it the container and what runs in the background"
-        line = _count_lines(text, parsed.starts[len(parsed.script) - 1])
+        if not is_last:
+            message = "nothing waits for this command, which ends with the script and the container"
+        line = _count_lines(text, parsed.starts[number])
         yield Mistake(line, f"{message}; remove `&`, or write `wait` below it", is_error=False)
+
+
+def _is_quick(and_or: AndOr) -> bool:
+    """Return True for a command that ends at once, such as `echo`, or an assignment."""
+    command = and_or.pipelines[0][1].commands[0]
+    is_assignment = isinstance(command, Simple) and not command.words
+    is_alone = len(and_or.pipelines) == 1 and not and_or.is_background
+    return is_alone and (is_assignment or _read_name(and_or) in _HARMLESS)
 
 
 def _stays_behind(and_or: AndOr) -> bool:
