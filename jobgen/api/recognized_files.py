@@ -27,7 +27,7 @@ from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize import OBJECT, SORTS
 from jobgen.recognize.kustomize_files import settle_generated
-from jobgen.recognize.not_applied import settle_example
+from jobgen.recognize.not_applied import RULES_OF_EXAMPLES, settle_example
 from jobgen.recognize.survey import STATED, Correction, Survey, report_variables, survey_files
 from jobgen.recognize.tree import ChartOptions, list_folders
 from jobgen.rendering import config
@@ -164,8 +164,9 @@ def settle_findings(
     from jobgen.recognize.declared_gates import leave_out_gated
 
     known = set(findings)
-    certain = leave_out_gated(settle_generated(findings, survey.tree), survey.tree)
-    found = [settle_example(each) for each in report_variables(list(certain), survey.tree)]
+    certain = leave_out_gated(list(settle_generated(findings, survey.tree)), survey.tree)
+    found = report_variables(certain, survey.tree)
+    found = [settle_example(each) if each.rule in RULES_OF_EXAMPLES else each for each in found]
     settled = [severe for each in found if (severe := each if each in known else project.apply_severity(each))]
     if not is_strict:
         return settled

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping, Sequence
 
 from jobgen.k8s.feature_gates import GATED_FIELDS
 from jobgen.model.finding import Finding
@@ -17,12 +17,18 @@ _CONFIGURATIONS = (".yaml", ".yml", ".j2", ".tmpl", ".tpl", ".tf", ".toml", ".sh
 _SIGNS = ("=true", ": true", "=True")
 
 
-def leave_out_gated(findings: Iterable[Finding], tree: FileTree) -> Iterator[Finding]:
-    """Yield the findings without those about fields whose gate some file turns on."""
-    known: dict[str, bool] = {}
-    for finding in findings:
-        gate = _GATES.get(finding.rule, {}).get(finding.pointer.rpartition("/")[2], "")
-        if gate and gate not in known:
-            known[gate] = any(tree.find_text(f"{gate}{sign}".encode(), _CONFIGURATIONS) for sign in _SIGNS)
-        if not known.get(gate):
-            yield finding
+def leave_out_gated(findings: Sequence[Finding], tree: FileTree) -> Sequence[Finding]:
+    """Return the findings without those about fields whose gate some file turns on."""
+    gates = {gate for finding in findings if finding.rule in _GATES and (gate := _find_gate(finding))}
+    declared = {gate for gate in gates if _is_declared(gate, tree)}
+    if not declared:
+        return findings
+    return [finding for finding in findings if finding.rule not in _GATES or _find_gate(finding) not in declared]
+
+
+def _find_gate(finding: Finding) -> str:
+    return _GATES[finding.rule].get(finding.pointer.rpartition("/")[2], "")
+
+
+def _is_declared(gate: str, tree: FileTree) -> bool:
+    return any(tree.find_text(f"{gate}{sign}".encode(), _CONFIGURATIONS) for sign in _SIGNS)

@@ -280,12 +280,12 @@ def recognize_by_content(content: bytes) -> Taken | None:
 
 # Folders with objects that show how something is done, and that run for a short time.
 _EXAMPLE_FOLDERS = lazy_pattern(r"(?:\A|/)(?:examples?|samples?|demos?|docs?|tutorials?|quick-?starts?)(?=/)")
-_OF_EXAMPLES = frozenset(("mutable-image-tag", "untagged-image"))
+RULES_OF_EXAMPLES = frozenset(("mutable-image-tag", "untagged-image"))
 
 
 def settle_example(finding: Finding) -> Finding:
     """Return a finding about the tag of an image in an example as an info: nothing there has to run again."""
-    is_mild = finding.rule in _OF_EXAMPLES and finding.severity is Severity.WARNING
+    is_mild = finding.rule in RULES_OF_EXAMPLES and finding.severity is Severity.WARNING
     if not is_mild or not _EXAMPLE_FOLDERS.search(finding.location.file):
         return finding
     return finding._replace(severity=Severity.INFO)

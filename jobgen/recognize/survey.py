@@ -283,7 +283,7 @@ def _find_unset(finding: Finding, tree: FileTree) -> str:
 
 def _find_hidden(finding: Finding, tree: FileTree) -> str:
     """Return the variable on the line of a value that is not shown, because it may be a secret; empty without one."""
-    if not any("…" in value for value in finding.quoted) or finding.rule not in VALUE_RULES:
+    if finding.rule not in VALUE_RULES or not any("…" in value for value in finding.quoted):
         return ""
     lines = tree.read(finding.location.file).content.decode("utf-8", "replace").split("\n")
     # A block of text begins below its key.

@@ -80,29 +80,42 @@ def join_parts(parts: FileParts) -> FileResult:
     """Return the results of a file by itself and of environments as one."""
     from jobgen.rendering.environment import OverlayUse
 
-    own = parts[0]
-    used = [part.used for part in parts]
+    own, *others = parts
+    patches, hits = set(own.used.patches), dict(own.used.hits)
+    misses, own_misses, days = [*own.used.misses], [*own.used.own_misses], [*own.used.days]
     # The order of the output is job by job, then environment by environment. Items count up, members of a sweep down.
-    made = [made for part in parts for made in part.made]
+    made, findings, rows, unchecked = [*own.made], [*own.findings], [*own.rows], [*own.unchecked]
+    unrendered, dependent, excesses, lines = [*own.unrendered], [*own.dependent], [*own.excesses], {**own.lines}
+    # One loop without a call for each list: most of them are empty.
+    for part in others:
+        used = part.used
+        patches |= used.patches
+        # What the first environment has matched stays.
+        hits = used.hits | hits
+        misses += used.misses
+        own_misses += used.own_misses
+        days += used.days
+        made += part.made
+        findings += part.findings
+        rows += part.rows
+        unchecked += part.unchecked
+        unrendered += part.unrendered
+        dependent += part.dependent
+        excesses += part.excesses
+        lines |= part.lines
     made.sort(key=lambda each: (each.position, abs(each.item)))
     rendered = {(each.position, each.item) for each in made}
     # These belong to no environment, or have errors in all.
-    left_out = [name for name, *place in own.jobs if tuple(place) not in rendered]
+    unchecked += [name for name, *place in own.jobs if tuple(place) not in rendered]
     return own._replace(
         made=made,
-        findings=[finding for part in parts for finding in part.findings],
-        used=OverlayUse(
-            {patch for use in used for patch in use.patches},
-            {marker: where for use in reversed(used) for marker, where in use.hits.items()},
-            [miss for use in used for miss in use.misses],
-            [miss for use in used for miss in use.own_misses],
-            [day for use in used for day in use.days],
-        ),
-        rows=[row for part in parts for row in part.rows],
-        unchecked=[*(name for part in parts for name in part.unchecked), *left_out],
-        unrendered=[name for part in parts for name in part.unrendered],
-        dependent=[name for part in parts for name in part.dependent],
+        findings=findings,
+        used=OverlayUse(patches, hits, misses, own_misses, days),
+        rows=rows,
+        unchecked=unchecked,
+        unrendered=unrendered,
+        dependent=dependent,
         objects=[],
-        lines={number: line for part in parts for number, line in part.lines.items()},
-        excesses=[excess for part in parts for excess in part.excesses],
+        lines=lines,
+        excesses=excesses,
     )
