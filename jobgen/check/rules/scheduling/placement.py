@@ -60,7 +60,9 @@ def misspelled_scheduler(manifest: Manifest) -> Iterator[Violation]:
     for name, node in {as_text(node): node for node in reversed(nodes)}.items():
         meant = find_meant(name, _SCHEDULERS) if name and name not in _SCHEDULERS else ""
         if meant:
-            message = f"no known scheduler is called `{name}`, so the pods may stay Pending; did you mean `{meant}`?"
+            message = (
+                f"no known scheduler is called `{name}`, and without one the pods stay Pending; did you mean `{meant}`?"
+            )
             yield Violation(node, message, fix_steps=(FixStep("set", node, meant),), safe=False)
 
 
