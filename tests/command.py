@@ -21,7 +21,8 @@ from jobgen.cli.main import run
 def jobgen(cwd: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[bytes]:
     """Run the command without the variables of the surrounding environment that could change its output."""
     environment = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME")}
-    return run_jobgen(cwd, *arguments, env={**environment, **settings})
+    # The width of the help is that of the terminal, which other tests of this process may have.
+    return run_jobgen(cwd, *arguments, env={**environment, "COLUMNS": "80", **settings})
 
 
 def run_jobgen_text(

@@ -73,7 +73,7 @@ def test_documented_command_output(page, command, shown, repository):
     assert elided or printed == shown
 
 
-@pytest.mark.parametrize(("page", "text"), blocks("yaml"))
+@pytest.mark.parametrize(("page", "text"), [each for each in blocks("yaml") if not each[1].startswith("# charts/")])
 def test_documented_examples_match_their_format(page, text):
     source = read(text.encode(), page.name)
 

@@ -574,7 +574,7 @@ FINDINGS = st.builds(
     st.none() | st.tuples(WORDS),
     WORDS,
     st.lists(WORDS, max_size=2).map(tuple),
-    st.none() | st.builds(Fix, st.just(()), st.booleans()),
+    fix=st.none() | st.builds(Fix, st.just(()), st.booleans()),
 )
 RULE_TEXTS = st.builds(
     RuleText, WORDS, st.sampled_from(Severity), WORDS, WORDS, page=st.sampled_from(["", "https://a"])

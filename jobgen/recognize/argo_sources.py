@@ -15,7 +15,7 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize.gitops_objects import ARGO, GitOpsObject, GitOpsTree
 from jobgen.yamlio.read import read_shared
 
-_EXPRESSION = lazy_pattern(r"\{\{-?\s*(.*?)\s*-?\}\}")
+_EXPRESSION = lazy_pattern(r"\{\{([^{}\n]*+)\}\}")
 _SEGMENT = lazy_pattern(r"index\s+\.path\.segments\s+(\d+)\Z")
 _MAX_ELEMENTS = 200
 """The Applications of one ApplicationSet."""
@@ -204,8 +204,10 @@ def fill(tree: Any, parameters: Parameters) -> Any:
 
 def _replace(text: str, parameters: Parameters) -> str:
     def find(match: re.Match[str]) -> str:
-        segment = _SEGMENT.match(match[1])
-        name = f"path.segments.{segment[1]}" if segment else match[1].removeprefix(".")
+        # A dash beside the braces trims the text around the expression.
+        expression = match[1].removeprefix("-").removesuffix("-").strip()
+        segment = _SEGMENT.match(expression)
+        name = f"path.segments.{segment[1]}" if segment else expression.removeprefix(".")
         return parameters.get(name, match[0])
 
     return _EXPRESSION.sub(find, text) if "{{" in text else text

@@ -33,15 +33,15 @@ _CAPITALS_RULES = frozenset(
     """invalid-container-name invalid-name invalid-object-name invalid-port-name invalid-quantity invalid-volume-name
     malformed-image wrong-type""".split()
 )
+_NAMES_FIELD = frozenset(("invalid-quantity", "wrong-type"))
+"""Rules whose messages begin with the name of the field."""
 _CAPITALS = lazy_pattern(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9]*(?:[_-][A-Z0-9]+)*(?![A-Za-z0-9])")
-# Capitals that say what is to be written in their place, or that begin as variables of a script do. Anything else in
-# capitals may be a name that is spelled wrong.
-_DESCRIPTION = lazy_pattern(
-    r"(?:[A-Z0-9_-]+[_-])?(?:ACCOUNT|BUCKET|CAPACITY|CLUSTER|DOMAIN|ENV|ENVIRONMENT|HOST|ID|IMAGE|NAME|NAMESPACE|PATH"
-    r"|PORT|PROJECT|REGION|REGISTRY|REPO|REPOSITORY|TAG|TEAM|TENANT|URL|USER|USERNAME|VERSION|ZONE)\Z"
-    r"|(?:[A-Z0-9_-]+_)?(?:ACCOUNT|BUCKET|CLUSTER|NAMESPACE|PROJECT)_[A-Z0-9_-]+\Z"
-    r"|[A-Z]_[A-Z0-9_-]{2,}\Z"
+# The last part of capitals that say what is to be written in their place, and parts that another one follows.
+_NOUNS = frozenset(
+    """ACCOUNT BUCKET CAPACITY CLUSTER DOMAIN ENV ENVIRONMENT HOST ID IMAGE NAME NAMESPACE PATH PORT PROJECT REGION
+    REGISTRY REPO REPOSITORY TAG TEAM TENANT URL USER USERNAME VERSION ZONE""".split()
 )
+_OWNERS = frozenset(("ACCOUNT", "BUCKET", "CLUSTER", "NAMESPACE", "PROJECT"))
 
 _Found: TypeAlias = "tuple[str, Finding]"
 """A placeholder, and the finding about it."""
@@ -100,7 +100,9 @@ def find_capitals(finding: Finding) -> list[str]:
     """Return the words in capitals in the values that a finding refuses: a script or a person may replace them."""
     if finding.rule not in _CAPITALS_RULES:
         return []
-    return [word for value in finding.quoted for word in _CAPITALS.findall(value)]
+    # A variable `VERSION` whose value is refused is no placeholder.
+    values = finding.quoted[1:] if finding.rule in _NAMES_FIELD else finding.quoted
+    return [word for value in values for word in _CAPITALS.findall(value)]
 
 
 def _find_braces(finding: Finding, read_lines: Callable[[str], list[str]]) -> str:
@@ -140,8 +142,16 @@ def _report(several: list[_Found]) -> Finding:
 
 
 def _list_words(finding: Finding) -> Iterator[str]:
-    """Yield the words in capitals that describe values."""
-    return filter(_DESCRIPTION.match, find_capitals(finding))
+    """Yield the words in capitals that describe values. Any others may be names that are spelled wrong."""
+    return filter(_is_description, find_capitals(finding))
+
+
+def _is_description(word: str) -> bool:
+    """Return True for `NODE_NAME`, `CLUSTER_NAME` and the like, and for `V_KSA`, which begins as variables do."""
+    parts = word.split("_")
+    last = parts[-1].rpartition("-")[2]
+    is_variable = len(parts[0]) == 1 and len(word) > 3 and len(parts) > 1
+    return last in _NOUNS or not _OWNERS.isdisjoint(parts[:-1]) or is_variable
 
 
 _MAX_NAMED = 4

@@ -276,7 +276,7 @@ class _Compiler:
         """
         # Imported late: most objects are valid.
         from jobgen.check.schema.field_locations import locate_fields
-        from jobgen.check.schema.field_shapes import find_alike, find_missing_level
+        from jobgen.check.schema.field_shapes import find_alike, find_holder, find_missing_level
 
         types = self.root.get("$defs", {})
         known = list(properties)
@@ -291,6 +291,8 @@ class _Compiler:
         if known_paths and not (close and field.lower() in (name.lower() for name in known)):
             return _Hint(path=known_paths[0])
         alike = "" if close else find_alike(holder[field], holder, properties, types)
+        if not (close or alike) and (above := find_holder(field, holder, properties, types)):
+            return _Hint(f"; put it below `{above}`")
         return _Hint(ask_for(close or alike), meant=close or alike, is_alike=bool(alike))
 
 
@@ -355,10 +357,9 @@ def _report_unknown_field(
             # Imported late: most objects are valid.
             from jobgen.schema.right_forms import list_fields, write_as_entry
 
-            near = _name_holder(key, holder, known, fields)
-            entry = write_as_entry(holder, known) if "[" in name and not near else ""
-            cause = "unnamed item" if entry else ""
-            near = near or entry or list_fields(known)
+            near = write_as_entry(holder, known) if "[" in name else ""
+            cause = "unnamed item" if near else ""
+            near = near or list_fields(known)
         message = f"`{key}` is not a field of `{name}`{near}"
         # A field that belongs elsewhere is not renamed to a similar one.
         fits = partial(_takes, fields, holder[key])
@@ -368,17 +369,6 @@ def _report_unknown_field(
         evidence = (str(key), name, path) if path else None
         problem = Problem("unknown-field", message, key, category="schema", fix_steps=fix_steps, safe=safe)
         problems.append(problem._replace(evidence=evidence, cause=cause, meant=meant))
-
-
-def _name_holder(key: str, holder: Mapping[str, Node], known: Sequence[str], fields: LazyFields[Field]) -> str:
-    """Return `; put it below …` with the only field that is not there yet and holds such a field."""
-    below = []
-    for name in known[:_MOST_FIELDS]:
-        field = fields[name] if name not in holder else None
-        # A mapping of any names holds whatever there is.
-        if field is not None and accepts(field[1], {key: holder[key]}) and not accepts(field[1], {f"{key}-": ""}):
-            below.append(name)
-    return f"; put it below `{below[0]}`" if len(below) == 1 else ""
 
 
 def _takes(fields: LazyFields[Field], value: Node, name: str) -> bool:
@@ -461,8 +451,6 @@ def _choose(kind: type, check_kind: Check, check_others: Check) -> Check:
 
 
 _CHARACTERS_PER_STEP = 1000
-_MOST_FIELDS = 30
-"""The fields of a mapping below which one that is in the wrong place is looked for."""
 
 
 def _with_budget(check_value: Check, budget: Budget, weight: int) -> Check:

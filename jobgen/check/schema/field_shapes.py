@@ -32,6 +32,11 @@ def find_alike(value: Node, holder: Mapping[str, Node], properties: Mapping[str,
     return _choose(frozenset(value), holder, properties, types)
 
 
+def find_holder(field: str, holder: Mapping[str, Node], properties: Mapping[str, Any], types: Mapping[str, Any]) -> str:
+    """Return the one missing field below which an unknown one belongs, as `valueFrom` is for `secretKeyRef`."""
+    return _choose(frozenset((field,)), holder, properties, types)
+
+
 def _choose(
     names: frozenset[str], holder: Mapping[str, Node], properties: Mapping[str, Any], types: Mapping[str, Any]
 ) -> str:

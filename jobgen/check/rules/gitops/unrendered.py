@@ -10,7 +10,6 @@ from jobgen.model.data import Node
 from jobgen.model.features import find_part
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.yamlio.inner_text import find_line
 
 # Expressions of Helm, Argo Workflows and similar tools; other braces may be meant for the program.
 _TEMPLATE = lazy_pattern(
@@ -89,6 +88,9 @@ def _check_scripts(container: Container) -> Iterator[Violation]:
         found = _OF_SLURM.search(text)
         name = found[1] if found else ""
         if found and is_unset(container, name):
+            # Imported late: few commands name variables of Slurm.
+            from jobgen.yamlio.inner_text import find_line
+
             index = "`$JOB_COMPLETION_INDEX`" if is_numbered and name in _RANKS else ""
             message = f"nothing sets `{name}` here, because no Slurm starts the container"
             advice = f"write {index}" if index else "set it in `env`"
