@@ -312,3 +312,13 @@ def test_a_part_of_a_container_in_a_wrong_place_is_shown_where_it_belongs(item, 
     found = lint_files(tmp_path, {"pod.yaml": f"{head}    - {{name: a, image: 'a:1', {item}}}\n"})
 
     assert any(each["message"].endswith(message) for each in found)
+
+
+def test_an_entry_in_braces_without_a_space_is_shown_with_it(tmp_path):
+    job = {"jobs/bert.yaml": JOB.partition("  roles:")[0] + "  roles: {worker: {replicas:3}}\n"}
+    manifest = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, namespace: ml}\nspec: {parallelism:3}\n"
+    found = lint_files(tmp_path, {**job, "m.yaml": manifest, "jobs/m.yaml": manifest})
+    messages = [each["message"] for each in found if each["rule"] == "unknown-field"]
+
+    assert "`replicas:3` has no space after its colon; write `replicas: 3`" in messages
+    assert "`parallelism:3` has no space after its colon; write `parallelism: 3`" in messages

@@ -265,9 +265,11 @@ def _report_unknown(
     # Imported late: most documents are valid.
     from jobgen.schema.field_places import find_block, find_place
     from jobgen.schema.foreign_words import JOB, ROLE, find_foreign_word, find_similar_word
-    from jobgen.schema.right_forms import list_fields, write_as_entry
+    from jobgen.schema.right_forms import list_fields, split_entry, write_as_entry
 
     known = list(fields.known)
+    if value_of(value[key]) is None and (entry := split_entry(str(key), known)):
+        return Problem("unknown-field", f"`{key}` has no space after its colon; write `{entry}`", key)
     start = f"`{key}` is not a field of {title or f'`{name}`'}"
     if similar := "" if find_meant(key, known) else find_similar_word(title, str(key)):
         meant = similar.strip("`")

@@ -189,6 +189,12 @@ def _split_name(item: Plain, field: str) -> tuple[str, Plain] | None:
     return (str(only[0]), only[1]) if only else None
 
 
+def split_entry(key: str, known: Iterable[str]) -> str:
+    """Return `replicas: 3` for `replicas:3`, which YAML reads as a key in braces; empty if it names no known field."""
+    name, colon, text = key.partition(":")
+    return f"{name}: {text}" if colon and text and name in known else ""
+
+
 def write_as_entry(item: Mapping[str, Node], known: Iterable[str]) -> str:
     """Return `; write …` for an item `NCCL_DEBUG: INFO` of a list whose items have a name and a value."""
     value = untraced(next(iter(item.values()))) if len(item) == 1 else None

@@ -343,6 +343,14 @@ def _report_unknown_field(
 ) -> None:
     if len(problems) < MAX_FINDINGS:
         known = list(fields.known)
+        if ":" in key and is_null(holder[key]):
+            # Imported late: few keys have a colon.
+            from jobgen.schema.right_forms import split_entry
+
+            if split := split_entry(str(key), known):
+                message = f"`{key}` has no space after its colon; write `{split}`"
+                problems.append(Problem("unknown-field", message, key, category="schema"))
+                return
         near, path, level, is_first, meant, is_alike = hint(str(key), holder)
         cause: Cause = ""
         if level:

@@ -227,7 +227,9 @@ def curly_quote(container: Container) -> Iterator[Violation]:
         mark = _LOOK_ALIKE.search(text)
         if mark and "\n" not in text and (meant := to_ascii(text)).isascii():
             has = describe_look_alike(mark[0][0])
-            meant = f"-{meant}" if mark[0] == "—" and mark.start() == 0 else meant
+            # A word processor makes one dash of two; programs have few long options with one.
+            is_dash = mark.start() == 0 and (mark[0] == "—" or _LONG_OPTION.match(meant))
+            meant = f"-{meant}" if is_dash else meant
             # No program has such a name.
             is_name = container.command and node is container.command[0]
             message = f"{quote(text)} has {has}; write {quote(meant)}"
@@ -246,6 +248,7 @@ def _is_quoted(node: Node, text: str) -> bool:
     return at is not None and at.end_line == at.line and at.end_column - at.column > len(text)
 
 
+_LONG_OPTION = lazy_pattern(r"-[A-Za-z]{3}")
 # A file, an option, a number or a variable, and a comma.
 _LEFT_COMMA = lazy_pattern(r"(?:[\w./-]*\w\.[A-Za-z]\w*|--?[A-Za-z][\w-]*|[0-9.]+|\$\(\w+\)),\Z")
 

@@ -144,11 +144,12 @@ def _check_lines(text: str, parsed: Parsed) -> Iterator[Mistake]:
         elif note.kind == "declared":
             program, name = note.text.split()
             message = f"`=` is not the name of a variable, and `{name}` gets no value"
-            message = f"{message}; write `{program} {name}=` without spaces"
+            message = f"{message}; write `{program} {name}=…` without the spaces around `=`"
             yield Mistake(line, message, _ends_script(parsed, text, note.at))
         elif note.kind == "equals":
             message = f"`{note.text}` is run as a program, because `=` has a space before it"
-            yield Mistake(line, f"{message}; write `{note.text}=` without spaces", _ends_script(parsed, text, note.at))
+            message = f"{message}; write `{note.text}=…` without the spaces around `=`"
+            yield Mistake(line, message, _ends_script(parsed, text, note.at))
 
 
 def _describe_bracket(text: str, note: Note) -> Mistake:
