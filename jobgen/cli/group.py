@@ -32,6 +32,9 @@ _INSTEAD = {
 """What to use for commands and options that users look for under another name, or that were removed."""
 
 
+_HELP = {"help_option_names": ["-h", "--help"]}
+
+
 class CommandFolder(click.Group):
     """A group with a command for each module of `cli/commands/` and of the folders `commands` of features."""
 
@@ -58,7 +61,10 @@ class CommandFolder(click.Group):
         return name, self._load(name) if name is not None and listed is not None else listed, rest
 
     def _load(self, name: str) -> click.Command:
-        return cast(click.Command, import_module(self._modules[name]).command)
+        command = cast(click.Command, import_module(self._modules[name]).command)
+        # click keeps the option of the first context that asks for it, which may have no parent.
+        command.context_settings.update(_HELP)
+        return command
 
     def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
         """Parse global options, or print the help."""
@@ -82,7 +88,7 @@ def _ending_as_all_commands() -> Iterator[None]:
         raise click.exceptions.Exit(ExitCode.INTERNAL_ERROR) from None
 
 
-@click.group(cls=CommandFolder, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=CommandFolder, context_settings=_HELP)
 @click.option(
     "-C", "--directory", default=".", metavar="DIR", shell_complete=complete_folders, help="Run in this folder."
 )
