@@ -11,7 +11,7 @@ from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
 
 _CREATES_NO_PODS = frozenset((("", "Pod"), ("", "PodTemplate"), ("kueue.x-k8s.io", "Workload")))
-"""Kinds with pod templates of which nobody creates pods, and the pod itself."""
+"""Kinds with pod templates from which no controller creates pods, and the pod itself."""
 
 
 class AdmittedPod(NamedTuple):
@@ -32,7 +32,7 @@ class AdmittedPod(NamedTuple):
 def list_admitted_pods(manifest: Manifest) -> Iterator[AdmittedPod]:
     """Yield a pod of each template of an object; what its operator adds is left out.
 
-    A template that another object completes is left out, too: nobody knows the whole pod.
+    A template that another object completes is left out, too: the rest of the pod is not known here.
     """
     if (manifest.group, manifest.kind_name) in _CREATES_NO_PODS or manifest.kind_name.endswith("Template"):
         return

@@ -288,6 +288,7 @@ def test_a_file_over_its_budget_is_one_finding_and_the_rest_goes_on(
 
     assert len(lines) == 1
     assert f"the {work} needed more than" in lines[0]
+    assert "steps of a run" not in lines[0]
     assert f"{beside}:1:" in result.out
     assert result.code == 4
 

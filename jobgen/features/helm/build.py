@@ -108,7 +108,7 @@ class ChartBuild(Build):
         return list_comments(self.use)
 
     def select(self, findings: Iterable[Finding]) -> list[Finding]:
-        """Return the findings, with one info instead of those about values that whoever installs the chart sets."""
+        """Return the findings, with one info instead of those about values that are set at installation."""
         reported = list(map(_note_document, super().select(findings)))
         return reported if self.use.is_definite else settle_open_values(self.use, reported)
 

@@ -1,4 +1,4 @@
-"""Values that whoever installs a chart sets: what is wrong with them here is not known."""
+"""Values that are set when a chart is installed: a fault of what stands here is not certain."""
 
 from __future__ import annotations
 

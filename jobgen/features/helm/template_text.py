@@ -79,7 +79,7 @@ class Template(NamedTuple):
 
 
 def read_template(text: str) -> Template | None:
-    """Read a template; None if its actions cannot be told from its text."""
+    """Read a template; None if its actions cannot be separated from its text."""
     actions = read_actions(text)
     if actions is None:
         return None

@@ -21,7 +21,7 @@ _MAX_FOUND = 50
 
 
 def find_unread(chart: Chart, uses: Sequence[Use], shared: Collection[str]) -> list[Finding]:
-    """Return the values of a chart and of its uses that nothing reads; none if that cannot be told from the text.
+    """Return the values of a chart and of its uses that nothing reads; none if the text does not show it.
 
     The files that are `shared` have values for other charts as well.
     """

@@ -66,7 +66,7 @@ def list_own_uses(chart: Chart, tree: FileTree, commands: Sequence[Use]) -> list
     # Commands with the same files of values are variants of one release.
     commands = list({each.values: each for each in reversed(commands)}.values())
     if any(each.options for each in commands):
-        # Nobody uses its defaults alone.
+        # The documented commands never use the defaults alone.
         return [each for each in commands if each.options]
     beside = (default._replace(values=(Values(file),)) for file in _find_values_files(chart, tree))
     return list(dict.fromkeys((default, *commands, *beside)))
