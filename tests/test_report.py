@@ -228,16 +228,19 @@ def test_auto_format_follows_the_environment(name, environ, format_):
 @pytest.mark.parametrize(
     ("report", "line"),
     [
-        (Report([]), "0 objects of 0 files checked: nothing found"),
+        (Report([]), "nothing found in 0 files; 0 objects checked"),
         (
             Report([], (), 1, 1, ("dev",), {"a": RULES["never-seen"]}),
-            "1 object of 1 file in 1 environment checked by 1 rule: nothing found",
+            "nothing found in 1 file; 1 object in 1 environment checked by 1 rule",
         ),
         (
             Report(FOUND[:2], SILENT[:1], 1, 2, ("", "a", "b")),
-            "2 objects of 1 file in 2 environments checked: 1 error; 1 suppressed",
+            "1 error in 1 file; 2 objects in 2 environments checked; 1 suppressed",
         ),
-        (Report(FOUND, (), 1, 2), "2 objects of 1 file checked: 3 errors, 5 warnings, 2 infos"),
+        (
+            Report(FOUND, (), 1, 2),
+            "3 errors, 5 warnings, 2 infos (2 fixable, 1 with --fix-unsafe) in 1 file; 2 objects checked",
+        ),
     ],
 )
 def test_summary_line(report, line):

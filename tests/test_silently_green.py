@@ -154,7 +154,7 @@ def test_summary_counts_the_files_that_are_skipped_in_a_folder(jobs_repository: 
         "other Git repository": 1,
         "other extension": 1,
     }
-    assert "1 object of 1 file checked" in err
+    assert "1 object checked" in err
     assert "8 skipped (1 Helm chart, 1 config of another program, 2 dependencies, 1 hidden, 1 lock file," in err
 
 

@@ -115,7 +115,7 @@ def start(root: Path) -> Iterator[object]:
 
 def test_lint_runs_again_on_changes_of_files_settings_and_overlays(root, start):
     watched = start("lint", "--format", "concise")
-    assert "1 object of 1 file" in watched.read_run()
+    assert "in 1 file; 1 object checked" in watched.read_run()
 
     save(root, "jobs/bert.yaml", job("bert", role="mester"))
     assert "jobs/bert.yaml:4" in watched.read_run()
@@ -132,7 +132,7 @@ def test_lint_runs_again_on_changes_of_files_settings_and_overlays(root, start):
     assert "error: " in watched.read_run()
 
     (root / "jobs/deep/gpt.yaml").unlink()
-    assert "1 object of 1 file" in watched.read_run()
+    assert "in 1 file; 1 object checked" in watched.read_run()
 
     (root / "overlays/dev").mkdir(parents=True)
     save(root, "overlays/dev/overlay.yaml", "apiVersion: jobgen.dev/v1\nkind: Overlay\nspec: {}\n")

@@ -7,9 +7,9 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import chain
 
 from jobgen.model.builtin_rules import original_rule_name
-from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.model.finding import Finding, Fix, Identity, Severity
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.reports import REPLACES, Report, Suppressed
+from jobgen.reports import Report, Suppressed
 from jobgen.reports.escape import visible
 
 _LAYERS = ("overlays/", "teams/")
@@ -77,8 +77,9 @@ def suppressed_entries(report: Report) -> list[ReportEntry]:
 
 def shown_entries(report: Report) -> list[ReportEntry]:
     """Return all entries to show, by location; suppressed ones only if the report shows them."""
-    suppressed = suppressed_entries(report) if report.show_suppressed else []
-    return sorted([*entries(report), *suppressed], key=lambda entry: entry.finding.location)
+    if not report.show_suppressed:
+        return entries(report)
+    return sorted([*entries(report), *suppressed_entries(report)], key=lambda entry: entry.finding.location)
 
 
 def worst_first(several: Sequence[ReportEntry]) -> list[ReportEntry]:
@@ -100,7 +101,9 @@ def count_suppressed_entries(report: Report) -> Counter[str]:
 def _merge(several: Iterable[Suppressed]) -> list[ReportEntry]:
     def rank(entry: ReportEntry) -> tuple[object, ...]:
         finding = entry.finding
-        related = tuple(chain.from_iterable((*location, message) for location, message in finding.related))
+        related: tuple[object, ...] = ()
+        if finding.related:
+            related = tuple(chain.from_iterable((*location, message) for location, message in finding.related))
         return finding.location, RANK[finding.severity], *finding.fault, related, entry.by, entry.reason
 
     return sorted(map(_make_entry, _group(several)), key=rank)
@@ -182,27 +185,20 @@ def _format_counts(counts: Counter[Severity]) -> str:
 
 def summarize(report: Report) -> str:
     """Return the last line of a lint, without a newline: what was checked and how much was found."""
-    counts: Counter[Severity] = Counter()
-    for (_, severity), count in count_entries(report).items():
-        counts[severity] += count
-    found = _format_counts(counts) or "nothing found"
+    groups = _group(Suppressed(finding, "", "") for finding in report.findings)
+    found = _format_counts(Counter([group[0].finding.severity for group in groups])) or "nothing found"
+    fixes = [group[0].finding.fix for group in groups if group[0].finding.fix]
+    parts = [f"{found}{_describe_fixes(fixes)} in {pluralize(report.files, 'file')}"]
+    parts += [f"{pluralize(report.objects, 'object')}{_describe_checks(report)}"]
     suppressed = count_suppressed_entries(report).total()
-    parts = [f"{describe_scope(report)}: {found}"]
     parts += [f"{suppressed} suppressed"] if suppressed else []
+    parts += [f"{report.left_out} not selected"] if report.left_out else []
     # How many files were not read, and why: `3 skipped (2 hidden, 1 Helm chart)`.
     reasons = ", ".join(f"{count} {reason}" for reason, count in sorted(report.skipped.items()))
     parts += [f"{sum(report.skipped.values())} skipped ({reasons})"] if reasons else []
-    # What replaces a file may be stricter.
-    replaced = [each for each in report.weaker if each.endswith(REPLACES)]
-    weaker = [each for each in report.weaker if each not in replaced]
-    for start, texts in (("weaker than shipped: ", weaker), ("", replaced)):
-        more = f" and {len(texts) - _MAX_WEAKER} more" if len(texts) > _MAX_WEAKER else ""
-        parts += [f"{start}{', '.join(texts[:_MAX_WEAKER])}{more}"] if texts else []
+    parts += [f"{len(report.weaker)} customized (list with -v)"] if report.weaker else []
     parts += (*report.captures, *report.trees)
     return visible("; ".join(parts))
-
-
-_MAX_WEAKER = 5
 
 
 def list_taken(report: Report) -> list[tuple[str, str, str]]:
@@ -221,11 +217,22 @@ def describe_files(report: Report) -> str:
 
 def describe_scope(report: Report) -> str:
     """Return what was checked: `214 objects of 120 files in 3 environments checked by 131 rules`."""
+    return f"{pluralize(report.objects, 'object')} of {pluralize(report.files, 'file')}{_describe_checks(report)}"
+
+
+def _describe_checks(report: Report) -> str:
     environments = len([name for name in report.environments if name])
     within = f" in {pluralize(environments, 'environment')}" if environments else ""
     rules = f" by {pluralize(len(report.rules), 'rule')}" if report.rules else ""
-    files = f" of {pluralize(report.files, 'file')}"
-    return f"{pluralize(report.objects, 'object')}{files}{within} checked{rules}"
+    return f"{within} checked{rules}"
+
+
+def _describe_fixes(fixes: Sequence[Fix]) -> str:
+    """Return how many findings have a fix: ` (3 fixable, 1 with --fix-unsafe)`."""
+    unsafe = sum(not fix.safe for fix in fixes)
+    if 0 < unsafe < len(fixes):
+        return f" ({len(fixes)} fixable, {unsafe} with --fix-unsafe)"
+    return f" ({len(fixes)} fixable with {'--fix-unsafe' if unsafe else '--fix'})" if fixes else ""
 
 
 def count_rules(report: Report) -> str:

@@ -1,9 +1,9 @@
-"""Findings as one line each, by location."""
+"""Findings as one line each, errors first."""
 
 from __future__ import annotations
 
 from jobgen.reports import Report
-from jobgen.reports.entries import ReportEntry, shown_entries
+from jobgen.reports.entries import ReportEntry, shown_entries, worst_first
 from jobgen.reports.escape import visible
 from jobgen.reports.formats import FormatInfo
 
@@ -12,7 +12,7 @@ FORMAT = FormatInfo("short output, `grep`", "one entry", "with `--show-suppresse
 
 def render(report: Report) -> str:
     """Return one line for each entry, followed by its related locations."""
-    return "".join(f"{visible(line)}\n" for entry in shown_entries(report) for line in entry_lines(entry))
+    return "".join(f"{visible(line)}\n" for entry in worst_first(shown_entries(report)) for line in entry_lines(entry))
 
 
 def entry_lines(entry: ReportEntry) -> list[str]:

@@ -9,7 +9,7 @@ from jobgen.model.data import Location
 from jobgen.model.finding import Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.reports import Report
-from jobgen.reports.entries import ReportEntry, shown_entries
+from jobgen.reports.entries import ReportEntry, shown_entries, worst_first
 from jobgen.reports.escape import visible
 from jobgen.reports.formats import FormatInfo
 
@@ -29,10 +29,10 @@ class Snippet(NamedTuple):
 
 
 def render(report: Report) -> str:
-    """Return all entries by file, as wide as the terminal, with an empty line around those of several lines."""
+    """Return all entries, errors first, as wide as the terminal, with an empty line around those of several lines."""
     parts: list[str] = []
     was_long = False
-    for entry in shown_entries(report):
+    for entry in worst_first(shown_entries(report)):
         block = list(_write_entry(report, entry))
         parts.append("\n" * (bool(parts) and (was_long or len(block) > 1)) + "\n".join(block) + "\n")
         was_long = len(block) > 1
