@@ -94,9 +94,13 @@ def _format_option(parameter: click.Parameter, context: click.Context) -> Iterat
         return
     names, text = record
     choices = _CHOICES.search(names)
+    listed = choices[1].split("|") if choices else ()
+    if not listed and isinstance(parameter.type, click.Choice):
+        # The help of a command is short; this page has room for all of them.
+        listed = parameter.type.choices
     words = [_DEFAULT.sub(r"Default: `\1`.", text).replace("[required]", "Required.").replace("  ", " ")]
-    if choices:
-        words.append(f"One of {', '.join(f'`{choice}`' for choice in choices[1].split('|'))}.")
+    if listed:
+        words.append(f"One of {', '.join(f'`{choice}`' for choice in listed)}.")
     cells = (f"`{_CHOICES.sub('', names).strip()}`", _escape(" ".join(filter(None, words))))
     yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |\n"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -135,7 +136,9 @@ def list_commands(installation):
     """The commands that the help lists."""
     done = start(installation, "-m", "jobgen", "--help")
     assert done.returncode == 0, done.stderr
-    return {line.split()[0] for line in done.stdout.partition("Commands:\n")[2].splitlines()}
+    _, _, groups = done.stdout.partition("Write:\n")
+    machinery = re.findall(r"\b(?:cmp|fn|lsp|mcp)\b", groups.rpartition("Other programs run ")[2])
+    return {*re.findall(r"^  ([a-z-]+)  ", groups, re.MULTILINE), *machinery}
 
 
 @each_feature

@@ -144,7 +144,7 @@ def test_fish_lists_the_same(repository: Path, tmp_path: Path, line: str, words:
 
 def test_fish_shows_the_help_of_commands(repository: Path, tmp_path: Path) -> None:
     lines = run_fish(repository, tmp_path, "complete -C 'jobgen ren'")
-    assert lines == ["render\tPrint manifests, or write them as a tree..."]
+    assert lines == ["render\tPrint manifests, or write them as a tree."]
 
 
 def run_fish(folder: Path, programs: Path, command: str) -> list[str]:

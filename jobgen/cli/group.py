@@ -13,7 +13,7 @@ from typing import Any, cast
 import click
 
 from jobgen import __version__, cache
-from jobgen.cli.commands import SHIPPED
+from jobgen.cli.commands import GROUPS, MACHINERY, SHIPPED
 from jobgen.cli.complete import complete_folders
 from jobgen.cli.interrupt import find_exit_code
 from jobgen.cli.result import ExitCode, Result, error_result
@@ -24,8 +24,11 @@ _CHOICES = re.compile(r"\. Choose from:(.*)", re.DOTALL)
 _NO_COMMAND = re.compile(r"No such command '(.*?)'(?=\.)")
 _MATRIX = "it was removed: let each job of a CI matrix lint another folder, or use `--since` and the cache"
 _INSTEAD = {
-    "list": "use `jobgen report` for all jobs, `jobgen render` for their objects or `jobgen explain RULE` for a rule",
-    "rules": "use `jobgen explain RULE`; docs/rules.md lists all rules",
+    "list": "use `jobgen report` for all jobs, `jobgen render` for their objects or `jobgen rules` for the rules",
+    "check": "use `jobgen lint`",
+    "validate": "use `jobgen lint`",
+    "build": "use `jobgen render`",
+    "apply": "use `jobgen render -o` and let Argo CD or Flux apply the tree; see `jobgen gitops`",
     "merge-reports": _MATRIX,
     "--shard": _MATRIX,
 }
@@ -33,6 +36,7 @@ _INSTEAD = {
 
 
 _HELP = {"help_option_names": ["-h", "--help"]}
+_NAME_WIDTH = 10
 
 
 class CommandFolder(click.Group):
@@ -52,6 +56,23 @@ class CommandFolder(click.Group):
             return None
         summary = next((commands[cmd_name] for commands in SHIPPED.values() if cmd_name in commands), "")
         return click.Command(cmd_name, help=summary) if summary else self._load(cmd_name)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by what users want to do; a command of another package comes last."""
+        names = self.list_commands(ctx)
+        known = {*MACHINERY, *(name for several in GROUPS.values() for name in several)}
+        groups = {**GROUPS, "Other": tuple(name for name in names if name not in known)}
+        for title, members in groups.items():
+            listed = [(name, self.get_command(ctx, name)) for name in members if name in names]
+            rows = [(name, command.get_short_help_str(formatter.width)) for name, command in listed if command]
+            if rows:
+                with formatter.section(title):
+                    # One column for all groups.
+                    formatter.write_dl([(f"{name:<{_NAME_WIDTH}}", text) for name, text in rows])
+        machinery = [name for name in MACHINERY if name in names]
+        if machinery:
+            formatter.write_paragraph()
+            formatter.write_text(f"Other programs run {', '.join(machinery)}; see `jobgen COMMAND --help`.")
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -11,7 +11,7 @@ from jobgen.cli.result import ExitCode, Result
 @click.command("completion")
 @click.argument("shell", type=click.Choice(SHELLS))
 def command(shell: str) -> Result:
-    """Print the script that completes command lines in a shell.
+    """Print the completion script of a shell.
 
     To turn it on, write `source <(jobgen completion bash)` in ~/.bashrc, `source <(jobgen completion zsh)` in ~/.zshrc,
     or `jobgen completion fish | source` in ~/.config/fish/config.fish. See docs/commands.md.

@@ -57,7 +57,9 @@ def _parse_outputs(_: click.Context, __: click.Parameter, values: tuple[str, ...
 @today_option
 @click.pass_obj
 def command(directory: Path, /, revisions: str, envs: tuple[str, ...], **options: Any) -> Result:
-    """Show what a change does: which jobs start, stop or restart, and how many GPUs they use.
+    """Show what a change does to jobs and GPUs.
+
+    It lists which jobs start, stop or restart, and how many GPUs they use.
 
     BASE is compared with the work tree; BASE..HEAD compares two commits; BASE...HEAD starts at their merge base. The
     default for BASE is the commit where this branch left the default branch. With --folders, each folder is a jobs

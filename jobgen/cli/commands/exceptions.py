@@ -18,6 +18,9 @@ from jobgen.cli.result import ExitCode, Result
 @today_option
 @click.pass_obj
 def command(directory: Path, *, expired: bool, format_: str, today: str) -> Result:
-    """List the exceptions in jobgen.yaml: what is accepted, where, why, by whom and until when."""
+    """List the findings that jobgen.yaml accepts.
+
+    It shows where each exception applies, why, who added it and when it expires.
+    """
     result = exceptions(load(directory, today=today), expired=expired, format=format_)
     return Result(ExitCode.ERRORS if expired and result.exceptions else ExitCode.OK, result.text)

@@ -51,7 +51,7 @@ def _complete_fields(context: click.Context, _: click.Parameter, __: str) -> lis
 def command(
     directory: Path, name: str, field: str, envs: tuple[str, ...], format_: str, no_pager: bool, today: str
 ) -> Result:
-    """Show where the values of a job come from, or what a rule checks.
+    """Show where values come from, or explain a rule.
 
     For JOB, it shows the file, line and layer of each value, with the winning layer first. FIELD is a dotted path or a
     JSON pointer into the rendered object, or a field of the job such as `image`. The default is all fields of the

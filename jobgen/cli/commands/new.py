@@ -50,7 +50,9 @@ _LONGEST = 63
 def command(
     directory: Path, name: str, framework: str | None, platform: str | None, gpus: int | None, force: bool
 ) -> Result:
-    """Write a new job for the platform of this repository, and check it in every environment.
+    """Write a new job, and check it.
+
+    The job is for the platform of this repository, and is checked in every environment.
 
     The file is jobs/[FOLDER/]NAME.yaml. Change its image, command and resources.
     """

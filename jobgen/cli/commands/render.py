@@ -46,7 +46,7 @@ from jobgen.cli.run_render import run_command
 @click.option("--format", "format_", type=click.Choice(["yaml", "json"]), default="yaml", show_default=True)
 @click.pass_obj
 def command(directory: Path, /, **options: Any) -> Result:
-    """Print manifests, or write them as a tree of files.
+    """Print manifests, or write them as a tree.
 
     JOB is a name or a shell pattern; the default is all jobs.
     """

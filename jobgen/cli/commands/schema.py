@@ -49,7 +49,10 @@ _NAME = lazy_pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?/[a-z0-9]+_[a-z0-9]+\.json"
 
 @click.group("schema")
 def command() -> None:
-    """Build, import and print the schemas that objects are checked against."""
+    """Build, import and print schemas.
+
+    Objects are checked against these schemas.
+    """
 
 
 @command.command("build")

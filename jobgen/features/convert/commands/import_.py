@@ -69,7 +69,9 @@ def command(
     factor: bool,
     force: bool,
 ) -> Result:
-    """Convert manifests to job specs that render to the same manifests.
+    """Convert manifests to job specs.
+
+    The job specs render to the same manifests.
 
     MANIFEST is a file or a folder; `-` reads standard input.
     """

@@ -228,7 +228,9 @@ def command(
     write: bool,
     dry_run: bool,
 ) -> Result:
-    """Convert jobs to another kind or platform, and report what cannot be converted.
+    """Convert jobs to another kind or platform.
+
+    It reports what cannot be converted.
 
     JOB is the name of a job in this repository, or a pattern. FILE contains specs or manifests. ENV is the environment
     in which the jobs run today. If a migrated job would not do the same as before, nothing is printed or written,

@@ -85,7 +85,9 @@ def command(
     exit_code: bool,
     today: str,
 ) -> Result:
-    """Show which jobs Kueue admits, which wait and for what, and which can never be admitted.
+    """Show which jobs Kueue admits, and why.
+
+    It shows which jobs wait and for what, and which can never be admitted.
 
     Queues come from the repository and from the exported state of the cluster (`cluster.state` in an overlay). All jobs
     of an environment arrive at the same time. JOB selects the jobs to show. With --timeline, jobs also end: their

@@ -33,7 +33,9 @@ from jobgen.reports.escape import visible
 @click.option("--dry-run", is_flag=True, help="Print the commands and the least ClusterRole that they need, and stop.")
 @click.pass_obj
 def command(directory: Path, envs: tuple[str, ...], *, context: str, dry_run: bool) -> Result:
-    """Write the state of a cluster into the folder that `cluster.state` names, to commit and review.
+    """Write the state of a cluster into the repository.
+
+    The folder is the one that `cluster.state` names; commit and review it.
 
     It runs `kubectl get` and nothing else: versions, namespaces, quotas, queues with their usage, nodes, classes,
     policies and running jobs, without secrets and without what changes by itself. It proposes `cluster` for the

@@ -28,7 +28,9 @@ from jobgen.reports.sections import FORMATS
 def command(
     directory: Path, envs: tuple[str, ...], *, context: str, captured: bool, format_: str, today: str
 ) -> Result:
-    """Compare what the repository renders with what runs: missing, changed, stale and extra objects.
+    """Compare what is rendered with what runs.
+
+    It shows missing, changed, stale and extra objects.
 
     Only fields that a manifest sets are compared, as an apply would see them. It reads the cluster with `kubectl get`,
     or with --captured the folder that `jobgen capture` wrote. It exits with 1 if anything differs or cannot be read.

@@ -15,7 +15,9 @@ from jobgen.cli.result import ExitCode, Result, error_result
 @click.command("mcp")
 @click.pass_obj
 def command(directory: Path) -> Result:
-    """Serve lint, explain, render, diff, rules, queues and teams to an assistant.
+    """Serve jobgen's answers to an assistant.
+
+    It serves lint, explain, render, diff, rules, queues and teams.
 
     It uses the Model Context Protocol on standard input and output. The tools only read. It needs the extra `mcp`:
     `pip install 'jobgen[mcp]'`. See docs/assistants.md.

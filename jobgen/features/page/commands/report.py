@@ -45,7 +45,9 @@ STDOUT = "-"
 @today_option
 @click.pass_obj
 def command(directory: Path, /, output: str, envs: tuple[str, ...], today: str, **options: Any) -> Result:
-    """Write one HTML page about all jobs in all environments.
+    """Write one HTML page about all jobs.
+
+    The page shows all environments.
 
     The page is one file and needs no network. It shows what the other commands print: states, requests, findings,
     queues, manifests, and which file set each value. Findings do not change the exit code. The exit code is 1 if a job

@@ -21,7 +21,9 @@ from jobgen.reports.entries import format_findings
 @click.option("--check", is_flag=True, help="Write nothing; exit 1 if the file is not up to date.")
 @click.pass_obj
 def command(directory: Path, *, check: bool) -> Result:
-    """Write the owners of each team's folders to CODEOWNERS.
+    """Write the owners of folders to CODEOWNERS.
+
+    First come the folders of each team.
 
     Then come the files that decide about all jobs, with `owners` of jobgen.yaml.
 

@@ -21,7 +21,9 @@ from jobgen.reports.entries import count_severities, format_findings
 @today_option
 @click.pass_obj
 def command(directory: Path, names: tuple[str, ...], envs: tuple[str, ...], *, format_: str, today: str) -> Result:
-    """Show what each team owns, what it can use, and how much of its budget it uses.
+    """Show what teams own, can use and use.
+
+    It compares the use of each team with its budget.
 
     Teams are files in teams/, or `teams` in jobgen.yaml. See docs/teams.md.
     """

@@ -30,7 +30,9 @@ def command(
     format_: str,
     today: str,
 ) -> Result:
-    """Run the job tests in tests/*.yaml: values, expressions, findings, effects of a change, and snapshots.
+    """Run the job tests in tests/*.yaml.
+
+    They test values, expressions, findings, effects of a change, and snapshots.
 
     See docs/tests.md.
     """

@@ -54,7 +54,9 @@ def command(
     fix: bool,
     today: str,
 ) -> Result:
-    """Show what other versions of Kubernetes, Kueue and operators would do to the jobs of each environment.
+    """Show what other versions would do to the jobs.
+
+    The versions are those of Kubernetes, Kueue and operators, in each environment.
 
     The declared versions are compared with the new ones: what the cluster would refuse, what Kueue would decide, which
     pods would differ, and the steps to take in their order. It exits with 1 if anything would be refused, never
