@@ -15,7 +15,7 @@ TEXT = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
 [SECTION] = re.findall(r"^## Glossary\n(.*?)^## ", TEXT, re.MULTILINE | re.DOTALL)
 ROWS = re.findall(r"^\| (?!where|-)(?:`([\w/]+)` )?\| (.+?) \| (.+) \|$", SECTION, re.MULTILINE)
 TYPES = {word.strip("`"): module for module, word, _ in ROWS if word.startswith("`")}
-MOST = 66
+MOST = 67
 """How many words a reader has to learn at most."""
 
 

@@ -39,6 +39,12 @@ def check_format(name: object, known: Sequence[str]) -> None:
         raise UsageError(f"there is no format `{name}` (known: {', '.join(known)})")
 
 
+def check_severity(name: object, known: Sequence[str]) -> None:
+    """Raise a UsageError if there is no such severity."""
+    if name not in known:
+        raise UsageError(f"there is no severity `{name}` (known: {', '.join(known)})")
+
+
 def check_date(today: str) -> None:
     """Raise a UsageError if a text is neither empty nor a date."""
     if not today:

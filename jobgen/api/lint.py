@@ -10,7 +10,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from jobgen.api.errors import NotFoundError, UsageError, check_date, check_format, check_names
+from jobgen.api.errors import NotFoundError, UsageError, check_date, check_format, check_names, check_severity
 from jobgen.api.lint_answers import ask_findings
 from jobgen.api.lint_files import LintRequest, LintRun, open_judge
 from jobgen.engine.store import Store
@@ -21,6 +21,8 @@ from jobgen.repo.files import EXCLUDED
 from jobgen.repo.named_paths import read_first
 from jobgen.repo.root import find_root, find_settings, open_store
 from jobgen.reports import Report, RuleText, Suppressed, formats
+from jobgen.reports.entries import group_findings
+from jobgen.reports.narrowing import Narrowing, describe_unknown
 
 if TYPE_CHECKING:
     from jobgen.api.project import ProjectPath
@@ -66,6 +68,8 @@ class LintResult(NamedTuple):
     """Of which day the captured state of each environment is."""
     trees: tuple[str, ...] = ()
     """How much of the declared trees was compared with the sources."""
+    left_out: tuple[Finding, ...] = ()
+    """Findings that `select`, `ignore` and `severity` leave out."""
     lines: Mapping[str, Mapping[int, str]] = MappingProxyType({})
     """Lines that findings point at, without secrets, by file and number; others are read when they are shown."""
 
@@ -127,6 +131,7 @@ class LintResult(NamedTuple):
             weaker=self.weaker,
             captures=self.captures,
             trees=self.trees,
+            left_out=len(group_findings(self.left_out)) if self.left_out else 0,
         )
 
     def to_text(self, format: str = "text", *, show_suppressed: bool = False) -> str:  # noqa: A002 -- the option
@@ -155,6 +160,9 @@ def lint(
     second_opinion: bool = False,
     strict_files: bool = False,
     values: Sequence[str] = (),
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    severity: str = "info",
 ) -> LintResult:
     """Check a jobs repository, or the manifests at some paths.
 
@@ -174,6 +182,10 @@ def lint(
             installed, and report disagreements.
         strict_files: Whether a file whose objects are not judged, such as a template, is an error.
         values: Files of values, below `path`, that Helm charts are rendered with instead of those of their releases.
+        select: The names of rules and categories whose findings are returned, or `essential` for errors, or `all`; by
+            default what the settings select. What decides about a change, and mandatory rules, are always returned.
+        ignore: The names of rules and categories whose findings are left out.
+        severity: The least severe findings that are returned: `error`, `warning` or `info`.
 
     Raises:
         UsageError: An argument or `jobgen.yaml` is wrong, or a tool is not installed.
@@ -190,7 +202,11 @@ def lint(
         warnings.warn("`kubeconform` is deprecated; use `second_opinion`", DeprecationWarning, stacklevel=2)
     asks_others = second_opinion or kubeconform
     request = LintRequest(directory, paths, environments, stdin, today, None, asks_others, strict_files)
-    request = request._replace(chart_values=tuple(values))
+    for what, names in (("select", select), ("ignore", ignore)):
+        check_names(what, names)
+    check_severity(severity, [level.value for level in Severity])
+    narrowing = Narrowing(tuple(select), tuple(ignore), Severity(severity))
+    request = request._replace(chart_values=tuple(values), narrowing=narrowing)
     with open_judge(request, policy_from or since) as judged:
         return lint_request(judged, since=since, baseline=baseline, prune_baseline=prune_baseline)
 
@@ -219,7 +235,7 @@ def lint_request(
 
             linted = add_governance(request, linted, store)
     store.save()
-    context = Finishing(linted.mandatory)
+    context = _begin_report(request, linted)
     if not baseline:
         return _to_result(request, linted, context)
     from jobgen.api.baseline import apply_baseline
@@ -239,10 +255,10 @@ def lint_twice(
 
     store, request = store or open_store(request.directory), set_day(request, since)
     linted = _lint_all(request, store, is_compared=True)
-    now = _to_result(request, linted, Finishing(linted.mandatory))
+    now = _to_result(request, linted, _begin_report(request, linted))
     compared = findings_since(request, since, linted, store, (*now.findings, *now.merged))
     store.save()
-    return now, _to_result(request, compared.new, Finishing(linted.mandatory)), tuple(compared.gone)
+    return now, _to_result(request, compared.new, _begin_report(request, linted)), tuple(compared.gone)
 
 
 def _lint_all(request: LintRequest, store: Store, *, is_compared: bool) -> LintRun:
@@ -262,6 +278,10 @@ def _lint_all(request: LintRequest, store: Store, *, is_compared: bool) -> LintR
 
 _SUPPRESSED = ("comment", "exception", "baseline")
 """Who can suppress a finding; other findings that are hidden are about a fault that is reported."""
+
+
+def _begin_report(request: LintRequest, linted: LintRun) -> Finishing:
+    return Finishing(linted.mandatory, narrowing=request.narrowing.override(linted.narrowing))
 
 
 def _to_result(request: LintRequest, linted: LintRun, context: Finishing) -> LintResult:
@@ -285,6 +305,7 @@ def _to_result(request: LintRequest, linted: LintRun, context: Finishing) -> Lin
         captures=tuple(linted.captures),
         trees=tuple(linted.trees),
         lines=linted.lines,
+        left_out=tuple(each.finding for each in hidden if each.by == "narrowing"),
     )
 
 
@@ -300,6 +321,7 @@ def check_request(request: LintRequest) -> None:
 
         check_paths(request)
     check_date(request.today)
+    _check_narrowing(request.narrowing, root)
     if request.other_tools:
         from jobgen.model.features import NO_FEATURE, find_part
 
@@ -308,6 +330,18 @@ def check_request(request: LintRequest) -> None:
         missing = find_missing(request.other_tools[0]) if find_missing else NO_FEATURE.format("second_opinion")
         if missing:
             raise UsageError(missing)
+
+
+def _check_narrowing(narrowing: Narrowing, root: Path | None) -> None:
+    if not (narrowing.select or narrowing.ignore):
+        return
+    from jobgen.repo.known_rules import list_known_rules
+
+    known = list_known_rules(root)
+    for names, presets in ((narrowing.select, True), (narrowing.ignore, False)):
+        for name in names:
+            if wrong := describe_unknown(name, known, presets=presets):
+                raise UsageError(wrong)
 
 
 def _read_rule_texts(root: Path, rules: Sequence[str]) -> dict[str, RuleText]:

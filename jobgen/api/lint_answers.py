@@ -11,9 +11,11 @@ from jobgen.api.lint_files import LintContents, LintFiles, LintRequest, LintRun,
 from jobgen.engine.inputs import add_reads, real_path, record
 from jobgen.engine.store import Query, Row, Store
 from jobgen.model.data import Location
+from jobgen.model.finding import Severity
 from jobgen.pipeline.encoded_results import decode_finding, dump_plain, encode_finding, without_secret
 from jobgen.repo.root import SETTINGS
 from jobgen.reports import Suppressed
+from jobgen.reports.narrowing import Narrowing
 from jobgen.reports.suppress import Coverage, Suppression
 
 
@@ -51,6 +53,7 @@ def _encode(linted: LintRun) -> str | None:
             "contents": linted.contents
             and [linted.contents.digests, sorted(linted.contents.dated), sorted(linted.contents.devices)],
             "lines": {file: list(lines.items()) for file, lines in linted.lines.items()},
+            "narrowing": [*linted.narrowing],
             "runs": (),
             "opinions": (),
         }
@@ -74,9 +77,14 @@ def _decode(text: str) -> LintRun:
         "coverage": Coverage(complete, *map(frozenset, coverage)),
         "taken": {path: (sort, why) for path, (sort, why) in plain["taken"].items()},
         "contents": LintContents(contents[0], *map(frozenset, contents[1:])) if contents else None,
+        "narrowing": _decode_narrowing(*plain["narrowing"]),
         "lines": {file: dict(lines) for file, lines in plain["lines"].items()},
     }
     return LintRun(**plain | found)
+
+
+def _decode_narrowing(select: Sequence[str], ignore: Sequence[str], severity: str) -> Narrowing:
+    return Narrowing(tuple(select), tuple(ignore), Severity(severity))
 
 
 def _decode_comment(plain: Sequence[Any]) -> Suppression:

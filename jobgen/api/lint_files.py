@@ -30,6 +30,7 @@ from jobgen.repo.root import (
 )
 from jobgen.repo.shipped import BUILT_IN
 from jobgen.repo.walk import ExcludePattern, is_excluded, parse_patterns
+from jobgen.reports.narrowing import EVERYTHING, Narrowing
 from jobgen.reports.suppress import Coverage
 
 if TYPE_CHECKING:
@@ -72,6 +73,8 @@ class LintRequest(NamedTuple):
     """False if declared trees are not compared with the sources, as in an editor, where the sources change."""
     chart_values: tuple[str, ...] = ()
     """The files of values that Helm charts are rendered with; without them, those of their releases."""
+    narrowing: Narrowing = EVERYTHING
+    """What to show, on top of the settings."""
     judge: str = ""
     """The commit whose settings, teams, policies and schemas decide; empty for those of the folder."""
 
@@ -154,6 +157,8 @@ class LintRun(NamedTuple):
     """The lines of files that findings point at, without secrets, by path and number; not of all files."""
     trees: Sequence[str] = ()
     """How much of the declared trees was compared with the sources."""
+    narrowing: Narrowing = EVERYTHING
+    """What to show of the findings, by the settings."""
 
 
 def resolve_files(request: LintRequest) -> LintFiles:

@@ -134,9 +134,10 @@ def find_findings(
         contents=_list_contents(runs),
         runs=runs,
         opinions=opinions,
-        weaker=_list_weaker(project),
+        weaker=list_customized(project),
         captures=list_captures(project),
         trees=_describe_trees(files, request),
+        narrowing=project.narrowing,
         lines={file: lines for run in runs for file, lines in run.lines.items() if file != STDIN},
     )
 
@@ -144,8 +145,8 @@ def find_findings(
 _STRENGTH = ("off", *(severity.value for severity in reversed(Severity)))
 
 
-def _list_weaker(project: ProjectConfig) -> list[str]:
-    """Return what the settings of a repository check less than jobgen does without them."""
+def list_customized(project: ProjectConfig) -> list[str]:
+    """Return what the settings of a repository check or show less than jobgen does without them."""
     found: list[str] = []
     for field, shipped in (("rules", _read_severities), ("categories", dict)):
         written: Any = untraced(project.settings.get(field, {}))
@@ -158,11 +159,21 @@ def _list_weaker(project: ProjectConfig) -> list[str]:
             lowest = min(levels, key=_STRENGTH.index, default="error")
             if _STRENGTH.index(lowest) < _STRENGTH.index(known.get(canonical_rule_name(name), "error")):
                 found.append(f"`{name}` is {lowest}{'' if len(entries) == 1 and value == entries[0] else ' in places'}")
+    found += [f"`{field}` names {', '.join(names)}" for field, names in _list_narrowing(project)]
     for field, what in (("exceptions", "exception"), ("exclude", "excluded pattern")):
         count = len(project.settings.get(field, ()))
         found += [pluralize(count, what)] if count else []
     replaced = [file.path for file in layout.read_own_policies(project.root) if layout.replaces_shipped(file.path)]
     return [*found, *(f"{path}{REPLACES}" for path in replaced if not layout.is_home(project.root))]
+
+
+def _list_narrowing(project: ProjectConfig) -> list[tuple[str, list[str]]]:
+    selected, ignored, _ = project.narrowing
+    return [
+        (field, [f"`{name}`" for name in names])
+        for field, names in (("select", selected), ("ignore", ignored))
+        if names
+    ]
 
 
 def _read_severities() -> dict[str, str]:

@@ -22,6 +22,7 @@ from jobgen.repo.git import list_references
 from jobgen.repo.known_rules import list_known_rules
 from jobgen.repo.root import find_root
 from jobgen.repo.walk import list_paths
+from jobgen.reports.narrowing import CATEGORIES, PRESETS
 
 SHELLS = ("bash", "zsh", "fish")
 SCRIPTS = Path(__file__).parent.parent / "data" / "completion"
@@ -125,6 +126,13 @@ complete_teams = _complete_names(names.list_teams)
 def complete_jobs_and_files(context: click.Context, parameter: click.Parameter, word: str) -> Items:
     """Complete the name of a job, or a path."""
     return [*complete_jobs(context, parameter, word), *complete_files(context, parameter, word)]
+
+
+def complete_rules(context: click.Context, parameter: click.Parameter, word: str) -> Items:
+    """Complete the name of a rule, of a policy, of a category or of a preset."""
+    policies = _complete_names(names.list_policies)(context, parameter, word)
+    shipped = [CompletionItem(name) for name in (*PRESETS, *CATEGORIES, *list_known_rules(None))]
+    return [*(item for item in shipped if item.value.startswith(word)), *policies]
 
 
 def complete_jobs_and_rules(context: click.Context, parameter: click.Parameter, word: str) -> Items:

@@ -72,4 +72,11 @@ no_cache_option = click.option(
     "--no-cache", is_flag=True, expose_value=False, callback=_disable_cache, help="Ignore the cache."
 )
 
+color_option = click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    metavar="WHEN",
+    help="auto, always or never; auto: on a terminal.",
+)
 watch_option = click.option("--watch", is_flag=True, help="Run again on every change, until Ctrl-C.")

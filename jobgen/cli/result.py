@@ -115,8 +115,10 @@ def find_columns() -> int:
     return _COLUMNS
 
 
-def has_color() -> bool:
+def has_color(when: str = "auto") -> bool:
     """Return True if the user wants colors: NO_COLOR and FORCE_COLOR decide it, else a terminal has them."""
+    if when != "auto":
+        return when == "always"
     if os.environ.get("NO_COLOR"):
         return False
     return bool(os.environ.get("FORCE_COLOR")) or (terminal_width() is not None and os.environ.get("TERM") != "dumb")

@@ -19,10 +19,19 @@ from jobgen.repo.root import BASELINE, find_root
 from jobgen.reports import Report, formats
 from jobgen.reports.entries import count_rules, describe_files, group_findings, pluralize, summarize
 from jobgen.reports.escape import visible
+from jobgen.reports.narrowing import Narrowing
 
 
 def run_command(
-    directory: Path, /, paths: tuple[str, ...], envs: tuple[str, ...], format_: str, *, watch: bool, **options: Any
+    directory: Path,
+    /,
+    paths: tuple[str, ...],
+    envs: tuple[str, ...],
+    format_: str,
+    *,
+    watch: bool,
+    color: str,
+    **options: Any,
 ) -> Result:
     """Run `jobgen lint` with the values of its parameters."""
     width = terminal_width()
@@ -34,7 +43,7 @@ def run_command(
         format_=formats.resolve(format_, os.environ),
         stdin=read_stdin() if "-" in paths and not watch else None,
         width=width or 120,
-        color=has_color(),
+        color=has_color(color),
         link=link_rules(os.environ, is_terminal=width is not None),
         environ=os.environ,
         **{**options, "fix": options["fix"] or ""},
@@ -70,6 +79,11 @@ def lint_paths(
     explain_files: bool = False,
     strict_files: bool = False,
     values: tuple[str, ...] = (),
+    select: Sequence[str] = (),
+    ignore: Sequence[str] = (),
+    severity: str = "info",
+    quiet: bool = False,
+    verbose: bool = False,
     today: str = "",
     fsync: bool = True,
     width: int = 80,
@@ -81,7 +95,9 @@ def lint_paths(
     fixed = Result(ExitCode.OK)
     try:
         request = LintRequest(directory, paths, envs, stdin, today, None, second_opinion, strict_files)
-        request = request._replace(chart_values=values)
+        request = request._replace(
+            chart_values=values, narrowing=Narrowing(_split(select), _split(ignore), Severity(severity))
+        )
         if fix or diff:
             fixed = _fix(request, fix, diff=diff, fsync=fsync)
             if diff:
@@ -104,7 +120,8 @@ def lint_paths(
         return to_result(error)
     report = result.to_report(format_, show_suppressed=show_suppressed)
     report = report._replace(width=width, color=color, link=link, explain_files=explain_files)
-    err = fixed.err + _describe_run(result, report, baseline, statistics=statistics)
+    counts = count_rules(report) if statistics else ""
+    err = fixed.err + (counts if quiet else _describe_run(result, report, baseline, counts, verbose=verbose))
     if format_ == "github":
         err += _write_step_summary(report, environ.get("GITHUB_STEP_SUMMARY", ""))
     listed = describe_files(report) if explain_files and format_ in ("text", "concise") else ""
@@ -113,12 +130,17 @@ def lint_paths(
     return Result(max(code, fixed.code), f"{formats.FORMATS.render(format_, report)}{listed}", err)
 
 
-def _describe_run(result: LintResult, report: Report, baseline: str, *, statistics: bool) -> str:
+def _split(options: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of options that may each have a list of them."""
+    return tuple(name for option in options for name in option.replace(",", " ").split())
+
+
+def _describe_run(result: LintResult, report: Report, baseline: str, counts: str, *, verbose: bool) -> str:
     """Say what was removed from the baseline, how much was checked, and how much was found."""
     entries = "1 stale entry" if result.pruned == 1 else f"{result.pruned} stale entries"
     text = f"{visible(f'{entries} removed from {baseline}')}\n" if result.pruned else ""
     text += "".join(f"{opinion}\n" for opinion in result.opinions)
-    text += count_rules(report) if statistics else ""
+    text += counts + "".join(f"customized: {visible(each)}\n" for each in report.weaker) if verbose else ""
     return f"{text}{summarize(report)}\n"
 
 

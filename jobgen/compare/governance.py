@@ -364,6 +364,11 @@ def _judge(names: Sequence[str], old: Any, new: Any) -> tuple[bool, str]:
         before, after = ({*map(str, each)} if isinstance(each, list) else set() for each in (old, new))
         is_weaker = new is None or old is None or not before <= after
         return is_weaker, "fewer environments are checked" if is_weaker else "more environments are checked"
+    if names in (["select"], ["ignore"]):
+        before, after = ({*map(str, each)} if isinstance(each, list) else set() for each in (old, new))
+        # Without `select`, all findings are shown.
+        is_weaker = not after <= before if names == ["ignore"] else bool(after) and (not before or not before <= after)
+        return is_weaker, "fewer findings are shown" if is_weaker else "more findings are shown"
     if "pods" in names[:-1] and "defaults" not in names:
         is_counted = new is not None
         effect = "another number of pods counts" if is_counted else "a kind is refused, because its pods do not count"

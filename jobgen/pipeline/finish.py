@@ -17,6 +17,7 @@ from jobgen.model.finding import Finding, sort_findings
 from jobgen.reports import Suppressed
 from jobgen.reports.baseline import FindingKey, split
 from jobgen.reports.duplicates import group_by_kind, merge_duplicates
+from jobgen.reports.narrowing import EVERYTHING, Narrowing
 from jobgen.reports.severities import Severities
 from jobgen.reports.suppress import CommentFilter, Coverage, Suppression, find_unused
 
@@ -36,6 +37,7 @@ class Finishing:
         comments: Iterable[Suppression] = (),
         today: str = "",
         read_text: ReadText = lambda _: "",
+        narrowing: Narrowing = EVERYTHING,
     ) -> None:
         self.mandatory = mandatory
         """Rules that no comment can suppress."""
@@ -58,6 +60,8 @@ class Finishing:
         """The baseline."""
         self.stale: Sequence[Finding] = ()
         """What is wrong with the baseline."""
+        self.narrowing = narrowing
+        """What to show."""
         self.hidden: list[Suppressed] = []
 
     def hide(self, findings: Iterable[Finding], by: str, reason: str) -> None:
@@ -215,6 +219,12 @@ def hide_known(findings: Findings, context: Finishing) -> Findings:
     return [*findings, *context.stale]
 
 
+def narrow(findings: Findings, context: Finishing) -> Findings:
+    """Take away what is not selected, before it can stand for a fault of a selected rule."""
+    left = context.narrowing.narrow(findings, context.mandatory)
+    return context.hide_others(findings, left, "narrowing", "it is not selected")
+
+
 def merge(findings: Findings, context: Finishing) -> Findings:
     """Report one fault once, and a kind without a schema or a tree that is not up to date once."""
     left, others = merge_duplicates(findings, context.mandatory)
@@ -251,7 +261,7 @@ OF_LINT: tuple[Stage, ...] = (
     select,
     leave_out_fixes,
 )
-OF_REPORT: tuple[Stage, ...] = (hide_known, merge, join_causes)
+OF_REPORT: tuple[Stage, ...] = (hide_known, narrow, merge, join_causes)
 STAGES = OF_RUN + OF_LINT + OF_REPORT
 
 

@@ -34,6 +34,7 @@ from jobgen.repo.commit import CommitPath, Folder, read_date
 from jobgen.repo.files import File
 from jobgen.repo.root import SETTINGS, SOURCE_FOLDERS
 from jobgen.repo.shipped import BUILT_IN, find_shipped, read_ready
+from jobgen.reports.narrowing import Narrowing, describe_unknown
 from jobgen.reports.severities import Severities, list_expiring, parse_severities
 from jobgen.schema import ambiguous
 from jobgen.schema.own_formats import Check, compile_schema
@@ -109,6 +110,12 @@ class ProjectConfig(NamedTuple):
         """Rules that no comment can suppress: those of the settings, and limits for the authors of jobs."""
         named = self.settings.get("mandatory", ())
         return LIMIT_RULES | frozenset(canonical_rule_name(str(value_of(name))) for name in named)
+
+    @property
+    def narrowing(self) -> Narrowing:
+        """What reports show of the findings."""
+        names = (tuple(str(value_of(name)) for name in self.settings.get(field, ())) for field in ("select", "ignore"))
+        return Narrowing(*names)
 
     def environments(self) -> list[str]:
         """The environments used if the user names none; a name without an overlay is a finding of its own."""
@@ -561,6 +568,7 @@ def _find_unknown_names(settings: ValidFields, root: Folder, overlays: Mapping[s
     entries = [entry for entry in as_list(settings.get("exceptions")) if isinstance(entry, dict)]
     excepted = [entry["rule"] for entry in entries if isinstance(value_of(entry.get("rule")), str)]
     yield from _find_unknown_rules(root, (*rules, *mandatory, *excepted))
+    yield from _find_unselectable(settings, root)
     for node in excepted:
         rule = canonical_rule_name(str(value_of(node)))
         if rule in UNCHECKED_RULES or rule in ENTRY_RULES:
@@ -593,6 +601,21 @@ def _find_unknown_rules(root: Folder, named: tuple[Any, ...]) -> Iterator[Proble
             if pack:
                 message = f"the policy `{name}` is in the pack `{pack}`, which is off; add the pack to `policies`"
             yield Problem("unknown-rule", message, node)
+
+
+def _find_unselectable(settings: ValidFields, root: Folder) -> Iterator[Problem]:
+    """Report names in `select` and `ignore` that no rule, category or preset has."""
+    for field in ("select", "ignore"):
+        named = [node for node in as_list(settings.get(field)) if isinstance(value_of(node), str)]
+        if not named:
+            continue
+        # Imported late: most repositories select nothing.
+        from jobgen.repo.known_rules import list_known_rules
+
+        known = list_known_rules(root)
+        for node in named:
+            if wrong := describe_unknown(value_of(node), known, presets=field == "select"):
+                yield Problem("unknown-rule", wrong, node)
 
 
 FIELD = "required-version"

@@ -66,6 +66,8 @@ class Report(NamedTuple):
     """How much of the declared trees was compared with the sources."""
     captures: Sequence[str] = ()
     """Of which day the captured state of each environment is."""
+    left_out: int = 0
+    """How many findings `select`, `ignore` and `severity` leave out."""
     prefix: str = ""
     """The path of the folder that file names are relative to, from the top of the Git repository; empty at the top."""
 

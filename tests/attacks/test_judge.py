@@ -610,13 +610,13 @@ def test_in_ci_the_day_of_the_run_decides(repository, monkeypatch):
     assert "untagged-image" in rules(lint(repository), "error")
 
 
-def test_the_summary_names_what_is_weaker_than_shipped(repository):
-    commit(repository, {"jobgen.yaml": "rules: {untagged-image: off}\nexclude: [jobs/x.yaml]\n"})
+def test_the_summary_counts_what_is_weaker_than_shipped_and_verbose_names_it(repository):
+    commit(repository, {"jobgen.yaml": "rules: {untagged-image: off}\nexclude: [jobs/x.yaml]\nignore: [image]\n"})
 
-    assert (
-        "weaker than shipped: `untagged-image` is off, 1 excluded pattern"
-        in lint_paths(repository, (), (), format_="text").err
-    )
+    assert "; 3 customized (list with -v)" in lint_paths(repository, (), (), format_="text").err
+    told = lint_paths(repository, (), (), format_="text", verbose=True).err
+    for line in ("`untagged-image` is off", "1 excluded pattern", "`ignore` names `image`"):
+        assert f"customized: {line}\n" in told
 
 
 VOLUME = "  podTemplate: {spec: {volumes: [{name: data, hostPath: {path: %s, type: Directory}}]}}\n"

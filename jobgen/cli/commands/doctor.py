@@ -27,7 +27,9 @@ _COLORS = {OK: 32, NOTE: 33, PROBLEM: 31}
 @click.option("--format", "format_", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.pass_obj
 def command(directory: Path, *, format_: str) -> Result:
-    """Show what jobgen finds on this machine and in this repository, and what to do next.
+    """Show what is set up, and what to do next.
+
+    It looks at this machine and this repository.
 
     The exit code is 1 if something must be done. Notes are advice and do not change it.
     """
@@ -105,6 +107,7 @@ def _check_repository(directory: Path, root: Path | None) -> list[Check]:
     checks: dict[str, Callable[[], Iterable[Check]]] = {
         "settings": lambda: [repository.check_settings(root, project)],
         "required-version": lambda: [repository.check_version(root, project)],
+        "customized": lambda: [repository.check_customized(project)],
         "environments": lambda: [repository.check_environments(project)],
         "jobs": lambda: [repository.check_jobs(root, project)],
         "policies": lambda: [repository.check_policies(root)],

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from jobgen import __version__
+from jobgen.api.lint_run import list_customized
 from jobgen.cli.commands.schema import editor_files
 from jobgen.cli.doctor import NOTE, PROBLEM, Check
 from jobgen.engine.inputs import read_start
@@ -64,6 +65,12 @@ def check_version(root: Path, project: ProjectConfig) -> Check:
         command = f"pip install 'jobgen{required}'"
         return Check(name=FIELD, found=found, status=PROBLEM, next=command, facts={**facts, "met": False})
     return Check(name=FIELD, found=f"{required}, met by {__version__}" if required else "none", facts=facts)
+
+
+def check_customized(project: ProjectConfig) -> Check:
+    """What the settings check or show less than jobgen does without them."""
+    found = list_customized(project)
+    return Check("customized", "; ".join(found) or "nothing", facts={"customized": found})
 
 
 def check_environments(project: ProjectConfig) -> Check:

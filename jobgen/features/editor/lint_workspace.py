@@ -118,7 +118,7 @@ class WorkspaceLinter:
             jobs = files.jobs if files.whole else ()
             last.results.extend(last.list_parts(jobs))
             keeps = self._decider.note(last.results, last.list_runners(), last.project)
-        shown = finish(linted.findings, Finishing(linted.mandatory), OF_REPORT)
+        shown = finish(linted.findings, Finishing(linted.mandatory, narrowing=linted.narrowing), OF_REPORT)
         grouped = group_findings(shown, own)
         others = frozenset(path for path, (sort, _) in linted.taken.items() if sort != OBJECT.name)
         return Snapshot(findings=grouped, index_change=index, keeps_decisions=keeps, others=others)

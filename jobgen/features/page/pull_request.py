@@ -405,7 +405,7 @@ def _lint_side(side: Snapshot, directory: Path, environments: Sequence[str]) -> 
     else:
         request = request._replace(directory=side.folder)
     linted = find_findings(request)
-    findings = finish(linted.findings, Finishing(linted.mandatory), OF_REPORT)
+    findings = finish(linted.findings, Finishing(linted.mandatory, narrowing=linted.narrowing), OF_REPORT)
     if side.is_tree and environments:
         return [each for each in findings if each.location.file.partition("/")[0] in environments]
     return findings
