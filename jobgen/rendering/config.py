@@ -114,8 +114,10 @@ class ProjectConfig(NamedTuple):
     @property
     def narrowing(self) -> Narrowing:
         """What reports show of the findings."""
-        names = (tuple(str(value_of(name)) for name in self.settings.get(field, ())) for field in ("select", "ignore"))
-        return Narrowing(*names)
+        select, ignore = (
+            [str(value_of(name)) for name in self.settings.get(field, ())] for field in ("select", "ignore")
+        )
+        return Narrowing(tuple(select), tuple(ignore))
 
     def environments(self) -> list[str]:
         """The environments used if the user names none; a name without an overlay is a finding of its own."""
