@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from jobgen.features.launch.shell.mistakes import find_mistakes
-from jobgen.features.launch.shell.syntax import SyntaxFault, parse_all
+from jobgen.k8s.shell.syntax import SyntaxFault, parse_all
 
 SHELLS = [shell for shell in ("bash", "dash") if shutil.which(shell)]
 pytestmark = pytest.mark.skipif(not SHELLS, reason="no shell is installed")

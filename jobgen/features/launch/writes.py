@@ -9,8 +9,10 @@ import posixpath
 from collections.abc import Iterator
 
 from jobgen.features.launch.shell.mistakes import Mistake
-from jobgen.features.launch.shell.syntax import parse_all
-from jobgen.features.launch.shell.tree import (
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Container
+from jobgen.k8s.shell.syntax import parse_all
+from jobgen.k8s.shell.tree import (
     Assignment,
     Case,
     Command,
@@ -23,9 +25,7 @@ from jobgen.features.launch.shell.tree import (
     Simple,
     Word,
 )
-from jobgen.features.launch.shell.tree import Script as Commands
-from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
-from jobgen.k8s.objects import Container
+from jobgen.k8s.shell.tree import Script as Commands
 from jobgen.model.data import value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple

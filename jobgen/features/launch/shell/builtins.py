@@ -5,10 +5,10 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
 
-from jobgen.features.launch.shell import tree
-from jobgen.features.launch.shell.tree import Literal
 from jobgen.features.launch.shell.values import PERHAPS, STARTED, UNKNOWN, Exit, Field, Leave, Run, Value, is_known
 from jobgen.features.launch.shell.words import Variables, append_text
+from jobgen.k8s.shell import tree
+from jobgen.k8s.shell.tree import Literal
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 

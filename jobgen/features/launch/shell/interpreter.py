@@ -10,7 +10,6 @@ import posixpath
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from jobgen.features.launch.shell import tree
 from jobgen.features.launch.shell.builtins import (
     ANYTHING,
     BUILTINS,
@@ -20,8 +19,6 @@ from jobgen.features.launch.shell.builtins import (
     Shell,
     to_status,
 )
-from jobgen.features.launch.shell.syntax import UnsupportedSyntax, parse_script
-from jobgen.features.launch.shell.tree import Assignment
 from jobgen.features.launch.shell.values import (
     MAX_DEPTH,
     MAX_TEXT,
@@ -46,6 +43,9 @@ from jobgen.features.launch.shell.values import (
     to_text,
     to_word,
 )
+from jobgen.k8s.shell import tree
+from jobgen.k8s.shell.syntax import UnsupportedSyntax, parse_script
+from jobgen.k8s.shell.tree import Assignment
 from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.features.launch.shell.syntax import Note, Parsed, SyntaxFault, parse_all
-from jobgen.features.launch.shell.tree import (
+from jobgen.k8s.shell.syntax import Note, Parsed, SyntaxFault, parse_all
+from jobgen.k8s.shell.tree import (
     AndOr,
     Case,
     Command,

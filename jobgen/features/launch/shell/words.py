@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from jobgen.features.launch.shell import tree
 from jobgen.features.launch.shell.arithmetic import evaluate
 from jobgen.features.launch.shell.patterns import MAX_PATTERN, Pattern, parse_pattern
-from jobgen.features.launch.shell.syntax import UnsupportedSyntax
-from jobgen.features.launch.shell.tree import Assignment, Literal, Parameter
 from jobgen.features.launch.shell.values import (
     MAX_BYTES,
     MAX_TEXT,
@@ -21,6 +18,9 @@ from jobgen.features.launch.shell.values import (
     Value,
     is_known,
 )
+from jobgen.k8s.shell import tree
+from jobgen.k8s.shell.syntax import UnsupportedSyntax
+from jobgen.k8s.shell.tree import Assignment, Literal, Parameter
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Literal as Choice
 from typing import NoReturn, TypeAlias
 
-from jobgen.features.launch.shell.tree import (
+from jobgen.k8s.shell.tree import (
     AndOr,
     Arithmetic,
     Assignment,
