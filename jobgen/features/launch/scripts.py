@@ -10,7 +10,7 @@ from jobgen.features.launch.mounted_files import MountedFiles, to_text
 from jobgen.features.launch.shell.mistakes import Mistake, find_mistakes
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container
-from jobgen.k8s.shell_script import find_script
+from jobgen.k8s.shell.commands import find_script
 from jobgen.model.data import Node, untraced
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple

@@ -10,8 +10,8 @@ from jobgen.features.launch.script_options import find_script_options
 from jobgen.features.launch.shell.mistakes import has_broken_command
 from jobgen.features.launch.values import Fault, Pods, Program
 from jobgen.k8s.nodes import as_text
+from jobgen.k8s.shell.commands import find_script
 from jobgen.k8s.shell.syntax import parse_all
-from jobgen.k8s.shell_script import find_script
 from jobgen.model.named_tuple import NamedTuple
 
 

@@ -29,6 +29,7 @@ from jobgen.k8s.shell.tree import (
     Substitution,
     Test,
     Word,
+    wrap,
 )
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -88,6 +89,10 @@ class Parsed(NamedTuple):
     """Where these commands start."""
     notes: tuple[Note, ...] = ()
     failure: UnsupportedSyntax | None = None
+    end: int = 0
+    """Up to where the script was read."""
+    programs: tuple[Simple, ...] = ()
+    """All commands that name a program, also those before the fault, in substitutions and in functions."""
 
 
 def parse_script(text: str) -> Script:
@@ -99,12 +104,15 @@ def parse_script(text: str) -> Script:
 
 
 @lru_cache(maxsize=512)
-def parse_all(text: str) -> Parsed:
-    """Return the commands of a script up to what is wrong with it, or not understood."""
+def parse_all(text: str, *, is_template: bool = False) -> Parsed:
+    """Return the commands of a script up to what is wrong with it, or not understood.
+
+    With `is_template`, another tool may write it anew before a shell reads it: `${a.b}` and `<NAME>` stay as they are.
+    """
     if len(text) > MAX_SCRIPT:
         return Parsed((), (), (), UnsupportedSyntax())
     parser = _Parser(text)
-    parser.is_whole = True
+    parser.is_whole, parser.is_template = True, is_template
     failure: UnsupportedSyntax | None = None
     try:
         parser.read_list(())
@@ -115,7 +123,9 @@ def parse_all(text: str) -> Parsed:
         failure = error
     except RecursionError:
         failure = UnsupportedSyntax()
-    return Parsed(tuple(parser.top), tuple(parser.starts), tuple(parser.notes), failure)
+    return Parsed(
+        tuple(parser.top), tuple(parser.starts), tuple(parser.notes), failure, parser.at, tuple(parser.programs)
+    )
 
 
 def parse_text(text: str) -> Word:
@@ -141,10 +151,12 @@ class _Parser:
         self.pending: list[tuple[Redirection, str, bool, bool, int]] = []
         self.is_whole = False
         """True if it reads a whole script, whose faults a shell reports when it reads the script."""
+        self.is_template = False
         self.opened: list[tuple[int, str]] = []
         self.notes: list[Note] = []
         self.top: list[AndOr] = []
         self.starts: list[int] = []
+        self.programs: list[Simple] = []
 
     def fail(self, kind: Fault, at: int, sign: str, other: str = "") -> NoReturn:
         """Refuse a script; what is not sure to be refused is not understood."""
@@ -246,29 +258,35 @@ class _Parser:
                 self.starts.append(self.at)
             if (closing and self.peek() == closing) or self.peek_reserved() in ends or self.peek(2) in (";;", ";&"):
                 break
-            and_or = self.read_and_or()
-            self.skip_blanks()
-            sign, pair = self.peek(), self.peek(2)
-            if pair not in (";;", ";&") and sign in (";", "&"):
-                self.at += 1
-                and_or = AndOr(and_or.pipelines, sign == "&")
-            elif sign not in ("", "\n") and sign != closing and pair not in (";;", ";&"):
-                if sign == ")":
-                    self.refuse(sign)
-                raise UnsupportedSyntax
+            and_or = AndOr(self.read_and_or(), self.read_end(closing))
             found.append(and_or)
             if self.depth == 1:
                 self.top.append(and_or)
         self.depth -= 1
         return tuple(found)
 
-    def read_and_or(self) -> AndOr:
+    def read_end(self, closing: str) -> str:
+        """Read the sign that ends a command; empty if it closes what is open."""
+        self.skip_blanks()
+        sign = self.peek()
+        if sign in ("", closing) or self.peek(2) in (";;", ";&"):
+            return ""
+        if sign in (";", "&"):
+            self.at += 1
+        elif sign == ")":
+            self.refuse(sign)
+        elif sign != "\n":
+            raise UnsupportedSyntax
+        return sign
+
+    def read_and_or(self) -> tuple[tuple[str, Pipeline], ...]:
+        """Read the pipelines that `&&` and `||` connect."""
         pipelines = [("", self.read_pipeline())]
         while True:
             self.skip_blanks()
             operator = self.peek(2)
             if operator not in ("&&", "||"):
-                return AndOr(tuple(pipelines))
+                return tuple(pipelines)
             self.at += 2
             self.skip_to_command(operator)
             pipelines.append((operator, self.read_pipeline()))
@@ -310,10 +328,11 @@ class _Parser:
             self.opened.pop()
             self.depth -= 1
             redirections = self.read_redirections()
-            return Group((_wrap(command),), is_subshell=False, redirections=redirections) if redirections else command
+            return Group((wrap(command),), is_subshell=False, redirections=redirections) if redirections else command
         if word in _NEVER_FIRST:
             self.refuse(word)
-        if word or not self.peek():
+        # Behind `|`, `time` is a program.
+        if (word and word != "time") or not self.peek():
             raise UnsupportedSyntax
         if self.peek(2) == "((":
             end = self.find_double_parenthesis(self.at + 2)
@@ -370,7 +389,7 @@ class _Parser:
         self.skip_blanks()
         start = self.at
         target = self.read_word()
-        if not target:
+        if not target and not self.is_template:
             raise UnsupportedSyntax
         redirection = Redirection(match[2], target, match[1], [])
         if match[2] in ("<<", "<<-"):
@@ -413,7 +432,8 @@ class _Parser:
             self.text[start] == "[" or _read_plain(words[1], 0).startswith("=") or " = " in self.text[start : self.at]
         ):
             self.note_words(start, words)
-        return Simple(tuple(assignments), tuple(words), tuple(redirections))
+        self.programs.append(Simple(tuple(assignments), tuple(words), tuple(redirections)))
+        return self.programs[-1]
 
     def note_words(self, start: int, words: list[Word | Assignment]) -> None:
         """Note a test without its spaces, and `NAME = value`."""
@@ -458,7 +478,8 @@ class _Parser:
             sign = text[self.at]
             if sign in "<>" and self.peek(2) in ("<(", ">(") and self.at == start:
                 self.at += 2
-                parts.append(Substitution(self.read_enclosed(f"{sign}("), quoted=True, is_file=True))
+                body = self.read_enclosed(f"{sign}(")
+                parts.append(Substitution(body, quoted=True, is_file=True, text=text[start : self.at]))
             elif sign in _META:
                 break
             elif sign == "\\":
@@ -535,8 +556,8 @@ class _Parser:
 
     def read_expansion(self, *, quoted: bool) -> Part:
         """Read what `$` or a backquote starts."""
-        text = self.text
-        if text[self.at] == "`":
+        text, start = self.text, self.at
+        if text[start] == "`":
             return self.read_backquotes(quoted=quoted)
         self.at += 1
         if self.peek(2) == "((":
@@ -544,7 +565,7 @@ class _Parser:
             if end >= 0:
                 expression = self.read_slice(self.at + 2, end)
                 self.at = end + 2
-                return Arithmetic(expression, quoted)
+                return Arithmetic(expression, quoted, text[start : self.at])
             self.is_whole = False
         sign = self.peek()
         if sign == "[":
@@ -554,9 +575,9 @@ class _Parser:
             self.nest()
             body = self.read_enclosed("$(")
             self.depth -= 1
-            return Substitution(body, quoted)
+            return Substitution(body, quoted, text=text[start : self.at])
         if sign == "{":
-            return self.read_braced(quoted=quoted)
+            return self.read_reference(quoted=quoted) if self.is_template else self.read_braced(quoted=quoted)
         if sign == "'" and not quoted:
             return self.read_escapes()
         if sign == '"' and not quoted:
@@ -565,11 +586,11 @@ class _Parser:
         if found is None:
             return Literal("$", quoted)
         self.at = found.end()
-        return Parameter(found[0], quoted)
+        return Parameter(found[0], quoted, text=f"${found[0]}")
 
     def read_old_arithmetic(self, *, quoted: bool) -> Arithmetic:
         """Read `$[…]`."""
-        depth, end = 1, self.at + 1
+        depth, start, end = 1, self.at - 1, self.at + 1
         while end < len(self.text) and depth:
             depth += {"[": 1, "]": -1}.get(self.text[end], 0)
             end += 1
@@ -577,7 +598,7 @@ class _Parser:
             raise UnsupportedSyntax
         expression = self.read_slice(self.at + 1, end - 1)
         self.at = end
-        return Arithmetic(expression, quoted)
+        return Arithmetic(expression, quoted, self.text[start:end])
 
     def read_escapes(self) -> Literal:
         """Read `$'…'`."""
@@ -590,12 +611,12 @@ class _Parser:
         self.at = end + 1
         for escape, sign in (("\\n", "\n"), ("\\t", "\t"), ("\\'", "'")):
             written = written.replace(escape, sign)
-        if "\\" in written:
+        if "\\" in written and not self.is_template:
             raise UnsupportedSyntax
         return Literal(written, quoted=True)
 
     def read_backquotes(self, *, quoted: bool) -> Substitution:
-        end = self.at + 1
+        start, end = self.at, self.at + 1
         while end < len(self.text) and self.text[end] != "`":
             end += 2 if self.text[end] == "\\" else 1
         if end >= len(self.text):
@@ -608,7 +629,19 @@ class _Parser:
         body = parser.read_list(())
         if parser.at < len(inner):
             raise UnsupportedSyntax
-        return Substitution(body, quoted)
+        return Substitution(body, quoted, text=self.text[start : end + 1])
+
+    def read_reference(self, *, quoted: bool) -> Part:
+        """Read `${…}`, also one of another tool."""
+        at, depth = self.at, self.depth
+        try:
+            return self.read_braced(quoted=quoted)
+        except UnsupportedSyntax:
+            end = self.text.find("}", at) + 1
+            if not end:
+                raise
+        self.at, self.depth = end, depth
+        return Literal(self.text[at - 1 : end], quoted)
 
     def read_braced(self, *, quoted: bool) -> Parameter:
         """Read `${…}`."""
@@ -640,7 +673,7 @@ class _Parser:
             raise UnsupportedSyntax
         self.at += 1
         self.depth -= 1
-        return Parameter(found[1], quoted, operator, argument, index, prefix)
+        return Parameter(found[1], quoted, operator, argument, index, prefix, self.text[start : self.at])
 
     def read_argument(self, *, quoted: bool) -> Word:
         """Read what stands behind the operator of `${…}`."""
@@ -828,10 +861,6 @@ class _Parser:
         while self.at < len(self.text) and not self.text[self.at].isspace():
             self.at += 1
         return (Literal(self.text[start : self.at]),)
-
-
-def _wrap(command: Command) -> AndOr:
-    return AndOr((("", Pipeline((command,))),))
 
 
 def _declares(word: Word | Assignment) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from jobgen.model.named_tuple import NamedTuple
@@ -25,6 +26,8 @@ class Parameter(NamedTuple):
     """The index of an array, or `@` or `*`."""
     prefix: str = ""
     """`#` for the length, `!` for the variable that the value names."""
+    text: str = ""
+    """As it is written, as in all parts of a word."""
 
 
 class Substitution(NamedTuple):
@@ -33,6 +36,7 @@ class Substitution(NamedTuple):
     body: Script
     quoted: bool
     is_file: bool = False
+    text: str = ""
 
 
 class Arithmetic(NamedTuple):
@@ -40,6 +44,7 @@ class Arithmetic(NamedTuple):
 
     expression: Word
     quoted: bool
+    text: str = ""
 
 
 Part: TypeAlias = Literal | Parameter | Substitution | Arithmetic
@@ -141,10 +146,34 @@ class Pipeline(NamedTuple):
 
 
 class AndOr(NamedTuple):
-    """Pipelines, each with the operator before it: empty, `&&` or `||`."""
+    """Pipelines, each with the operator before it: empty, `&&` or `||`; and the sign behind them."""
 
     pipelines: tuple[tuple[str, Pipeline], ...]
-    is_background: bool = False
+    end: str = ""
+    """`;`, `&` or a line break; empty before a word or sign that closes."""
+
+    @property
+    def is_background(self) -> bool:
+        """Return True if a shell does not wait for it."""
+        return self.end == "&"
 
 
 Script: TypeAlias = "tuple[AndOr, ...]"
+
+
+def list_bodies(command: Command) -> Iterator[Script]:
+    """Yield the scripts in a command, in the order in which they are written: none of a program."""
+    if isinstance(command, (Group, For, Loop)):
+        yield from (command.condition, command.body) if isinstance(command, Loop) else (command.body,)
+    elif isinstance(command, If):
+        for condition, body in command.branches:
+            yield from (condition or (), body)
+    elif isinstance(command, Case):
+        yield from (body for _, body, _ in command.branches)
+    elif isinstance(command, Function):
+        yield (wrap(command.body),)
+
+
+def wrap(command: Command, end: str = "") -> AndOr:
+    """Return a command as one that stands alone."""
+    return AndOr((("", Pipeline((command,))),), end)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jobgen.k8s.command_line import find_mpi_launches, parse_command, split_mpi_launch
+from jobgen.k8s.mpi_launches import find_mpi_launches, split_mpi_launch
+from jobgen.k8s.shell.commands import parse_command
 from jobgen.model.data import Node, ValidFields, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.quantity import parse_digits

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, rule
-from jobgen.k8s.command_line import find_output_paths
 from jobgen.k8s.kueue import is_suspended
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.object_paths import path_to_container_field, path_to_role
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import value_of
+from jobgen.model.lazy_re import has_any
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.sweeps import SWEEP
 
@@ -214,6 +214,11 @@ def collect_outputs(manifest: Manifest) -> Iterator[Fact]:
     seen = set()
     for role in manifest.roles:
         for number, container in enumerate(role.pod.containers):
+            if not has_any(container.search_text, ("--", "DIR=", "_PATH=")):
+                continue
+            # Imported late: many commands name no folder.
+            from jobgen.k8s.output_paths import find_output_paths
+
             for output in find_output_paths(container):
                 if output.target not in seen:
                     seen.add(output.target)

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
-from jobgen.k8s.command_line import MPI_WORDS, find_mpi_launches, parse_command
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Role
 from jobgen.k8s.operators import describe_rejection, is_operator_since
@@ -12,6 +11,9 @@ from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.suggest import suggest_entry
+
+# A command line with a call of mpirun has one of these.
+_MPI_WORDS = ("mpirun", "mpiexec", "horovodrun", "orterun", "prterun")
 
 
 @rule("job", WARNING, kinds=("PyTorchJob",), fields=("elasticPolicy",))
@@ -123,13 +125,20 @@ def launcher_command_on_workers(manifest: Manifest) -> Iterator[Violation]:
         return
     first = launcher.pod.main_container
     shared = first is not None and untraced(first.command_line) == untraced(main.command_line)
-    has_word = has_any(main.search_text, MPI_WORDS)
-    launches = has_word and any(find_mpi_launches(parse_command(main.command_line)))
+    launches = has_any(main.search_text, _MPI_WORDS) and _calls_mpirun(main.command_line)
     if launches or (shared and not _waits(main.command_line)):
         name = as_text(command[0]).partition(" ")[0]
         message = f"the workers run `{name}` instead of waiting for the launcher; set `command` for the launcher only"
         # A worker that starts `mpirun` fails for certain; another program may listen for the launcher.
         yield Violation(command, message, severity=ERROR if launches else WARNING)
+
+
+def _calls_mpirun(words: Sequence[Node]) -> bool:
+    # Imported late: few workers do.
+    from jobgen.k8s.mpi_launches import find_mpi_launches
+    from jobgen.k8s.shell.commands import parse_command
+
+    return any(find_mpi_launches(parse_command(words)))
 
 
 def _waits(words: Sequence[Node]) -> bool:

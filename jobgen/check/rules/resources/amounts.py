@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
-from jobgen.k8s.command_line import parse_command
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod, Role
+from jobgen.k8s.shell.commands import parse_command
 from jobgen.model.data import Node, TracedScalar, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import has_any, lazy_pattern

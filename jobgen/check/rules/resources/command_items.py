@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Container
-from jobgen.k8s.shell_script import MAX_SHOWN, NAMES_SHELL, find_script, shorten, split_text
+from jobgen.k8s.shell.commands import MAX_SHOWN, NAMES_SHELL, find_script, shorten, split_words
 from jobgen.model.data import Node, location_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
@@ -71,11 +71,11 @@ def _is_joined(container: Container) -> bool:
 
 
 def _explain(text: str) -> str:
-    words = split_text(text) or []
+    words = split_words(text)
     if not words or len(text) > MAX_SHOWN or any(sign in text for sign in "|&;<>$\n"):
         return "start a shell: `[sh, -c, …]`"
     # A dash may be that of an item, which was indented too far.
-    return "write one item for each word" if "-" in words else f"write `{to_inline_yaml(words)}`"
+    return "write one item for each word" if "-" in words else f"write `{to_inline_yaml([*words])}`"
 
 
 # A parenthesis that is open at the end of an item, and one that is closed and not opened.

@@ -8,16 +8,7 @@ from jobgen.check.operators.checks import is_since
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Role
-from jobgen.k8s.shell_script import (
-    NAMES_SHELL,
-    Pipeline,
-    Script,
-    find_script,
-    shorten,
-    split_pipelines,
-    split_text,
-    split_words,
-)
+from jobgen.k8s.shell.commands import NAMES_SHELL, Script, find_script, shorten, split_words
 from jobgen.k8s.workloads import RAY_CLUSTERS
 from jobgen.model.data import Node
 from jobgen.model.finding import pluralize
@@ -28,7 +19,8 @@ _JOBS = {"RayCronJob": ("spec", "jobTemplate"), "RayJob": ("spec",)}
 _CLUSTERS = {**RAY_CLUSTERS, "RayCronJob": ("spec", "jobTemplate", "rayClusterSpec")}
 _QUOTING = ("aws.amazon.com/neuroncore", "google.com/tpu")
 _SHELL_MODES = ("", "K8sJobMode", "SidecarMode")
-_REDIRECTION = lazy_pattern(r"(?:^|\s)(?:[12&]?>>?|<)\s*[^\s&>]")
+_TO_FILE = frozenset((">", ">>", ">|", "&>", "&>>", "<", "<>"))
+_PLACEHOLDER = lazy_pattern(r"<[\w-]+>")
 _QUOTED = lazy_pattern(r"'[^']*'|\\.")
 _VARIABLE = lazy_pattern(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 _SPECIAL = lazy_pattern(r"[;&|<>()\s]")
@@ -70,13 +62,10 @@ def _check_entrypoint(manifest: Manifest, job: Mapping[str, Node]) -> Iterator[V
     in_shell = as_text(job.get("submissionMode")) in _SHELL_MODES and not as_list(submitter.get("command"))
     if not text or not in_shell or not is_since(manifest, "kuberay", "1.3"):
         return
-    found = split_pipelines(text)
-    several = len(found) > 1 or any(len(each.commands) > 1 for each in found)
-    first = found[0].commands[0] if found else ""
-    if several or (found and _REDIRECTION.search(_QUOTED.sub("", _remove_strings(first)))):
-        sign = ("|" if len(found[0].commands) > 1 else found[0].end) if several else ">"
+    sign = _find_end(text)
+    if sign:
         where = "a line break" if sign == "\n" else f"`{sign}`"
-        what = "the rest runs in" if several else "the output goes to a file of"
+        what = "the output goes to a file of" if sign == ">" else "the rest runs in"
         message = f"the shell of the submitter ends the entrypoint at {where}: only what is before it runs in the"
         message += f" cluster, and {what} the submitter, without GPUs"
         yield Violation(node, f"{message}; write `sh -c '…'` around all of it", evidence=(text,))
@@ -89,9 +78,25 @@ def _check_entrypoint(manifest: Manifest, job: Mapping[str, Node]) -> Iterator[V
             return
 
 
-def _remove_strings(text: str) -> str:
-    parts = text.split('"')
-    return "".join(parts[::2])
+def _find_end(text: str) -> str:
+    """Return the sign at which a shell ends the first command of an entrypoint; "" if it is the only one."""
+    # Imported late, as below: few jobs have scripts.
+    from jobgen.k8s.shell.steps import list_steps, parse_command_line
+    from jobgen.k8s.shell.tree import Simple
+
+    before = "ray "
+    parsed = parse_command_line(f"{before}{text}")
+    steps = [*list_steps(parsed.script)]
+    if not steps:
+        # `ray job submit -- (…)`
+        sign = text[parsed.end - len(before) :][:1]
+        return sign if sign in ("(", ")") else ""
+    first = steps[0].commands[0]
+    if len(steps[0].commands) > 1 or len(steps) > 1 or parsed.failure:
+        return "|" if len(steps[0].commands) > 1 else steps[0].end
+    redirections = first.redirections if isinstance(first, Simple) else ()
+    is_sent = any(redirection.operator in _TO_FILE for redirection in redirections)
+    return ">" if is_sent and not _PLACEHOLDER.search(text) else ""
 
 
 def _list_cluster_variables(job: Mapping[str, Node]) -> set[str]:
@@ -110,10 +115,10 @@ def _check_parameter(name: str, node: Node) -> Iterator[Violation]:
     # A command whose output is the value is meant for the shell.
     if not text or "$(" in text or "`" in text or (not _SPECIAL.search(text) and '"' not in text and "'" not in text):
         return
-    words = split_text(text) or []
+    words = split_words(text)
     is_json = text.lstrip(" '\"").startswith("{")
     reached = words[0] if len(words) == 1 else ""
-    if (is_json and _is_json(reached)) or (not is_json and len(words) == 1):
+    if (is_json and _is_json(reached)) or (not is_json and (len(words) == 1 or _PLACEHOLDER.search(text))):
         return
     message = f"KubeRay writes `{name}` of `rayStartParams` into a shell command without quotes"
     if not is_json:
@@ -244,10 +249,13 @@ def _loses_arguments(script: Script) -> bool:
     if script.reads_files or _READS_PARAMETERS.search(script.text) or _OPERATORS.intersection(words):
         # The rule shell-syntax-without-shell reports operators.
         return False
-    split = split_text(script.text)
-    if split is None:
+    from jobgen.k8s.shell.steps import parse_command_line
+    from jobgen.k8s.shell.syntax import SyntaxFault
+
+    failure = parse_command_line(script.text).failure
+    if isinstance(failure, SyntaxFault) and failure.kind == "open" and failure.sign in ("'", '"'):
         return False
-    is_single = len(split) == 1
+    is_single = len(split_words(script.text) or script.text.split()) == 1
     if words[0] in _NAMES or not words[0]:
         return len(words) > 1
     # One word after a longer script may be a name for it.
@@ -263,7 +271,7 @@ _PROGRAM = lazy_pattern(
     r"(?:\S*/)?(python[\d.]*|torchrun|accelerate|deepspeed|mpirun|mpiexec|horovodrun|\w[\w.-]*\.(?:sh|py))"
 )
 # Commands after the pipeline whose own exit codes say nothing about it.
-_HARMLESS = frozenset(("", "echo", "printf", "date", "ls", "true", "wait", "sync", "fi", "done", "esac", "}", "exit"))
+_HARMLESS = frozenset(("", "echo", "printf", "date", "ls", "true", "wait", "sync", "exit"))
 
 
 @rule("container", WARNING, fields=("command", "args"), words=("tee",))
@@ -284,7 +292,7 @@ def lost_exit_code(container: Container) -> Iterator[Violation]:
         return
     if _KEEPS_CODE.search(script.text) or "pipefail" in script.options:
         return
-    program = _find_program(split_pipelines(script.text))
+    program = _find_program(script.text)
     if program:
         message = f"the exit code of `{program}` is lost: `tee` succeeds even if `{program}` fails"
         fix = "write `set -o pipefail` before it"
@@ -293,17 +301,21 @@ def lost_exit_code(container: Container) -> Iterator[Violation]:
         yield Violation(script.node, f"{message}, and so does the job; {fix}")
 
 
-def _find_program(pipelines: tuple[Pipeline, ...]) -> str:
+def _find_program(text: str) -> str:
     """Return the program whose exit code would be that of the script if it were not piped into `tee`; "" if none."""
-    for at in range(len(pipelines) - 1, -1, -1):
-        before, pipeline = pipelines[at - 1] if at else None, pipelines[at]
-        words = [split_words(command) for command in pipeline.commands]
+    from jobgen.k8s.shell.steps import list_steps, list_words, read_commands
+    from jobgen.k8s.shell.tree import Simple
+
+    steps = [*list_steps(read_commands(text))]
+    for before, step in reversed([*zip((None, *steps), steps, strict=False)]):
+        words = [list_words(command) for command in step.commands]
         names = [each[0] if each else "" for each in words]
         if len(names) > 1 and names[-1].rpartition("/")[2] == "tee":
             found = next((match for word in words[0] if (match := _PROGRAM.fullmatch(word))), None)
             return found[1] if found else ""
         # What follows `||` runs only if `tee` fails.
-        if names[0] not in _HARMLESS and not (before and before.end == "||"):
+        is_harmless = isinstance(step.commands[0], Simple) and names[0] in _HARMLESS
+        if not is_harmless and not (before and before.end == "||"):
             return ""
     return ""
 
@@ -311,7 +323,7 @@ def _find_program(pipelines: tuple[Pipeline, ...]) -> str:
 _DURATION = lazy_pattern(r"(\d{1,9})([smhd]?)")
 _SECONDS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
 _DAY = 86400
-_ENDLESS_LOOPS = frozenset(("true", ":", "[ 1 ]", "[ true ]", "1"))
+_ALWAYS = frozenset((("true",), (":",), ("[", "1", "]"), ("[", "true", "]"), ("1",)))
 _MPI = ("MPIJob",)
 # In jobs of these kinds every pod with GPUs computes by itself. Elsewhere, such as in jobs of MPI, another pod may
 # start processes in a pod that waits.
@@ -356,19 +368,23 @@ def _find_waiting(container: Container) -> tuple[Node, str, bool] | None:
     if script is None:
         words = container.words
         return (container.command_line[0], " ".join(words), True) if _waits(words) else None
-    pipelines = split_pipelines(script.text)
-    commands = [split_words(each.commands[0]) if len(each.commands) == 1 else () for each in pipelines]
-    if commands[-1:] == [("done",)] and len(commands) > 2 and commands[-2][:1] == ("sleep",):
-        is_endless = pipelines[-3].commands[0].removeprefix("while").strip() in _ENDLESS_LOOPS
-        if is_endless and pipelines[-3].commands[0].startswith("while"):
-            return script.node, "while true; do sleep …; done", len(commands) == 3
+    from jobgen.k8s.shell.steps import list_steps, list_words, read_commands
+    from jobgen.k8s.shell.tree import Loop
+
+    commands = read_commands(script.text)
+    if not commands or len(commands[-1].pipelines[-1][1].commands) > 1:
         return None
-    if not commands or not _waits(commands[-1]):
-        return None
-    # What runs only after a failure, or in a condition, does not keep every job.
-    if (len(pipelines) > 1 and pipelines[-2].end in ("||", "&", "(")) or pipelines[-1].end not in ("", ";", "\n"):
-        return None
-    return script.node, " ".join(commands[-1]), len(commands) == 1
+    operator, pipeline = commands[-1].pipelines[-1]
+    last = pipeline.commands[0]
+    is_all = len(commands) == len(commands[-1].pipelines) == 1
+    if isinstance(last, Loop):
+        inner = [list_words(each) for step in list_steps(last.condition + last.body) for each in step.commands]
+        is_endless = not last.until and len(inner) == 2 and inner[0] in _ALWAYS and inner[1][:1] == ("sleep",)
+        return (script.node, "while true; do sleep …; done", is_all) if is_endless else None
+    words = list_words(last)
+    # What runs only after a failure, in the background or beside it does not keep every job.
+    is_beside = commands[-1].is_background or (not operator and any(each.is_background for each in commands[-2:-1]))
+    return (script.node, " ".join(words), is_all) if _waits(words) and operator != "||" and not is_beside else None
 
 
 def _waits(words: Sequence[str]) -> bool:

@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
-from jobgen.k8s.command_line import parse_command
 from jobgen.k8s.devices import PodClaim, find_meant_device, format_devices, is_device
 from jobgen.k8s.node_agents import is_node_agent
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Role
 from jobgen.k8s.resources import list_counted_pods
-from jobgen.k8s.shell_script import find_script, split_pipelines, split_words
+from jobgen.k8s.shell.commands import find_script, parse_command
 from jobgen.k8s.workloads import POD_SETS, RAY_CLUSTERS, REPLICA_TYPES, find_pods
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep, pluralize
@@ -407,8 +406,10 @@ def _find_script(words: list[Node], role: Role) -> tuple[Node, str] | None:
         arguments = [argument.text for argument in parse_command(words)]
         file = _find_file(arguments)
         return (words[0], file) if file else None
-    calls = [split_words(command) for each in split_pipelines(script.text) for command in each.commands]
-    files = [file for call in calls if (file := _find_file(call))]
+    # Imported late, because few commands are scripts.
+    from jobgen.k8s.shell.steps import read_words
+
+    files = [file for call in read_words(script.text) if (file := _find_file(call))]
     return (script.node, files[-1]) if files and ".sh" not in script.text else None
 
 

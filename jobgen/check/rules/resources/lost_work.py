@@ -4,7 +4,6 @@ from collections.abc import Iterator, Mapping
 
 from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import is_hook
-from jobgen.k8s.command_line import find_written_volumes
 from jobgen.k8s.injected_volumes import is_mounted_by_sidecar
 from jobgen.k8s.kinds import Release, format_release, parse_release
 from jobgen.k8s.kueue import get_kueue_queue
@@ -43,6 +42,9 @@ def lost_checkpoints(pod: Pod) -> Iterator[Violation]:
 
 def _find_written(container: Container) -> Iterator[tuple[str, str]]:
     """Yield the volumes that a container plainly writes checkpoints to, with the path."""
+    # Imported late: few pods have volumes that are deleted with them.
+    from jobgen.k8s.output_paths import find_written_volumes
+
     yield from find_written_volumes(container)
     for mount in container.volume_mounts:
         name, path = as_text(mount.get("name")), as_text(mount.get("mountPath"))

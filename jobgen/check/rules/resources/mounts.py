@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
-from jobgen.k8s.command_line import find_output_mounts
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container
 from jobgen.model.data import Node, value_of
@@ -77,6 +76,9 @@ def read_only_output(container: Container) -> Iterator[Violation]:
 
     Mount the volume without `readOnly`, or write to another path.
     """
+    # Imported late: few containers mount what is read-only.
+    from jobgen.k8s.output_paths import find_output_mounts
+
     for text, node, mount in find_output_mounts(container):
         volume = _find_volume(container, mount)
         claim = get_path(volume, "persistentVolumeClaim", "readOnly")

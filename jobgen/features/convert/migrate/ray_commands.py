@@ -6,7 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from jobgen.k8s.shell_script import split_text
+from jobgen.k8s.shell.commands import split_words
 from jobgen.model.data import Plain
 from jobgen.spec.replicas import get_at
 
@@ -32,5 +32,5 @@ def read_entrypoint(obj: Mapping[str, Plain]) -> list[str]:
     text = get_at(obj, ("spec", "entrypoint"))
     if not isinstance(text, str) or not text:
         return []
-    words = split_text(text) or []
-    return words if shlex.join(words) == text else ["sh", "-c", text]
+    words = split_words(text)
+    return [*words] if shlex.join(words) == text else ["sh", "-c", text]

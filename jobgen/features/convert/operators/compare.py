@@ -24,8 +24,8 @@ from jobgen.features.convert.operators.created import (
     list_containers,
     read_texts,
 )
-from jobgen.k8s.command_line import find_option_values, parse_command
 from jobgen.k8s.devices import is_device
+from jobgen.k8s.shell.commands import find_option_values, parse_command
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import canonicalize_quantity, to_milli
 

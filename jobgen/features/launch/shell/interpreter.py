@@ -43,7 +43,7 @@ from jobgen.features.launch.shell.values import (
     to_text,
     to_word,
 )
-from jobgen.k8s.shell import tree
+from jobgen.k8s.shell import SHELLS, tree
 from jobgen.k8s.shell.syntax import UnsupportedSyntax, parse_script
 from jobgen.k8s.shell.tree import Assignment
 from jobgen.model.budget import Work, charge
@@ -51,7 +51,6 @@ from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 
 _REFERENCE = lazy_pattern(r"\$\$|\$\(([^()\s]*)\)")
-_SHELLS = frozenset(("sh", "bash", "ash", "dash", "ksh", "zsh"))
 _SHEBANG = lazy_pattern(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(?:\S*/)?(\w+)")
 
 
@@ -85,7 +84,7 @@ def _is_direct(program: str | None, files: Files) -> bool:
     if program is None:
         return False
     name = program.rpartition("/")[2]
-    is_known = name in _SHELLS or name in BUILTINS or name in WRAPPERS or name == "env"
+    is_known = name in SHELLS or name in BUILTINS or name in WRAPPERS or name == "env"
     is_file = "/" in program and (not program.startswith("/") or files(program) is not None)
     return not is_known and not is_file
 
@@ -153,7 +152,7 @@ class Interpreter(Shell):
         if and_or.is_background:
             written = dict(self.run.written)
             try:
-                self.copy().run_and_or(and_or._replace(is_background=False))
+                self.copy().run_and_or(and_or._replace(end=""))
             except (Exit, Leave):
                 pass
             changed = {path: UNKNOWN for path, text in self.run.written.items() if written.get(path) != text}
@@ -529,7 +528,7 @@ class Interpreter(Shell):
         if builtin is not None:
             return builtin(self, fields[1:])
         base = name.rpartition("/")[2]
-        if base in _SHELLS:
+        if base in SHELLS:
             return self.start_shell(fields)
         inner = self.unwrap(base, fields[1:])
         if inner is not None:
@@ -729,7 +728,7 @@ def _is_shell_script(text: str) -> bool:
     if not text.startswith("#!"):
         return True
     found = _SHEBANG.match(text)
-    return found is not None and found[1] in _SHELLS
+    return found is not None and found[1] in SHELLS
 
 
 class _File(list[str]):
