@@ -2,47 +2,40 @@
 
 import pytest
 
-from jobgen.k8s.mpi_launches import find_mpi_launches
+from jobgen.k8s.mpi_launches import calls_mpirun, split_mpi_launch
 from jobgen.k8s.shell.commands import find_option_values, parse_command, split_words
 from jobgen.k8s.shell.steps import list_steps, list_words, read_commands, read_words
-
-
-def calls(*words):
-    return [
-        (call.processes.text if call.processes else None, call.limited_by_hostfile)
-        for call in find_mpi_launches(parse_command(words))
-    ]
 
 
 @pytest.mark.parametrize(
     ("words", "found"),
     [
-        (["mpirun", "-np", "4", "train"], [("4", True)]),
-        (["/opt/bin/mpirun", "--np=4", "train"], [("4", True)]),
-        (["mpiexec", "-n", "4", "train", "-n", "9"], [("4", True)]),
-        (["mpirun", "train", "-n", "100"], [(None, True)]),
-        (["mpirun", "-x", "A=1", "--mca", "btl", "^openib", "-bind-to", "none", "-np", "4"], [("4", True)]),
-        (["mpirun", "--oversubscribe", "-np", "4", "train"], [("4", False)]),
-        (["mpirun", "-np", "4", "--map-by", "slot:OVERSUBSCRIBE", "train"], [("4", False)]),
-        (["mpirun", "--mca", "rmaps_base_oversubscribe", "1", "-np", "4", "train"], [("4", False)]),
-        (["mpirun", "-H", "a,b", "-np", "4", "train"], [("4", False)]),
-        (["mpirun", "--hostfile", "/etc/mpi/hostfile", "-np", "4", "train"], [("4", True)]),
-        (["mpirun", "--hostfile", "hosts", "-np", "4", "train"], [("4", False)]),
-        (["mpirun", "-np", "1", "a", ":", "-np", "2", "b"], [(None, True)]),
-        (["mpirun", "--unknown", "value", "-np", "4"], [(None, True)]),
-        (["mpirun", "-np"], [(None, True)]),
-        (["mpirun", "-x"], [(None, True)]),
-        (["sh", "-c", "cd /x && mpirun \\\n -np 2 a\nhorovodrun -np $N b"], [("2", True), ("$N", True)]),
-        (["sh", "-c", "# mpirun -np 3\nmpirun -np 2 a"], [("2", True)]),
-        (["sh", "-c", "it's broken; mpirun -np 2 a"], []),
-        (["sh", "-c", "bash <<EOF\nmpirun -np 2 a\nEOF"], [("2", True)]),
-        (["sh", "-c", "mpirun -np 2 a && if [ -f x ]; then b"], [("2", True)]),
-        (["sh", "-c", "X=$(mpirun -np 2 a)"], [("2", True)]),
-        ([4, None], []),
+        (["mpirun", "-np", "4", "train"], True),
+        (["/opt/bin/mpirun", "--np=4", "train"], True),
+        (["python", "train.py", "--launcher=mpirun"], False),
+        (["sh", "-c", "cd /x && horovodrun \\\n -np 2 a"], True),
+        (["sh", "-c", "# mpirun -np 3\na"], False),
+        (["sh", "-c", "bash <<EOF\nmpirun -np 2 a\nEOF"], True),
+        (["sh", "-c", "mpirun -np 2 a && if [ -f x ]; then b"], True),
+        (["sh", "-c", "X=$(mpirun -np 2 a)"], True),
+        (["sh", "-c", "it's broken; mpirun -np 2 a"], False),
+        ([4, None], False),
     ],
 )
-def test_launcher_calls(words, found):
-    assert calls(*words) == found
+def test_calls_of_mpirun(words, found):
+    assert calls_mpirun(words) is found
+
+
+@pytest.mark.parametrize(
+    ("words", "program"),
+    [
+        (["mpirun", "-x", "A=1", "--mca", "btl", "^openib", "-bind-to", "none", "-np", "4", "a"], ["a"]),
+        (["mpirun", "--hostfile=h", "--oversubscribe", "-H", "a,b", "a", "-n", "9"], ["a", "-n", "9"]),
+        (["mpirun", "-np"], []),
+    ],
+)
+def test_options_of_mpirun_are_apart_from_its_program(words, program):
+    assert split_mpi_launch(words) == (words[1 : len(words) - len(program)], program)
 
 
 def test_values_of_an_option():

@@ -7,7 +7,7 @@ accepted by the API server.
 import pytest
 from validationcases import list_cases, read_objects
 
-from jobgen.check.validation import find_kind, find_name_format, validate_object
+from jobgen.check.validation import find_kind, find_metadata_format, validate_object
 from jobgen.k8s.kinds import NEWEST_RELEASE
 
 CASES = list_cases("access")
@@ -33,11 +33,11 @@ def find_problems(obj, release=NEWEST_RELEASE):
 )
 def test_names(kind, name, is_valid):
     api_version, _, kind = kind.rpartition("/")
-    assert find_name_format({"apiVersion": api_version, "kind": kind}).is_valid(name) is is_valid
+    assert find_metadata_format({"apiVersion": api_version, "kind": kind}).name.is_valid(name) is is_valid
 
 
 def test_only_generated_names_of_device_classes_are_validated():
-    names = find_name_format({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass"})
+    names = find_metadata_format({"apiVersion": "resource.k8s.io/v1", "kind": "DeviceClass"}).name
 
     assert names.accepts_prefix("a" * 300)
     assert names.accepts_prefix("-a", named=True)

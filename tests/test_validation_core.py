@@ -13,7 +13,7 @@ from validationcases import list_cases, read_objects
 
 import jobgen
 from jobgen.check.checker import Checker
-from jobgen.check.validation import find_name_format, validate_object
+from jobgen.check.validation import find_metadata_format, validate_object
 from jobgen.k8s.kinds import NEWEST_RELEASE
 from jobgen.rendering import config
 from jobgen.spec.overlay import Cluster
@@ -62,7 +62,7 @@ def test_lint_reports_an_empty_item_on_its_line(tmp_path):
 )
 def test_names(kind, name, release, is_valid):
     api_version, _, kind = kind.rpartition("/")
-    assert find_name_format({"apiVersion": api_version, "kind": kind}, release).is_valid(name) is is_valid
+    assert find_metadata_format({"apiVersion": api_version, "kind": kind}, release).name.is_valid(name) is is_valid
 
 
 def test_data_has_at_most_a_mebibyte():

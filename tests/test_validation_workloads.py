@@ -12,7 +12,7 @@ from sharedfiles import shared_folder
 from validationcases import find_problems, list_cases
 
 from jobgen.check.checker import Checker
-from jobgen.check.validation import find_kind, find_name_format
+from jobgen.check.validation import find_kind, find_metadata_format
 from jobgen.check.validation.jobs import find_schedule_error, is_time_zone
 from jobgen.check.validation.pods import is_workload
 from jobgen.k8s.kinds import NEWEST_RELEASE
@@ -122,7 +122,7 @@ def test_time_zones(name, is_valid):
 )
 def test_names(kind, name, is_valid):
     api_version, _, kind = kind.rpartition("/")
-    assert find_name_format({"apiVersion": api_version, "kind": kind}).is_valid(name) is is_valid
+    assert find_metadata_format({"apiVersion": api_version, "kind": kind}).name.is_valid(name) is is_valid
 
 
 def build_object(api_version, kind, **spec):

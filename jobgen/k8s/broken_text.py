@@ -28,7 +28,6 @@ _DATA_IN_LINE = lazy_pattern(r"(?<!\w)(?:data|stringData)\b")
 _DATA = lazy_pattern(r"(?:data|stringData)\b")
 _ROOT_KEY = lazy_pattern(r"(?:apiVersion|kind|metadata|type|immutable|---|\.\.\.|#|<<<<<<<|=======|>>>>>>>|\|{7})")
 _KEY = lazy_pattern(r"[ \t]*[\w./-]+[\"']?[ \t]*[:：]")
-_AFTER_QUOTE = ("", " ", ",", "}", "]")
 _SECRETS = lazy_pattern(r"[ \t]*[\"']?secrets\b")
 _FAR = 20
 """How many lines may be between a field and what is deep in it."""

@@ -210,10 +210,8 @@ class DeviceCatalog(NamedTuple):
     """The resource of each class that is defined there; empty if its devices are no accelerators."""
     templates: Mapping[ClaimKey, Claim] = MappingProxyType({})
     claims: Mapping[ClaimKey, Claim] = MappingProxyType({})
-    admin_namespaces: frozenset[str] = frozenset()
-    """The namespaces in which claims may have `adminAccess`."""
     other_namespaces: frozenset[str] = frozenset()
-    """The other namespaces that are known. The cluster may have more of both."""
+    """The known namespaces in which claims may not have `adminAccess`. The cluster may have more."""
     defaulted_namespaces: frozenset[str] = frozenset()
     """The namespaces with a LimitRange that sets requests or limits of containers; empty text if one names none."""
 
@@ -276,14 +274,14 @@ def build_catalog(
     namespaces = [
         (name, get_path(obj, "metadata", "labels", ADMIN_LABEL)) for kind, name, obj in named if kind == "Namespace"
     ]
-    admin = frozenset(name for name, label in namespaces if as_text(label) == "true")
-    others = frozenset(name for name, _ in namespaces) - admin
+    admin = {name for name, label in namespaces if as_text(label) == "true"}
+    others = frozenset(name for name, _ in namespaces if name not in admin)
     defaulted = frozenset(
         as_text(get_path(obj, "metadata", "namespace"))
         for kind, _, obj in named
         if kind == "LimitRange" and _sets_defaults(obj)
     )
-    return DeviceCatalog(classes, templates, claims, admin, others, defaulted)
+    return DeviceCatalog(classes, templates, claims, others, defaulted)
 
 
 def _sets_defaults(limit_range: Mapping[str, Node]) -> bool:

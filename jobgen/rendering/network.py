@@ -153,16 +153,6 @@ def list_variables(framework: str, group: Group, role: RoleHosts, provided: Cont
     return {name: value for name, value in found(group, role).items() if name not in provided}
 
 
-def _list_connecting() -> frozenset[str]:
-    apart = (RoleHosts("master", 1, INDEX), RoleHosts("worker", 2, INDEX))
-    groups = [Group("", apart), Group("", apart[1:])]
-    return frozenset(name for group in groups for find in _FRAMEWORKS.values() for name in find(group, group.roles[0]))
-
-
-CONNECTING = _list_connecting() | {"JOB_COMPLETION_INDEX"}
-"""The names of all variables by which pods are connected."""
-
-
 LEADERS = frozenset(("chief", "leader", "master"))
 """Roles whose first pod has rank 0."""
 

@@ -85,11 +85,6 @@ def validate_object(obj: Fields, release: Release, read_catalog: CatalogSource =
     return run.problems
 
 
-def find_name_format(obj: Fields, release: Release = NEWEST_RELEASE) -> NameFormat:
-    """Return the format of the names of an object's kind."""
-    return find_metadata_format(obj, release).name
-
-
 def _find_name_format(kind: Kind | None, release: Release) -> NameFormat:
     if kind is None:
         return SUBDOMAIN_NAME

@@ -100,7 +100,6 @@ _PER_NODE = lazy_pattern(
 _OTHER_MAPPING = lazy_pattern(
     r"ppr:\d+:(?!node|host)|dist|seq|rankfile",
 )
-_OVERSUBSCRIBES = ("oversubscribe",)
 # What only Open MPI has.
 _OPEN_MPI = frozenset(("allow_run_as_root", "mca", "omca", "prtemca"))
 _HIDING = (".sh", "torchrun", "torch.distributed", "accelerate", "deepspeed", "mpirun", "mpiexec", "horovodrun")

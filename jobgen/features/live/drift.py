@@ -40,7 +40,6 @@ from jobgen.rendering.runs import JOB_ANNOTATION
 from jobgen.repo.captures import list_unread
 from jobgen.reports.sections import EnvironmentSections, Section, SectionReport
 
-_LIVE = Location("cluster", 1, 1)
 _TRACKING = {
     "argocd.argoproj.io/tracking-id": "Argo CD would prune it",
     "kustomize.toolkit.fluxcd.io/name": "Flux would prune it",

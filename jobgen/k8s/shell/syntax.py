@@ -128,11 +128,6 @@ def parse_all(text: str, *, is_template: bool = False) -> Parsed:
     )
 
 
-def parse_text(text: str) -> Word:
-    """Return the parts of a text that is expanded as in double quotes."""
-    return _Parser(text).read_quoted("")
-
-
 def _read_plain(word: Word | Assignment, place: int) -> str:
     """Return the first or last part of a word, if it is text without quotation marks."""
     part = None if isinstance(word, Assignment) or not word else word[place]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from jobgen.k8s.mpi_launches import find_mpi_launches, split_mpi_launch
-from jobgen.k8s.shell.commands import parse_command
+from jobgen.k8s.mpi_launches import calls_mpirun, split_mpi_launch
 from jobgen.model.data import Node, ValidFields, untraced, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.quantity import parse_digits
@@ -56,7 +55,7 @@ def _split_command(job: JobSpec, command: list[Node], problems: list[Problem]) -
     found = split_mpi_launch(command)
     if found is not None:
         return found
-    if any(find_mpi_launches(parse_command(command))):
+    if calls_mpirun(command):
         message = "TensorStack runs `mpirun` itself, but the command of the launcher is a script that does"
         advice = "write `mpirun`, its options and the program as a list"
         problems.append(Problem("unsupported-by-kind", f"{message}; {advice}", command[0]))

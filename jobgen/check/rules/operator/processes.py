@@ -125,7 +125,7 @@ def launcher_command_on_workers(manifest: Manifest) -> Iterator[Violation]:
         return
     first = launcher.pod.main_container
     shared = first is not None and untraced(first.command_line) == untraced(main.command_line)
-    launches = has_any(main.search_text, _MPI_WORDS) and _calls_mpirun(main.command_line)
+    launches = has_any(main.search_text, _MPI_WORDS) and _calls_mpirun(main)
     if launches or (shared and not _waits(main.command_line)):
         name = as_text(command[0]).partition(" ")[0]
         message = f"the workers run `{name}` instead of waiting for the launcher; set `command` for the launcher only"
@@ -133,12 +133,11 @@ def launcher_command_on_workers(manifest: Manifest) -> Iterator[Violation]:
         yield Violation(command, message, severity=ERROR if launches else WARNING)
 
 
-def _calls_mpirun(words: Sequence[Node]) -> bool:
+def _calls_mpirun(container: Container) -> bool:
     # Imported late: few workers do.
-    from jobgen.k8s.mpi_launches import find_mpi_launches
-    from jobgen.k8s.shell.commands import parse_command
+    from jobgen.k8s.mpi_launches import calls_mpirun
 
-    return any(find_mpi_launches(parse_command(words)))
+    return calls_mpirun(container.command_line)
 
 
 def _waits(words: Sequence[Node]) -> bool:

@@ -414,11 +414,6 @@ def compare_pods(before: Sequence[CreatedPod], after: Sequence[CreatedPod]) -> l
     return sorted(found, key=lambda difference: not difference.training)
 
 
-def is_equal_for_training(differences: Iterable[PodDifference]) -> bool:
-    """Return True if the same containers run in the same world: nodes, processes, ranks and restarts are equal."""
-    return not any(difference.training for difference in differences)
-
-
 def _get_rank(pod: CreatedPod) -> int:
     return pod.rank or 0
 
