@@ -96,7 +96,7 @@ def is_tree_folder(text: str) -> bool:
 def find_tree_findings(
     root: Folder, folders: Sequence[str], store: Store | None, envs: Sequence[str] = (), today: str = ""
 ) -> Iterator[tuple[Finding, str, str]]:
-    """Compare trees with what the repository itself renders, whoever judges it.
+    """Compare trees with what the repository itself renders, whatever revision judges it.
 
     Yields each finding with the path of the file in its tree, and that of the job that it is about, if there is one.
     """

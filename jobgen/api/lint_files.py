@@ -64,7 +64,7 @@ class LintRequest(NamedTuple):
     is_compared: bool = False
     """True if another revision is linted too, to compare them."""
     keeps_results: bool = True
-    """False if nobody asks for the results of single files again: without a cache and another revision."""
+    """False if the results of single files are not asked for again: without a cache and another revision."""
     leaves_objects: bool = False
     """True if the objects of jobs are left in the store, for a snapshot of the same files."""
     starts_tools: bool = True

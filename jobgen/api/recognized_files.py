@@ -102,7 +102,7 @@ def _find_cluster(request: LintRequest, files: LintFiles) -> Cluster:
 
 
 def _hold_walked(source: FolderTree, entries: Sequence[FileEntry]) -> list[FileEntry]:
-    """Read the files that a walk has found, so that nobody reads them again.
+    """Read the files that a walk has found, so that they are not read again.
 
     A walk looks where the files lead that are links; where its own folder leads to, it does not.
     """

@@ -52,7 +52,7 @@ def watch(run: Callable[[], Result], directory: Path, written: Path | None = Non
             last = result.code
             printed = finish(shown)
             if printed != last:
-                # Nobody reads the output any more.
+                # The output is not read any more.
                 return Result(printed)
             _wait_for_change(recording, started, directory, written)
     except EndedError:

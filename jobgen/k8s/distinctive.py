@@ -1,4 +1,4 @@
-"""Decide whether a text can only be somewhere because somebody wrote it there."""
+"""Decide whether a text can only be somewhere because a person wrote it there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _LONG_WORD = 20
 
 @lru_cache(maxsize=4096)
 def is_distinctive(secret: str) -> bool:
-    """Return True if a text can hold a secret only because somebody wrote it there.
+    """Return True if a text can hold a secret only because a person wrote it there.
 
     Other words hold a short or common one, such as `test` in `latest`. If it was masked there, what is around the gap
     would tell what it is.

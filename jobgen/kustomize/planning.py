@@ -20,7 +20,7 @@ _ROLES = {
     "crds": "crds",
     **dict.fromkeys(("generators", "transformers", "validators"), "transformer"),
 }
-# A line that somebody has turned off: an item of a list, or the path of a patch.
+# A line that was turned off: an item of a list, or the path of a patch.
 _ITEM = lazy_pattern(r"\s*-\s+[\"']?([\w./@-]+)[\"']?\s*(?:#.*)?$")
 _COMMENTED = lazy_pattern(r"\s*#+\s*(?:-\s+|-?\s*path:\s*)(?:path:\s*)?[\"']?([\w./@-]+)[\"']?\s*(?:#.*)?$")
 

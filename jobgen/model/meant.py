@@ -62,7 +62,7 @@ def is_one_slip(one: str, other: str) -> bool:
 def is_near(word: str, known: str) -> bool:
     """Return True if a known word can be guessed from a word: a third of its letters differ at most, or its end is cut.
 
-    `time` and `image` share most of their letters, and nobody means one by the other. A beginning of two parts says
+    `time` and `image` share most of their letters, but neither is meant by the other. A beginning of two parts says
     enough: `ttlSeconds` of `ttlSecondsAfterFinished`.
     """
     one, other = (_to_singular(_SEPARATORS.sub("", name).lower()) for name in (word, known))

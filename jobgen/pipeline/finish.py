@@ -206,9 +206,17 @@ def leave_out_fixes(findings: Findings, context: Finishing) -> Findings:
     if not any(finding.fix for finding in findings):
         return findings
     # Imported late: most runs have no finding with a fix.
-    from jobgen.reports.repeated_fixes import leave_out_repeated
+    from jobgen.yamlio.edit import list_repeated
 
-    return leave_out_repeated(findings, context.read_text)
+    @cache
+    def find_places(file: str) -> frozenset[tuple[int, int]]:
+        return list_repeated(context.read_text(file).encode("utf-8", "replace"), file)
+
+    def is_repeated(finding: Finding) -> bool:
+        edits = finding.fix.edits if finding.fix else ()
+        return any(edit.op != "comment" and edit.location[1:3] in find_places(edit.location.file) for edit in edits)
+
+    return [finding._replace(fix=None) if is_repeated(finding) else finding for finding in findings]
 
 
 def hide_known(findings: Findings, context: Finishing) -> Findings:

@@ -218,7 +218,7 @@ def _match_images(project: ProjectConfig, runner: EnvironmentRunner, images: set
             return None
         own = list_images(made, kinds)
         if any(map(find_image_error, own)):
-            # Nobody knows which image is meant.
+            # It is not known which image is meant.
             return None
         images.update(own)
         rewrite_images(made, environment.images_for(is_spec=is_spec(job.document.data)), kinds, used)

@@ -25,9 +25,9 @@ class MendedJob(NamedTuple):
     filled: Job
     faults: frozenset[object] = frozenset()
     hidden: frozenset[str] = frozenset()
-    """The rules that say nothing, because both lack a field, and nobody can tell what was meant by it."""
+    """The rules that say nothing, because both lack a field, and what was meant by it is not known."""
     parents: frozenset[object] = frozenset()
-    """Where the blocks begin that hold a fault that nobody can correct."""
+    """Where the blocks begin that hold a fault without an obvious correction."""
     lines: frozenset[int] = frozenset()
     """The lines whose text was repaired."""
     names: frozenset[str] = frozenset()
@@ -54,7 +54,7 @@ def mend_job(
         job._replace(document=job.document._replace(data=untraced(copied)), mended=copied)
         for copied in (valid[0], valid[-1])
     )
-    # A field that nobody knows may be meant as any other.
+    # An unknown field may be meant as any other.
     unknown = ("unknown-field", "unknown-role")
     is_incomplete = any(problem.rule in unknown and not problem.fix_steps for problem in problems)
     hidden = ABOUT_MISSING_FIELDS | {"replica-totals"} if is_incomplete else frozenset()

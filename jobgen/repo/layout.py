@@ -289,7 +289,7 @@ def read_inputs(root: Folder) -> Iterator[File]:
     """Read the files of the repository, except jobs, that a lint depends on.
 
     Where another revision judges, its overlays and the repository's own settings count as well, unless they are the
-    same: so equal layers are equal inputs, whoever judges.
+    same: so equal layers are equal inputs, whatever revision judges.
     """
     overlays, judge = list(map(read_file, _walk_layers(root, "overlays"))), find_judge(root)
     settings, beside = read_settings(root), list[File]()

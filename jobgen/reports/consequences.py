@@ -65,7 +65,7 @@ class _Cause(NamedTuple):
     parents: tuple[str, ...]
     """The fields around it, the outermost first."""
     is_unknown: bool
-    """True if nobody can tell which field is meant."""
+    """True if it is not known which field is meant."""
 
 
 def leave_out_consequences(findings: Sequence[Finding], read_text: Callable[[str], str]) -> list[Finding]:

@@ -20,7 +20,7 @@ class MendedOverlay(NamedTuple):
 
     data: ValidFields
     has_gaps: bool
-    """True if it lacks something in both copies, because nobody can tell what was meant by it."""
+    """True if it lacks something in both copies, because what was meant by it is not known."""
 
 
 def mend_overlay(
@@ -32,7 +32,7 @@ def mend_overlay(
     """
     written_problems = find_errors(data)
     kept = _drop_patches(data, written_problems)
-    # Its text was repaired, and something else may have been meant; or nobody can tell what a patch is for.
+    # Its text was repaired, and something else may have been meant; or what a patch is for is not known.
     is_guess = not written_problems or kept is not data
     data = _complete(kept, find_errors(kept), fill=fill)
     problems = find_errors(data)
@@ -76,7 +76,7 @@ def _complete(data: ValidFields, problems: Sequence[Problem], *, fill: bool) -> 
 
 
 def _drop_patches(data: ValidFields, problems: Sequence[Problem]) -> ValidFields:
-    """Return an overlay without the patches for which nobody can tell which jobs they match."""
+    """Return an overlay without the patches of which it is not known which jobs they match."""
     spec: Any = data.get("spec")
     patches = spec.get("patches") if isinstance(spec, dict) else None
     if not isinstance(patches, list):
@@ -84,7 +84,7 @@ def _drop_patches(data: ValidFields, problems: Sequence[Problem]) -> ValidFields
     places = {location_of(each.node) for each in problems if not any(step.op == "rename" for step in each.fix_steps)}
 
     def is_certain(patch: Any) -> bool:
-        # A key that nobody knows may be meant as `match`.
+        # An unknown key may be meant as `match`.
         match = ({key: value} for key, value in patch.items() if key == "match") if isinstance(patch, dict) else ()
         nodes = (*(patch if isinstance(patch, dict) else ()), *(node for each in match for node in list_leaves(each)))
         return places.isdisjoint(map(location_of, nodes))

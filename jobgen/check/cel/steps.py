@@ -109,7 +109,7 @@ class EvaluationBudget:
         return ""
 
     def spend(self, shares: Shares, counted: int) -> None:
-        """Note the steps that were counted while some expressions were evaluated, and those that nobody counts."""
+        """Note the steps that were counted while some expressions were evaluated, and those that are not counted."""
         used = self.used
         for text, weight, least in shares.parts:
             steps = -(-counted * weight // shares.weight) + least

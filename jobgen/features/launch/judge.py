@@ -158,7 +158,7 @@ def _place(fault: Fault, launch: Launch) -> Fault:
         return fault
     if type(fault.node) is not TracedScalar:
         return fault._replace(at=text)
-    # What a kind has by default was not written by anybody, and of what an overlay has changed, there is a note.
+    # What a kind has by default was not written, and of what an overlay has changed, there is a note.
     nodes = [node for node, _ in fault.related if type(node) is TracedScalar and not node.layer.startswith("kind ")]
     compared = (
         (node, "compared with this") for node in nodes if getattr(node.overridden, "layer", "kind ")[:5] == "kind "

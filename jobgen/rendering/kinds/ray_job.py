@@ -46,7 +46,7 @@ def prepare(job: JobSpec, templates: ValidFields, resource: ValidFields, problem
         spec["submitterPodTemplate"] = _complete_submitter(spec["submitterPodTemplate"], bare.get(HEAD), job)
     problems.extend(_check_start_params(job))
     if spec.get("clusterSelector"):
-        # The cluster belongs to somebody else.
+        # The cluster is not that of this job.
         spec.pop("shutdownAfterJobFinishes", None)
         problems.extend(_find_unused_fields(job, bare, spec))
         return {}
@@ -73,7 +73,7 @@ def complete_item(job: JobSpec, name: str, item: dict[str, Any]) -> None:
         item["replicas"] = item["minReplicas"]
     if type(most) is int and value_of(item["replicas"]) > most:
         item["replicas"] = item["maxReplicas"]
-    # Without a bound, the CRD allows more workers than anybody wants.
+    # Without a bound, the CRD allows any number of workers.
     item.setdefault("minReplicas", item["replicas"])
     item.setdefault("maxReplicas", item["replicas"])
 

@@ -288,7 +288,7 @@ def _list_changes(lines: Sequence[str], fault: libyaml.Fault) -> Iterator[tuple[
 
 
 def _list_certain(lines: Sequence[str], number: int) -> Iterator[Slip]:
-    """Yield changes of a line that nobody writes for another reason."""
+    """Yield changes of a line that are not written for another reason."""
     line = lines[number]
     if _SEPARATOR.match(line):
         yield Slip(number, line, "---", "does not separate documents")

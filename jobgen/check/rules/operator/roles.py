@@ -26,7 +26,7 @@ def missing_role(manifest: Manifest) -> Iterator[Violation]:
     """A job without a role that its operator requires, or without a role that can complete it.
 
     Without a required role, such as the Launcher of an MPIJob, nothing is started. Without a role that decides whether
-    the job succeeded, as in a TFJob with only parameter servers, the job runs until somebody deletes it, which is a
+    the job succeeded, as in a TFJob with only parameter servers, the job runs until it is deleted, which is a
     warning.
 
     Add the role.

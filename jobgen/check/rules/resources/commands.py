@@ -335,7 +335,7 @@ XGBoostTrainingJob""".split()
 def idle_command(manifest: Manifest) -> Iterator[Violation]:
     """A command that only waits, such as `sleep infinity`, in a job that holds GPUs.
 
-    The job holds its GPUs and its quota until somebody deletes it.
+    The job holds its GPUs and its quota until it is deleted.
 
     Write the command that trains. To try something by hand, use a pod or a notebook with few GPUs and a deadline, such
     as `activeDeadlineSeconds`.

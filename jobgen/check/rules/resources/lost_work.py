@@ -189,7 +189,7 @@ def cluster_outlives_job(manifest: Manifest) -> Iterator[Violation]:
     """A RayJob that does not say whether KubeRay deletes its RayCluster when the job ends.
 
     The default of `shutdownAfterJobFinishes` is false: the pods keep running after the job, and no other job can use
-    their GPUs until somebody deletes the RayJob. Without GPUs or other devices it is an info. A job with
+    their GPUs until the RayJob is deleted. Without GPUs or other devices it is an info. A job with
     `clusterSelector` uses a cluster that exists, and is not reported.
 
     Set `shutdownAfterJobFinishes: true`. To keep the cluster on purpose, set it to false.
@@ -220,7 +220,7 @@ def workers_outlive_job(manifest: Manifest) -> Iterator[Violation]:
 
     Workers of an MPIJob wait for the launcher, and parameter servers for workers: they never end by themselves. The
     default of `cleanPodPolicy` is `None`, so the operator leaves them running, and no other job can use their GPUs
-    until somebody deletes the job. A job with a TTL is deleted after that time, and not reported.
+    until the job is deleted. A job with a TTL is deleted after that time, and not reported.
 
     Set `runPolicy.cleanPodPolicy: Running`.
     """

@@ -88,7 +88,7 @@ def team_untracked_object(manifest: Manifest) -> Iterator[Violation]:
 
     Argo CD sets `argocd.argoproj.io/tracking-id` itself. With the id of another Application, the object is shown and
     deleted as part of that one. A finalizer of the team's own keeps an object that GitOps does not prune, also after
-    somebody deletes it, so what it holds counts for no budget any more. So does a Deployment, a schedule or another
+    it is deleted, so what it holds counts for no budget any more. So does a Deployment, a schedule or another
     object that never ends, with accelerators and `Prune=false`. A job can have it, to finish.
 
     Remove the annotation. Remove the finalizer, or let GitOps prune the object.

@@ -26,7 +26,7 @@ def unfilled_placeholder(manifest: Manifest) -> Iterator[Violation]:
 
     The API server refuses some of these values. If it accepts a value, the finding is a warning: the object is created,
     but what it names does not exist, so its pods wait for a claim, cannot pull their image, or run with a token that
-    nobody accepts. All placeholders of a file that is refused are one finding. Commands, scripts, annotations and the
+    is refused. All placeholders of a file that is refused are one finding. Commands, scripts, annotations and the
     data of ConfigMaps are not searched.
 
     Write the value in place of the placeholder. If a tool fills it in, exclude the file.
