@@ -259,6 +259,10 @@ class Checker:
             return own.content
         return read_shipped_bundle(*_name_kind(manifest), self.cluster, any_release=manifest.kind is not None)
 
+    def has_own_schema(self, manifest: Manifest) -> bool:
+        """Return True if the schema of an object is one of the repository."""
+        return self._read_own_schema(manifest) is not None
+
     def find_schema_problems(self, obj: Mapping[str, Node]) -> list[Problem]:
         """What the schema of an object refuses, without the validation that Kubernetes and operators add in code."""
         return _run_stage(obj, lambda: self._check_schema(self.manifest(obj)))

@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -61,10 +61,11 @@ def find_missing_jsonschema() -> str:
     return "" if find_spec("jsonschema") else missing
 
 
-def run_jsonschema(folder: Path, numbers: Sequence[int]) -> dict[int, Verdict]:
+def run_jsonschema(folder: Path, numbers: Sequence[int], shipped: Collection[int] = ()) -> dict[int, Verdict]:
     """Return what jsonschema says about the files of `objects`, by their numbers.
 
-    It runs in a process of its own: an expression in a schema of the repository may take forever.
+    It runs in a process of its own: an expression in a schema of the repository may take forever. The schemas of the
+    objects in `shipped` are those of jobgen, whose own tests check that they are valid: that takes half a second each.
 
     Raises:
         ToolError: jsonschema failed, or took too long.
@@ -74,7 +75,7 @@ def run_jsonschema(folder: Path, numbers: Sequence[int]) -> dict[int, Verdict]:
     # A module in the current folder is not imported; jobgen may be in a zip file, which is not on the path.
     path = os.pathsep.join(filter(None, (str(Path(jobgen.__file__).parents[1]), os.environ.get("PYTHONPATH"))))
     command = [sys.executable, "-P", "-m", "jobgen.features.second_opinion.json_schema_process", str(folder)]
-    numbered = json.dumps(list(numbers))
+    numbered = json.dumps([(number, number in shipped) for number in numbers])
     done = _run("jsonschema", command, seconds, text=numbered, env={**os.environ, "PYTHONPATH": path})
     try:
         results = [json.loads(line) for line in done.stdout.splitlines()]
@@ -227,6 +228,8 @@ class CheckedObject(NamedTuple):
     """What its schema refuses, as jobgen reads it."""
     is_built: bool = False
     """True if it is built from several files: a finding about it can be in any of them."""
+    has_own_schema: bool = False
+    """True if the repository has its schema, rather than jobgen."""
 
 
 class Disagreement(NamedTuple):
@@ -325,9 +328,15 @@ def _check_objects(objects: Sequence[CheckedObject], names: Sequence[str]) -> di
         for place, env in enumerate(sorted(by_environment)):
             folder = scratch / str(place)
             refused, written = _write_folder(folder, objects, by_environment[env])
+            shipped = frozenset(number for number in written if not objects[number].has_own_schema)
+            for tool in names if written else ():
+                found[tool] |= (
+                    run_jsonschema(folder, written, shipped)
+                    if tool == "jsonschema"
+                    else run_kubeconform(folder, written)
+                )
             for tool in names:
-                check = run_jsonschema if tool == "jsonschema" else run_kubeconform
-                found[tool] |= {**(check(folder, written) if written else {}), **refused}
+                found[tool] |= refused
     return {tool: dict(sorted(verdicts.items())) for tool, verdicts in found.items()}
 
 
@@ -392,10 +401,11 @@ def check_run(run: Run, names: Sequence[str]) -> tuple[int, list[Opinion]]:
     objects = []
     for made in run:
         checker = checkers[made.env]
-        schema = checker.read_json_schema(checker.manifest(made.object))
+        manifest = checker.manifest(made.object)
+        schema, has_own = checker.read_json_schema(manifest), checker.has_own_schema(manifest)
         find_problems = partial(checker.find_schema_problems, made.object)
         is_built = run.entries is not None and made.location.file not in alone
-        objects.append(CheckedObject(made, schema, find_problems, is_built))
+        objects.append(CheckedObject(made, schema, find_problems, is_built, has_own))
     found, opinions = find_disagreements(objects, run.findings, names)
     run.findings += filter(None, map(run.project.apply_severity, _redact(run, _locate_all(run, found))))
     return len(objects), opinions
