@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from command import run_jobgen_text
 from jobgenprocess import install_jobgen
 from jsonschema import Draft202012Validator
 
@@ -84,7 +85,7 @@ class User:
         )
 
     def doctor(self) -> dict[str, dict[str, Any]]:
-        done = self.run("jobgen doctor --format json")
+        done = run_jobgen_text(self.root, "doctor", "--format", "json", env=self.environ)
         assert done.stderr == ""
         report = json.loads(done.stdout)
         Draft202012Validator(SCHEMA).validate(report)
