@@ -148,9 +148,17 @@ def read_day(folder: Path, commit: str = "HEAD", *, ci: bool = True) -> str:
 
     An author chooses the date of a commit, but not that of the commit that a pull request is merged into.
     """
-    parents = (_ask(folder, "rev-parse", f"{commit}^@") or "").split()
-    days = [read_commit_date(folder, each) for each in (commit, *parents)]
-    return max((*days, _read_clock("") if ci and days[0] else ""))
+    own, *parents = _read_days(f"{commit}\0{folder}").split(" ")
+    return max(own, *parents, _read_clock("") if ci and own else "")
+
+
+@probe
+def _read_days(argument: str) -> str:
+    """Return the dates of a commit and of its parents, with a space between two; empty if there is no commit."""
+    commit, _, folder = argument.partition("\0")
+    words = ("--no-walk=unsorted", "--ignore-missing", "--header", "--end-of-options", commit, f"{commit}^@")
+    listed = _ask(Path(folder), "rev-list", *words) or ""
+    return " ".join(map(_parse_date, listed.split("\0")[:-1]))
 
 
 @probe
@@ -168,10 +176,14 @@ def read_commit_date(folder: Path, commit: str = "HEAD") -> str:
 
 @probe
 def _read_date(argument: str) -> str:
+    commit, _, folder = argument.partition("\0")
+    return _parse_date(_ask(Path(folder), "cat-file", "commit", commit) or "")
+
+
+def _parse_date(text: str) -> str:
     from datetime import datetime, timedelta, timezone
 
-    commit, _, folder = argument.partition("\0")
-    header = (_ask(Path(folder), "cat-file", "commit", commit) or "").partition("\n\n")[0]
+    header = text.partition("\n\n")[0]
     found = next(filter(None, map(_COMMITTER.fullmatch, header.split("\n"))), None)
     if found is None:
         return ""
