@@ -1,19 +1,17 @@
 """Run many jobgen commands, each exactly as `python -m jobgen` would run it, without starting Python for each.
 
 Starting an interpreter, importing jobgen and reading the shipped kinds and policies costs more than most commands.
-`run_commands` runs several commands in one child process. `run_jobgen` forks a process for each command from one that
-has done all this, and so does the program that `install_jobgen` writes. Nothing here names a module of jobgen.
+`run_jobgen` forks a process for each command from one that has done all this, and so does the program that
+`install_jobgen` writes. Nothing here names a module of jobgen.
 """
 
 from __future__ import annotations
 
 import atexit
-import base64
 import contextlib
 import functools
 import gc
 import io
-import json
 import marshal
 import os
 import runpy
@@ -25,9 +23,9 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NoReturn
 
 import jobgenclient
 from jobgenclient import Request
@@ -51,31 +49,8 @@ WARM_UP = (
 """What the process runs that others are forked from, so that shipped data is read once."""
 
 
-class Outcome(NamedTuple):
-    """What a command left behind: its exit code and what it printed."""
-
-    code: int
-    out: bytes
-    err: str
-
-
-def run_commands(commands: Sequence[Sequence[str]], cache: Path) -> list[Outcome]:
-    """Run the commands one after another; they share the cache folder and start outside of any repository."""
-    with tempfile.TemporaryDirectory() as elsewhere:
-        done = subprocess.run(
-            [sys.executable, __file__],
-            input=json.dumps([list(map(str, command)) for command in commands]),
-            cwd=elsewhere,
-            env={**os.environ, "XDG_CACHE_HOME": str(cache)},
-            stdout=subprocess.PIPE,
-            text=True,
-            check=True,
-        )
-    return [Outcome(code, base64.b64decode(out), err) for code, out, err in json.loads(done.stdout)]
-
-
-def run_here(arguments: list[str]) -> tuple[int, str, str]:
-    """Run one command in this process and capture what it prints."""
+def run_here(arguments: list[str]) -> None:
+    """Run one command in this process, and drop what it prints."""
     process, leave = os.getpid(), os._exit
 
     def end(code: int) -> None:
@@ -88,14 +63,10 @@ def run_here(arguments: list[str]) -> tuple[int, str, str]:
     sys.argv, sys.stdout, sys.stderr, os._exit = ["jobgen", *arguments], out, err, end
     try:
         runpy.run_module("jobgen", run_name="__main__")
-        code = 0
-    except SystemExit as done:
-        code = done.code
+    except SystemExit:
+        pass
     finally:
         (sys.stdout, sys.stderr), os._exit = streams, leave
-    out.flush()
-    err.flush()
-    return code, base64.b64encode(out.buffer.getvalue()).decode(), err.buffer.getvalue().decode()
 
 
 def run_jobgen(
@@ -252,7 +223,4 @@ def _run_and_exit(files: list[int], arguments: list[str], cwd: str, env: dict[st
 
 if __name__ == "__main__":
     sys.path.pop(0)  # the folder of the tests is not for jobgen to import from
-    if sys.argv[1:]:
-        _serve(socket.socket(fileno=int(sys.argv[1])))
-    else:
-        json.dump([run_here(arguments) for arguments in json.load(sys.stdin)], sys.stdout)
+    _serve(socket.socket(fileno=int(sys.argv[1])))

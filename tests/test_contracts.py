@@ -15,14 +15,14 @@ import difflib
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import pytest
+from command import jobgen
 from examples import EXAMPLES, cases
-from jobgenprocess import Outcome, run_commands
 from sharedfiles import shared_folder
 from transcripts import find_transcripts, read_transcript
 
@@ -36,9 +36,24 @@ TREE = "rendered"
 LOCK = "jobgen.lock.json"
 TEXTS = {"text", "markdown", "message", "checked", "justification"}
 """Keys of JSON documents under which prose is found."""
-SINGLES = 4
+SINGLES = 3
 """How many files of each exit code other than 0 are linted on their own."""
 Verdicts = dict[str, list[str]]
+
+
+class Outcome(NamedTuple):
+    """What a command left behind: its exit code and what it printed."""
+
+    code: int
+    out: bytes
+
+
+def run_commands(commands: Iterable[list[str]], folder: Path) -> list[Outcome]:
+    """Run the commands one after another; they share a cache and start outside of any repository."""
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    done = [jobgen(elsewhere, *command, XDG_CACHE_HOME=str(folder / "cache")) for command in commands]
+    return [Outcome(each.returncode, each.stdout) for each in done]
 
 
 @pytest.fixture
@@ -176,8 +191,8 @@ def lint(folder: Path, *paths: str, format_: str = "json") -> list[str]:
 
 
 def exit_code_groups(codes: Mapping[str, int]) -> list[tuple[list[str], int]]:
-    """Return paths that are linted together, with the exit code: a third of those with 0 at once, some others alone."""
-    groups = [([path for path, code in codes.items() if code == 0][::3], 0)]
+    """Return paths that are linted together, with the exit code: a tenth of those with 0 at once, some others alone."""
+    groups = [([path for path, code in codes.items() if code == 0][::10], 0)]
     for code in sorted(set(codes.values()) - {0}):
         several = [path for path in codes if codes[path] == code]
         groups += [([path], code) for path in several[:: max(1, len(several) // SINGLES)]]
@@ -236,7 +251,7 @@ def test_findings_of_small_repositories_are_the_recorded_ones_and_their_baseline
     baselines = json.loads((CONTRACTS / "baselines.json").read_text("utf-8"))
     if not accept and stress == 1:  # all examples are linted by test_rules.py, too
         several = [name for name in baselines if name.startswith("example/")]
-        baselines = {name: baselines[name] for name in baselines if name not in several or name in several[::4]}
+        baselines = {name: baselines[name] for name in baselines if name not in several or name in several[::10]}
     for name, entries in baselines.items():
         (repositories[name] / BASELINE).write_text(json.dumps({"version": 1, "findings": entries}))
     options = ("--baseline", BASELINE, "--show-suppressed", *TODAY, "--format", "sarif", "--no-cache")
