@@ -12,6 +12,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from tempfile import TemporaryFile
 
+from kubectl import GO
 from transcripts import Sections, changed_files, files_below, output_sections, read_transcript
 
 from jobgen import cache
@@ -20,7 +21,7 @@ from jobgen.cli.main import run
 
 def jobgen(cwd: Path, *arguments: str, **settings: str) -> subprocess.CompletedProcess[bytes]:
     """Run the command without the variables of the surrounding environment that could change its output."""
-    environment = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME")}
+    environment = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME", *GO)}
     # The width of the help is that of the terminal, which other tests of this process may have.
     return run_jobgen(cwd, *arguments, env={**environment, "COLUMNS": "80", **settings})
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from jobgenprocess import start_server, use_server
+from kubectl import GO
 from sampling import EXAMPLES
 
 from jobgen import cache
@@ -24,6 +25,7 @@ pytest_plugins = ("report_browser",)
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jobgen-tests-")
 # In CI, the day of the run decides what has expired.
 os.environ.pop("CI", None)
+os.environ.update(GO)
 
 
 # Rewriting the assertions of all test modules takes ten seconds of CPU time in each process. pytest keeps the result

@@ -10,6 +10,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
+from kubectl import GO
 
 HELM = Path(sys.executable).parent / "helm"
 needs_helm = pytest.mark.skipif(
@@ -109,7 +110,10 @@ def read_calls(folder: Path) -> list[str]:
 def template(folder: Path, *arguments: str) -> bytes:
     """Return what the real helm prints of a chart."""
     done = subprocess.run(
-        [HELM, "template", *arguments, str(folder)], capture_output=True, check=True, env={"HOME": str(folder.parent)}
+        [HELM, "template", *arguments, str(folder)],
+        capture_output=True,
+        check=True,
+        env={"HOME": str(folder.parent), **GO},
     )
     return done.stdout
 

@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 KUBECTL = Path(sys.executable).parent / "kubectl"
 HEADER = "apiVersion: v1\nkind: Case\nmetadata: {name: case}\n"
 _END_OF_CASE = "apiVersion: v1\nkind: EndOfCase\nmetadata: {name: end}\n"
+GO = {"GOGC": "off", "GOMEMLIMIT": "512MiB", "GOMAXPROCS": "1"}
+"""With these, a program in Go takes two thirds of the CPU time to start: it collects no garbage, with one thread."""
 _REFUSED_FILE = re.compile(r"/(\d+)-case\.yaml\b")
 
 
@@ -31,7 +33,7 @@ def run(arguments: Sequence[str], *, stdin: bytes = b"") -> subprocess.Completed
     """A call of kubectl that knows no cluster and no home."""
     with tempfile.TemporaryDirectory() as home:
         command = [str(KUBECTL), *arguments]
-        return subprocess.run(command, input=stdin, capture_output=True, check=False, env={"HOME": home})
+        return subprocess.run(command, input=stdin, capture_output=True, check=False, env={"HOME": home, **GO})
 
 
 def read(files: Sequence[bytes]) -> list[Reading]:

@@ -76,7 +76,9 @@ def test_make_takes_what_that_of_typing_takes(values):
 @given(VALUES, VALUES, NAMED)
 def test_values_behave_as_those_of_typing(x, y, changes):
     point, expected = Point(x, y), Expected(x, y)
-    assert call(point._replace, **changes) == call(expected._replace, **changes)
+    replaced = call(expected._replace, **changes)
+    # Python 3.13 raises a TypeError for the name of another field, as a call does.
+    assert call(point._replace, **changes) == (ValueError if replaced is TypeError else replaced)
     assert point == expected
     assert hash(point) == hash(expected)
     assert point._asdict() == expected._asdict()

@@ -16,13 +16,14 @@ from jobgen.repo import ready
 
 RUN = """
 import os, sys
+before = {*sys.modules}  # since Python 3.13, `-c` itself imports `linecache`
 from jobgen.cli.main import run
 try:
     code = run(sys.argv[1:])
 except SystemExit as end:
     code = end.code
 sys.stdout.flush()
-print(code, *sys.modules, file=sys.stderr, flush=True)
+print(code, *(sys.modules.keys() - before), file=sys.stderr, flush=True)
 os._exit(0)
 """
 SLOW = {
