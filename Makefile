@@ -41,24 +41,27 @@ compile: .venv/ready
 	@$(BIN)/python -m compileall -q jobgen
 	@$(BIN)/python tools/build_ready.py
 
+# Modules whose assertions pytest rewrites are kept, or each of its processes would rewrite a hundred of them.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest
+
 # mypy uses one core, so it runs beside the tests; what it finds is printed behind them.
 test: compile
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	@echo '$(BIN)/mypy & $(BIN)/pytest'
-	@$(BIN)/mypy > .venv/mypy.txt 2>&1 & mypy=$$!; $(BIN)/pytest; tests=$$?; \
+	@$(BIN)/mypy > .venv/mypy.txt 2>&1 & mypy=$$!; $(PYTEST); tests=$$?; \
 	wait $$mypy; types=$$?; cat .venv/mypy.txt; [ $$tests$$types = 00 ]
 
 # The inner loop: everything but mypy and the tests that tests/slow.txt lists.
 test-fast: compile
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
-	$(BIN)/pytest -m 'not slow'
+	$(PYTEST) -m 'not slow'
 
 # What the suite tries a few times, tried for an hour with new random data: laws, damaged files, killed runs, runs that
 # meet. And what takes long: large conformance suites, an installation by pip, a build that is repeated.
 stress: compile
-	$(BIN)/pytest --stress
+	$(PYTEST) --stress
 
 bench: .venv/ready
 	$(BIN)/python benchmarks/table.py --json bench.json
