@@ -38,6 +38,13 @@ sys.dont_write_bytecode = False
 SLOW_TESTS = tuple((Path(__file__).parent / "slow.txt").read_text().split())
 
 
+# Tests that take seconds. They are run first: what is left at the end is short, and all cores have work until then.
+LONG = frozenset(
+    """test_budget.py test_contracts.py test_dist.py test_engine_laws.py test_import_laws.py test_live.py
+    test_policy_packs.py test_pre_commit.py test_report_fleet.py test_report_page.py test_since_cached.py""".split()
+)
+
+
 # What collecting tests creates lives as long as the process: to look for garbage in it takes seconds and finds none.
 gc.disable()
 
@@ -90,14 +97,14 @@ def _begin_run() -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark the tests that are listed as slow, and leave out those of `make stress`, or all others."""
+    """Mark slow tests, leave out those of `make stress`, or all others, and begin with long ones."""
     slow = set(SLOW_TESTS)
     for item in items:
         if item.path.name in slow or f"{item.path.name}::{item.name.partition('[')[0]}" in slow:
             item.add_marker("slow")
     is_left = _gains_nothing if config.getoption("--stress") else _needs_stress
     config.hook.pytest_deselected(items=[item for item in items if is_left(item)])
-    items[:] = [item for item in items if not is_left(item)]
+    items[:] = sorted((item for item in items if not is_left(item)), key=lambda item: item.path.name not in LONG)
 
 
 def _needs_stress(item: pytest.Item) -> bool:

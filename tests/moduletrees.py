@@ -16,3 +16,17 @@ def parse_module(path: Path) -> ast.Module:
     gc.freeze()  # trees live as long as the process and contain no garbage
     gc.enable()
     return tree
+
+
+@functools.cache
+def list_nodes(tree: ast.AST) -> list[ast.AST]:
+    """Return the nodes of a tree, outer ones first, as `ast.walk` does; several tests ask for those of each module."""
+    nodes = [tree]
+    for node in nodes:
+        for field in node._fields:
+            value = getattr(node, field, None)
+            if isinstance(value, ast.AST):
+                nodes.append(value)
+            elif isinstance(value, list):
+                nodes += [each for each in value if isinstance(each, ast.AST)]
+    return nodes

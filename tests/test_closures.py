@@ -11,7 +11,7 @@ import itertools
 from pathlib import Path
 
 import pytest
-from moduletrees import parse_module
+from moduletrees import list_nodes, parse_module
 
 ROOT = Path(__file__).parent.parent
 MODULES = {
@@ -27,7 +27,7 @@ MOST_LINES = 30_400
 def list_imported(name):
     """The modules that a module imports, with the packages that they are in."""
     found = set()
-    for node in ast.walk(parse_module(MODULES[name])):
+    for node in list_nodes(parse_module(MODULES[name])):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from moduletrees import parse_module
+from moduletrees import list_nodes, parse_module
 
 from jobgen.check.rule_docs import all_docs
 
@@ -70,7 +70,7 @@ def test_messages() -> None:
 
 
 def test_docstrings_say_what_is_returned() -> None:
-    texts = ((path, node.value.value) for path in MODULES for node in ast.walk(parse_module(path)) if is_text(node))
+    texts = ((path, node.value.value) for path in MODULES for node in list_nodes(parse_module(path)) if is_text(node))
     assert [f"{path.relative_to(ROOT)}: {text}" for path, text in texts if text.startswith("Whether ")] == []
 
 

@@ -156,7 +156,7 @@ def start(folder: Path) -> Path:
 numbers = st.lists(st.integers(0, len(CASES) - 1), min_size=1, max_size=6, unique=True)
 
 
-@settings(laws(12), phases=[Phase.explicit, Phase.generate])
+@settings(laws(8), phases=[Phase.explicit, Phase.generate])
 @given(repositories(), numbers, st.data())
 def test_an_import_into_a_repository_renders_to_the_same(tmp_path_factory, files, chosen, data) -> None:
     # MXJob and JAXJob are of different releases of one operator.
@@ -190,7 +190,7 @@ FOREIGN = [
 ]
 
 
-@settings(laws(8), phases=[Phase.explicit, Phase.generate])
+@settings(laws(6), phases=[Phase.explicit, Phase.generate])
 @given(numbers, st.data())
 def test_a_new_repository_renders_to_the_same(tmp_path_factory, chosen, data) -> None:
     chosen = [at for at in chosen if CASES[at][0].name != "JAXJob"] or [0]
@@ -207,7 +207,7 @@ def test_a_new_repository_renders_to_the_same(tmp_path_factory, chosen, data) ->
     assert_same(render(top / "repo", ""), wanted)
 
 
-@settings(laws(8), phases=[Phase.explicit, Phase.generate])
+@settings(laws(3), phases=[Phase.explicit, Phase.generate])
 @given(numbers, st.lists(st.sampled_from(["dev", "prod", "stage"]), min_size=2, unique=True), st.data())
 def test_copies_for_environments_render_to_the_same(tmp_path_factory, chosen, envs, data) -> None:
     chosen = [at for at in chosen if CASES[at][0].name != "JAXJob"] or [0]
@@ -513,10 +513,10 @@ def test_a_file_that_is_named_is_imported_whatever_its_folder_is_called(tmp_path
 
 
 @pytest.mark.parametrize("kind", ["PyTorchJob", "MPIJob", "TFJob", "TrainJob", "GenericJob", "DeepSpeedJob"])
-def test_public_manifests_render_to_themselves(tmp_path: Path, kind: str) -> None:
+def test_public_manifests_render_to_themselves(tmp_path: Path, kind: str, stress: int) -> None:
     folder = shared_folder("corpus") / kind
     put(tmp_path, overlays(", ".join(PLATFORMS), dev=", namespace: ml", prod=", defaults: {queue: q, shm: 1Gi}"))
-    for file in sorted(folder.glob("*.yaml"))[:10]:
+    for file in sorted(folder.glob("*.yaml"))[: 4 * stress]:
         done = run_jobgen_text(tmp_path, "import", str(file), "-o", "jobs")
         if not list_written(done.stderr):
             assert not (tmp_path / "jobs").exists(), done.stderr

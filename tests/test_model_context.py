@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import json
 import sys
+from importlib.util import find_spec
 
 import pytest
 from command import run_jobgen_text
 
 from jobgen.features.model_context.server import TOOLS, InvalidArgumentError, build_command
 
-pytest.importorskip("mcp", reason="the extra mcp is not installed")
+# Its import takes a second, and is for the tests that run.
+pytestmark = pytest.mark.skipif(find_spec("mcp") is None, reason="the extra mcp is not installed")
 
 JOB = """\
 apiVersion: jobgen.dev/v1

@@ -4,13 +4,12 @@ A rule's name is a literal that goes to a parameter or a field called `rule`; so
 """
 
 import ast
-import functools
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from moduletrees import parse_module
+from moduletrees import list_nodes, parse_module
 
 from jobgen.check.rule_docs import all_docs, all_rule_docs, rule_example
 from jobgen.model.builtin_rules import BUILTIN_RULES, POD_RULES
@@ -22,12 +21,6 @@ NAME = re.compile(r"[a-z]+(-[a-z]+)+")
 CATEGORIES = set(
     "yaml schema pod operator policy gitops resources image security scheduling spec fleet team meta launch".split()
 )
-
-
-@functools.cache
-def list_nodes(node: ast.AST) -> list[ast.AST]:
-    """All nodes of a module or a function; several functions of this test need those of each."""
-    return list(ast.walk(node))
 
 
 def takers() -> dict[str, set[int]]:
@@ -53,7 +46,7 @@ def given(call: ast.Call, places: set[int]) -> Iterator[ast.expr]:
 
 
 def literals(node: ast.AST) -> Iterator[str]:
-    for part in ast.walk(node):
+    for part in list_nodes(node):
         if isinstance(part, ast.Constant) and isinstance(part.value, str) and NAME.fullmatch(part.value):
             yield part.value
 
