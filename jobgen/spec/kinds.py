@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
-from functools import cached_property
+from functools import cached_property, lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -118,6 +118,7 @@ ANY_ROLE = "*"
 """The name that describes roles with any name."""
 
 
+@lru_cache(1000)
 def parse_version(text: str) -> tuple[int, ...]:
     """Parse `v1.8.1` to numbers that compare: `1.8` equals `1.8.0`, and what is not a number counts as zero."""
     parts = text.removeprefix("v").split("-")[0].split("+")[0].split(".")
