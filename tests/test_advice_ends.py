@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from test_clear_messages import JOB, lint_files, overlay
-from test_misleading_messages import lint_files as lint_with_infos
+from lintfiles import JOB, lint_files, lint_with_infos, overlay
 
 # What is wrong in the overlay, what the message must advise, and the overlay after following it.
 OVERLAYS = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_clear_messages import JOB, lint_files, overlay
+from lintfiles import JOB, lint_files, overlay
 
 QUEUE = "{cluster: {platform: kubeflow, queues: {dev: {gpus: 8}}}, defaults: {queue: dev}}"
 BACKOFF = "{defaults: {runPolicy: {backoffLimit: 3}, restartPolicy: OnFailure}}"

@@ -3,63 +3,15 @@
 from __future__ import annotations
 
 import json
-import textwrap
 from pathlib import Path
-from typing import Any
 
 import pytest
-from findings import without_infos
+from lintfiles import JOB, NODES, TODAY, lint_files, overlay
 
 from jobgen.api.lint_files import LintRequest
 from jobgen.api.lint_run import find_findings
 from jobgen.cli.pages import find_page
 from jobgen.cli.run_lint import lint_paths
-
-TODAY = "2025-01-31"
-JOB = """\
-apiVersion: jobgen.dev/v1
-kind: TrainingJob
-metadata: {name: bert, namespace: ml}
-spec:
-  framework: pytorch
-  image: registry.example.com/bert:1.4.2
-  command: [torchrun, train.py]
-  resources: {cpu: 8, memory: 64Gi, gpu: 8}
-  shm: 8Gi
-  roles:
-    master: {}
-    worker: {replicas: 3}
-"""
-NODES = """\
-apiVersion: jobgen.dev/v1
-kind: TrainingJob
-metadata: {name: llama, namespace: ml}
-spec:
-  framework: pytorch
-  platform: trainer
-  image: registry.example.com/llama:3.0.0
-  command: [torchrun, train.py]
-  resources: {cpu: 16, memory: 128Gi, gpu: 8}
-  roles:
-    node: {replicas: 2}
-"""
-
-
-def lint_files(folder: Path, files: dict[str, str]) -> list[dict[str, Any]]:
-    """Write files and return the findings of a lint, as JSON has them, without infos."""
-    for name, text in {"jobgen.yaml": "", **files}.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(textwrap.dedent(text))
-    done = lint_paths(folder, (), (), format_="json", today=TODAY)
-    return without_infos(json.loads(done.out)["findings"])
-
-
-def overlay(spec: str, name: str = "prod") -> dict[str, str]:
-    """An overlay with these fields, in flow style."""
-    text = f"apiVersion: jobgen.dev/v1\nkind: Overlay\nmetadata: {{name: {name}}}\nspec: {spec}\n"
-    return {f"overlays/{name}/overlay.yaml": text}
-
 
 # Operators
 

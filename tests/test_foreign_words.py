@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from lintfiles import lint_files
 from sampling import laws
-from test_clear_messages import lint_files
 from test_misread import RUN, H
 
 from jobgen.model.meant import count_changes, is_near, is_same_name

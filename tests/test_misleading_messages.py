@@ -13,6 +13,8 @@ from typing import Any
 import pytest
 from command import jobgen
 from examples import EXAMPLES, cases
+from lintfiles import PYTORCH, TODAY
+from lintfiles import lint_with_infos as lint_files
 from transcripts import write_files
 
 from jobgen import render
@@ -34,17 +36,6 @@ from jobgen.yamlio.read import read
 
 ALL_CASES = [case for path in sorted(EXAMPLES.glob("*.yaml")) for case in cases(path)]
 PROJECT = config.load(Path(__file__).parent)
-TODAY = "2025-01-31"
-
-
-def lint_files(folder: Path, files: dict[str, str]) -> list[dict[str, Any]]:
-    """Write files and return the findings of a lint, as JSON has them."""
-    for name, text in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(textwrap.dedent(text))
-    done = lint_paths(folder, (), (), format_="json", today=TODAY)
-    return list(json.loads(done.out)["findings"])
 
 
 # Rules: what policies say, and where
@@ -228,21 +219,6 @@ def test_misplaced_fields_of_a_job_are_moved(tmp_path):
 
 
 # Rules: hints are right for the kind and version at hand
-
-PYTORCH = """\
-apiVersion: kubeflow.org/v1
-kind: PyTorchJob
-metadata: {name: bert, namespace: ml}
-spec:
-  pytorchReplicaSpecs:
-    Master:
-      replicas: 1
-      template:
-        spec:
-          containers:
-            - name: pytorch
-              image: registry.example.com/bert:1.4.2
-"""
 
 
 def find_messages(folder: Path, rule: str, text: str) -> list[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_clear_messages import TODAY, lint_files, overlay
+from lintfiles import TODAY, lint_files, overlay
 
 from jobgen.cli.run_lint import lint_paths
 

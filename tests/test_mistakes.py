@@ -6,7 +6,7 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from test_clear_messages import lint_files
+from lintfiles import PYTORCH, lint_files
 
 import jobgen
 from jobgen.cli.starter import PLATFORMS, make_starter
@@ -92,23 +92,12 @@ def test_resources_of_a_train_job_replace_those_of_the_runtime(tmp_path):
     ]
 
 
-PYTORCH_JOB = """\
-apiVersion: kubeflow.org/v1
-kind: PyTorchJob
-metadata: {name: bert, namespace: ml}
-spec:
-  pytorchReplicaSpecs:
-    Master:
-      replicas: 1
-      template:
-        spec:
-          containers:
-          - name: pytorch
-            image: registry.example.com/bert:1.4.2
-            command: [torchrun, train.py]
-            resources:
-              requests: {cpu: 8, memory: 32Gi, nvidia.com/gpu: 2}
-              limits: {cpu: 8, memory: 32Gi, nvidia.com/gpu: 2}
+PYTORCH_JOB = f"""\
+{PYTORCH}\
+              command: [torchrun, train.py]
+              resources:
+                requests: {{cpu: 8, memory: 32Gi, nvidia.com/gpu: 2}}
+                limits: {{cpu: 8, memory: 32Gi, nvidia.com/gpu: 2}}
 """
 
 
@@ -301,8 +290,8 @@ def test_a_script_whose_lines_are_joined_is_one_error(tmp_path):
     ],
 )
 def test_a_script_ends_with_what_nothing_waits_for(tmp_path, script, line):
-    job = PYTORCH_JOB.replace("[torchrun, train.py]", "\n            - sh\n            - -c\n            - |\n")
-    job = job.replace("- |\n", "- |\n" + textwrap.indent(script, " " * 14))
+    job = PYTORCH_JOB.replace("[torchrun, train.py]", "\n              - sh\n              - -c\n              - |\n")
+    job = job.replace("- |\n", "- |\n" + textwrap.indent(script, " " * 16))
     found = [each for each in list_messages(tmp_path, job) if "nothing waits" in each]
     assert [each.partition(",")[0] for each in found] == [f"in line {line} of the script"] * bool(line)
 

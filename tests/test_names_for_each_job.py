@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from command import jobgen
-from test_clear_messages import JOB, lint_files, overlay
+from lintfiles import JOB, lint_files, overlay
 
 LABELED = JOB.replace("{name: bert, namespace: ml}", "{name: bert, labels: {team: nlp}}")
 WITHOUT_TEAM = JOB.replace("{name: bert, namespace: ml}", "{name: bert}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import pytest
-from test_clear_messages import TODAY, lint_files
+from lintfiles import TODAY, lint_files
 from test_misread import RUN, H
 
 from jobgen.cli.run_lint import lint_paths

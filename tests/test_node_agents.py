@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_misleading_messages import lint_files
+from lintfiles import lint_with_infos as lint_files
 
 WORKLOAD = """
 apiVersion: GROUP

@@ -6,7 +6,7 @@ import pytest
 from growth import takes_the_square_of_time
 from hypothesis import given
 from hypothesis import strategies as st
-from test_misleading_messages import lint_files
+from lintfiles import lint_with_infos as lint_files
 
 from jobgen.k8s.images import is_unresolved
 from jobgen.k8s.placeholders import find_placeholders, has_placeholder

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import yaml
 from command import jobgen
-from test_clear_messages import JOB, lint_files, overlay
+from lintfiles import JOB, lint_files, overlay
 
 NO_ROLES = JOB.partition("  roles:")[0]
 CASES = {

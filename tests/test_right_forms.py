@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
-from test_clear_messages import JOB, lint_files, overlay
+from lintfiles import JOB, lint_files, overlay
 
 import jobgen
 from jobgen.model.finding import Problem

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from test_clear_messages import lint_files
+from lintfiles import lint_files
 from test_misread import RUN, H
 from test_new_user_answers import Case, append, change, command, patch
 
