@@ -261,7 +261,7 @@ def show_all(root: Path) -> list[str]:
 
 
 @given(text=broken(), value=strong)
-@laws(60)
+@laws(15)
 def test_no_output_holds_a_secret(text: str, value: str) -> None:
     with TemporaryDirectory() as folder:
         root = write(Path(folder), job=text.replace("VALUE", value))
@@ -301,7 +301,7 @@ COMMON = (*WORDS, "pytorch", "master", "Worker", "restart", "env", "Opaque", "re
 
 
 @given(text=broken(), value=st.sampled_from(COMMON))
-@laws(60)
+@laws(12)
 def test_no_output_depends_on_a_common_secret(text: str, value: str) -> None:
     """With another value of the same shape, everything that is shown is the same."""
     shown = []
@@ -349,7 +349,7 @@ def without_values(draw: st.DrawFn) -> str:
 
 
 @given(text=without_values())
-@laws(60)
+@laws(12)
 def test_a_file_without_secrets_is_shown_as_it_is(text: str) -> None:
     """References, and words about secrets, hide nothing."""
     with TemporaryDirectory() as folder:
