@@ -319,6 +319,21 @@ def test_a_fault_in_one_file_does_not_stop_the_rest(tmp_path):
     assert found.unbuilt == ("`broken.yaml` cannot be read",)
 
 
+@pytest.mark.parametrize("name", ["web", "other"])
+def test_patches_are_not_blamed_for_objects_in_documents_with_errors(name, tmp_path):
+    text = "resources: [services.yaml]\npatches:\n- path: p.yaml\n- path: q.yaml\n  target: {kind: Service, name: web}\n"
+    other = SERVICE.replace("name: web", "name: other")
+    third = SERVICE.replace("name: web", "name: third")
+    # No `---` between the first two.
+    files = {"services.yaml": f"{SERVICE}{other}---\n{third}", "p.yaml": PATCH.replace("webb", name)}
+    write_files(tmp_path, {"kustomization.yaml": text, **files, "q.yaml": PATCH})
+
+    found = build(FolderTree(tmp_path), "kustomization.yaml")
+
+    assert [each.data["metadata"]["name"] for each in found.objects] == ["third"]
+    assert found.findings == ()
+
+
 def test_links_out_of_the_folder_are_not_followed(tmp_path):
     write_files(tmp_path, {"secret.yaml": SERVICE, "inside/kustomization.yaml": "resources: [web.yaml]\n"})
     (tmp_path / "inside" / "web.yaml").symlink_to(tmp_path / "secret.yaml")

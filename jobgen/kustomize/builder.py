@@ -204,7 +204,8 @@ class _Builder:
         if file is None:
             return
         path, content = file
-        documents, findings, locations = read_documents(content, path, "manifest")
+        documents, findings, locations, is_whole = read_documents(content, path, "manifest")
+        self.has_gaps = self.has_gaps or not is_whole
         if findings:
             self.has_gaps = True
             self.cannot_build(f"`{path}` cannot be read")
@@ -350,7 +351,7 @@ class _Builder:
             path = resolve_path(self.tree, kustomization.folder, text_of(item))
             is_file = path is not None and self.tree.exists(path) and not self.tree.is_folder(path)
             content = self.read(kustomization, field, item) if is_file else None
-        documents, findings, _ = read_documents(*content[::-1], "") if content else ((), (), ())
+        documents, findings = read_documents(*content[::-1], "")[:2] if content else ((), ())
         shown = text_of(item).partition("\n")[0][:_MAX_SHOWN]
         sentence = f"`{shown}` in `{field}` of `{kustomization.path}` is a plugin"
         is_built_in = bool(documents) and not findings and all(map(_is_built_in, documents))
@@ -445,7 +446,7 @@ class _Builder:
             content = self.read(kustomization, field, path)
             if content is None:
                 return None
-            found, findings, _ = read_documents(content[1], content[0], f"patch {content[0]}")
+            found, findings = read_documents(content[1], content[0], f"patch {content[0]}")[:2]
             documents = list(found)
         for finding in findings[:1]:
             if is_inline:
@@ -467,7 +468,7 @@ class _Builder:
             listed = [item]
             if text_of(item.get("path")):
                 content = self.read(kustomization, "replacements", item["path"])
-                documents, findings, _ = read_documents(content[1], content[0], layer) if content else ((), (), ())
+                documents, findings = read_documents(content[1], content[0], layer)[:2] if content else ((), ())
                 if findings:
                     self.cannot_build(f"`{text_of(item['path'])}` cannot be read")
                 listed = [each for document in documents[:1] for each in check_replacements(document, self.findings)]

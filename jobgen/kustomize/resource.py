@@ -124,6 +124,8 @@ class Documents(NamedTuple):
     """Empty if all of them can be read."""
     locations: tuple[Location, ...]
     """Where they begin; empty for a JSON patch."""
+    is_whole: bool = True
+    """False if more documents are in the file, which have errors."""
 
 
 class _LastDocuments:
@@ -168,7 +170,7 @@ def _read_documents(content: bytes, file: str, layer: str) -> Documents:
     if rebuilt and not content.endswith(b"\n"):
         _end_text(rebuilt[-1], content)
     locations = tuple(each.location for each in source.documents)
-    return Documents(rebuilt, () if is_valid and documents else findings, locations)
+    return Documents(rebuilt, () if is_valid and documents else findings, locations, not source.repaired)
 
 
 def _end_text(document: Any, content: bytes) -> None:
@@ -193,10 +195,10 @@ def read_inline(node: TracedScalar, lines: list[str], layer: str) -> tuple[list[
 
     start = node.location
     text = str(node.value)
-    documents, findings, _ = read_documents(text.encode("utf-8", "surrogatepass"), start.file, layer)
+    read_text = read_documents(text.encode("utf-8", "surrogatepass"), start.file, layer)
     move = measure_text(node, lines)
-    moved = [_rebuild(document, move, layer) for document in documents]
-    return moved, tuple(finding._replace(location=move(finding.location)) for finding in findings)
+    moved = [_rebuild(document, move, layer) for document in read_text.data]
+    return moved, tuple(finding._replace(location=move(finding.location)) for finding in read_text.findings)
 
 
 def _rebuild(node: Any, move: Callable[[Location], Location], layer: str) -> Any:
