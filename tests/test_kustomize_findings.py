@@ -321,7 +321,7 @@ def test_a_fault_in_one_file_does_not_stop_the_rest(tmp_path):
 
 @pytest.mark.parametrize("name", ["web", "other"])
 def test_patches_are_not_blamed_for_objects_in_documents_with_errors(name, tmp_path):
-    text = "resources: [services.yaml]\npatches:\n- path: p.yaml\n- path: q.yaml\n  target: {kind: Service, name: web}\n"
+    text = "resources: [services.yaml]\npatches:\n- path: p.yaml\n- path: q.yaml\n  target: {kind: Service}\n"
     other = SERVICE.replace("name: web", "name: other")
     third = SERVICE.replace("name: web", "name: third")
     # No `---` between the first two.

@@ -38,7 +38,7 @@ _RESOURCE_WORDS = {
 }
 _NOT_RESOURCES = {
     **dict.fromkeys(("shm", "shm_size", "shmSize"), "`shm` beside `resources`"),
-    "replicas": "`replicas` beside `resources`",
+    **{name: f"`{name}` beside `resources`" for name in ("nodeSelector", "priority", "queue", "replicas")},
     **dict.fromkeys(("disk", "storage"), "`ephemeral-storage`, or a claim in `volumes`"),
 }
 """Words for what has a field of its own."""
@@ -140,6 +140,8 @@ def render_resources(resources: dict[str, Any], problems: list[Problem]) -> dict
                 problems.append(Problem("unknown-resource", message, name, category="pod"))
         rendered[side] = {}
         for name, value in amounts.items():
+            if name in _NOT_RESOURCES:
+                continue
             # Device counts stay integers, as users write them.
             is_device = isinstance(value_of(value), int) and "/" in name
             rendered[side][name] = value if is_device else render_quantity(value, name, problems)

@@ -41,6 +41,7 @@ DEPENDS_ON: dict[str, frozenset[str]] = {
     "missing-shm": frozenset(("shm", "volumes")),
     "missing-field": frozenset(),
     "missing-pod-field": frozenset(),
+    "missing-role": frozenset(("spec",)),
     "unknown-volume": frozenset(("volumes",)),
     "conflicting-env": frozenset(),
     "invalid-env-source": frozenset(),
@@ -71,7 +72,7 @@ class _Cause(NamedTuple):
 def leave_out_consequences(findings: Sequence[Finding], read_text: Callable[[str], str]) -> list[Finding]:
     """Return the findings without those that follow from another one in the same document."""
     findings = _leave_out_queues(_leave_out_unexpanded(_leave_out_unnamed(findings, read_text)))
-    findings = _leave_out_roles(_leave_out_mounts(findings))
+    findings = _leave_out_roles(_leave_out_mounts(_leave_out_unmounted(findings)))
     files = {each.location.file for each in findings if _is_cause(each)}
     files &= {each.location.file for each in findings if _may_follow(each)}
     if not files:
@@ -133,6 +134,18 @@ def _leave_out_unexpanded(findings: Sequence[Finding]) -> Sequence[Finding]:
         each
         for each in findings
         if each.rule != "unexpanded-variable" or (each.object, each.env, each.location) not in refused
+    ]
+
+
+def _leave_out_unmounted(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Return the findings without volumes that nothing mounts only because their name is wrong in a mount."""
+    meant = {(each.object, each.env, each.meant) for each in findings if each.rule == "unknown-volume" and each.meant}
+    if not meant:
+        return findings
+    return [
+        each
+        for each in findings
+        if each.rule != "unmounted-volume" or (each.object, each.env, *each.quoted[:1]) not in meant
     ]
 
 

@@ -181,7 +181,19 @@ class _Compiler:
             path = self.find_dotted(schema, file, str(key)) if "." in key else ()
             if path:
                 return _report_dotted(title, key, name, value, path)
-            return _report_unknown(fields, title, self.schemas, key, name, value, self.find_around(schema, file, key))
+            around = self.find_around(schema, file, key)
+            if around == "below `spec`" and "spec" not in value:
+
+                def is_below(other: str) -> bool:
+                    return fields[other] is None and self.find_around(schema, file, other) == around
+
+                # `spec:` is missing: above these fields, or above those that `metadata` has too many.
+                if next(filter(is_below, value)) != key:
+                    return None
+                lost = sum(map(is_below, value))
+                if lost > 1 or schema is self.schemas[file]:
+                    return _report_missing_spec(key, lost - 1, "" if schema is self.schemas[file] else name)
+            return _report_unknown(fields, title, self.schemas, key, name, value, around)
 
         shown = next(iter(schema.get("examples", ())), None)
         of_others = [*shown.values()][:1] if isinstance(shown, dict) else []
@@ -243,6 +255,14 @@ def _report_dotted(title: str, key: str, name: str, holder: Any, path: tuple[str
     return Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe)
 
 
+def _report_missing_spec(key: str, others: int, name: str) -> Problem:
+    """Report fields of `spec` that stand at the top of a document without it, or in its `metadata`."""
+    from jobgen.schema.right_forms import describe_missing_level
+
+    message = describe_missing_level(str(key), others, "spec", name)
+    return Problem("unknown-field", message, key, cause="missing level", meant="spec")
+
+
 def takes(check_value: Check | None, value: Node) -> bool:
     """Return True if a value has the type of a field; what it contains may have other problems."""
     found: list[Problem] = []
@@ -265,7 +285,7 @@ def _report_unknown(
     # Imported late: most documents are valid.
     from jobgen.schema.field_places import find_block, find_place
     from jobgen.schema.foreign_words import JOB, ROLE, find_foreign_word, find_similar_word
-    from jobgen.schema.right_forms import list_fields, split_entry, write_as_entry
+    from jobgen.schema.right_forms import list_fields, show_blocks, split_entry, write_as_entry
 
     known = list(fields.known)
     if value_of(value[key]) is None and (entry := split_entry(str(key), known)):
@@ -278,6 +298,10 @@ def _report_unknown(
         message = f"{start}; did you mean {similar}?"
         return Problem("unknown-field", message, key, fix_steps=steps, safe=False, meant=meant)
     close = find_closest(key, known)
+    if listed := _suggest_list(key, close, value, fields):
+        is_certain = find_meant(key, known) == close
+        message = f"{start}; write {show_blocks([close], listed[1].value)}"
+        return Problem("unknown-field", message, key, fix_steps=listed, safe=is_certain, meant=close)
     message = start + ask_for(close)
     fix_steps, safe = suggest_rename(key, known, value, lambda meant: takes(fields[meant], value[key]))
     framework = str(value_of(value.get("framework")) or "")
@@ -296,6 +320,15 @@ def _report_unknown(
     block = find_block(title, str(key), schemas, framework)
     fix_steps, safe = suggest_move(key, value[key], value, block, value) if block else NO_FIX
     return Problem("unknown-field", f"{start}; {place}", key, fix_steps=fix_steps, safe=safe)
+
+
+def _suggest_list(key: str, meant: str, holder: Any, fields: LazyFields[Check]) -> tuple[FixStep, ...]:
+    """Write `kind: a` as `kinds: [a]`: the name of one thing, and the field that lists such things."""
+    node = holder[key]
+    if type(node) is not TracedScalar or not meant or meant in holder:
+        return ()
+    is_list = not accepts(fields[meant], node) and accepts(fields[meant], [node.value])
+    return (FixStep("rename", key, meant), FixStep("set", node, [node.value])) if is_list else ()
 
 
 def _mapping(
@@ -486,14 +519,25 @@ def _enum(allowed: list[Any]) -> Check:
             close = find_closest(str(found), words) if isinstance(found, str) and len(words) > 1 else ""
             meant = other or close
             expected = list_alternatives([f"`{word}`" for word in words])
-            message = f"`{name}` is {format_value(value)}, and must be {expected}{ask_for(meant)}"
+            message = f"`{name}` is {format_value(value)}, and must be {expected}"
             fix_steps, safe = suggest_value(value, words)
+            if several := [] if other else _list_longer(str(found), close, words):
+                # `queues` may be any kind of queue.
+                message += f"; did you mean {list_alternatives(f'`{word}`' for word in several)}?"
+                meant, fix_steps = "", ()
+            message += ask_for(meant)
             if other:
                 fix_steps, safe = (FixStep("set", value, other),), False
             problem = Problem("invalid-value", message, reported_node(value, parent), meant=meant, about=name)
             problems.append(problem._replace(fix_steps=fix_steps, safe=safe))
 
     return check
+
+
+def _list_longer(found: str, close: str, known: list[str]) -> list[str]:
+    """Return the values that end with the close one, if there are several: a word for all of them means none."""
+    longer = [word for word in known if close and word.lower().endswith(close.lower())]
+    return longer if len(longer) > 1 and found.lower() != close.lower() else []
 
 
 def _find_other_word(name: str, found: str, known: list[str]) -> str:

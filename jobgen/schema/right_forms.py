@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from jobgen.k8s.secrets import OF_SECRETS, find_secrets_in_text
 from jobgen.model.data import Node, Plain, untraced, value_of
+from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.yamlio.read.scalars import resolve
 from jobgen.yamlio.write import to_inline_yaml
@@ -223,6 +224,17 @@ def list_fields(known: Iterable[str], title: str = "") -> str:
     if 0 < len(names) <= _MAX_LISTED:
         return f"; it has {' and '.join(filter(None, (', '.join(names[:-1]), names[-1])))}"
     return "; remove it, or write a field of the object below `manifest`" if title == "a job" else "; remove it"
+
+
+def describe_missing_level(key: str, others: int, level: str, beside: str = "") -> str:
+    """Say that a field and some others belong below a field that is missing; `beside` is the mapping they are in."""
+    where = f" of `{beside}`" if beside else ""
+    subject = f"`{key}`{where} belongs in"
+    if others:
+        subject = f"`{key}` and {pluralize(others, 'other field')}{where} belong in"
+    them = "them" if others else "it"
+    move = f"at the depth of `{beside}`" if beside else f"and indent {them} below" + " it" * (others > 0)
+    return f"{subject} `{level}`, which is missing; write `{level}:` above {them}, {move}"
 
 
 def write_as_name(text: str) -> str:

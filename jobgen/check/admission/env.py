@@ -159,8 +159,10 @@ def _validate_file_volume(key: str, value: Node, owner: Fields, pod: Validation)
     volume = pod.volumes.get(name)
     if volume is None:
         if name:
-            message = f"the pod has no volume `{name}`{did_you_mean(name, list(pod.volumes)) or '; add it to the pod'}"
-            pod.report("unknown-volume", message, value)
+            # Imported late: most names are right.
+            from jobgen.check.admission.missing_volume import report_missing_volume
+
+            report_missing_volume(name, value, pod)
     elif any(is_set(source) for kind, source in volume.items() if kind not in ("name", "emptyDir")):
         pod.report(_SOURCE_RULE, f"volume `{name}` is not an `emptyDir`; `fileKeyRef` requires one", value)
 

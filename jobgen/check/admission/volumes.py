@@ -42,7 +42,6 @@ from jobgen.k8s.nodes import as_text, get_path
 from jobgen.model.data import Node, locatable, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import to_milli
-from jobgen.model.suggest import did_you_mean
 
 _MOUNT_RULE = "conflicting-mount"
 _PATH_RULE = "invalid-volume-path"
@@ -111,8 +110,10 @@ def _validate_volume_reference(what: str, mount: Fields, parent: str, pod: Valid
     if name is None or name == "":
         pod.report_missing(what, mount, "name", parent)
     elif type(name) is str and name not in pod.volumes:
-        message = f"the pod has no volume `{name}`{did_you_mean(name, list(pod.volumes)) or '; add it to the pod'}"
-        pod.report("unknown-volume", message, mount["name"])
+        # Imported late: most names are right.
+        from jobgen.check.admission.missing_volume import report_missing_volume
+
+        report_missing_volume(name, mount["name"], pod)
 
 
 def _validate_mount_options(mount: Fields, container: Fields, pod: Validation) -> None:

@@ -30,7 +30,7 @@ from jobgen.model.data import (
     untraced,
     value_of,
 )
-from jobgen.model.finding import Cause, FixStep, Problem, pluralize
+from jobgen.model.finding import Cause, FixStep, Problem
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import (
@@ -105,7 +105,7 @@ def compile_structural(
         problems: list[Problem] = []
         compiler.rules_budget.reset()
         check_value(value, schema.get("title", ""), value, problems)
-        return [compiler.with_location(problem, value) for problem in problems] if problems else problems
+        return compiler.with_locations(problems, value) if problems else problems
 
     return check
 
@@ -251,13 +251,28 @@ class _Compiler:
         nullable_items = "null" in described.get("type", ()) or described.get("nullable", False)
         return _list(items, unique, nullable=nullable, nullable_items=nullable_items)
 
+    def with_locations(self, problems: Sequence[Problem], obj: Mapping[str, Node]) -> list[Problem]:
+        """The problems of an object, with the paths where misplaced fields belong."""
+        if any(problem.rule == "unknown-field" for problem in problems):
+            # Imported late: most objects are valid.
+            from jobgen.check.schema.field_shapes import join_below_metadata
+
+            properties, types = self.root.get("properties", {}), self.root.get("$defs", {})
+            problems = join_below_metadata(problems, obj, properties, types)
+        return [self.with_location(problem, obj) for problem in problems]
+
     def with_location(self, problem: Problem, obj: Node) -> Problem:
         """The problem of a misplaced field with the path where it belongs, and a fix that moves it there."""
         has_hint = problem.fix_steps or problem.evidence is None
         if problem.rule != "unknown-field" or has_hint or type(problem.node) is not TracedKey:
             return problem
         # Imported late: most objects are valid.
-        from jobgen.check.schema.field_locations import find_field_path, locate_fields, suggest_field_move
+        from jobgen.check.schema.field_locations import (
+            find_field_path,
+            find_own_path,
+            locate_fields,
+            suggest_field_move,
+        )
 
         self._locations = self._locations or locate_fields(self.root)
         path = find_field_path(problem.node, obj, self._locations)
@@ -265,7 +280,12 @@ class _Compiler:
             return problem
         is_first = path == self._locations[problem.node][0]
         fix_steps, safe = suggest_field_move(problem.node, obj, self._locations) if is_first else NO_FIX
-        return problem._replace(message=f"{problem.message}; it belongs in `{path}`", fix_steps=fix_steps, safe=safe)
+        name = problem.evidence[1]
+        message = problem.message
+        if path.rpartition(".")[2] == name:
+            # Two mappings have this name.
+            message = problem.reword(f"of `{name}`", f"of `{find_own_path(problem.node, obj) or name}`")
+        return problem._replace(message=f"{message}; it belongs in `{path}`", fix_steps=fix_steps, safe=safe)
 
     def _hint(
         self, others: Mapping[str, str], properties: dict[str, Any], field: str, holder: Mapping[str, Node]
@@ -355,9 +375,11 @@ def _report_unknown_field(
         cause: Cause = ""
         if level:
             if is_first:
-                others = pluralize(sum(each not in fields.known for each in holder) - 1, "other field")
-                message = f"`{key}` and {others} belong in `{level}`, which is missing"
-                message = f"{message}; write `{level}:` above them, and indent them below it"
+                # Imported late: most objects are valid.
+                from jobgen.schema.right_forms import describe_missing_level
+
+                others = sum(each not in fields.known for each in holder) - 1
+                message = describe_missing_level(str(key), others, level)
                 problem = Problem("unknown-field", message, key, category="schema")
                 problems.append(problem._replace(cause="missing level", meant=level))
             return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from typing import Any
 
@@ -16,6 +16,8 @@ _LEVELS = 7
 """Enough levels for the fields of a container."""
 _MAX_PATHS = 50_000
 _MAX_STEPS = 64
+_LISTS = ("containers", "replicatedJobs", "tasks", "workerGroupSpecs")
+"""Lists of whose items all have the fields that are meant for them."""
 _MAX_HOLDERS = 2
 """A section and the pod may have a field in common, such as `activeDeadlineSeconds`."""
 
@@ -89,12 +91,21 @@ def _fit_path(path: list[str], holder: tuple[str | int, ...] | None, *, in_secti
         shared += 1
     below = path[shared:]
     is_around = not below
-    is_below = shared == len(holder) and all(step != "[]" or before == "containers" for before, step in pairwise(below))
+    is_below = shared == len(holder) and all(step != "[]" or before in _LISTS for before, step in pairwise(below))
     is_section = in_sections and len(path) == 2 < len(holder) and shared == 1
     if not (is_around or is_below or is_section):
         return ""
-    steps = [*(f"[{own}]" if isinstance(own, int) else own for own in holder[:shared]), *below]
-    return ".".join(steps).replace(".[", "[")
+    return _join([*holder[:shared], *below])
+
+
+def _join(steps: Sequence[str | int]) -> str:
+    return ".".join(f"[{step}]" if isinstance(step, int) else step for step in steps).replace(".[", "[")
+
+
+def find_own_path(key: TracedKey, obj: Node) -> str:
+    """The path of the mapping that has a key."""
+    found = _find_holder(obj, key)
+    return _join(found[0]) if found else ""
 
 
 def _find_holder(tree: Node, key: TracedKey) -> tuple[tuple[str | int, ...], Mapping[str, Node]] | None:

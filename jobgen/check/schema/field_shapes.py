@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.model.data import Node
+from jobgen.model.finding import Problem
+from jobgen.schema.right_forms import describe_missing_level
 
 _LEAST = 2
 """Fewer fields do not show what is meant."""
@@ -20,9 +22,31 @@ def find_missing_level(
 
     `template: {parallelism: 2, completions: 2}` lacks `spec` between them.
     """
-    if not _LEAST <= len(unknown) <= _MOST:
+    if not 0 < len(unknown) <= _MOST:
         return ""
-    return _choose(frozenset(unknown), holder, properties, types)
+    level = _choose(frozenset(unknown), holder, properties, types)
+    # A scalar may as well be moved to where it belongs.
+    is_block = level == "spec" and isinstance(holder[unknown[0]], (dict, list))
+    return level if is_block or len(unknown) >= _LEAST else ""
+
+
+def join_below_metadata(
+    problems: Sequence[Problem], obj: Mapping[str, Node], properties: Mapping[str, Any], types: Mapping[str, Any]
+) -> Sequence[Problem]:
+    """Return the problems with one for all fields of `spec` that are in `metadata`, because `spec:` is missing."""
+    metadata = obj.get("metadata")
+    if "spec" not in properties or obj.get("spec") is not None or not isinstance(metadata, dict):
+        return problems
+    known = frozenset(_list_fields(properties["spec"], types))
+    unknown = {id(each.node): each for each in problems if each.rule == "unknown-field"}
+    keys = [key for key in metadata if id(key) in unknown]
+    if not keys or not known.issuperset(keys):
+        return problems
+    others = {id(key) for key in keys[1:]}
+    first = unknown[id(keys[0])]
+    message = describe_missing_level(keys[0], len(keys) - 1, "spec", "metadata")
+    joined = first._replace(message=message, cause="missing level", meant="spec", fix_steps=(), evidence=None)
+    return [joined if each is first else each for each in problems if id(each.node) not in others]
 
 
 def find_alike(value: Node, holder: Mapping[str, Node], properties: Mapping[str, Any], types: Mapping[str, Any]) -> str:

@@ -80,6 +80,7 @@ _MISSING_COMMA = re.compile(r"(?<=[^,{\s:]) (?=[\w./-]+: )")
 _MISSING_COMMA_OF_ITEMS = re.compile(r"(?<=[^\s,\[:{][\"']) (?=[\"'][^\s,\]])")
 _KEY = re.compile(r"\s*(?:- )?(?:[\w./-]+: )?(?=\S)")
 _BLOCK_KEY = re.compile(r"( *)([\w./-]+): [|>][+-]?\s*\Z")
+_WHOLE_METADATA = re.compile(r"metadata: +\{[^{}#]*(?:\{[^{}#]*\}[^{}#]*)*\}\s*(?:#.*)?\Z")
 _ENTRY = re.compile(r" *(?:- |[\w./-]+:(?: |\Z))")
 _END_OF_QUOTE = re.compile(r"[,\]}]| #|\Z")
 _APOSTROPHE = re.compile(r"""(\s*(?:- )?(?:[\w./-]+: )?)'([^'"\\]+'[^'"\\]+)'\Z""")
@@ -120,6 +121,8 @@ class Slip(NamedTuple):
     """The part of a long line that is wrong, and what was meant by it."""
     also: str = ""
     """What else is to be written."""
+    parent: str = ""
+    """The key that is missing above the line."""
 
     def apply_to(self, lines: Sequence[str]) -> list[str]:
         """Return the lines as they were meant."""
@@ -135,6 +138,9 @@ class Slip(NamedTuple):
     def message(self) -> str:
         """What is wrong with the line, and what to write instead."""
         old, new = self.old.strip(), self.new.strip()
+        if self.parent:
+            more = " and the lines below it belong" if self.below else " belongs"
+            return f"{quote(old)}{more} in `{self.parent}`, which is missing; write `{self.parent}:` above it"
         if old == new:
             lines = "line" if self.below == 1 else f"{self.below} lines"
             more = f", and move the {lines} below with it" if self.below else ""
@@ -304,6 +310,7 @@ def _list_certain(lines: Sequence[str], number: int) -> Iterator[Slip]:
         if more:
             yield Slip(number, line, _write_ascii(line), reason, more=more)
     yield from _indent_text(lines, number)
+    yield from _find_lost_spec(lines, number)
     for pattern, form, reason in _RUNS:
         width = _measure_indent(line)
         above = lines[number - 1] if number else ""
@@ -359,6 +366,16 @@ def _indent_text(lines: Sequence[str], number: int) -> Iterator[Slip]:
     run = takewhile(lambda line: _measure_indent(line) == len(key[1]) and not _ENTRY.match(line), lines[number + 1 :])
     below = sum(1 for _ in zip(run, range(_MOST_LINES), strict=False))
     yield Slip(number, lines[number], f"  {lines[number]}", f"is text of `{key[2]}`, and not indented below it", below)
+
+
+def _find_lost_spec(lines: Sequence[str], number: int) -> Iterator[Slip]:
+    """Yield the lines of `spec` without the line `spec:` above them, which a complete `metadata` precedes."""
+    above = next((each for each in reversed(lines[:number]) if each.strip()), "")
+    width = _measure_indent(lines[number])
+    if width and _WHOLE_METADATA.match(above) and not any(line.startswith("spec:") for line in lines):
+        run = takewhile(lambda line: not line.strip() or _measure_indent(line) >= width, lines[number + 1 :])
+        new = lines[number][width:]
+        yield Slip(number, lines[number], new, "belongs in `spec`", sum(1 for _ in run), parent="spec")
 
 
 def _write_ascii(line: str) -> str:

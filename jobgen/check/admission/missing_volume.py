@@ -1,0 +1,35 @@
+"""Names of volumes that a pod does not have: misspelled ones, and those of what a volume holds."""
+
+from __future__ import annotations
+
+from jobgen.check.admission.fields import Validation
+from jobgen.k8s.nodes import as_text, get_path
+from jobgen.model.data import Node
+from jobgen.model.finding import FixStep
+from jobgen.model.suggest import ask_for, find_closest, suggest_value
+
+_NAMED_SOURCES = (
+    ("persistentVolumeClaim", "claimName", "claim"),
+    ("configMap", "name", "ConfigMap"),
+    ("secret", "secretName", "Secret"),
+)
+"""The fields of a volume that name an object, and what that is."""
+
+
+def report_missing_volume(name: str, node: Node, pod: Validation) -> None:
+    """Report a volume that the pod lacks; its claim or ConfigMap may have this name instead of the volume."""
+    message, known = f"the pod has no volume `{name}`", list(pod.volumes)
+    sources = [
+        (volume, what)
+        for volume, source in pod.volumes.items()
+        for field, key, what in _NAMED_SOURCES
+        if as_text(get_path(source, field, key)) == name
+    ]
+    if len(sources) == 1:
+        meant, what = sources[0]
+        message += f", which is the name of the {what} of volume `{meant}`; write `{meant}`"
+        pod.report("unknown-volume", message, node, ((FixStep("set", node, meant),), True), meant=meant)
+        return
+    meant = find_closest(name, known)
+    message += ask_for(meant) or "; add it to the pod"
+    pod.report("unknown-volume", message, node, suggest_value(node, known), meant=meant)
