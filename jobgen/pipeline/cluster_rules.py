@@ -63,7 +63,7 @@ from jobgen.rendering.run_state import RunState
 from jobgen.rendering.trace import Job
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
-from jobgen.repo.files import FileEntry
+from jobgen.repo.files import FileEntry, read_file
 from jobgen.repo.root import SETTINGS
 from jobgen.spec.overlay import Cluster
 
@@ -224,13 +224,17 @@ def find_cluster_problems(
         ]
         cluster = checker.runner.expander.environment.cluster
         is_known = bool(cluster.state or cluster.complete or shared)
-        groups = _split_by_state(members, own) if is_standalone else [members]
-        groups = [several for several in groups if is_known or _has_decided(several, own)]
+        found_in_state = [each for each in checker.defects if each.scope == "cluster" and each.name not in off]
+        checked = [*rules, *found_in_state]
+        groups = [(each, checked) for each in (_split_by_state(members, own) if is_standalone else [members])]
+        if is_standalone:
+            groups = _join_files(groups, parts, {entry.path: entry for entry in jobs.entries})
+        groups = [(several, each) for several, each in groups if is_known or _has_decided(several, own)]
         if groups:
-            found_in_state = [each for each in checker.defects if each.scope == "cluster" and each.name not in off]
-            check = _ClusterCheck(checker, jobs, [*rules, *found_in_state], parts, shared)
-            yield from check.findings
-            for found in (found for several in groups for found in check.run(several, jobs.progress)):
+            checks = {id(each): _ClusterCheck(checker, jobs, each, parts, shared) for _, each in groups}
+            yield from next(iter(checks.values())).findings
+            runs = (checks[id(each)].run(several, jobs.progress) for several, each in groups)
+            for found in (found for run in runs for found in run):
                 if found.rule in uncertain and is_standalone and not is_known:
                     # One file does not say enough.
                     yield found._replace(severity=Severity.WARNING)
@@ -251,6 +255,71 @@ def _split_by_state(members: Sequence[Member], own: frozenset[str]) -> list[list
     files = {member.path for member in members if _kind_of(member) in deciding}
     by_file = _group_by_file(member for member in members if member.path in files)
     return [*by_file.values(), [member for member in members if member.path not in files]]
+
+
+def _join_files(
+    groups: list[tuple[list[Member], list[Rule]]], parts: Sequence[StatePart], entries: Mapping[str, FileEntry]
+) -> list[tuple[list[Member], list[Rule]]]:
+    """Add a group for the files of each part whose objects belong together, and for the files that use them.
+
+    Only the rules of the part apply to it, and no longer to these files by themselves. Files that have an object twice
+    are of several clusters: then only those of one folder belong together.
+    """
+    members = [member for several, _ in groups for member in several]
+    for part in parts:
+        joined = _group_by_file(member for member in members if _kind_of(member) in part.joined)
+        if not any(_kind_of(member) in part.kinds for several in joined.values() for member in several):
+            continue
+        folders = dict.fromkeys(joined, "")
+        if _has_object_twice(joined.values()):
+            folders = {path: path.rpartition("/")[0] for path in joined}
+        for folder in dict.fromkeys(folders.values()):
+            files = {path: several for path, several in joined.items() if folders[path] == folder}
+            users = _list_users(part, files, entries, {member.path for member in members}, folder)
+            if len(files) + len(users) < 2 or _has_object_twice(files.values()):
+                continue
+            own = [member for member in members if member.path in files or member.path in users]
+            places = {member.path for member in own}
+            left = [
+                (several, [rule for rule in rules if rule.scope != part.scope] if several[0].path in places else rules)
+                for several, rules in groups
+                if several
+            ]
+            groups = [*left, (own, [rule for rule in groups[0][1] if rule.scope == part.scope])]
+    return groups
+
+
+def _has_object_twice(files: Iterable[Sequence[Member]]) -> bool:
+    names = [(_kind_of(each), each.identity.namespace, each.identity.name) for several in files for each in several]
+    return len(set(names)) < len(names)
+
+
+def _list_users(
+    part: StatePart,
+    files: Mapping[str, Sequence[Member]],
+    entries: Mapping[str, FileEntry],
+    paths: set[str],
+    folder: str,
+) -> set[str]:
+    """Return the other files that may use objects of some files, or misspell their names."""
+    # Imported late: most names are right.
+    from jobgen.model.meant import find_meant
+
+    names = sorted({each.identity.name for several in files.values() for each in several})
+    found = set()
+    for path in paths.difference(files):
+        if folder and path.rpartition("/")[0] != folder:
+            continue
+        used = set(part.find_used(_read_text(entries[path])))
+        if any(name in names or find_meant(name, names) for name in used):
+            found.add(path)
+    return found
+
+
+def _read_text(entry: FileEntry) -> str:
+    if entry.build is not None:
+        return "\n".join(repr(built.data) for built in entry.build().objects)
+    return read_file(entry).content.decode("utf-8", "replace")
 
 
 def _read_policy_namespaces(root: Folder) -> Iterator[Mapping[str, Node]]:

@@ -71,7 +71,7 @@ class _Cause(NamedTuple):
 
 def leave_out_consequences(findings: Sequence[Finding], read_text: Callable[[str], str]) -> list[Finding]:
     """Return the findings without those that follow from another one in the same document."""
-    findings = _leave_out_queues(_leave_out_unexpanded(_leave_out_unnamed(findings, read_text)))
+    findings = _leave_out_queues(_leave_out_inactive(_leave_out_unexpanded(_leave_out_unnamed(findings, read_text))))
     findings = _leave_out_roles(_leave_out_mounts(_leave_out_unmounted(findings)))
     files = {each.location.file for each in findings if _is_cause(each)}
     files &= {each.location.file for each in findings if _may_follow(each)}
@@ -123,6 +123,14 @@ def _leave_out_queues(findings: Sequence[Finding]) -> Sequence[Finding]:
     if not meant:
         return findings
     return [each for each in findings if each.rule != "bad-queue-name" or (each.location, each.env) not in meant]
+
+
+def _leave_out_inactive(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Return the findings without what is said of a queue at a place because of which jobs are never admitted."""
+    places = {(each.location, each.env) for each in findings if each.rule == "inadmissible-job"}
+    if not places:
+        return findings
+    return [each for each in findings if each.rule != "unreachable-quota" or (each.location, each.env) not in places]
 
 
 def _leave_out_unexpanded(findings: Sequence[Finding]) -> Sequence[Finding]:

@@ -42,6 +42,10 @@ class StatePart(NamedTuple):
     """Return the other clusters of a project whose exported state it needs, by name."""
     uncertain: frozenset[str] = frozenset()
     """Rules whose findings are warnings if only the objects of one file are known."""
+    joined: frozenset[str] = frozenset()
+    """Kinds whose objects belong to one cluster also where they are in several files, unless one is there twice."""
+    find_used: Callable[[str], Iterable[str]] = lambda _: ()
+    """Return the names of objects of these kinds that a file may use, from its text."""
 
 
 def list_state_parts() -> list[StatePart]:

@@ -21,7 +21,8 @@ from jobgen.features.kueue.requests import Transformation
 from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
-from jobgen.model.data import Node, locatable, untraced, value_of
+from jobgen.model.data import Node, locatable, location_of, untraced, value_of
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, find_path
 from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import did_you_mean, find_key
@@ -355,6 +356,59 @@ def _find_count(obj: Mapping[str, Node], path: Sequence[Step]) -> Node:
                 return around[name]  # type: ignore[no-any-return]
     # A TrainJob, whose templates are those of its runtime.
     return get_path(obj, "spec", "trainer", "numNodes")
+
+
+class QueueFault(NamedTuple):
+    """A fault of a queue that keeps all its jobs from admission, or of the namespace that an overlay sets."""
+
+    message: str
+    change: str
+    at: Node
+    """The line that is wrong; None if it is that of the job."""
+    related: Related = ()
+    is_certain: bool = True
+    """False if what applies the files may correct it."""
+
+
+def find_queue_fault(obj: Mapping[str, Node], queues: QueueState) -> QueueFault | None:
+    """Find the fault because of which the queue of a job admits nothing, if the line that is wrong is not the job's."""
+    metadata = as_mapping(obj.get("metadata"))
+    name = as_text(as_mapping(metadata.get("labels")).get(QUEUE_LABEL))
+    namespace = as_text(metadata.get("namespace"))
+    queue = queues.objects.get(("LocalQueue", namespace, name))
+    if queue is None:
+        return _find_misplaced(name, metadata, queues) if name and namespace else None
+    used = queues.objects.get(("ClusterQueue", "", as_text(get_path(queue, "spec", "clusterQueue"))), {})
+    node, message = next(_find_missing_flavors(used, queues), (None, ""))
+    if node is None:
+        return None
+    reason, _, change = message.partition("; ")
+    return QueueFault(f"{reason.partition(', ')[0]}, so its queue admits nothing", change, node)
+
+
+def _find_misplaced(name: str, metadata: Mapping[str, Node], queues: QueueState) -> QueueFault | None:
+    """Find the LocalQueue that a job of another namespace names: either namespace may be wrong."""
+    # Imported late: most queues are in the namespace of their jobs.
+    from jobgen.model.meant import find_meant
+
+    namespace = as_text(metadata["namespace"])
+    places = sorted(place for kind, place, each in queues.objects if kind == "LocalQueue" and each == name)
+    if not places:
+        return None
+    node = get_path(queues.objects["LocalQueue", places[0], name], "metadata", "namespace")
+    if not places[0]:
+        node = get_path(queues.objects["LocalQueue", "", name], "metadata", "name")
+        message = f"LocalQueue `{name}` has no namespace, and its jobs are in namespace `{namespace}`"
+        return QueueFault(message, f"write `namespace: {namespace}` in its `metadata`", node, is_certain=False)
+    if find_meant(places[0], [namespace]) and ("Namespace", "", places[0]) not in queues.objects:
+        message = f"LocalQueue `{name}` is in namespace `{places[0]}`, so jobs in namespace `{namespace}` cannot use it"
+        return QueueFault(message, f"did you mean `{namespace}`?", node)
+    own, job = (location_of(metadata[field]) for field in ("namespace", "name") if field in metadata)
+    shown = " and ".join(f"`{place}`" for place in places[:2])
+    message = f"LocalQueue `{name}` is in namespace {shown}, so jobs in namespace `{namespace}` cannot use it"
+    at = metadata["namespace"] if own and job and own.file != job.file else None
+    change = f"add the LocalQueue to namespace `{namespace}`, or use a namespace that has it"
+    return QueueFault(message, change, at, ((node, f"LocalQueue `{name}`"),))
 
 
 def find_cause(obstacle: Obstacle, queue: Mapping[str, Node], queues: QueueState) -> Related:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from jobgen.check.cluster.state import StatePart
+from jobgen.k8s.kueue import QUEUE_LABEL
 
 if TYPE_CHECKING:
     from jobgen.check.cluster.state import Others
@@ -13,6 +15,8 @@ if TYPE_CHECKING:
     from jobgen.model.data import Node
     from jobgen.rendering.config import ProjectConfig
     from jobgen.spec.overlay import Cluster
+
+_QUEUE_NAME = re.compile(re.escape(QUEUE_LABEL) + r"[\"']?\s*:\s*[\"']?([\w.-]+)")
 
 # The modules of Kueue are imported in functions: most clusters have no queues.
 
@@ -48,4 +52,6 @@ PART = StatePart(
     find_others=_find_workers,
     # How Kueue is configured, and which other queues there are, is not known of any file.
     uncertain=frozenset(("inadmissible-job",)),
+    joined=frozenset("AdmissionCheck ClusterQueue Cohort LocalQueue ResourceFlavor Topology".split()),
+    find_used=_QUEUE_NAME.findall,
 )

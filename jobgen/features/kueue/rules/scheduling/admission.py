@@ -39,10 +39,15 @@ def inadmissible_job(manifest: Manifest, queues: QueueState) -> Iterator[Violati
     if obstacle is None:
         return
     from jobgen.check.raised_amounts import find_raised, relate_factors
-    from jobgen.features.kueue.queue_state import find_cause, find_obstacle_node
+    from jobgen.features.kueue.queue_state import find_cause, find_obstacle_node, find_queue_fault
 
     transformations = queues.known.configuration.resources.transformations
     node, others = find_obstacle_node(manifest.object, plain, obstacle, transformations)
+    if obstacle.code == "queue" and (fault := find_queue_fault(manifest.object, queues)):
+        # All jobs of the queue have this finding, which is shown once.
+        message = f"the job is never admitted: {fault.message}; {fault.change}"
+        yield Violation(node, message, fault.related, None if fault.is_certain else WARNING, at=fault.at)
+        return
     is_unmanaged = obstacle.code == "unmanaged"
     message = f"the job is {'unmanaged' if is_unmanaged else 'never admitted'}: {obstacle.message}"
     raised = find_raised([each for each, _ in others] + [node]) if obstacle.code in ("quota", "resource") else None
