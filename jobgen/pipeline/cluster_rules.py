@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jobgen.check.cluster.state import (
     CLUSTER_KINDS,
+    CONFIG_KINDS,
     RUNTIME_KINDS,
-    SECRET_KINDS,
     ClusterState,
     Name,
     Others,
@@ -190,7 +190,7 @@ _STATE: Query[KnownState] = Query("state")
 _CLUSTER: Query[Checked] = Query("cluster")
 
 _DECIDING_KINDS = (
-    frozenset(("LimitRange", "Namespace", "PriorityClass", "Queue", "ResourceQuota", *RUNTIME_KINDS)) | SECRET_KINDS
+    frozenset(("LimitRange", "Namespace", "PriorityClass", "Queue", "ResourceQuota", *RUNTIME_KINDS)) | CONFIG_KINDS
 )
 _QUOTA_RULE = "exceeds-quota"
 _REFERENCE_RULE = "unknown-reference"
@@ -208,7 +208,7 @@ def find_cluster_problems(
     """
     project, is_standalone, made = jobs.tracer.project, jobs.is_standalone, jobs.list_made()
     # Whether all objects are known changes often in an editor. What was found in other files must stay usable.
-    off = project.severities.off | ({_REFERENCE_RULE} if is_standalone else frozenset())
+    off = project.severities.off
     parts = list_state_parts()
     scopes = {"cluster", *(part.scope for part in parts)}
     rules = [rule for rule in all_rules() if rule.scope in scopes and rule.name not in off]
@@ -216,6 +216,7 @@ def find_cluster_problems(
     own = frozenset[str]().union(*(part.kinds for part in parts))
     uncertain = frozenset[str]().union(*(part.uncertain for part in parts))
     shared = list(_read_policy_namespaces(project.root))
+    kinds = {each.identity.kind for each in made}
     for checker in checkers:
         members = [
             Member(each.identity, each.location.file, each.position, each.item, each.companion)
@@ -228,17 +229,19 @@ def find_cluster_problems(
         checked = [*rules, *found_in_state]
         groups = [(each, checked) for each in (_split_by_state(members, own) if is_standalone else [members])]
         if is_standalone:
-            groups = _join_files(groups, parts, {entry.path: entry for entry in jobs.entries})
+            joinable = [each for each in (*map(_join_part, parts), _CONFIGS) if not kinds.isdisjoint(each.kinds)]
+            groups = _join_files(groups, joinable, jobs.entries) if joinable else groups
         groups = [(several, each) for several, each in groups if is_known or _has_decided(several, own)]
         if groups:
             checks = {id(each): _ClusterCheck(checker, jobs, each, parts, shared) for _, each in groups}
             yield from next(iter(checks.values())).findings
-            runs = (checks[id(each)].run(several, jobs.progress) for several, each in groups)
-            for found in (found for run in runs for found in run):
-                if found.rule in uncertain and is_standalone and not is_known:
-                    # One file does not say enough.
+            runs = ((several, checks[id(each)].run(several, jobs.progress)) for several, each in groups)
+            for several, found in ((several, found) for several, run in runs for found in run):
+                is_uncertain = found.rule in uncertain and not is_known
+                if is_standalone and (is_uncertain or _is_of_other_folder(found, several)):
+                    # One file does not say enough, and folders may be meant for different clusters.
                     yield found._replace(severity=Severity.WARNING)
-                elif is_whole or found.rule != _REFERENCE_RULE:
+                elif is_whole or is_standalone or found.rule != _REFERENCE_RULE:
                     yield found
 
 
@@ -257,63 +260,84 @@ def _split_by_state(members: Sequence[Member], own: frozenset[str]) -> list[list
     return [*by_file.values(), [member for member in members if member.path not in files]]
 
 
-def _join_files(
-    groups: list[tuple[list[Member], list[Rule]]], parts: Sequence[StatePart], entries: Mapping[str, FileEntry]
-) -> list[tuple[list[Member], list[Rule]]]:
-    """Add a group for the files of each part whose objects belong together, and for the files that use them.
+class _Joinable(NamedTuple):
+    """Objects that belong together although they are in several files, and the files that use them."""
 
-    Only the rules of the part apply to it, and no longer to these files by themselves. Files that have an object twice
-    are of several clusters: then only those of one folder belong together.
+    kinds: frozenset[str]
+    required: frozenset[str]
+    """Without an object of these kinds, nothing is joined."""
+    may_use: Callable[[str, Sequence[str]], bool]
+    """Return True if a file may use objects, from its text and their names."""
+    has_rule: Callable[[Rule], bool]
+    """Return True for the rules that are about them."""
+
+
+def _join_part(part: StatePart) -> _Joinable:
+    def may_use(text: str, names: Sequence[str]) -> bool:
+        # Imported late: few folders have such objects.
+        from jobgen.model.meant import find_meant
+
+        return any(name in names or find_meant(name, names) for name in set(part.find_used(text)))
+
+    return _Joinable(part.joined, part.kinds, may_use, lambda rule: rule.scope == part.scope)
+
+
+def _may_refer(text: str, names: Sequence[str] = ()) -> bool:
+    """Return True if a file may refer to a ConfigMap or a Secret."""
+    return "onfigMap" in text or "ecret" in text
+
+
+_CONFIGS = _Joinable(CONFIG_KINDS, CONFIG_KINDS, _may_refer, lambda rule: rule.name == _REFERENCE_RULE)
+
+
+def _is_of_other_folder(found: Finding, members: Sequence[Member]) -> bool:
+    """Return True for a reference to an object in a file of another folder, unless one build has both."""
+    if found.rule != _REFERENCE_RULE or len({member.path for member in members}) == 1:
+        return False
+    folders = {each.location.file.rpartition("/")[0] for each in found.related}
+    return folders != {found.location.file.rpartition("/")[0]}
+
+
+_Group = tuple[list["Member"], list[Rule]]
+"""Objects that are checked together, and the rules that check them."""
+
+
+def _join_files(groups: list[_Group], joinable: Sequence[_Joinable], entries: Sequence[FileEntry]) -> list[_Group]:
+    """Add a group for the files whose objects belong together, and for the files that use them.
+
+    Only the rules about these objects apply to it, and no longer to these files by themselves. Files that have an
+    object twice are of several clusters: then only those of one folder belong together.
     """
-    members = [member for several, _ in groups for member in several]
-    for part in parts:
-        joined = _group_by_file(member for member in members if _kind_of(member) in part.joined)
-        if not any(_kind_of(member) in part.kinds for several in joined.values() for member in several):
+    texts = {entry.path: entry for entry in entries}
+    members, rules = [member for several, _ in groups for member in several], groups[0][1]
+    for each in joinable:
+        joined = _group_by_file(member for member in members if _kind_of(member) in each.kinds)
+        if each.required.isdisjoint(_kind_of(member) for several in joined.values() for member in several):
             continue
-        folders = dict.fromkeys(joined, "")
-        if _has_object_twice(joined.values()):
-            folders = {path: path.rpartition("/")[0] for path in joined}
+        # Those of a build have the path of its kustomization, and belong together in any case.
+        is_one = not _has_object_twice(joined.values())
+        folders = {path: "" if is_one else path.rpartition("/")[0] for path in joined}
         for folder in dict.fromkeys(folders.values()):
             files = {path: several for path, several in joined.items() if folders[path] == folder}
-            users = _list_users(part, files, entries, {member.path for member in members}, folder)
-            if len(files) + len(users) < 2 or _has_object_twice(files.values()):
+            names = sorted({member.identity.name for several in files.values() for member in several})
+            others = {member.path for member in members if is_one or member.path.rpartition("/")[0] == folder}
+            others = {path for path in others.difference(files) if each.may_use(_read_text(texts[path]), names)}
+            if not others or _has_object_twice(files.values()):
                 continue
-            own = [member for member in members if member.path in files or member.path in users]
-            places = {member.path for member in own}
-            left = [
-                (several, [rule for rule in rules if rule.scope != part.scope] if several[0].path in places else rules)
-                for several, rules in groups
+            places = others.union(files)
+            groups = [
+                (several, [rule for rule in own if not each.has_rule(rule)] if several[0].path in files else own)
+                for several, own in groups
                 if several
             ]
-            groups = [*left, (own, [rule for rule in groups[0][1] if rule.scope == part.scope])]
+            together = [member for member in members if member.path in places]
+            groups.append((together, [rule for rule in rules if each.has_rule(rule)]))
     return groups
 
 
 def _has_object_twice(files: Iterable[Sequence[Member]]) -> bool:
     names = [(_kind_of(each), each.identity.namespace, each.identity.name) for several in files for each in several]
     return len(set(names)) < len(names)
-
-
-def _list_users(
-    part: StatePart,
-    files: Mapping[str, Sequence[Member]],
-    entries: Mapping[str, FileEntry],
-    paths: set[str],
-    folder: str,
-) -> set[str]:
-    """Return the other files that may use objects of some files, or misspell their names."""
-    # Imported late: most names are right.
-    from jobgen.model.meant import find_meant
-
-    names = sorted({each.identity.name for several in files.values() for each in several})
-    found = set()
-    for path in paths.difference(files):
-        if folder and path.rpartition("/")[0] != folder:
-            continue
-        used = set(part.find_used(_read_text(entries[path])))
-        if any(name in names or find_meant(name, names) for name in used):
-            found.add(path)
-    return found
 
 
 def _read_text(entry: FileEntry) -> str:
@@ -377,14 +401,30 @@ class _ClusterCheck:
             yield locate(problem, SETTINGS)._replace(env=self._runner.name)
         is_total = bool(state.parts or state.priorities or state.cluster.complete)
         namespaces, kinds = state.namespaces, state.decided_kinds
+        keyed = state.keyed_namespaces.difference(state.levels, state.limit_ranges, state.quotas, state.injecting)
         concerned = (
-            member for member in members if is_total or _namespace_of(member) in namespaces or _kind_of(member) in kinds
+            member
+            for member in members
+            if is_total or _kind_of(member) in kinds or self._is_concerned(member, namespaces, keyed)
         )
         checked = self._check_files(list(_group_by_file(concerned).values()), known, progress)
         for each in checked:
             yield from each.findings
         yield from self._find_excesses([use for each in checked for use in each.uses], state)
         yield from self._check_exported(state)
+
+    def _is_concerned(self, member: Member, namespaces: frozenset[str], keyed: frozenset[str]) -> bool:
+        """Return True if the state may decide about an object; `keyed` namespaces have ConfigMaps and Secrets only."""
+        namespace = _namespace_of(member)
+        if namespace not in keyed:
+            return namespace in namespaces
+        return self._layers_refer or _may_refer(_read_text(self._entries[member.path]))
+
+    @cached_property
+    def _layers_refer(self) -> bool:
+        """True if an overlay may add references to ConfigMaps or Secrets."""
+        project = self._tracer.project
+        return _may_refer(repr(project.overlays)) or _may_refer(repr(project.settings))
 
     def _read_exported(self, shared: list[Mapping[str, Node]]) -> Objects:
         """Read the exported state. Namespaces in `shared` are part of it."""

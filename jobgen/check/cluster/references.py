@@ -6,12 +6,14 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.check.admission.fields import iter_mappings
-from jobgen.check.cluster.state import CLUSTER_KINDS, ClusterState
+from jobgen.check.cluster.state import CLUSTER_KINDS, KEYED_KINDS, ClusterState, Name, name_object
 from jobgen.k8s.kinds import CLUSTER_SCOPED
 from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.data import Node, value_of
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.meant import find_meant
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 
@@ -24,6 +26,8 @@ _ALWAYS = {
     "ServiceAccount": frozenset(("default",)),
 }
 """Objects that every cluster, or every namespace, has."""
+
+_HASH = lazy_pattern(r"-[2456789bcdfghkmt]{10}\Z")
 
 _MAX_NEIGHBORS = 8
 """The names before and after a misspelled one, in alphabetical order, that it is compared with."""
@@ -49,30 +53,67 @@ class BrokenReference(NamedTuple):
 
     node: Node
     message: str
+    meant: str = ""
+    """The key that was certainly meant, or the name that was probably meant."""
+    is_certain: bool = True
+    """False if the object may exist somewhere else."""
+    related: tuple[tuple[Node, str], ...] = ()
 
 
 def find_broken_references(manifest: Manifest, state: ClusterState) -> Iterator[BrokenReference]:
     """Find references to objects that do not exist, of kinds that the repository holds completely.
 
-    The keys of a Secret that the repository has are known in any case.
+    The keys of a ConfigMap or Secret that the repository has are known in any case, and so is a name that is one slip
+    away from that of one, or that only another namespace has.
     """
     wanted = frozenset(state.cluster.complete)
     seen: set[int] = set()
     for reference in list_references(manifest):
         name = as_text(reference.node)
-        if not name or reference.kind not in wanted | {"Secret"} or _exists_always(reference.kind, name):
+        if not name or reference.kind not in wanted | KEYED_KINDS or _exists_always(reference.kind, name):
             continue
         namespace = manifest.namespace if reference.namespace is None else reference.namespace
         found = (reference.kind, "" if reference.kind in CLUSTER_KINDS else namespace, name)
         if not state.has_object(found):
             if reference.kind in wanted and id(reference.node) not in seen:
                 yield BrokenReference(reference.node, _explain_missing(*found, state))
+            elif reference.kind in KEYED_KINDS and id(reference.node) not in seen:
+                yield from _find_misspelled(reference.node, found, state)
             seen.add(id(reference.node))
             continue
         keys, key = state.keys.get(found), as_text(reference.key)
         if key and keys is not None and key not in keys:
-            hint = _suggest(key, sorted(keys) if len(keys) <= _MAX_KEYS else ()) or "; correct the key, or add it"
-            yield BrokenReference(reference.key, f"{reference.kind} `{name}` has no key `{key}`{hint}")
+            known = sorted(keys) if len(keys) <= _MAX_KEYS else ()
+            hint = _suggest(key, known) or "; correct the key, or add it"
+            message = f"{reference.kind} `{name}` has no key `{key}`{hint}"
+            yield BrokenReference(reference.key, message, find_meant(key, known), related=_relate(found, state))
+
+
+def _find_misspelled(node: Node, wanted: Name, state: ClusterState) -> Iterator[BrokenReference]:
+    """Find a ConfigMap or Secret that is probably meant by a name that none in the namespace has."""
+    kind, namespace, name = wanted
+    start, known = f"the repository has no {kind} `{name}` in namespace `{namespace}`", state.names.get(wanted[:2], ())
+    start = start if namespace else f"the repository has no {kind} `{name}`"
+    # The names that kustomize generates end with a hash, and it replaces only right ones.
+    own = {_HASH.sub("", each): each for each in known}
+    meant = find_meant(name, own)
+    if meant:
+        related = _relate((kind, namespace, own[meant]), state)
+        yield BrokenReference(node, f"{start}; did you mean `{meant}`?", meant, False, related)
+    elif namespace and (other := state.places.get((kind, name))) and not _is_added(kind, namespace, state):
+        message = f"{start}; the one in namespace `{other}` cannot be used from here"
+        yield BrokenReference(node, message, "", False, _relate((kind, other, name), state))
+
+
+def _is_added(kind: str, namespace: str, state: ClusterState) -> bool:
+    """Return True if something copies Secrets into a namespace, or may do so: the files have none of them."""
+    return (kind, namespace) not in state.names
+
+
+def _relate(name: Name, state: ClusterState) -> tuple[tuple[Node, str], ...]:
+    """Return where an object is, if it is read as a whole."""
+    found = next((obj for obj in state.objects.get(name[0], ()) if name_object(obj) == name), None)
+    return ((get_path(found, "metadata", "name"), f"the {name[0]}"),) if found else ()
 
 
 def _exists_always(kind: str, name: str) -> bool:

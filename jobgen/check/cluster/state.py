@@ -107,11 +107,11 @@ GANG_KINDS = frozenset(
     "CronJob JAXJob Job MPIJob PaddleJob PodGroup PyTorchJob RayCluster RayJob TFJob XGBoostJob".split()
 )
 """Kinds whose pods a queue of Volcano can admit together."""
-_KEYED_KINDS = frozenset(("ConfigMap", "Secret"))
+KEYED_KINDS = frozenset(("ConfigMap", "Secret"))
 """Kinds whose keys other objects refer to."""
 
-SECRET_KINDS = frozenset(("ExternalSecret", "SealedSecret", "Secret"))
-"""Kinds whose objects say which keys a Secret has."""
+CONFIG_KINDS = frozenset(("ConfigMap", "ExternalSecret", "SealedSecret", "Secret"))
+"""Kinds whose objects say which keys a ConfigMap or a Secret has."""
 
 _ADDING = ("Merge", "None")
 """How External Secrets treats a Secret that something else creates."""
@@ -131,8 +131,8 @@ class ClusterState(NamedTuple):
     quotas: Mapping[str, tuple[Mapping[str, Node], ...]]
     keys: Mapping[Name, frozenset[str] | None]
     """All known objects; the keys of ConfigMaps and Secrets if they are known."""
-    secret_namespaces: frozenset[str] = frozenset()
-    """The namespaces that have Secrets whose keys are known."""
+    keyed_namespaces: frozenset[str] = frozenset()
+    """The namespaces that have ConfigMaps or Secrets whose keys are known."""
     injecting: Mapping[str, tuple[str, Node]] = MappingProxyType({})
     """The namespaces whose service mesh adds a proxy to all pods: its name, and the node that says so."""
     priorities: Mapping[str, Mapping[str, Node]] = MappingProxyType({})
@@ -144,9 +144,9 @@ class ClusterState(NamedTuple):
     runtimes: Mapping[Name, Mapping[str, Node]] = MappingProxyType({})
     volcano_queues: Mapping[str, Mapping[str, Node]] = MappingProxyType({})
     names: Mapping[tuple[str, str], tuple[str, ...]] = MappingProxyType({})
-    """The names of all known objects, by kind and namespace, if references are followed."""
+    """The names of all known objects, by kind and namespace; of ConfigMaps and Secrets only, without `complete`."""
     places: Mapping[tuple[str, str], str] = MappingProxyType({})
-    """The first namespace that has an object of a kind and name, if references are followed."""
+    """The first namespace that has one of these objects, by kind and name."""
     claims: Mapping[tuple[str, str], int] = MappingProxyType({})
     """The claims of StatefulSets, by namespace and name without number: how many there are."""
     left_out: tuple[Mapping[str, Node], ...] = ()
@@ -159,7 +159,7 @@ class ClusterState(NamedTuple):
     @property
     def namespaces(self) -> frozenset[str]:
         """The namespaces that restrict their objects."""
-        return frozenset((*self.levels, *self.limit_ranges, *self.quotas, *self.injecting)) | self.secret_namespaces
+        return frozenset((*self.levels, *self.limit_ranges, *self.quotas, *self.injecting)) | self.keyed_namespaces
 
     @property
     def decided_kinds(self) -> frozenset[str]:
@@ -177,7 +177,7 @@ class ClusterState(NamedTuple):
 
 def list_kinds_to_read(parts: Iterable[StatePart], *, with_references: bool) -> frozenset[str]:
     """Return the kinds of objects that the state needs as a whole; of others, it needs the names."""
-    kinds = _DECIDING_KINDS | SECRET_KINDS | (_KEYED_KINDS | _CREATING_KINDS if with_references else frozenset())
+    kinds = _DECIDING_KINDS | CONFIG_KINDS | (_CREATING_KINDS if with_references else frozenset())
     return kinds.union(*(part.list_kinds() for part in parts))
 
 
@@ -211,6 +211,7 @@ def build_state(
     storages = (obj for obj in found.get("StorageClass", ()) if as_text(get_path(obj, *by_default)) == "true")
     devices = found.get("DeviceClass", ())
     left_out: list[Mapping[str, Node]] = []
+    followed = keys if cluster.complete else [name for name in keys if name[0] in KEYED_KINDS]
     return ClusterState(
         cluster,
         parse_release(cluster.kubernetes),
@@ -218,7 +219,7 @@ def build_state(
         _group_by_namespace(found.get("LimitRange", ()), MAX_LIMITING_AMOUNTS, left_out),
         _group_by_namespace(found.get("ResourceQuota", ()), MAX_QUOTA_AMOUNTS, left_out),
         keys,
-        secret_namespaces=frozenset(place for (kind, place, _), some in keys.items() if kind == "Secret" and some),
+        keyed_namespaces=frozenset(place for (kind, place, _), some in keys.items() if kind in KEYED_KINDS and some),
         injecting=injecting,
         priorities={name_object(obj)[2]: obj for obj in found.get("PriorityClass", ())},
         default_priority=next((name_object(obj)[2] for obj in priorities), ""),
@@ -229,8 +230,8 @@ def build_state(
         },
         runtimes={name_object(obj): obj for kind in RUNTIME_KINDS for obj in found.get(kind, ())},
         volcano_queues={name_object(obj)[2]: obj for obj in found.get("Queue", ())},
-        names=_index_names(keys) if cluster.complete else {},
-        places={(kind, name): place for kind, place, name in sorted(keys, reverse=True) if place and cluster.complete},
+        names=_index_names(followed),
+        places={(kind, name): place for kind, place, name in sorted(followed, reverse=True) if place},
         claims={key: count for obj in known for key, count in _count_claims(obj)},
         left_out=tuple(left_out),
         objects=found,
@@ -284,11 +285,11 @@ def _list_names(obj: Mapping[str, Node]) -> dict[Name, frozenset[str] | None]:
     kind, namespace, name = name_object(obj)
     spec = as_mapping(obj.get("spec"))
     found: dict[Name, frozenset[str] | None] = {(kind, namespace, name): None}
-    if kind in _KEYED_KINDS:
+    if kind in KEYED_KINDS:
         fields = (obj.get("data"), obj.get("stringData"), obj.get("binaryData"))
         keys = frozenset(str(key) for field in fields for key in as_mapping(field))
-        # Something else fills a Secret that is empty here.
-        found[(kind, namespace, name)] = keys if keys or kind != "Secret" else None
+        # Something else fills an object that is empty here.
+        found[(kind, namespace, name)] = keys or None
     elif is_app_wrapper(obj):
         for _, inner in list_wrapped_objects(obj):
             found.update(_list_names(inner))

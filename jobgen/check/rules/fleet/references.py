@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, Violation, rule
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Manifest
+from jobgen.model.finding import FixStep
 from jobgen.model.suggest import find_closest
 from jobgen.spec.overlay import Cluster
 
@@ -23,17 +24,25 @@ def unknown_reference(manifest: Manifest, state: ClusterState) -> Iterator[Viola
     every object. A pod that refers to something else is refused, or never starts; a queue that does not exist admits no
     job. References with `optional: true` are not reported.
 
-    The keys of a Secret are checked in any case if the repository has the Secret, its ExternalSecret or its
-    SealedSecret, and this names all keys. Keys are readable if SOPS encrypts the values.
+    The keys of a ConfigMap or Secret are checked in any case if the repository has the object, its ExternalSecret or
+    its SealedSecret, and this names all keys. Keys are readable if SOPS encrypts the values. A name of a ConfigMap or
+    Secret is a warning if it is one slip of the keyboard away from one of the repository, or if only another namespace
+    has it: the cluster may have an object of this name. In folders without `jobgen.yaml`, files may be meant for
+    different clusters, so what another folder has is a warning, too.
 
     Correct the name, or add the object. A kind that other tools create does not belong in `cluster.complete`.
     """
-    if not state.cluster.complete and manifest.namespace not in state.secret_namespaces:
+    if not state.cluster.complete and manifest.namespace not in state.keyed_namespaces:
         return
     from jobgen.check.cluster.references import find_broken_references
 
     for broken in find_broken_references(manifest, state):
-        yield Violation(broken.node, broken.message)
+        severity = None if broken.is_certain else WARNING
+        steps = (FixStep("set", broken.node, broken.meant),) if broken.meant else ()
+        meant = broken.meant if broken.is_certain else ""
+        yield Violation(
+            broken.node, broken.message, broken.related, severity, steps, safe=broken.is_certain, meant=meant
+        )
 
 
 _CLUSTER, _OWN = "ClusterTrainingRuntime", "TrainingRuntime"
