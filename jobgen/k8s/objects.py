@@ -24,7 +24,7 @@ from jobgen.k8s.devices import (
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes, get_path, list_mappings
 from jobgen.k8s.workloads import list_template_paths
 from jobgen.model.cached_property import cached_property
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, TracedScalar, value_of
 from jobgen.model.path import NamedItem
 from jobgen.model.quantity import to_milli
 from jobgen.spec import kinds
@@ -289,7 +289,12 @@ class Role:
         layout = kind.replicas if kind else ReplicaLayout()
         paths = (kind.replicas_at[-1:],) if kind and kind.shape == "one" else (*layout.counts, layout.times)
         nodes = (get_at(self.replica_spec, path) for path in paths if path)
-        return tuple((node, "") for node in nodes if as_integer(node) is not None)
+        return tuple((node, self._name_patch(node)) for node in nodes if as_integer(node) is not None)
+
+    def _name_patch(self, node: Node) -> str:
+        """Say that a patch sets a number of pods; empty if the job does."""
+        layer = node.layer if isinstance(node, TracedScalar) else ""
+        return f"{self.replica_type} has {value_of(node)}, set by {layer}" if layer.startswith("patch of ") else ""
 
     @property
     def restart_policy(self) -> str:

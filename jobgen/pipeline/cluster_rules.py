@@ -416,8 +416,10 @@ class _ClusterCheck:
     def _is_concerned(self, member: Member, namespaces: frozenset[str], keyed: frozenset[str]) -> bool:
         """Return True if the state may decide about an object; `keyed` namespaces have ConfigMaps and Secrets only."""
         namespace = _namespace_of(member)
-        if namespace not in keyed:
-            return namespace in namespaces
+        if namespace in namespaces and namespace not in keyed:
+            return True
+        if keyed.isdisjoint((namespace, "")):
+            return False
         return self._layers_refer or _may_refer(_read_text(self._entries[member.path]))
 
     @cached_property

@@ -74,6 +74,10 @@ def find_broken_references(manifest: Manifest, state: ClusterState) -> Iterator[
             continue
         namespace = manifest.namespace if reference.namespace is None else reference.namespace
         found = (reference.kind, "" if reference.kind in CLUSTER_KINDS else namespace, name)
+        # What applies the files may add the namespace.
+        bare = (reference.kind, "", name)
+        is_certain = reference.kind not in KEYED_KINDS or state.has_object(found) or not state.has_object(bare)
+        found = found if is_certain else bare
         if not state.has_object(found):
             if reference.kind in wanted and id(reference.node) not in seen:
                 yield BrokenReference(reference.node, _explain_missing(*found, state))
@@ -85,8 +89,8 @@ def find_broken_references(manifest: Manifest, state: ClusterState) -> Iterator[
         if key and keys is not None and key not in keys:
             known = sorted(keys) if len(keys) <= _MAX_KEYS else ()
             hint = _suggest(key, known) or "; correct the key, or add it"
-            message = f"{reference.kind} `{name}` has no key `{key}`{hint}"
-            yield BrokenReference(reference.key, message, find_meant(key, known), related=_relate(found, state))
+            message = f"{reference.kind} `{_HASH.sub('', name)}` has no key `{key}`{hint}"
+            yield BrokenReference(reference.key, message, find_meant(key, known), is_certain, _relate(found, state))
 
 
 def _find_misspelled(node: Node, wanted: Name, state: ClusterState) -> Iterator[BrokenReference]:

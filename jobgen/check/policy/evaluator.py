@@ -370,15 +370,17 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
     severity, context, validation, error = denial
     name, metadata = context.policy.name, subject.source.get("metadata")
     name_node = metadata.get("name") if isinstance(metadata, dict) and subject.is_traced else None
+    related: tuple[tuple[Node, str], ...] = ()
     # What takes too long is not evaluated again to find its cause.
     is_limit = error is not None and error.is_limit
     is_slow = context.is_slow or is_limit or bool(context.shared and context.shared.is_slow)
     if not subject.is_traced or validation is None or (error and error.is_costly) or is_slow:
         causes = [Cause(name_node)]
     else:
-        from jobgen.check.policy.locate import locate_failures
+        from jobgen.check.policy.locate import find_patched_numbers, locate_failures
 
         causes = list(locate_failures(subject, context, validation.expression))
+        related = find_patched_numbers(subject, validation.expression, causes)
     if error is not None or validation is None:
         message = f"policy `{name}` could not be evaluated: {error.message if error else ''}"
         if is_limit and context.shared:
@@ -402,7 +404,7 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
         if value is not None:
             # The message may be the same for a worse value.
             evidence = (*(quoted_values(message) if evidence is None else evidence), value)
-        yield Problem(name, message, cause.node, category="policy", severity=severity, evidence=evidence)
+        yield Problem(name, message, cause.node, related, "policy", severity, evidence=evidence)
 
 
 def _digest_cause(plain: Plain) -> str | None:

@@ -8,8 +8,9 @@ expression names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
+from itertools import islice
 
 from jobgen.check.cel import Failed
 from jobgen.check.policy.eval_context import AdmissionSubject, Cause, EvalContext, Path, list_children, remove_parts
@@ -69,6 +70,28 @@ def locate_failures(subject: AdmissionSubject, context: EvalContext, expression:
         yield Cause(_find_named_node(subject, context, expression, fallback))
     for path, others in parts:
         yield Cause(_find_reported_node(subject.source, path), others, _get(subject.object, path))
+
+
+_MOST_PATCHED = 3
+
+
+def find_patched_numbers(
+    subject: AdmissionSubject, expression: PolicyExpression, causes: Iterable[Cause]
+) -> tuple[tuple[Node, str], ...]:
+    """The numbers that an expression reads and that patches set: one may be wrong, although another is reported."""
+    reported = {id(cause.node) for cause in causes}
+    nodes = _list_read(expression.project(subject.object), subject.source)
+    patched = (node for node in nodes if node.layer.startswith("patch of ") and id(node) not in reported)
+    return tuple((node, f"{node.value} is set by the {node.layer}") for node in islice(patched, _MOST_PATCHED))
+
+
+def _list_read(read: Plain, source: Node) -> Iterator[TracedScalar]:
+    """Yield the numbers of a tree that are in what is read of it."""
+    if isinstance(source, TracedScalar) and type(source.value) is int:
+        yield source
+    for step, child in list_children(read):
+        if (isinstance(source, dict) and step in source) or (isinstance(source, list) and int(step) < len(source)):
+            yield from _list_read(child, source[step])  # type: ignore[index]
 
 
 def _find_causes(trials: Trials) -> tuple[_Parts, Path]:

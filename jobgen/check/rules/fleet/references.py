@@ -32,7 +32,7 @@ def unknown_reference(manifest: Manifest, state: ClusterState) -> Iterator[Viola
 
     Correct the name, or add the object. A kind that other tools create does not belong in `cluster.complete`.
     """
-    if not state.cluster.complete and manifest.namespace not in state.keyed_namespaces:
+    if not state.cluster.complete and state.keyed_namespaces.isdisjoint((manifest.namespace, "")):
         return
     from jobgen.check.cluster.references import find_broken_references
 

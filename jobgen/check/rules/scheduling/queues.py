@@ -37,10 +37,16 @@ def missing_queue(manifest: Manifest) -> Iterator[Violation]:
     every job must be in a queue. Kueue also manages Pods, Deployments, StatefulSets, LeaderWorkerSets and RayClusters.
 
     Set `queue`, or the label `kueue.x-k8s.io/queue-name`. For a CronJob, set the label in its `jobTemplate`. For kinds
-    that Kueue does not manage, such as a ReplicaSet, set it in the pod template, or use another kind.
+    that Kueue does not manage, such as a ReplicaSet, set it in the pod template, or use another kind. `queue` of
+    `schedulingPolicy` is one of Volcano: Kueue does not read it.
     """
     queues = manifest.cluster.queues
     if not queues or (manifest.team is not None and requires_queue(manifest.team)):
+        return
+    other = get_path(manifest.run_policy, "schedulingPolicy", "queue")
+    if as_text(other) in queues and get_kueue_queue(manifest) is None and _has_only_kueue(manifest.cluster):
+        message = "`queue` of `schedulingPolicy` is one of Volcano, and Kueue does not read it; write"
+        yield Violation(other, f"{message} `queue: {as_text(other)}` directly below `spec`")
         return
     pods = next((pods for _, pods in find_accelerated_pods(manifest)), [])
     advice = advise_queue(manifest, pods) if pods else ""
@@ -54,6 +60,11 @@ def missing_queue(manifest: Manifest) -> Iterator[Violation]:
         use = f"use queue {known}" if can_be_queued(manifest) else f"{advice} to {known}"
         message = f"the {what} requests {wanted} but names no queue; {use}"
         yield Violation(manifest.metadata.get("name", manifest.metadata.get("generateName")), message)
+
+
+def _has_only_kueue(cluster: Cluster) -> bool:
+    """Return True if a cluster declares Kueue, and not Volcano."""
+    return bool(cluster.find_version("kueue") or cluster.kueue) and not cluster.find_version("volcano")
 
 
 @rule("manifest", ERROR)
