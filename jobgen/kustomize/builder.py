@@ -411,8 +411,10 @@ class _Builder:
         charge(Work.BUILD, _OBJECT_STEPS * len(into.resources) * changed)
         transformers.set_replicas(kustomization, into.resources, into.config, problems)
         self.report(problems if self.is_complete else ())
-        for sentence in transformers.set_images(kustomization, into.resources, into.config):
+        problems = []
+        for sentence in transformers.set_images(kustomization, into.resources, into.config, problems):
             self.cannot_build(sentence, needs_tool=True)
+        self.report(problems if self.is_complete else ())
         self.replace(kustomization, into)
 
     def patch(self, kustomization: Kustomization, into: _Accumulator, field: str) -> None:

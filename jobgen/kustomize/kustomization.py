@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import posixpath
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
 from jobgen.kustomize.tree import SourceTree
 from jobgen.model.data import Location, Node, TracedScalar, location_of, value_of
-from jobgen.model.finding import Finding, Severity, add_article
+from jobgen.model.finding import Finding, Fix, FixStep, Severity, TextEdit, add_article
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import find_closest, find_key
+from jobgen.model.suggest import find_closest, find_key, suggest_rename, takes_any_name
 from jobgen.yamlio.read import Source, read
 from jobgen.yamlio.read.scalars import quote
 
@@ -162,7 +163,9 @@ def _check_fields(data: Any, known: dict[str, Any], of: str, findings: list[Find
         if name is None:
             closest = find_closest(key, list(known))
             advice = f"did you mean `{closest}`?" if closest else "remove it"
-            findings.append(_error(f"{quote(key)} is not a field of {of}; {advice}", _locate(key)))
+            found = _error(f"{quote(key)} is not a field of {of}; {advice}", _locate(key))
+            steps, is_safe = suggest_rename(key, list(known), data, takes_any_name)
+            findings.append(_add_fix(found, steps, is_safe=is_safe))
         elif value_of(value) is not None:
             valid = _check(value, known[name], name, findings)
             if valid is not None:
@@ -176,12 +179,18 @@ def _check(node: Node, wanted: Any, name: str, findings: list[Finding]) -> Any:
         return node
     if isinstance(wanted, list):
         if not isinstance(node, list):
-            return _refuse(node, name, "a list; write each value after `- `", findings)
+            pairs = [f"{key}={text_of(each)}" for key, each in node.items()] if isinstance(node, dict) else ()
+            # Generators have pairs as text.
+            shown = f"`{name}: [{', '.join(pairs)}]`" if name == "literals" and pairs else "each value after `- `"
+            return _refuse(node, name, f"a list; write {shown}", findings)
         checked = [_check(item, wanted[0], name, findings) for item in node]
         return [item for item in checked if item is not None]
     if isinstance(wanted, dict):
         if not isinstance(node, dict):
-            example = _EXAMPLES.get(name, "")
+            example = _EXAMPLES.get(name, "") or _show_pairs(node, wanted, name)
+            if name == "patches" and isinstance(value_of(node), str) and "\n" not in value_of(node):
+                _refuse(node, name, f"a mapping; write {quote(f'- path: {value_of(node)}')}", findings)
+                return {"path": node}
             return _refuse(node, name, f"a mapping{example and f'; write {example}'}", findings)
         if "*" in wanted:
             pairs = {key: _check(value, wanted["*"], f"{name}.{key}", findings) for key, value in node.items()}
@@ -192,9 +201,32 @@ def _check(node: Node, wanted: Any, name: str, findings: list[Finding]) -> Any:
         return None
     if isinstance(node, (dict, list)) or type(value) is not wanted:
         example = _EXAMPLES.get(name, "") if isinstance(node, dict) else ""
-        quoted = quote(f'"{_shown(value)}"') if wanted is str and not isinstance(node, (dict, list)) else example
-        return _refuse(node, name, f"{_TYPE_NAMES[wanted]}{quoted and f'; write {quoted}'}", findings)
+        quoted = quote(f'"{text_of(node)}"') if wanted is str and not isinstance(node, (dict, list)) else example
+        only = text_of(node[0]) if isinstance(node, list) and len(node) == 1 and wanted is str else ""
+        quoted = f"`{name}: {only}`" if only else quoted
+        _refuse(node, name, f"{_TYPE_NAMES[wanted]}{quoted and f'; write {quoted}'}", findings)
+        if wanted is str and isinstance(node, TracedScalar):
+            findings[-1] = _add_fix(findings[-1], (FixStep("quote", node),), is_safe=True)
+        return None
     return node
+
+
+def _show_pairs(node: Node, wanted: Mapping[str, Any], name: str) -> str:
+    """Return labels that are written as a list of `key=value`, as a mapping."""
+    pairs = [text_of(item).partition("=") for item in node] if isinstance(node, list) and "*" in wanted else []
+    is_shown = bool(pairs) and all(sign and key and value for key, sign, value in pairs)
+    return f"`{name}: {{{', '.join(f'{key}: {value}' for key, _, value in pairs)}}}`" if is_shown else ""
+
+
+def _add_fix(found: Finding, steps: Iterable[FixStep], *, is_safe: bool) -> Finding:
+    """Return a finding with the fix that some steps are."""
+    edits = tuple(
+        TextEdit(step.op, location_of(step.node) or found.location, step.value, was=value_of(step.node))
+        for step in steps
+    )
+    edits = tuple(each._replace(value=str(each.value)) if each.op == "rename" else each for each in edits)
+    edits = tuple(each._replace(was=str(each.was)) if each.op == "rename" else each for each in edits)
+    return found._replace(fix=Fix(edits, is_safe)) if edits else found
 
 
 def _refuse(node: Node, name: str, wanted: str, findings: list[Finding]) -> None:

@@ -468,8 +468,11 @@ def _report_unused_target(target: Mapping[str, Any], resources: Sequence[Resourc
     alike = [each for each in resources if text_of(target.get("kind")) in ("", each.kind)]
     same = next((each.namespace for each in alike if each.name == wanted and each.namespace), "")
     hint = f"; the one of this name is in namespace `{same}`" if same else did_you_mean(wanted, [x.name for x in alike])
+    node, kind = target.get("name", target), text_of(target.get("kind"))
+    if not hint and kind and not alike and (meant := did_you_mean(kind, sorted({each.kind for each in resources}))):
+        hint, node = meant, target["kind"]
     message = f"the target ({shown}) selects no object of this build, so the patch changes nothing{hint}"
-    return Problem("patch-matches-nothing", message, target.get("name", target), severity=Severity.WARNING)
+    return Problem("patch-matches-nothing", message, node, severity=Severity.WARNING)
 
 
 def _fail(message: str, node: Node) -> Problem:

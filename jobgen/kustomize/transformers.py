@@ -24,10 +24,10 @@ from jobgen.kustomize.resource import NO_NAMESPACE, Id, Resource, is_of_cluster
 from jobgen.kustomize.select import PatternError, matches
 from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, TracedScalar, is_null, location_of, value_of, with_value
-from jobgen.model.finding import Problem
+from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import find_key
+from jobgen.model.suggest import did_you_mean, find_key
 
 Config = Mapping[str, Sequence[FieldSpec]]
 """Fields that configurations add to those that kustomize knows, by the name of the transformer."""
@@ -148,8 +148,10 @@ def set_replicas(
             problems.append(Problem("kustomize-build-fails", message, item.get("name", item), category="gitops"))
 
 
-def set_images(kustomization: Kustomization, resources: Iterable[Resource], config: Config) -> Iterator[str]:
-    """Apply `images`; yield what could not be done."""
+def set_images(
+    kustomization: Kustomization, resources: Iterable[Resource], config: Config, problems: list[Problem]
+) -> Iterator[str]:
+    """Apply `images`; yield what could not be done, and report what matches no image."""
     for field in ("images", "imageTags"):
         for item in kustomization.items(field):
             change = _ImageChange(kustomization, field, item)
@@ -163,6 +165,12 @@ def set_images(kustomization: Kustomization, resources: Iterable[Resource], conf
                             change.apply(parent, key)
             except PatternError as error:
                 yield f"`{field}` of `{kustomization.path}`: {error}"
+                continue
+            if change.seen and not change.is_used:
+                hint = did_you_mean(change.name, sorted(change.seen)) or "; correct the name, or remove the entry"
+                message = f"no image of this build is `{change.name}`, so nothing is changed{hint}"
+                node = item.get("name", item)
+                problems.append(Problem("patch-matches-nothing", message, node, severity=Severity.WARNING))
 
 
 class _ImageChange:
@@ -173,6 +181,9 @@ class _ImageChange:
         written = next((item[name] for name in ("newTag", "digest", "tagSuffix", "newName") if name in item), item)
         self.origin = origin_of(kustomization, field, written)
         self._plain = re.compile(self.name + _TAG) if _PLAIN_NAME.match(self.name) else None
+        self.seen: set[str] = set()
+        """The names of images that it does not match."""
+        self.is_used = False
 
     def _matches(self, image: str) -> bool:
         if self._plain is not None:
@@ -184,9 +195,13 @@ class _ImageChange:
 
     def apply(self, parent: dict[str, Any], key: str) -> None:
         image = value_of(parent[key])
-        if not isinstance(image, str) or not self._matches(image):
+        if not isinstance(image, str):
             return
         name, tag, digest = split_image(image)
+        if not self._matches(image):
+            self.seen.add(name)
+            return
+        self.is_used = True
         if self.tag or self.digest:
             tag, digest = self.tag, self.digest
         elif self.suffix:

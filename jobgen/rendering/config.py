@@ -27,7 +27,7 @@ from jobgen.model.finding import Finding, FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import suggest_name
+from jobgen.model.suggest import NO_FIX, suggest_name, suggest_value
 from jobgen.rendering.locate import locate
 from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder, read_date
@@ -566,7 +566,9 @@ def _find_unknown_names(settings: ValidFields, root: Folder, overlays: Mapping[s
     for node in environments:
         if value_of(node) not in overlays:
             hint = suggest_name(str(value_of(node)), list(overlays))
-            yield Problem("unknown-overlay", f"there is no overlay `{value_of(node)}`{hint}", node)
+            fix_steps, safe = suggest_value(node, [each for each in overlays if each not in environments])
+            message = f"there is no overlay `{value_of(node)}`{hint}"
+            yield Problem("unknown-overlay", message, node, fix_steps=fix_steps, safe=safe)
     entries = [entry for entry in as_list(settings.get("exceptions")) if isinstance(entry, dict)]
     excepted = [entry["rule"] for entry in entries if isinstance(value_of(entry.get("rule")), str)]
     yield from _find_unknown_rules(root, (*rules, *mandatory, *excepted))
@@ -591,6 +593,7 @@ def _find_unknown_rules(root: Folder, named: tuple[Any, ...]) -> Iterator[Proble
     if not named:
         return
     # Imported late: most repositories name no rule.
+    from jobgen.model.meant import find_meant
     from jobgen.repo.known_rules import list_known_rules
 
     known = list_known_rules(root)
@@ -602,7 +605,12 @@ def _find_unknown_rules(root: Folder, named: tuple[Any, ...]) -> Iterator[Proble
             message = f"there is no rule or policy `{name}`" + (f"; did you mean `{similar}`?" if similar else "")
             if pack:
                 message = f"the policy `{name}` is in the pack `{pack}`, which is off; add the pack to `policies`"
-            yield Problem("unknown-rule", message, node)
+            steps, safe = NO_FIX
+            if similar and isinstance(node, TracedKey):
+                steps, safe = (FixStep("rename", node, similar),), find_meant(name, known) == similar
+            elif similar:
+                steps, safe = suggest_value(node, [similar])
+            yield Problem("unknown-rule", message, node, fix_steps=steps, safe=safe)
 
 
 def _find_unselectable(settings: ValidFields, root: Folder) -> Iterator[Problem]:

@@ -9,7 +9,7 @@ from typing import Any
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.path import InvalidPathError, Step, format_dotted, parse_dotted
-from jobgen.model.suggest import ask_for, find_closest, list_alternatives
+from jobgen.model.suggest import NO_FIX, ask_for, find_closest, list_alternatives, suggest_value
 from jobgen.schema.foreign_words import JOB, OVERLAY, PATCH, ROLE, to_camel_case
 from jobgen.schema.types_of_release import contains, read_types
 from jobgen.spec.overlay import name_field
@@ -149,7 +149,9 @@ def _report(path: tuple[Step, ...], depth: int, node: Node, known: list[str]) ->
         return Problem("invalid-value", message, node)
     meant = find_closest(step, known)
     if depth == 0:
-        return Problem("unknown-field", f"`{written}` is not a field of a job{ask_for(meant)}", node, meant=meant)
+        message = f"`{written}` is not a field of a job{ask_for(meant)}"
+        fix_steps, safe = suggest_value(node, known) if len(path) == 1 else NO_FIX
+        return Problem("unknown-field", message, node, fix_steps=fix_steps, safe=safe, meant=meant)
     holder = format_dotted(path[:depth])
     listed = f"; it has {', '.join(f'`{name}`' for name in known)}" if known else f"; lock `{holder}`"
     message = f"`{written}` locks nothing: `{holder}` has no field `{step}`{ask_for(meant) or listed}"

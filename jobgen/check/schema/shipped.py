@@ -323,7 +323,10 @@ def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None
         return _report_missing(f"Kubernetes has no {name}; use `{served}`", replacement=served)
     if kind not in known["kinds"]:
         hint = did_you_mean(kind, known["kinds"])
-        return _report_missing(f"Kubernetes has no kind {name}{hint}", "kind")
+        # Imported late: most kinds are right.
+        from jobgen.model.meant import find_meant
+
+        return _report_missing(f"Kubernetes has no kind {name}{hint}", "kind", find_meant(kind, known["kinds"]))
     if not contains(known["types"][kind], release):
         reason, served = describe_range(known["types"][kind], "Kubernetes"), _find_served(group, kind, release)
         hint = f"; use `{served}`" if served else ""
@@ -369,7 +372,7 @@ def _report_missing(message: str, field: str = "apiVersion", replacement: str = 
         node = obj.get(field)
         rule = "old-api-version" if field == "apiVersion" else "unknown-kind"
         fix_steps = (FixStep("set", node, replacement),) if replacement else ()
-        return [Problem(rule, message, node, category="schema", fix_steps=fix_steps, safe=False)]
+        return [Problem(rule, message, node, category="schema", fix_steps=fix_steps, safe=field == "kind")]
 
     return ShippedSchema({}, check, MissingKind(message, field, replacement))
 

@@ -23,7 +23,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import ask_for, find_closest, list_alternatives, suggest_move
+from jobgen.model.suggest import ask_for, find_closest, list_alternatives, suggest_move, suggest_value
 from jobgen.model.times import DEADLINE_ANNOTATION, EXPECTED_ANNOTATION, find_time_fault
 from jobgen.spec.kinds import parse_version
 from jobgen.spec.overlay import Cluster
@@ -82,7 +82,8 @@ def unknown_queue(manifest: Manifest) -> Iterator[Violation]:
     if queue is not None and as_text(queue) not in queues:
         meant = find_closest(as_text(queue), list(queues))
         message = f"the cluster declares no queue `{as_text(queue)}`, so the job never starts{ask_for(meant)}"
-        yield Violation(queue, message, meant=meant)
+        fix_steps, safe = suggest_value(queue, list(queues))
+        yield Violation(queue, message, fix_steps=fix_steps, safe=safe, meant=meant)
 
 
 _LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
