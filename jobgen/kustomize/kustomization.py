@@ -179,36 +179,47 @@ def _check(node: Node, wanted: Any, name: str, findings: list[Finding]) -> Any:
         return node
     if isinstance(wanted, list):
         if not isinstance(node, list):
-            pairs = [f"{key}={text_of(each)}" for key, each in node.items()] if isinstance(node, dict) else ()
-            # Generators have pairs as text.
-            shown = f"`{name}: [{', '.join(pairs)}]`" if name == "literals" and pairs else "each value after `- `"
-            return _refuse(node, name, f"a list; write {shown}", findings)
+            return _refuse(node, name, f"a list; write {_show_items(node, name)}", findings)
         checked = [_check(item, wanted[0], name, findings) for item in node]
         return [item for item in checked if item is not None]
-    if isinstance(wanted, dict):
-        if not isinstance(node, dict):
-            example = _EXAMPLES.get(name, "") or _show_pairs(node, wanted, name)
-            if name == "patches" and isinstance(value_of(node), str) and "\n" not in value_of(node):
-                _refuse(node, name, f"a mapping; write {quote(f'- path: {value_of(node)}')}", findings)
-                return {"path": node}
-            return _refuse(node, name, f"a mapping{example and f'; write {example}'}", findings)
-        if "*" in wanted:
-            pairs = {key: _check(value, wanted["*"], f"{name}.{key}", findings) for key, value in node.items()}
-            return {key: value for key, value in pairs.items() if value is not None}
-        return _check_fields(node, wanted, f"`{name}`", findings)
+    return (_check_mapping if isinstance(wanted, dict) else _check_scalar)(node, wanted, name, findings)
+
+
+def _check_mapping(node: Node, wanted: dict[str, Any], name: str, findings: list[Finding]) -> Any:
+    if not isinstance(node, dict):
+        path = value_of(node)
+        if name == "patches" and isinstance(path, str) and "\n" not in path:
+            _refuse(node, name, f"a mapping; write {quote(f'- path: {path}')}", findings)
+            return {"path": node}
+        example = _EXAMPLES.get(name, "") or _show_pairs(node, wanted, name)
+        return _refuse(node, name, f"a mapping{example and f'; write {example}'}", findings)
+    if "*" in wanted:
+        pairs = {key: _check(value, wanted["*"], f"{name}.{key}", findings) for key, value in node.items()}
+        return {key: value for key, value in pairs.items() if value is not None}
+    return _check_fields(node, wanted, f"`{name}`", findings)
+
+
+def _check_scalar(node: Node, wanted: type, name: str, findings: list[Finding]) -> Any:
     value = value_of(node)
     if value is None and wanted is str:
         return None
-    if isinstance(node, (dict, list)) or type(value) is not wanted:
-        example = _EXAMPLES.get(name, "") if isinstance(node, dict) else ""
-        quoted = quote(f'"{text_of(node)}"') if wanted is str and not isinstance(node, (dict, list)) else example
-        only = text_of(node[0]) if isinstance(node, list) and len(node) == 1 and wanted is str else ""
-        quoted = f"`{name}: {only}`" if only else quoted
-        _refuse(node, name, f"{_TYPE_NAMES[wanted]}{quoted and f'; write {quoted}'}", findings)
-        if wanted is str and isinstance(node, TracedScalar):
-            findings[-1] = _add_fix(findings[-1], (FixStep("quote", node),), is_safe=True)
-        return None
-    return node
+    if not isinstance(node, (dict, list)) and type(value) is wanted:
+        return node
+    shown = _EXAMPLES.get(name, "") if isinstance(node, dict) else ""
+    if wanted is str and not isinstance(node, (dict, list)):
+        shown = quote(f'"{text_of(node)}"')
+    elif wanted is str and isinstance(node, list) and len(node) == 1 and text_of(node[0]):
+        shown = f"`{name}: {text_of(node[0])}`"
+    _refuse(node, name, f"{_TYPE_NAMES[wanted]}{shown and f'; write {shown}'}", findings)
+    if wanted is str and isinstance(node, TracedScalar):
+        findings[-1] = _add_fix(findings[-1], (FixStep("quote", node),), is_safe=True)
+    return None
+
+
+def _show_items(node: Node, name: str) -> str:
+    """Return what to write for a list: the pairs of a generator are text, and may be secrets."""
+    pairs = [f"{key}=…" for key in node] if isinstance(node, dict) and name == "literals" else ()
+    return f"`{name}: [{', '.join(pairs)}]`" if pairs else "each value after `- `"
 
 
 def _show_pairs(node: Node, wanted: Mapping[str, Any], name: str) -> str:
@@ -221,11 +232,10 @@ def _show_pairs(node: Node, wanted: Mapping[str, Any], name: str) -> str:
 def _add_fix(found: Finding, steps: Iterable[FixStep], *, is_safe: bool) -> Finding:
     """Return a finding with the fix that some steps are."""
     edits = tuple(
-        TextEdit(step.op, location_of(step.node) or found.location, step.value, was=value_of(step.node))
-        for step in steps
+        TextEdit(op, place, None if value is None else str(value), was=str(node) if op == "rename" else value_of(node))
+        for op, node, value, _ in steps
+        if (place := location_of(node))
     )
-    edits = tuple(each._replace(value=str(each.value)) if each.op == "rename" else each for each in edits)
-    edits = tuple(each._replace(was=str(each.was)) if each.op == "rename" else each for each in edits)
     return found._replace(fix=Fix(edits, is_safe)) if edits else found
 
 

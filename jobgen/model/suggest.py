@@ -30,6 +30,7 @@ _MAX_REPEATED = 20
 """How often a letter can be in a name that is compared."""
 _AMOUNT = lazy_pattern(r"\s*([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*\Z")
 _SUFFIXES = {"": "", "k": "k", **{letter.lower(): letter for letter in "MGTPE"}}
+_CORES = ("core", "cores", "cpu", "cpus", "vcpu", "vcpus")
 _SUFFIXES |= {f"{letter.lower()}i": f"{letter}i" for letter in "KMGTPE"}
 
 
@@ -215,6 +216,8 @@ def suggest_quantity(node: Node, name: str = "") -> SuggestedFix:
     if parts is None:
         return NO_FIX
     unit = parts[2].lower()
+    if unit in _CORES and name == "cpu":
+        return (FixStep("set", node, parts[1]),), True
     suffix = unit if unit in _SUFFIXES else unit.removesuffix("b")
     is_written = parts[2] in ("m", *_SUFFIXES.values())
     meant = f"{parts[1]}{parts[2] if is_written else _SUFFIXES.get(suffix, '?')}"
@@ -224,10 +227,12 @@ def suggest_quantity(node: Node, name: str = "") -> SuggestedFix:
 
 def describe_quantities(name: str, node: Node) -> str:
     """Say what amounts of a resource look like: devices are whole numbers, only CPUs are divided into thousandths."""
-    steps, _ = suggest_quantity(node)
+    steps, _ = suggest_quantity(node, name)
     meant = str(steps[0].value) if steps else ""
     if "/" in name:
         return "a whole number such as `1`"
+    if name == "cpu" and meant.isdigit():
+        return f"a quantity such as `{meant}`"
     if meant and meant[-1] in "kMGTPE":
         return f"a quantity such as `{meant}` or `{meant.replace('k', 'K')}i`"
     if meant.endswith("i"):

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from jobgen.check.cluster.state import (
     CLUSTER_KINDS,
     CONFIG_KINDS,
+    NAMED_KINDS,
     RUNTIME_KINDS,
     ClusterState,
     Name,
@@ -190,7 +191,9 @@ _STATE: Query[KnownState] = Query("state")
 _CLUSTER: Query[Checked] = Query("cluster")
 
 _DECIDING_KINDS = (
-    frozenset(("LimitRange", "Namespace", "PriorityClass", "Queue", "ResourceQuota", *RUNTIME_KINDS)) | CONFIG_KINDS
+    frozenset(("LimitRange", "Namespace", "PriorityClass", "Queue", "ResourceQuota", *RUNTIME_KINDS))
+    | CONFIG_KINDS
+    | NAMED_KINDS
 )
 _QUOTA_RULE = "exceeds-quota"
 _REFERENCE_RULE = "unknown-reference"
@@ -283,11 +286,12 @@ def _join_part(part: StatePart) -> _Joinable:
 
 
 def _may_refer(text: str, names: Sequence[str] = ()) -> bool:
-    """Return True if a file may refer to a ConfigMap or a Secret."""
-    return "onfigMap" in text or "ecret" in text
+    """Return True if a file may refer to a ConfigMap, a Secret or a claim."""
+    return "onfigMap" in text or "ecret" in text or "ersistentVolumeClaim" in text
 
 
-_CONFIGS = _Joinable(CONFIG_KINDS, CONFIG_KINDS, _may_refer, lambda rule: rule.name == _REFERENCE_RULE)
+_REFERRED_KINDS = CONFIG_KINDS | NAMED_KINDS
+_CONFIGS = _Joinable(_REFERRED_KINDS, _REFERRED_KINDS, _may_refer, lambda rule: rule.name == _REFERENCE_RULE)
 
 
 def _is_of_other_folder(found: Finding, members: Sequence[Member]) -> bool:
@@ -383,6 +387,7 @@ class _ClusterCheck:
         self.findings: list[Finding] = []
         """What is wrong with the exported state."""
         self._is_cancellable = jobs.run.is_cancellable
+        self._is_standalone = jobs.is_standalone
         self._known = ClusterAnswers(jobs.run, checker.runner.name)
         self._exported = self._read_exported(shared)
         self._exported_kinds = frozenset(name_object(obj)[0] for obj in self._exported)
@@ -480,14 +485,16 @@ class _ClusterCheck:
         parts = [part for part in self._parts if part.kinds & kinds]
         wanted = list_kinds_to_read(parts, with_references=bool(cluster.complete))
         by_file = _group_by_file(member for member in members if _kind_of(member) in wanted)
+        # Among the objects of a repository, another rule compares the names of claims.
+        named = {*cluster.complete, *(NAMED_KINDS if self._is_standalone else ())}
         own = tuple(
             self._known.trace(self._entries[path], frozenset(several), partial(self._trace, several))
             for path, several in by_file.items()
         )
         names = tuple(
             (kind, "" if kind in CLUSTER_KINDS else _namespace_of(each), each.identity.name)
-            for each in (members if cluster.complete else ())
-            if (kind := _kind_of(each)) in cluster.complete
+            for each in (members if named else ())
+            if (kind := _kind_of(each)) in named
         )
         others = self._others
         sources = StateSources(exported, own, names, tuple(rule.name for rule in self._rules), others)

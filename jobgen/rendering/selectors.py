@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import islice
 
-from jobgen.model.data import Location, Node, TracedKey, TracedScalar
+from jobgen.model.data import Location, Node, TracedKey, TracedScalar, value_of
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import (
@@ -172,10 +172,15 @@ def find_unlisted_overlays(project: ProjectConfig, tracer: Tracer) -> Iterator[F
     if any(name_overlay(finding) in used or finding.location.file == SETTINGS for finding in project.findings):
         # What an overlay with errors extends may not be known, and what a wrong entry means is not.
         return
+    # An overlay that a misspelled name means is used.
+    specs = [spec for name in used if name in project.overlays for spec in project.overlays[name].specs]
+    missing = {str(value_of(each)) for spec in specs for each in spec.get("extends", ())}.difference(project.overlays)
+    meant = filter(None, (find_closest(name, [*project.overlays]) for name in missing))
+    used = used.union(*(list_ancestors(name, project.overlays) for name in meant))
     for name in sorted(project.overlays.keys() - used):
-        specs = tracer.traced_project().overlays[name].specs if name in tracer.traced_project().overlays else ()
+        traced = tracer.traced_project().overlays[name].specs if name in tracer.traced_project().overlays else ()
         message = f"`environments` of {SETTINGS} does not list `{name}`, so its jobs are not checked; add it there"
-        problem = Problem("unlisted-overlay", message, specs[0] if specs else None)
+        problem = Problem("unlisted-overlay", message, traced[0] if traced else None)
         yield locate(problem, f"{_OVERLAYS}/{name}")
 
 

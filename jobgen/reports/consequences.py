@@ -6,7 +6,7 @@ This comes after severities and suppressions: a finding that is turned off or su
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 
 from jobgen.model.data import API_VERSION, Node
@@ -126,11 +126,33 @@ def _leave_out_queues(findings: Sequence[Finding]) -> Sequence[Finding]:
 
 
 def _leave_out_inactive(findings: Sequence[Finding]) -> Sequence[Finding]:
-    """Return the findings without what is said of a queue at a place because of which jobs are never admitted."""
-    places = {(each.location, each.env) for each in findings if each.rule == "inadmissible-job"}
-    if not places:
+    """Return the findings with one for each fault of a queue, and without jobs that it keeps from admission.
+
+    An object that the API server refuses keeps all jobs of the queue from admission: these are left out. A queue that
+    it accepts is reported with the jobs that it never admits.
+    """
+    if not any(each.rule == "inadmissible-job" for each in findings):
         return findings
-    return [each for each in findings if each.rule != "unreachable-quota" or (each.location, each.env) not in places]
+    refused = {each.location[:2] for each in findings if each.severity is Severity.ERROR and _is_of_queue(each)}
+    left = [each for each in findings if each.rule != "inadmissible-job" or not _is_refused(each, refused)]
+    places = {(each.location, each.env) for each in left if each.rule == "inadmissible-job"}
+    return [
+        each
+        for each in left
+        if each.rule not in _OF_QUEUES or ((each.location, each.env) not in places and each.location[:2] not in refused)
+    ]
+
+
+_OF_QUEUES = ("unknown-cluster-queue", "unreachable-quota")
+
+
+def _is_of_queue(found: Finding) -> bool:
+    return found.object is not None and found.object.api_version.startswith("kueue.x-k8s.io/")
+
+
+def _is_refused(found: Finding, refused: Collection[object]) -> bool:
+    """Return True if a job is never admitted because of a line of its queue that has an error."""
+    return any(place[:2] in refused for place in (found.location, *(each.location for each in found.related)))
 
 
 def _leave_out_unexpanded(findings: Sequence[Finding]) -> Sequence[Finding]:
@@ -147,13 +169,19 @@ def _leave_out_unexpanded(findings: Sequence[Finding]) -> Sequence[Finding]:
 
 def _leave_out_unmounted(findings: Sequence[Finding]) -> Sequence[Finding]:
     """Return the findings without volumes that nothing mounts only because their name is wrong in a mount."""
-    meant = {(each.object, each.env, each.meant) for each in findings if each.rule == "unknown-volume" and each.meant}
-    if not meant:
+    if not any(each.rule == "unmounted-volume" for each in findings):
         return findings
+    meant = {(each.object, each.env, each.meant) for each in findings if each.rule == "unknown-volume" and each.meant}
+    lost = {
+        (each.object, each.env)
+        for each in findings
+        if each.rule == "unknown-field" and "volumeMounts" in (each.meant, *each.wrong_values[:1])
+    }
     return [
         each
         for each in findings
-        if each.rule != "unmounted-volume" or (each.object, each.env, *each.quoted[:1]) not in meant
+        if each.rule != "unmounted-volume"
+        or ((each.object, each.env, *each.quoted[:1]) not in meant and (each.object, each.env) not in lost)
     ]
 
 

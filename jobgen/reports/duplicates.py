@@ -37,8 +37,8 @@ SAME_FAULTS: tuple[tuple[str, Literal["value", "mapping", "line", "object"]], ..
         "value",
     ),
     (
-        """unknown-reference unknown-queue unknown-runtime ineffective-queue-label inadmissible-job
-        unreachable-quota""",
+        """unknown-reference misspelled-claim unknown-queue unknown-runtime ineffective-queue-label
+        inadmissible-job unreachable-quota""",
         "value",
     ),
     # The quota of the objects, and the one that an overlay declares.

@@ -31,6 +31,7 @@ _SAME_VALUE = ("name", "value", "image", "repository", "size", "sizeLimit", "lim
 _OPTION = lazy_pattern(r"--?[A-Za-z][\w.-]*")
 _FILE = lazy_pattern(r"[\w.-]+\.[A-Za-z]{2,10}")
 _IMAGE = lazy_pattern(r"[a-z0-9][\w.@-]*[/:][\w./:@-]*\w")
+_TAGGED = lazy_pattern(r"[a-z0-9][\w./:-]*:[\w][\w.-]*")
 _ENTRY_WITHOUT_SPACE = lazy_pattern(r"([A-Za-z_][\w./-]*):([^\s:/]\S*)")
 
 
@@ -82,6 +83,8 @@ def show_right_form(
     # An example that is too long for a message is shown by its first entry.
     first: list[Plain] = [dict([next(iter(each.items()))]) for each in examples if isinstance(each, dict) and each]
     first += [each[:1] for each in examples if isinstance(each, list) and each]
+    if roles := _show_roles(name, text):
+        return roles
     guesses = [*_guess_forms(name, untraced(value), examples)]
     for number, form in enumerate((*guesses, *examples, *first)):
         shown = f"{name}: {to_inline_yaml(form)}"
@@ -99,6 +102,14 @@ def show_right_form(
         "",
     )
     return f"; write `{name}: {shown.replace('{: …}', '{}')}`" if shown else ""
+
+
+def _show_roles(name: str, counts: Plain) -> str:
+    """Return `; write …` with the roles that `replicas: {master: 1, worker: 3}` counts; empty if it is something else."""
+    if name != "replicas" or not isinstance(counts, dict) or not all(type(each) is int for each in counts.values()):
+        return ""
+    shown = f"roles: {to_inline_yaml({str(key): {'replicas': count} for key, count in counts.items()})}"
+    return f"; write `{shown}`" if counts and len(shown) <= _MAX_FORM and "`" not in shown else ""
 
 
 def show_config(name: str, text: Node) -> str:
@@ -120,6 +131,8 @@ def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Pla
         yield {"image": value} if _IMAGE.fullmatch(value) else None
         yield {"name": value} if name.endswith("Ref") else None
     elif isinstance(value, list):
+        if name == "images" and all(isinstance(item, str) and _TAGGED.fullmatch(item) for item in value):
+            yield [dict(zip(("name", "newTag"), item.rsplit(":", 1), strict=True)) for item in value]
         named = [_split_name(item, name) for item in value]
         yield {key: rest for each in named if each for key, rest in [each]} if all(named) else None
         yield only if isinstance(only, str) else None

@@ -14,7 +14,7 @@ from jobgen.model.finding import Problem, Severity
 from jobgen.model.limits import MAX_DEPTH
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, format_dotted, parse_dotted
-from jobgen.model.suggest import find_key, suggest_name
+from jobgen.model.suggest import find_key, suggest_name, suggest_value
 from jobgen.spec.filled_names import find_placeholder_errors
 from jobgen.spec.kinds import Kind
 from jobgen.spec.merge import merge
@@ -405,8 +405,10 @@ def _find_ancestors(name: str, overlays: Mapping[str, Overlay], problems: list[P
                 names = [*path]
                 problems.append(_report_cycle(names[names.index(named) :], overlays))
             elif named not in overlays:
-                hint = suggest_name(named, [each for each in overlays if each not in path])
-                problems.append(Problem("unknown-overlay", f"there is no overlay `{named}`{hint}", parent))
+                others = [each for each in overlays if each not in path]
+                message = f"there is no overlay `{named}`{suggest_name(named, others)}"
+                fix_steps, safe = suggest_value(parent, others)
+                problems.append(Problem("unknown-overlay", message, parent, fix_steps=fix_steps, safe=safe))
             elif named in order:
                 continue
             elif len(path) == MAX_DEPTH:

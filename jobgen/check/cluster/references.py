@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.check.admission.fields import iter_mappings
-from jobgen.check.cluster.state import CLUSTER_KINDS, KEYED_KINDS, ClusterState, Name, name_object
+from jobgen.check.cluster.state import CLUSTER_KINDS, NAMED_KINDS, ClusterState, Name, name_object
 from jobgen.k8s.kinds import CLUSTER_SCOPED
 from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
@@ -70,18 +70,18 @@ def find_broken_references(manifest: Manifest, state: ClusterState) -> Iterator[
     seen: set[int] = set()
     for reference in list_references(manifest):
         name = as_text(reference.node)
-        if not name or reference.kind not in wanted | KEYED_KINDS or _exists_always(reference.kind, name):
+        if not name or reference.kind not in wanted | NAMED_KINDS or _exists_always(reference.kind, name):
             continue
         namespace = manifest.namespace if reference.namespace is None else reference.namespace
         found = (reference.kind, "" if reference.kind in CLUSTER_KINDS else namespace, name)
         # What applies the files may add the namespace.
         bare = (reference.kind, "", name)
-        is_certain = reference.kind not in KEYED_KINDS or state.has_object(found) or not state.has_object(bare)
+        is_certain = reference.kind not in NAMED_KINDS or state.has_object(found) or not state.has_object(bare)
         found = found if is_certain else bare
         if not state.has_object(found):
             if reference.kind in wanted and id(reference.node) not in seen:
                 yield BrokenReference(reference.node, _explain_missing(*found, state))
-            elif reference.kind in KEYED_KINDS and id(reference.node) not in seen:
+            elif reference.kind in NAMED_KINDS and id(reference.node) not in seen:
                 yield from _find_misspelled(reference.node, found, state)
             seen.add(id(reference.node))
             continue
@@ -94,7 +94,7 @@ def find_broken_references(manifest: Manifest, state: ClusterState) -> Iterator[
 
 
 def _find_misspelled(node: Node, wanted: Name, state: ClusterState) -> Iterator[BrokenReference]:
-    """Find a ConfigMap or Secret that is probably meant by a name that none in the namespace has."""
+    """Find the object that is probably meant by a name that none of its kind in the namespace has."""
     kind, namespace, name = wanted
     start, known = f"the repository has no {kind} `{name}` in namespace `{namespace}`", state.names.get(wanted[:2], ())
     start = start if namespace else f"the repository has no {kind} `{name}`"

@@ -110,6 +110,9 @@ GANG_KINDS = frozenset(
 KEYED_KINDS = frozenset(("ConfigMap", "Secret"))
 """Kinds whose keys other objects refer to."""
 
+NAMED_KINDS = KEYED_KINDS | {"PersistentVolumeClaim"}
+"""Kinds whose names are compared with those that are known, also if more objects may exist."""
+
 CONFIG_KINDS = frozenset(("ConfigMap", "ExternalSecret", "SealedSecret", "Secret"))
 """Kinds whose objects say which keys a ConfigMap or a Secret has."""
 
@@ -132,7 +135,7 @@ class ClusterState(NamedTuple):
     keys: Mapping[Name, frozenset[str] | None]
     """All known objects; the keys of ConfigMaps and Secrets if they are known."""
     keyed_namespaces: frozenset[str] = frozenset()
-    """The namespaces that have ConfigMaps or Secrets whose keys are known."""
+    """The namespaces that have ConfigMaps or Secrets whose keys are known, or claims whose names are compared."""
     injecting: Mapping[str, tuple[str, Node]] = MappingProxyType({})
     """The namespaces whose service mesh adds a proxy to all pods: its name, and the node that says so."""
     priorities: Mapping[str, Mapping[str, Node]] = MappingProxyType({})
@@ -211,7 +214,7 @@ def build_state(
     storages = (obj for obj in found.get("StorageClass", ()) if as_text(get_path(obj, *by_default)) == "true")
     devices = found.get("DeviceClass", ())
     left_out: list[Mapping[str, Node]] = []
-    followed = keys if cluster.complete else [name for name in keys if name[0] in KEYED_KINDS]
+    followed = keys if cluster.complete else [name for name in keys if name[0] in NAMED_KINDS]
     return ClusterState(
         cluster,
         parse_release(cluster.kubernetes),
@@ -219,7 +222,9 @@ def build_state(
         _group_by_namespace(found.get("LimitRange", ()), MAX_LIMITING_AMOUNTS, left_out),
         _group_by_namespace(found.get("ResourceQuota", ()), MAX_QUOTA_AMOUNTS, left_out),
         keys,
-        keyed_namespaces=frozenset(place for (kind, place, _), some in keys.items() if kind in KEYED_KINDS and some),
+        keyed_namespaces=frozenset(
+            name[1] for name, some in keys.items() if some or name[0] == "PersistentVolumeClaim"
+        ),
         injecting=injecting,
         priorities={name_object(obj)[2]: obj for obj in found.get("PriorityClass", ())},
         default_priority=next((name_object(obj)[2] for obj in priorities), ""),

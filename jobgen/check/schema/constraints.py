@@ -99,13 +99,22 @@ def compile_constraints(
         known = not needs_re2 or schema["pattern"] == QUANTITY
         matches = _match_with_python(schema["pattern"]) if known else _match_with_re2(schema["pattern"])
         is_quantity = "x-kubernetes-int-or-string" in schema
-        yield _text(matches, f"match `{schema['pattern']}`", is_quantity=is_quantity)
+        must = _PATTERNS.get(schema["pattern"], f"match `{schema['pattern']}`")
+        yield _text(matches, must, is_quantity=is_quantity)
     if "x-jobgen-form" in schema:
         yield _text(*_FORMS[schema["x-jobgen-form"]], is_quantity=schema["x-jobgen-form"] == "quantity")
     for word, types, holds, must in _BOUNDS:
         if word in schema:
             strict = schema.get(f"exclusive{word.capitalize()}") is True
             yield _bound(schema[word], types, holds, must, strict=strict)
+
+
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+_PATTERNS = {
+    f"^{_LABEL}$": "be lower-case letters, digits and `-`, with a letter or digit at both ends",
+    rf"^{_LABEL}(\.{_LABEL})*$": "be lower-case letters, digits, `-` and `.`, with a letter or digit at both ends",
+}
+"""What the patterns of names say."""
 
 
 def _bound(bound: Any, types: tuple[type, ...], holds: Callable[[Any, Any], bool], must: str, *, strict: bool) -> Check:

@@ -209,6 +209,14 @@ class _Compiler:
             simple = None
         return simple, self.check(schema)
 
+    def _fits(self, schema: dict[str, Any], value: Node) -> bool:
+        """Return True if a field takes a value of this type."""
+        simple, check_value = self._field(schema)
+        found: list[Problem] = []
+        if type(value) is not simple:
+            check_value(value, "value", "", found)
+        return not any(each.rule == "wrong-type" and each.about == "value" for each in found)
+
     def _dropped_field(self, schema: dict[str, Any]) -> Field:
         """A field that the API server drops before it validates: only the names of fields in it must be known."""
         check_value = self.check(schema)
@@ -308,7 +316,12 @@ class _Compiler:
         self._locations = self._locations or locate_fields(self.root)
         known_paths = self._locations.get(field, [])
         close = find_closest(field, known)
-        if known_paths and not (close and field.lower() in (name.lower() for name in known)):
+        # Imported late: most names are right.
+        from jobgen.model.meant import find_meant
+
+        is_certain = close != "" and find_meant(field, known) == close and close not in holder
+        is_same = close.lower() == field.lower()
+        if known_paths and not is_same and not (is_certain and self._fits(properties[close], holder[field])):
             return _Hint(path=known_paths[0])
         alike = "" if close else find_alike(holder[field], holder, properties, types)
         if not (close or alike) and (above := find_holder(field, holder, properties, types)):

@@ -378,7 +378,11 @@ def find_queue_fault(obj: Mapping[str, Node], queues: QueueState) -> QueueFault 
     queue = queues.objects.get(("LocalQueue", namespace, name))
     if queue is None:
         return _find_misplaced(name, metadata, queues) if name and namespace else None
-    used = queues.objects.get(("ClusterQueue", "", as_text(get_path(queue, "spec", "clusterQueue"))), {})
+    named = get_path(queue, "spec", "clusterQueue")
+    if meant := queues.misspelled_queues.get(as_text(named)):
+        message = f"there is no ClusterQueue `{as_text(named)}`, so LocalQueue `{name}` admits nothing"
+        return QueueFault(message, f"did you mean `{meant}`?", named)
+    used = queues.objects.get(("ClusterQueue", "", as_text(named)), {})
     node, message = next(_find_missing_flavors(used, queues), (None, ""))
     if node is None:
         return None
@@ -401,8 +405,8 @@ def _find_misplaced(name: str, metadata: Mapping[str, Node], queues: QueueState)
         message = f"LocalQueue `{name}` has no namespace, and its jobs are in namespace `{namespace}`"
         return QueueFault(message, f"write `namespace: {namespace}` in its `metadata`", node, is_certain=False)
     if find_meant(places[0], [namespace]) and ("Namespace", "", places[0]) not in queues.objects:
-        message = f"LocalQueue `{name}` is in namespace `{places[0]}`, so jobs in namespace `{namespace}` cannot use it"
-        return QueueFault(message, f"did you mean `{namespace}`?", node)
+        message = f"LocalQueue `{name}` is in namespace `{places[0]}`, and its jobs in namespace `{namespace}`"
+        return QueueFault(message, "one of them is misspelled, so correct it", node)
     own, job = (location_of(metadata[field]) for field in ("namespace", "name") if field in metadata)
     shown = " and ".join(f"`{place}`" for place in places[:2])
     message = f"LocalQueue `{name}` is in namespace {shown}, so jobs in namespace `{namespace}` cannot use it"

@@ -234,7 +234,8 @@ def shm_over_memory(pod: Pod) -> Iterator[Violation]:
         for container in pod.containers if size else ():
             limit = container.limits.get("memory")
             memory = to_milli(limit) if limit is not None else None
-            if size and memory and size > memory and _mounts(container, as_text(volume.get("name"))):
+            # `memory-too-small` reports a limit without a unit.
+            if size and memory and size > memory >= _MEBIBYTE and _mounts(container, as_text(volume.get("name"))):
                 yield Violation(node, _explain_shm(container, node, limit), ((limit, "the memory limit"), (limit, "")))
 
 
