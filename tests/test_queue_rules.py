@@ -392,10 +392,82 @@ def test_a_missing_flavor_is_one_finding(lint):
     assert (found["rule"], found["alsoReportedBy"]) == ("unknown-reference", ["unreachable-quota"])
 
 
-def test_objects_of_other_files_are_not_queues_of_a_plain_file(lint):
+@pytest.mark.parametrize(
+    ("others", "reported"),
+    [
+        # In one folder or in several, files describe one cluster.
+        (["queues.yaml"], True),
+        (["cluster/queues.yaml"], True),
+        # Queues that are there twice are of several clusters, and those of the folder are meant.
+        (["queues.yaml", "other/queues.yaml"], True),
+        (["a/queues.yaml", "b/queues.yaml"], False),
+    ],
+)
+def test_queues_of_other_plain_files_decide_unless_they_are_there_twice(lint, others, reported):
     large = job(requests=f"{{{GPU}: 9}}")
 
+    found = lint({**dict.fromkeys(others, QUEUES), "job.yaml": large}, *others, "job.yaml")
+
+    assert found == ([("inadmissible-job", "job.yaml", 16)] if reported else [])
+
+
+def test_queues_of_other_plain_files_say_nothing_about_jobs_of_other_queues(lint):
+    large = job(requests=f"{{{GPU}: 9}}", queue="vision")
+
     assert lint({"queues.yaml": QUEUES, "job.yaml": large}, "queues.yaml", "job.yaml") == []
+
+
+def test_a_namespace_that_takes_jobs_from_their_queue_is_one_line_of_the_overlay(lint):
+    spec = SPEC.replace(", namespace: ml", "")
+    files = {
+        "jobs/a.yaml": spec,
+        "jobs/b.yaml": spec.replace("bert", "gpt"),
+        "state/queues.yaml": QUEUES,
+        "overlays/prod/overlay.yaml": overlay("{state: state}", namespace="other"),
+    }
+
+    found = lint(files, whole=True)
+
+    assert {(each["file"], each["line"]) for each in found} == {("overlays/prod/overlay.yaml", 4)}
+    assert len({each["message"] for each in found}) == 1
+    assert {each["related"][0]["file"] for each in found} == {"state/queues.yaml"}
+
+
+FLAVOR = kueue("ResourceFlavor", "h100")
+
+
+@pytest.mark.parametrize(
+    ("queues", "line", "words"),
+    [
+        ([cluster_queue("research"), local_queue("gpus", "reserch")], 16, "did you mean `research`?"),
+        ([cluster_queue("research", flavor="h10"), local_queue("gpus", "research")], 9, "did you mean `h100`?"),
+        (
+            [cluster_queue("research"), local_queue("gpus", "research", "mlops-tem")],
+            14,
+            "LocalQueue `gpus` is in namespace `mlops-tem`, and its jobs in namespace `mlops-team`",
+        ),
+        ([cluster_queue("research"), local_queue("gpus", "research", "")], 14, "write `namespace: mlops-team`"),
+    ],
+)
+def test_a_fault_of_a_queue_is_one_finding_at_the_queue(lint, queues, line, words):
+    queues = [each.replace("namespace: ml}", "namespace: mlops-team}") for each in queues]
+    one = job().replace("namespace: ml", "namespace: mlops-team")
+    files = {"queues.yaml": "---\n".join([*queues, FLAVOR]), "job.yaml": one}
+    rules = ["unknown-cluster-queue"]
+
+    (found,) = lint(files, "queues.yaml", "job.yaml", whole=True, others=rules)
+
+    assert (found["rule"], found["file"], found["line"]) == ("inadmissible-job", "queues.yaml", line)
+    assert words in found["message"]
+
+
+def test_a_queue_that_the_api_server_refuses_is_reported_without_its_jobs(lint):
+    queue = cluster_queue("research").replace(f"[{GPU}]", f"[{GPU}, cpu]")
+    files = {"queues.yaml": "---\n".join([queue, local_queue("gpus", "research"), FLAVOR]), "job.yaml": job()}
+
+    found = lint(files, "queues.yaml", "job.yaml", others=["crd-rule-violated"])
+
+    assert [(rule, path) for rule, path, _ in found] == [("crd-rule-violated", "queues.yaml")]
 
 
 STATE = [

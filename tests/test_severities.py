@@ -55,7 +55,7 @@ CONSEQUENCES = {
         deprecated-nproc-per-node gang-without-volcano ignored-device-claims ineffective-queue-label
         ineffective-quota kueue-label-as-annotation misread-annotation overwritten-env overwritten-restart-policy
         pod-security-label-typo queue-label-typo runtime-patch-time topology-on-job
-        undefined-reference unexpanded-variable unknown-cluster-queue unknown-cohort""",
+        undefined-reference unexpanded-variable unknown-cluster-queue unknown-cohort unknown-probe-port""",
     "wastes": """cluster-outlives-job idle-command idle-gpus launch-variables launcher-on-one-pod overlapping-runs
         ray-gpu-mismatch uncounted-claim unmounted-volume unreachable-quota wave-without-health""",
     "exposes": "dangerous-capability host-namespaces host-path privileged-container runtime-socket",

@@ -105,7 +105,7 @@ def show_right_form(
 
 
 def _show_roles(name: str, counts: Plain) -> str:
-    """Return `; write …` with the roles that `replicas: {master: 1, worker: 3}` counts; empty if it is something else."""
+    """Return `; write …` with the roles that `replicas: {master: 1, worker: 3}` counts; empty without roles."""
     if name != "replicas" or not isinstance(counts, dict) or not all(type(each) is int for each in counts.values()):
         return ""
     shown = f"roles: {to_inline_yaml({str(key): {'replicas': count} for key, count in counts.items()})}"

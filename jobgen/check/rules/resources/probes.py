@@ -1,0 +1,37 @@
+"""Probes that name a port which their container does not have."""
+
+from collections.abc import Iterator
+
+from jobgen.check.admission.fields import iter_mappings
+from jobgen.check.rules import WARNING, Violation, rule
+from jobgen.k8s.nodes import as_text, get_path
+from jobgen.k8s.objects import Container
+from jobgen.model.data import value_of
+from jobgen.model.suggest import ask_for, find_closest, suggest_value
+
+_PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+_ACTIONS = ("httpGet", "tcpSocket")
+
+
+@rule("container", WARNING, fields=_PROBES)
+def unknown_probe_port(container: Container) -> Iterator[Violation]:
+    """A probe of a port by a name that no port of its container has.
+
+    The API server accepts it, and the kubelet never gets a result: the pod does not become ready, or is not restarted
+    when its program hangs.
+
+    Correct the name, or write the number of the port.
+    """
+    names = [as_text(port.get("name")) for port in iter_mappings(container.data.get("ports"))]
+    for probe in _PROBES:
+        for action in _ACTIONS:
+            port = get_path(container.data, probe, action, "port")
+            name = value_of(port)
+            if not isinstance(name, str) or name in names or name.isdigit():
+                continue
+            known = [each for each in names if each]
+            meant = find_closest(name, known)
+            advice = ask_for(meant) or "; name a port so, or write its number"
+            fix_steps, safe = suggest_value(port, known)
+            message = f"no port of the container is named `{name}`, so `{probe}` never gets a result{advice}"
+            yield Violation(port, message, fix_steps=fix_steps, safe=safe, meant=meant)
