@@ -432,6 +432,9 @@ class _Builder:
     def read_patch(self, kustomization: Kustomization, field: str, item: Any) -> Patch | None:
         if isinstance(item, dict):
             path, inline = item.get("path"), item.get("patch")
+            if inline is not None and path is None and not text_of(inline) and kustomization.findings:
+                # Its type is wrong.
+                return None
             if bool(text_of(path)) == bool(text_of(inline).strip()):
                 fault = "has both; keep one" if text_of(path) else "has neither; add one"
                 message = f"an entry of `{field}` needs `path` or `patch`, and this one {fault}"

@@ -179,7 +179,8 @@ def _check(node: Node, wanted: Any, name: str, findings: list[Finding]) -> Any:
         return node
     if isinstance(wanted, list):
         if not isinstance(node, list):
-            return _refuse(node, name, f"a list; write {_show_items(node, name)}", findings)
+            findings.append(_error(f"`{name}` must be a list; write {_show_items(node, name)}", _locate(node)))
+            return None
         checked = [_check(item, wanted[0], name, findings) for item in node]
         return [item for item in checked if item is not None]
     return (_check_mapping if isinstance(wanted, dict) else _check_scalar)(node, wanted, name, findings)
@@ -210,6 +211,9 @@ def _check_scalar(node: Node, wanted: type, name: str, findings: list[Finding]) 
         shown = quote(f'"{text_of(node)}"')
     elif wanted is str and isinstance(node, list) and len(node) == 1 and text_of(node[0]):
         shown = f"`{name}: {text_of(node[0])}`"
+    if name == "patch" and isinstance(node, (dict, list)):
+        findings.append(_error("`patch` must be text; write `patch: |-`, and keep the lines below it", _locate(node)))
+        return TracedScalar("", location_of(node) or Location(""), "")
     _refuse(node, name, f"{_TYPE_NAMES[wanted]}{shown and f'; write {shown}'}", findings)
     if wanted is str and isinstance(node, TracedScalar):
         findings[-1] = _add_fix(findings[-1], (FixStep("quote", node),), is_safe=True)
@@ -218,8 +222,13 @@ def _check_scalar(node: Node, wanted: type, name: str, findings: list[Finding]) 
 
 def _show_items(node: Node, name: str) -> str:
     """Return what to write for a list: the pairs of a generator are text, and may be secrets."""
-    pairs = [f"{key}=…" for key in node] if isinstance(node, dict) and name == "literals" else ()
-    return f"`{name}: [{', '.join(pairs)}]`" if pairs else "each value after `- `"
+    if isinstance(node, dict) and name == "literals":
+        return f"`{name}: [{', '.join(f'{key}=…' for key in node)}]`"
+    if isinstance(node, dict) and name == "labels" and all(map(text_of, node.values())):
+        pairs = ", ".join(f"{key}: {text_of(each)}" for key, each in node.items())
+        return f"`labels: [{{pairs: {{{pairs}}}}}]`"
+    path = text_of(node)
+    return f"`{name}: [{path}]`" if path and "\n" not in path and "`" not in path else "each value after `- `"
 
 
 def _show_pairs(node: Node, wanted: Mapping[str, Any], name: str) -> str:

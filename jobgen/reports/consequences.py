@@ -143,7 +143,7 @@ def _leave_out_inactive(findings: Sequence[Finding]) -> Sequence[Finding]:
     ]
 
 
-_OF_QUEUES = ("unknown-cluster-queue", "unreachable-quota")
+_OF_QUEUES = ("admits-nothing", "unknown-cluster-queue", "unreachable-quota")
 
 
 def _is_of_queue(found: Finding) -> bool:

@@ -165,6 +165,8 @@ _OVERLAY_WORDS = {
     "configMapGenerator": "`configs` with `data` in a job or in `defaults`",
     "environment": "the name of the folder: overlays/<environment>/",
     "image": "`defaults.image`, or `merge.image` in `patches`",
+    **{key: f"`patches: [{{match: …, {key}: …}}]`" for key in ("jsonPatch", "manifest", "merge")},
+    "match": "it in an entry of `patches`, beside what it changes",
     "namePrefix": "`namespace`, which separates environments",
     "nameSuffix": "`namespace`, which separates environments",
     "patchesJson6902": "`jsonPatch` in `patches`",

@@ -31,6 +31,14 @@ _SAME_VALUE = ("name", "value", "image", "repository", "size", "sizeLimit", "lim
 _OPTION = lazy_pattern(r"--?[A-Za-z][\w.-]*")
 _FILE = lazy_pattern(r"[\w.-]+\.[A-Za-z]{2,10}")
 _IMAGE = lazy_pattern(r"[a-z0-9][\w.@-]*[/:][\w./:@-]*\w")
+_SOURCES = {
+    "configMap": "name",
+    "emptyDir": "sizeLimit",
+    "hostPath": "path",
+    "persistentVolumeClaim": "claimName",
+    "secret": "secretName",
+}
+"""The field of a volume's source that is meant by a text in place of the source."""
 _TAGGED = lazy_pattern(r"[a-z0-9][\w./:-]*:[\w][\w.-]*")
 _ENTRY_WITHOUT_SPACE = lazy_pattern(r"([A-Za-z_][\w./-]*):([^\s:/]\S*)")
 
@@ -129,6 +137,7 @@ def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Pla
         yield from _guess_from_text(name, value)
         yield {"name": value} if any("name" in each for each in shown) else None
         yield {"image": value} if _IMAGE.fullmatch(value) else None
+        yield {_SOURCES[name]: value} if name in _SOURCES else None
         yield {"name": value} if name.endswith("Ref") else None
     elif isinstance(value, list):
         if name == "images" and all(isinstance(item, str) and _TAGGED.fullmatch(item) for item in value):

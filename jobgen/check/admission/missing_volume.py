@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobgen.check.admission.fields import Validation
+from jobgen.check.admission.names import is_dns_label
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.model.data import Node
 from jobgen.model.finding import FixStep
@@ -31,5 +32,8 @@ def report_missing_volume(name: str, node: Node, pod: Validation) -> None:
         pod.report("unknown-volume", message, node, ((FixStep("set", node, meant),), True), meant=meant)
         return
     meant = find_closest(name, known)
+    if meant and not is_dns_label(meant) and meant.lower() == name.lower():
+        # The name of the volume is reported.
+        return
     message += ask_for(meant) or "; add it to the pod"
     pod.report("unknown-volume", message, node, suggest_value(node, known), meant=meant)

@@ -39,6 +39,7 @@ from jobgen.model.suggest import (
     describe_unquoting,
     find_closest,
     list_alternatives,
+    suggest_move,
     suggest_rename,
     suggest_type,
 )
@@ -283,17 +284,23 @@ class _Compiler:
         )
 
         self._locations = self._locations or locate_fields(self.root)
-        path = find_field_path(problem.node, obj, self._locations)
+        own, key = find_own_path(problem.node, obj), problem.node
+        if not own and isinstance(obj, dict) and key in OBJECT_META["properties"]:
+            fix_steps, safe = suggest_move(key, obj[key], obj, "metadata", obj)
+            message = f"{problem.message}; it belongs in `metadata`"
+            return problem._replace(message=message, fix_steps=fix_steps, safe=safe, meant="")
+        path = find_field_path(key, obj, self._locations)
         if not path:
-            return problem
+            return problem._replace(message=problem.message + ask_for(problem.meant))
         is_first = path == self._locations[problem.node][0]
         fix_steps, safe = suggest_field_move(problem.node, obj, self._locations) if is_first else NO_FIX
         name = problem.evidence[1]
         message = problem.message
         if path.rpartition(".")[2] == name:
             # Two mappings have this name.
-            message = problem.reword(f"of `{name}`", f"of `{find_own_path(problem.node, obj) or name}`")
-        return problem._replace(message=f"{message}; it belongs in `{path}`", fix_steps=fix_steps, safe=safe)
+            message = problem.reword(f"of `{name}`", f"of `{own or name}`")
+        message = f"{message}; it belongs in `{path}`"
+        return problem._replace(message=message, fix_steps=fix_steps, safe=safe, meant="")
 
     def _hint(
         self, others: Mapping[str, str], properties: dict[str, Any], field: str, holder: Mapping[str, Node]
@@ -304,7 +311,7 @@ class _Compiler:
         """
         # Imported late: most objects are valid.
         from jobgen.check.schema.field_locations import locate_fields
-        from jobgen.check.schema.field_shapes import find_alike, find_holder, find_missing_level
+        from jobgen.check.schema.field_shapes import find_alike, find_holder, find_longer, find_missing_level
 
         types = self.root.get("$defs", {})
         known = list(properties)
@@ -321,8 +328,12 @@ class _Compiler:
 
         is_certain = close != "" and find_meant(field, known) == close and close not in holder
         is_same = close.lower() == field.lower()
-        if known_paths and not is_same and not (is_certain and self._fits(properties[close], holder[field])):
-            return _Hint(path=known_paths[0])
+        is_meant = is_same or (is_certain and self._fits(properties[close], holder[field]))
+        longer = "" if is_meant or is_certain else find_longer(field, holder, properties)
+        if longer and self._fits(properties[longer], holder[field]):
+            return _Hint(ask_for(longer), meant=longer, is_alike=True)
+        if known_paths and not is_meant:
+            return _Hint(path=known_paths[0], meant=close if is_certain else "")
         alike = "" if close else find_alike(holder[field], holder, properties, types)
         if not (close or alike) and (above := find_holder(field, holder, properties, types)):
             return _Hint(f"; put it below `{above}`")
@@ -406,7 +417,7 @@ def _report_unknown_field(
         message = f"`{key}` is not a field of `{name}`{near}"
         # A field that belongs elsewhere is not renamed to a similar one.
         fits = partial(_takes, fields, holder[key])
-        fix_steps, safe = suggest_rename(key, known, holder, fits) if meant else NO_FIX
+        fix_steps, safe = suggest_rename(key, known, holder, fits) if meant and not path else NO_FIX
         if is_alike:
             fix_steps, safe = (FixStep("rename", key, meant),), False
         evidence = (str(key), name, path) if path else None
@@ -528,6 +539,8 @@ def _report_wrong_type(value: Node, name: str, parent: Node, expected: str, chec
             hint = show_right_form(name, value, _EXAMPLES.get(name, ()), partial(accepts, check_value))
         elif is_nested and name.partition("[")[0] in ("args", "command"):
             hint = show_right_item([untraced(value)], 0)
+    if not hint and expected == TYPE_NAMES["array"] and isinstance(value, dict) and value:
+        hint = f"; write `- ` before its first field, `{next(iter(value))}`"
     message = f"`{name}` is {format_value(value)}, and must be {expected}{hint}"
     text = value_of(value)
     lines = text.count("\n") if isinstance(text, str) else 0

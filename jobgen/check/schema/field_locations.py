@@ -92,6 +92,8 @@ def _fit_path(path: list[str], holder: tuple[str | int, ...] | None, *, in_secti
     below = path[shared:]
     is_around = not below
     is_below = shared == len(holder) and all(step != "[]" or before in _LISTS for before, step in pairwise(below))
+    # A pod and its containers have mappings of one name.
+    is_around = is_around or (len(path) - 1 == shared < len(holder) and path[-1] == holder[-1])
     is_section = in_sections and len(path) == 2 < len(holder) and shared == 1
     if not (is_around or is_below or is_section):
         return ""

@@ -9,6 +9,7 @@ from jobgen.model.data import Node
 from jobgen.model.finding import Problem
 from jobgen.schema.right_forms import describe_missing_level
 
+_SHORTEST, _MOST_WORDS = 4, 2
 _LEAST = 2
 """Fewer fields do not show what is meant."""
 _MOST = 50
@@ -47,6 +48,31 @@ def join_below_metadata(
     message = describe_missing_level(keys[0], len(keys) - 1, "spec", "metadata")
     joined = first._replace(message=message, cause="missing level", meant="spec", fix_steps=(), evidence=None)
     return [joined if each is first else each for each in problems if id(each.node) not in others]
+
+
+def find_longer(field: str, holder: Mapping[str, Node], properties: Mapping[str, Any]) -> str:
+    """Return the one missing field whose name begins or ends with the words of another, as `claimName` of `name`."""
+    word = _capitalize(field)
+    found = [
+        name
+        for name in properties
+        if name not in holder and (name.endswith(word) or _begins(name, field) or field.endswith(_capitalize(name)))
+    ]
+    if len(found) != 1 or min(len(field), len(found[0])) < _SHORTEST:
+        return ""
+    return found[0] if abs(_count_words(field) - _count_words(found[0])) <= _MOST_WORDS else ""
+
+
+def _capitalize(name: str) -> str:
+    return name[:1].upper() + name[1:]
+
+
+def _begins(name: str, field: str) -> bool:
+    return name.startswith(field) and name[len(field) :][:1].isupper()
+
+
+def _count_words(name: str) -> int:
+    return 1 + sum(map(str.isupper, name))
 
 
 def find_alike(value: Node, holder: Mapping[str, Node], properties: Mapping[str, Any], types: Mapping[str, Any]) -> str:

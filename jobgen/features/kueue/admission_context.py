@@ -238,7 +238,8 @@ MAX_REMARKS: Final = 20
 _MOST_NAMES: Final = 5
 
 
-def _list_problems(kind: str, obj: Object) -> Iterator[str]:
+def list_problems(kind: str, obj: Object) -> Iterator[str]:
+    """Yield why the API server or Kueue refuses an object."""
     spec = obj.get("spec")
     if spec is not None and not isinstance(spec, dict):
         yield "`spec` must be a mapping"
@@ -436,7 +437,7 @@ class AdmissionContext:
         """Yield what is not simulated as it is written."""
         found = [*self.cluster.unread, *self.cluster.configuration.remarks]
         for kind, objects in self.cluster.by_kind.items():
-            first_problems = ((name_of(obj), next(_list_problems(kind, obj), "")) for obj in objects)
+            first_problems = ((name_of(obj), next(list_problems(kind, obj), "")) for obj in objects)
             found += (f"{kind} `{name}` is not valid: {problem}" for name, problem in first_problems if problem)
         found += (
             f"Cohort `{name}` is below {MAX_DEPTH - 1} others; its parents are not simulated"

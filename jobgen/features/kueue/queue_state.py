@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.cluster.state import Name, Others, name_object, replace_exported
-from jobgen.features.kueue.admission_context import AdmissionContext
+from jobgen.features.kueue.admission_context import AdmissionContext, list_problems
 from jobgen.features.kueue.answers import Job
 from jobgen.features.kueue.cluster_objects import DECIDING_KINDS, ClusterObjects, group_objects, parse_configuration
 from jobgen.features.kueue.job_workloads import PRIORITY_LABEL, JobReader, remove_placements
@@ -107,6 +107,20 @@ class QueueState:
         return {name: meant for name in self.used_queues.difference(known) if (meant := find_meant(name, known))}
 
     @cached_property
+    def refused(self) -> frozenset[Name]:
+        """The queues of the repository that the API server refuses, which other rules report."""
+        own = ((name, obj) for name, obj in self.objects.items() if not self.is_exported(obj))
+        return frozenset(name for name, obj in own if name[0] in _QUEUE_KINDS and _is_refused(name[0], obj))
+
+    def find_refused(self, obj: Mapping[str, Node]) -> bool:
+        """Return True if the queue of a job is refused, or the queue that this refers to."""
+        metadata = as_mapping(obj.get("metadata"))
+        queue = as_text(as_mapping(metadata.get("labels")).get(QUEUE_LABEL))
+        name = "LocalQueue", as_text(metadata.get("namespace")), queue
+        used = as_text(get_path(self.objects.get(name, {}), "spec", "clusterQueue"))
+        return not self.refused.isdisjoint((name, ("ClusterQueue", "", used)))
+
+    @cached_property
     def quotas(self) -> Snapshot:
         """The quota of queues and cohorts."""
         return Snapshot(self.context.queues.values(), self.known.list_cohorts(), self.context.flavors.values())
@@ -181,6 +195,16 @@ class QueueState:
         return bool(known) and (has_namespace or all(name != job.queue for _, name in known))
 
 
+_QUEUE_KINDS = ("ClusterQueue", "LocalQueue")
+
+
+def _is_refused(kind: str, obj: Mapping[str, Node]) -> bool:
+    named = value_of(get_path(obj, "spec", "clusterQueue"))
+    if kind == "LocalQueue" and not (isinstance(named, str) and named):
+        return True
+    return next(list_problems(kind, untraced(dict(obj))), "") != ""
+
+
 def find_unreachable(obj: Mapping[str, Node], queues: QueueState) -> Iterator[tuple[Node, str]]:
     """Find the quota of a ClusterQueue or Cohort that no workload can use: the node to change, and why."""
     name = as_text(as_mapping(obj.get("metadata")).get("name"))
@@ -230,6 +254,9 @@ def _find_missing_flavors(obj: Mapping[str, Node], queues: QueueState) -> Iterat
 def _find_unused(obj: Mapping[str, Node], queue: QuotaNode, queues: QueueState) -> Iterator[tuple[Node, str]]:
     """Find quota of a queue that gets no workloads, as far as no other queue can borrow it."""
     used = queues.used_queues
+    if any(kind == "LocalQueue" for kind, *_ in queues.refused):
+        # What it was to refer to is not known.
+        return
     if not used or queue.name in used or queue.name in queues.misspelled_queues.values():
         return
     others = [each for each in queue.root.list_queues() if each.name in used]
@@ -383,6 +410,9 @@ def find_queue_fault(obj: Mapping[str, Node], queues: QueueState) -> QueueFault 
         message = f"there is no ClusterQueue `{as_text(named)}`, so LocalQueue `{name}` admits nothing"
         return QueueFault(message, f"did you mean `{meant}`?", named)
     used = queues.objects.get(("ClusterQueue", "", as_text(named)), {})
+    if used and "namespaceSelector" not in as_mapping(used.get("spec")):
+        message = f"ClusterQueue `{as_text(named)}` has no `namespaceSelector`, so it selects no namespace"
+        return QueueFault(message, "set `namespaceSelector: {}` to select every namespace", find_key(used, "spec"))
     node, message = next(_find_missing_flavors(used, queues), (None, ""))
     if node is None:
         return None

@@ -142,7 +142,9 @@ def unmounted_volume(pod: Pod) -> Iterator[Violation]:
     mounted = pod.mounted_volumes
     for volume in pod.volumes:
         name = as_text(volume.get("name"))
-        if name and name not in mounted and not is_mounted_by_sidecar(name, pod):
+        # A mount with the name in other letters is reported.
+        is_lost = bool(name) and name not in mounted and name.lower() not in mounted
+        if is_lost and not is_mounted_by_sidecar(name, pod):
             yield Violation(volume["name"], f"no container mounts the volume `{name}`; add `mountPath`, or remove it")
 
 

@@ -43,7 +43,10 @@ def inadmissible_job(manifest: Manifest, queues: QueueState) -> Iterator[Violati
 
     transformations = queues.known.configuration.resources.transformations
     node, others = find_obstacle_node(manifest.object, plain, obstacle, transformations)
-    if obstacle.code == "queue" and (fault := find_queue_fault(manifest.object, queues)):
+    if queues.find_refused(manifest.object):
+        # The API server refuses the queue, which is reported there.
+        return
+    if obstacle.code in ("namespace", "queue") and (fault := find_queue_fault(manifest.object, queues)):
         # All jobs of the queue have this finding, which is shown once.
         message = f"the job is never admitted: {fault.message}; {fault.change}"
         yield Violation(node, message, fault.related, None if fault.is_certain else WARNING, at=fault.at)
