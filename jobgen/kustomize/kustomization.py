@@ -11,7 +11,7 @@ from jobgen.kustomize.tree import SourceTree
 from jobgen.model.data import Location, Node, TracedScalar, location_of, value_of
 from jobgen.model.finding import Finding, Fix, FixStep, Severity, TextEdit, add_article
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import find_closest, find_key, suggest_rename, takes_any_name
+from jobgen.model.suggest import find_closest, find_key, suggest_rename, suggest_value, takes_any_name
 from jobgen.yamlio.read import Source, read
 from jobgen.yamlio.read.scalars import quote
 
@@ -137,7 +137,9 @@ def _parse(content: bytes, path: str) -> Kustomization:
     wanted = f"{GROUP}/{'v1alpha1' if kind == COMPONENT else 'v1beta1'}"
     if kind not in (None, "", "Kustomization", COMPONENT):
         message = f"`{kind}` is not a kind of kustomization; write `kind: Kustomization`"
-        findings.append(_error(message, _locate(fields["kind"])))
+        found = _error(message, _locate(fields["kind"]))
+        steps, is_safe = suggest_value(fields["kind"], ["Kustomization", COMPONENT])
+        findings.append(_add_fix(found, steps, is_safe=is_safe))
     elif api_version not in (None, "", wanted):
         shown = add_article(kind or "Kustomization")
         message = f"`{api_version}` is not the apiVersion of {shown}; write `apiVersion: {wanted}`"

@@ -16,7 +16,7 @@ from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, TracedList, TracedScalar, count_nodes, is_null, override, value_of, with_value
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import did_you_mean, suggest_name
 from jobgen.spec.json_patch import apply_json_patch, copy_containers
 
 # Merge a strategic merge patch into an object as kustomize does.
@@ -456,7 +456,7 @@ def _report_unmatched(document: Any, patch: Patch, resources: Sequence[Resource]
             message = f"{wanted} is in this build only with another `{field}`; write `{field}: {value}`"
             break
     else:
-        hint = did_you_mean(wanted.name, [found.name for found in alike])
+        hint = suggest_name(wanted.name, [found.name for found in alike])
         message = f"{wanted.kind} `{wanted.name}` is not in this build, so kustomize refuses the patch{hint}"
     node = as_mapping(document.get("metadata")).get("name", document)
     return Problem("patch-matches-nothing", message, node, related=((patch.listed, "listed here"),))

@@ -351,6 +351,7 @@ _MAX_SHOWN = 3
 def find_file_problems(jobs: Sequence[tuple[Job, Rendered]], tracer: Tracer, env: str) -> Iterator[tuple[int, Finding]]:
     """Report what is wrong with the objects of one file together; each finding with the number of its object."""
     from jobgen.check.bound_roles import find_misnamed_roles
+    from jobgen.check.rules.fleet.references import find_misspelled_runtime
     from jobgen.check.idle_services import Workload, find_idle_services, report_idle_service
 
     objects = [made.object for _, made in jobs]
@@ -366,6 +367,9 @@ def find_file_problems(jobs: Sequence[tuple[Job, Rendered]], tracer: Tracer, env
             checks.append((number, report))
     except OverBudgetError as error:
         yield 0, locate(Problem(TOO_MANY_STEPS, str(error), category="meta"), first.file.path, first.start())
+    for number, obj in enumerate(objects):
+        if any(find_misspelled_runtime(obj, objects)):
+            checks.append((number, lambda traced: [*find_misspelled_runtime(traced, objects)]))
     for number, _ in find_misnamed_roles(objects):
 
         def check(traced: Any, number: int = number) -> list[Problem]:

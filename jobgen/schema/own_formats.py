@@ -216,7 +216,7 @@ def _show_right_form(
     if problem.rule != "wrong-type" or problem.about != key or problem.answer:
         return problem
     # Imported late: most documents are valid.
-    from jobgen.schema.right_forms import show_config, show_right_form, show_right_item
+    from jobgen.schema.right_forms import show_blocks, show_config, show_right_form, show_right_item
 
     if title == "configs" and (form := show_config(str(key), value_of(holder[key]))):
         message = f"`{key}` has text, and `configs` has ConfigMaps by name; {form}"
@@ -231,6 +231,10 @@ def _show_right_form(
         fix_steps, safe = suggest_rename(key, [*fields.known], holder, takes_any_name)
         return Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe, meant=meant)
     form = show_right_form(str(key), holder[key], examples, partial(accepts, fields[key]))
+    node = holder[key]
+    if form and type(node) is TracedScalar and form == f"; write {show_blocks([str(key)], [node.value])}":
+        # One word in place of a list of one.
+        problem = problem._replace(fix_steps=(FixStep("set", node, [node.value]),))
     return _add_form(problem, form) if form else problem
 
 

@@ -23,7 +23,7 @@ from jobgen.check.policy.parse import (
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release, format_release
 from jobgen.model.data import Node, TracedList, untraced, value_of
 from jobgen.model.finding import Problem, Severity
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import did_you_mean, suggest_value
 
 if TYPE_CHECKING:
     from jobgen.check.policy.mutate import MutatingPolicy
@@ -151,9 +151,13 @@ def _find_unbound(
     broken: Sequence[_Document],
 ) -> Iterable[Problem]:
     """Report policies without a binding, and bindings without a policy; a binding with errors counts too."""
+    # Imported late: most names are right.
+    from jobgen.model.meant import find_meant
+
     broken_specs = (document.get("spec") for document in broken)
     bound = {str(value_of(spec.get("policyName"))) for spec in broken_specs if isinstance(spec, dict)}
     bound |= {binding.policy for binding, _ in bindings}
+    bound |= {find_meant(name, policies) for name in bound.difference(policies)}
     for name, (policy, document) in policies.items():
         if policy and name not in bound:
             message = f"no binding uses policy `{name}`, so it has no effect; add a binding"
@@ -161,5 +165,7 @@ def _find_unbound(
             yield Problem("policy-without-binding", message, node, category="policy", severity=Severity.WARNING)
     for binding, document in bindings:
         if binding.policy not in policies:
+            node = document["spec"]["policyName"]
             message = f"there is no policy `{binding.policy}`{did_you_mean(binding.policy, list(policies))}"
-            yield Problem("binding-without-policy", message, document["spec"]["policyName"], category="policy")
+            steps, safe = suggest_value(node, list(policies))
+            yield Problem("binding-without-policy", message, node, category="policy", fix_steps=steps, safe=safe)
