@@ -351,8 +351,8 @@ _MAX_SHOWN = 3
 def find_file_problems(jobs: Sequence[tuple[Job, Rendered]], tracer: Tracer, env: str) -> Iterator[tuple[int, Finding]]:
     """Report what is wrong with the objects of one file together; each finding with the number of its object."""
     from jobgen.check.bound_roles import find_misnamed_roles
-    from jobgen.check.rules.fleet.references import find_misspelled_runtime
     from jobgen.check.idle_services import Workload, find_idle_services, report_idle_service
+    from jobgen.check.rules.fleet.references import find_misspelled_runtime
 
     objects = [made.object for _, made in jobs]
     checks: list[tuple[int, Callable[[Any], list[Problem]]]] = []
