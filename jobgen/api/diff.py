@@ -12,6 +12,7 @@ from typing import Literal
 
 from jobgen.api.errors import NotFoundError, UsageError, check_date, check_format, check_names
 from jobgen.api.project import Project, ProjectPath
+from jobgen.api.tree_entries import list_tree_entries
 from jobgen.compare.changes import ChangeSet, NotCompared, QueueChanges, compare_snapshots
 from jobgen.compare.formats import FORMATS
 from jobgen.compare.governance import Change as Governed
@@ -22,6 +23,7 @@ from jobgen.compare.snapshot import (
     SummaryError,
     find_equal_files,
     is_repository,
+    snapshot_entries,
     snapshot_repository,
     snapshot_tree,
 )
@@ -33,10 +35,11 @@ from jobgen.model.finding import Finding, Identity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_dotted, format_pointer
 from jobgen.model.suggest import did_you_mean
+from jobgen.rendering.left_out import join_environments
 from jobgen.repo import git, layout
 from jobgen.repo.commit import CommitPath, Folder, open_commit
 from jobgen.repo.files import read_file
-from jobgen.repo.root import find_root, open_store
+from jobgen.repo.root import find_root, lacks_jobs, open_store
 
 # Branches that changes are usually merged into, in the order in which they are tried.
 _DEFAULT_BRANCHES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
@@ -217,7 +220,8 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> Chang
     if changes is None or not (changes.impacts or changes.unchanged):
         failed = unusable or next((side for side in (old, new) if side.failed), None)
         if failed is None:
-            raise NotFoundError(f"there is no job to compare in {old.name} or {new.name}")
+            why = next((f"; {each.explain()}" for each in join_environments([*new.left_out, *old.left_out])), "")
+            raise NotFoundError(f"there is no job to compare in {old.name} or {new.name}{why}")
         return DiffResult(old.name, new.name, (), 0, "", tuple(failed.errors), failed.name, governance=governance)
     # Of a secret that changes, only this is shown.
     changes = changes._replace(impacts=tuple(map(_redact, changes.impacts)), governance=governance)
@@ -295,9 +299,11 @@ def _make_snapshots(
         for name in folders:
             if not (directory / name).is_dir():
                 raise UsageError(f"there is no folder `{name}`")
-        render_jobs = partial(snapshot_repository, store=store)
+        render_jobs, render_tree = partial(snapshot_repository, store=store), partial(_snapshot_manifests, directory)
         old, new = (
-            (render_jobs if is_repository(path) else snapshot_tree)(path, name, environments, today)
+            (render_jobs if is_repository(path) and not lacks_jobs(path) else render_tree)(
+                path, name, environments, today
+            )
             for name, path in ((name, directory / name) for name in folders)
         )
         yield old, new
@@ -307,8 +313,8 @@ def _make_snapshots(
     commits = _resolve_revisions(home, revisions)
     with ExitStack() as stack:
         opened = [stack.enter_context(open_commit(home, commit[1])) if commit else home for commit in commits]
-        render: Render = snapshot_tree
-        if root:
+        render: Render = partial(_snapshot_manifests, home)
+        if root and not all(map(_lacks_jobs, opened)):
             equal = find_equal_files(*opened) if store.is_kept and not with_objects else frozenset()
             render = partial(snapshot_repository, store=store, summarized=equal)
         sides: list[Snapshot] = []
@@ -320,6 +326,19 @@ def _make_snapshots(
                 date = today or folder.commit.date
             sides.append(render(folder, name, environments, date))
         yield sides[0], sides[1]
+
+
+def _lacks_jobs(folder: Folder) -> bool:
+    """Return True if all of a folder is manifests."""
+    return lacks_jobs(folder) or not is_repository(folder)
+
+
+def _snapshot_manifests(home: Path, folder: Folder, name: str, environments: Sequence[str], today: str) -> Snapshot:
+    """Read a folder of manifests, with what its charts and kustomizations make if it has charts."""
+    entries = list_tree_entries(home, folder)
+    if entries is None:
+        return snapshot_tree(folder, name, environments, today)
+    return snapshot_entries(folder, name, entries, today)
 
 
 Commit = tuple[str, str]

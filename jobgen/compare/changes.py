@@ -14,7 +14,7 @@ from jobgen.compare.operator_behavior import RANK, Effect
 from jobgen.compare.snapshot import Pair, Snapshot, match_some
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals, add_totals
-from jobgen.model.finding import Finding, Identity
+from jobgen.model.finding import Finding, Identity, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.pipeline.object_summary import list_groups
 from jobgen.rendering.environment import Rendered
@@ -173,6 +173,12 @@ class NotCompared(NamedTuple):
     is_old: bool
     left_out: LeftOutFile
 
+    def describe(self) -> str:
+        """Return what is not compared, in one line."""
+        if any(each.severity is Severity.ERROR for each in self.left_out.errors):
+            return f"not compared, because of errors in {self.side}: {self.left_out.describe()}"
+        return f"not compared in {self.side}: {self.left_out.explain()}"
+
 
 class ChangeSet(NamedTuple):
     """All impacts, most severe first, and the totals."""
@@ -195,6 +201,10 @@ class ChangeSet(NamedTuple):
         named = list(dict.fromkeys(filter(None, names)))
         known = {env for side in (self.old, self.new) for env in (*side.environments, *side.project.environments())}
         return "all environments" if len(named) > 2 and known - {""} == {*named} else ", ".join(named)
+
+    def describe_source(self, one: Impact) -> str:
+        """What an object is built from: a chart with its values, or a kustomization; empty for all others."""
+        return self.new.describe_source(one.new) if one.new else self.old.describe_source(one.current)
 
     def count(self, action: Action) -> int:
         """Count the objects that are added, removed or changed."""
@@ -235,15 +245,16 @@ def compare_snapshots(old: Snapshot, new: Snapshot) -> ChangeSet:
 
 def _find_left_out(here: Snapshot, other: Snapshot, alone: Rendered) -> LeftOut | None:
     """Return why the other side may lack an object of this side although it has its job: what it cannot render."""
-    file, env = alone.location.file, alone.env
-    found = next((each for each in other.left_out if each.concerns(file, env)), None)
-    if found is not None or file in other.files:
+    file, env, release = alone.location.file, alone.env, here.find_release(alone)
+    names = (file, release.chart) if release else (file,)
+    found = next((each for each in other.left_out if any(each.concerns(name, env) for name in names)), None)
+    if found is not None or release or file in other.files:
         return found
     # The job may have moved to another file, which cannot be rendered.
     document = here.job(alone).document
-    names = {alone.identity.name, document.name, document.sweep} - {""}
-    moved = (each for each in other.left_out if each.file and each.file not in here.files and each.env in (None, env))
-    return next((each for each in moved if _may_define(other, each, names)), None)
+    wanted = {alone.identity.name, document.name, document.sweep} - {""}
+    lost = (each for each in other.left_out if each.file in other.files and each.file not in here.files)
+    return next((each for each in lost if each.env in (None, env) and _may_define(other, each, wanted)), None)
 
 
 def _may_define(side: Snapshot, left_out: LeftOut, names: set[str]) -> bool:

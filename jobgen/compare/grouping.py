@@ -106,20 +106,21 @@ def _group_titles(changes: ChangeSet) -> list[_Titles]:
     """Group identical changes in the same environments, so that each environment with a change is in a headline."""
     places: dict[Hashable, dict[str, set[str]]] = {}
     for one in changes.impacts:
-        places.setdefault(_title(one, bare=True), {}).setdefault(one.current.env, set()).add(_title(one))
+        titles = places.setdefault(_title(changes, one, bare=True), {})
+        titles.setdefault(one.current.env, set()).add(_title(changes, one))
     same: dict[Hashable, _Titles] = {}
     for one in changes.impacts:
-        bare = _title(one, bare=True)
+        bare = _title(changes, one, bare=True)
         # Two objects of one environment that differ only in the namespace keep it.
         is_one = all(len(titles) == 1 for titles in places[bare].values())
         shared = set[str]().union(*places[bare].values())
-        title = bare if is_one and len(shared) > 1 else _title(one)
+        title = bare if is_one and len(shared) > 1 else _title(changes, one)
         key = (one.action, one.outcome, one.stops, _describe_fields(one))
         same.setdefault(key, {}).setdefault(title, []).append(one)
     groups: dict[Hashable, _Titles] = {}
     for change, titles in same.items():
         for title, ones in titles.items():
-            name = title if len(ones) > 1 else _title(ones[0])
+            name = title if len(ones) > 1 else _title(changes, ones[0])
             groups.setdefault((change, *(one.current.env for one in ones)), {})[name] = ones
     order = {id(one): position for position, one in enumerate(changes.impacts)}
     return sorted(groups.values(), key=lambda titles: order[id(next(iter(titles.values()))[0])])
@@ -178,11 +179,15 @@ def _name_object(changes: ChangeSet, title: str, ones: Sequence[Impact]) -> str:
     return f"{title}{f' in {envs}' if envs else ''}{file}"
 
 
-def _title(one: Impact, *, bare: bool = False) -> str:
-    """The identity of an object, without its namespace if `bare`; if it replaces another object, both identities."""
+def _title(changes: ChangeSet, one: Impact, *, bare: bool = False) -> str:
+    """The identity of an object, without its namespace if `bare`; if it replaces another object, both identities.
+
+    That of a chart says which release it is of.
+    """
     found = [one.old, one.new] if one.is_replaced else [one.current]
     names = (made.identity._replace(namespace="") if bare else made.identity for made in found if made)
-    return " → ".join(map(str, names))
+    source = changes.describe_source(one)
+    return f"{' → '.join(map(str, names))}{f' of {source}' if source else ''}"
 
 
 ACTIONS: tuple[Action, ...] = ("added", "removed", "changed")

@@ -13,6 +13,7 @@ from jobgen.k8s.compare import FieldPath
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals
+from jobgen.model.builtin_rules import UNJUDGED_CHART_RULES
 from jobgen.model.data import Location, Node, Plain, TracedKey, TracedList, TracedScalar, location_of, value_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
@@ -31,12 +32,12 @@ from jobgen.rendering.result_inputs import concerns_others, digest_entry, make_k
 from jobgen.rendering.run import Run
 from jobgen.rendering.run_state import RunState, digest_layers, load_project, make_tracer
 from jobgen.rendering.runs import JOB_ANNOTATION
-from jobgen.rendering.trace import Job, Traced, Tracer, select_item
+from jobgen.rendering.trace import WHOLE, Job, Traced, Tracer, select_item
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
-from jobgen.repo.files import FileEntry, read_file
+from jobgen.repo.files import BuiltObject, File, FileEntry, Release, read_file
 from jobgen.repo.lock import LOCK
-from jobgen.repo.named_paths import find_manifests
+from jobgen.repo.named_paths import find_manifests, read_first
 from jobgen.repo.rendered_tree import find_environments
 from jobgen.repo.root import find_root, has_settings
 from jobgen.spec.overlay import Cluster
@@ -44,6 +45,10 @@ from jobgen.yamlio.read import read
 
 # A folder may hold YAML files that are not Kubernetes objects: settings, Helm values, workflows.
 _NOT_AN_OBJECT = frozenset(("missing-field", "wrong-type", "not-a-mapping"))
+
+
+ObjectPlace = tuple[str, int]
+"""The file of an object and its position there; objects of builds have positions below 0."""
 
 
 class SummaryError(Exception):
@@ -68,6 +73,8 @@ class Snapshot:
     """Jobs and environments that cannot be rendered."""
     is_unusable: bool = False
     """True if the settings, a kind, a team or a runtime has errors, so that the objects may be wrong."""
+    builds: dict[ObjectPlace, tuple[FileEntry, BuiltObject]] = field(default_factory=dict)
+    """The objects that are built from several files: what builds each of them, by its file and position."""
     _checkers: dict[str, Checker] = field(default_factory=dict)
     _schemas: dict[tuple[str, str, str], bytes] = field(default_factory=dict)
 
@@ -114,6 +121,17 @@ class Snapshot:
         """The resources of all pods of an object; those of an AppWrapper are the pods of the objects in it."""
         return sum_object(self.checker(rendered.env), rendered.object, self.manifest(rendered))
 
+    def find_release(self, rendered: Rendered) -> Release | None:
+        """The release of a chart that an object is of; None if it is of none."""
+        found = self.builds.get((rendered.location.file, rendered.position))
+        return found[0].build.release if found and found[0].build else None
+
+    def describe_source(self, rendered: Rendered) -> str:
+        """What an object is built from, if several files make it: a chart and its values, or a kustomization."""
+        found = self.builds.get((rendered.location.file, rendered.position))
+        release = self.find_release(rendered)
+        return "" if found is None else release.describe() if release else found[0].path
+
     def schema(self, rendered: Rendered) -> bytes:
         """The JSON Schema of an object in its cluster; empty if there is none."""
         checker = self.checker(rendered.env)
@@ -132,6 +150,14 @@ class Snapshot:
 
     def job(self, rendered: Rendered) -> Job:
         """The job that an object was rendered from."""
+        found = self.builds.get((rendered.location.file, rendered.position))
+        if found is not None:
+            entry, built = found
+            # What is shown of it is the file that writes it.
+            file = read_first((self.folder,), built.file) or File(built.file)
+            return Job(
+                JobDocument(built.data, built.file), file, rendered.position, WHOLE, built.location, built=built
+            )
         file = read_file(self.files[rendered.location.file])
         data = read(file.content, file.path).documents[rendered.position].data
         document = JobDocument(select_item(data, rendered.item), file.path)
@@ -211,6 +237,45 @@ def _find_summaries(run: RunState, wanted: frozenset[str], entry: FileEntry) -> 
     return tuple(part._replace(findings=[], comments=[], rows=[]) for part in parts)
 
 
+def snapshot_entries(folder: Folder, name: str, entries: Sequence[FileEntry], today: str = "") -> Snapshot:
+    """Read a folder of manifests, of which some are built from several files.
+
+    Cluster facts come from the jobs repository that contains the folder, if there is one.
+    """
+    project = config.load(find_root(folder.resolve()) or folder, today=today)._replace(as_written=True)
+    files = {entry.path: entry for entry in entries}
+    run = Run(project, [""], entries=list(files.values()))
+    snapshot = Snapshot(name, project, [""], [], (), files, folder, is_tree=True)
+    objects: list[Rendered] = []
+    for made in run:
+        entry = files[made.location.file]
+        if entry.build is None:
+            objects.append(made)
+            continue
+        built = entry.build().objects[made.position]
+        position = -1 - len(snapshot.builds)
+        snapshot.builds[built.location.file, position] = (entry, built)
+        objects.append(made._replace(location=built.location, position=position))
+    snapshot.objects, snapshot.findings = objects, _drop_others(run.findings)
+    found = [each._replace(errors=_drop_others(each.errors)) for each in run.not_rendered]
+    left_out = [each for each in found if each.errors and files[each.file].build is None]
+    snapshot.left_out = [*left_out, *_list_unbuilt(files.values())]
+    snapshot.is_unusable = run.has_broken_layers
+    return snapshot
+
+
+def _list_unbuilt(entries: Iterable[FileEntry]) -> Iterator[LeftOut]:
+    """Yield the charts of which nothing was rendered, and what says that some were not judged."""
+    for entry in entries:
+        if entry.build is None:
+            continue
+        built = entry.build()
+        is_note = entry.build.release is None and any(each.rule in UNJUDGED_CHART_RULES for each in built.findings)
+        if not built.objects and built.findings and (entry.build.release or is_note):
+            release = entry.build.release
+            yield LeftOut(release.chart if release else entry.build.file, None, (), tuple(built.findings))
+
+
 def snapshot_tree(folder: Folder, name: str, envs: Sequence[str] = (), today: str = "") -> Snapshot:
     """Read a rendered tree, or any folder of manifests.
 
@@ -246,12 +311,16 @@ class Cause(NamedTuple):
 def find_causes(snapshot: Snapshot, rendered: Rendered, paths: Iterable[FieldPath]) -> dict[FieldPath, Cause]:
     """The causes of the values at these paths of an object; paths without a value are left out."""
     traced = snapshot.trace(rendered).select(rendered.companion)
-    found = {path: _find_cause(traced, path, Cause(rendered.location, "")) for path in paths}
+    is_filled = snapshot.find_release(rendered) is not None
+    found = {path: _find_cause(traced, path, Cause(rendered.location, ""), is_filled=is_filled) for path in paths}
     return {path: cause for path, cause in found.items() if cause}
 
 
-def _find_cause(node: Node, path: FieldPath, parent: Cause) -> Cause | None:
-    """The cause of the node, or of the nearest parent that has a location."""
+def _find_cause(node: Node, path: FieldPath, parent: Cause, *, is_filled: bool) -> Cause | None:
+    """The cause of the node, or of the nearest parent that has a location.
+
+    With `is_filled`, a template writes it: the values that fill it in are the cause.
+    """
     key: str | None = None
     for step in path:
         if isinstance(node, (TracedList, TracedScalar)):
@@ -261,6 +330,8 @@ def _find_cause(node: Node, path: FieldPath, parent: Cause) -> Cause | None:
             return None
         if isinstance(key, TracedKey):
             parent = Cause(key.location, key.layer)
+    if isinstance(node, TracedScalar) and is_filled and node.overridden is not None:
+        return Cause(location_of(node.overridden) or node.location, node.layer)
     if isinstance(node, (TracedScalar, TracedList)):
         return Cause(node.location, node.layer)
     # A mapping that the renderer built has no location of its own, but its content has.
@@ -287,10 +358,10 @@ _KeyFunction = Callable[[Snapshot, Rendered], Hashable]
 def match_some(old: Snapshot, new: Snapshot, some: Iterable[Rendered], others: Iterable[Rendered]) -> Iterator[Pair]:
     """Yield objects of two snapshots with their counterparts, or alone.
 
-    They match by identity, then by the `jobgen.dev/job` annotation, then by source file and job name.
+    Those of charts match by their release first. They match by identity, then by the `jobgen.dev/job` annotation, then by source file and job name.
     """
     before, after = list(some), list(others)
-    for key in (_by_identity, _by_job_annotation, _by_source):
+    for key in (_by_release, _by_identity, _by_job_annotation, _by_source):
         if before and after:
             old_objects, new_objects = _index(key, old, before), _index(key, new, after)
             pairs = [(old_objects[found], new_objects[found]) for found in old_objects if found in new_objects]
@@ -334,6 +405,14 @@ def _index(key: _KeyFunction, snapshot: Snapshot, objects: Sequence[Rendered]) -
         elif found is not None:
             index[found] = one
     return {found: one for found, one in index.items() if found not in ambiguous}
+
+
+def _by_release(snapshot: Snapshot, rendered: Rendered) -> Hashable:
+    """The release of a chart and the object in it: several releases may have the same names in different clusters."""
+    release = snapshot.find_release(rendered) if snapshot.builds else None
+    if release is None:
+        return None
+    return (release.chart, release.name, release.values, release.by, _by_identity(snapshot, rendered))
 
 
 def _by_identity(snapshot: Snapshot, rendered: Rendered) -> Hashable:

@@ -51,8 +51,31 @@ class Built(NamedTuple):
     findings: Sequence[Finding]
 
 
+class Release(NamedTuple):
+    """What a chart is installed with, as far as the repository tells."""
+
+    chart: str
+    """The folder of the chart."""
+    name: str
+    values: tuple[str, ...]
+    """The files of its values besides its own, the later over the earlier."""
+    by: str
+    """The file that installs it; empty if none is known."""
+    is_installed: bool
+    """False if the repository installs the chart with other values only."""
+
+    def describe(self) -> str:
+        """Return the chart and its values in words."""
+        files = f" with {', '.join(self.values)}" if self.values else ""
+        by = f" by {self.by}" if self.by and self.by not in self.values else ""
+        return f"chart {self.chart or '.'}{files}{by}"
+
+
 class Build:
     """Builds objects from several files, once; `file` says how."""
+
+    release: Release | None = None
+    """Which chart is built with which values, if it is one."""
 
     def __init__(self, file: str) -> None:
         self.file = file

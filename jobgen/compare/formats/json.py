@@ -70,6 +70,7 @@ def _describe_impact(changes: ChangeSet, one: Impact) -> dict[str, Plain]:
     paths = [field.change.path for field in one.fields]
     new_causes = find_causes(changes.new, one.new, paths) if one.new and paths else {}
     old_causes = find_causes(changes.old, one.old, paths) if one.old and paths else {}
+    source = changes.describe_source(one)
     return {
         "happening": one.action,
         "effect": one.outcome.effect.value,
@@ -80,6 +81,7 @@ def _describe_impact(changes: ChangeSet, one: Impact) -> dict[str, Plain]:
         "was": to_plain_identity(one.old and one.old.identity),
         "file": one.current.location.file,
         "line": one.current.location.line,
+        **({"source": source} if source else {}),
         "before": _describe_resources(one.before),
         "after": _describe_resources(one.after),
         "fields": [

@@ -17,7 +17,7 @@ from jobgen.compare.grouping import (
 from jobgen.compare.impact import Impact
 from jobgen.compare.operator_behavior import MEANING
 from jobgen.model.features import find_part
-from jobgen.model.finding import Finding
+from jobgen.model.finding import Finding, Severity
 from jobgen.reports.escape import markdown_text
 
 MAX_LENGTH = 65_000
@@ -85,7 +85,8 @@ def _render_not_compared(left_out: Sequence[NotCompared]) -> Iterator[str]:
     """List what cannot be rendered, each with its first error."""
     if not left_out:
         return
-    yield "**Not compared**, because of errors:\n\n"
+    is_error = any(error.severity is Severity.ERROR for each in left_out for error in each.left_out.errors)
+    yield f"**Not compared**{', because of errors' if is_error else ''}:\n\n"
     for each in left_out[:_MAX_NAMES]:
         yield f"- {markdown_text(f'{each.side}: {each.left_out.explain()}')}\n"
     if len(left_out) > _MAX_NAMES:

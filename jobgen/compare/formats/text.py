@@ -44,7 +44,7 @@ def render(changes: ChangeSet) -> str:
     effects = ", ".join(f"{count} {effect.value}" for effect, count in changes.count_effects().items())
     lines += filter(None, (effects, format_warning(changes)))
     for each in changes.not_compared:
-        lines.append(f"not compared, because of errors in {each.side}: {each.left_out.describe()}")
+        lines.append(each.describe())
     return "".join(f"{visible(line)}\n" for line in lines)
 
 

@@ -33,10 +33,11 @@ _BYTES_PER_STEP = 20
 class ChartBuild(Build):
     """What helm makes of a use of a chart."""
 
-    def __init__(self, use: Use, helm: Helm) -> None:
+    def __init__(self, use: Use, helm: Helm, *, is_installed: bool = True) -> None:
         """Start with a use; helm is started when the objects are asked for."""
         super().__init__(use.by.file if use.by else use.chart.metadata_file)
         self.use = use
+        self.release = use.release_of(is_installed=is_installed)
         self._helm = helm
         self._secrets = File("")
 

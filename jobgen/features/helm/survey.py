@@ -128,13 +128,20 @@ def _sort_uses(uses: Sequence[Use]) -> list[Use]:
 
 def _make_entries(uses: Sequence[Use], helm: Helm) -> Iterator[FileEntry]:
     seen: Counter[str] = Counter()
+    installed = _select_installed(uses)
     for use in uses:
-        build = ChartBuild(use, helm)
+        build = ChartBuild(use, helm, is_installed=use in installed)
         # The folder of the chart says whose objects they are.
         path = posixpath.normpath(posixpath.join(use.chart.folder or ".", use.name))
         seen[path] += 1
         name = path if seen[path] == 1 else f"{path} ({seen[path]})"
         yield FileEntry(name, content=build.read(), optional=True, build=build)
+
+
+def _select_installed(uses: Sequence[Use]) -> Sequence[Use]:
+    """Return what is probably installed: the releases of objects, else those of commands, else those with values."""
+    ranks = ([use for use in uses if use.sources], [use for use in uses if use.by], [use for use in uses if use.values])
+    return next(filter(None, ranks), uses)
 
 
 def _check_values(charts: Sequence[Chart], uses: Mapping[str, Sequence[Use]]) -> Iterator[FileEntry]:

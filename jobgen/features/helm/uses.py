@@ -12,7 +12,7 @@ from jobgen.model.data import Location, ValidFields
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize.tree import FileTree
-from jobgen.repo.files import File
+from jobgen.repo.files import File, Release
 
 _VALUES_FILE = lazy_pattern(r"(?:values[\w.-]*|[\w.-]*[-_.]values)\.ya?ml\Z")
 _RELEASE = lazy_pattern(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?\Z")
@@ -58,6 +58,13 @@ class Use(NamedTuple):
         """What tells it from other uses of the chart."""
         files = dict.fromkeys(each.file.path for each in (*self.base, *self.values))
         return ", ".join((*files, *([f"{self.by} {self.release}"] if self.by else ())))
+
+    def release_of(self, *, is_installed: bool) -> Release:
+        """Return what is installed, in words of the repository."""
+        own = self.chart.join(VALUES)
+        files = dict.fromkeys(each.file.path for each in (*self.base, *self.values) if each.file.path != own)
+        by = self.by.file if self.by else ""
+        return Release(self.chart.folder, self.release, tuple(files), by, is_installed)
 
 
 def list_own_uses(chart: Chart, tree: FileTree, commands: Sequence[Use]) -> list[Use]:

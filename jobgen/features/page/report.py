@@ -13,8 +13,9 @@ from jobgen.api.errors import NotFoundError, UsageError, check_names
 from jobgen.api.lint import LintResult, lint_request, lint_twice
 from jobgen.api.lint_files import LintRequest
 from jobgen.api.project import Project, ProjectPath, open_project, select_environments
+from jobgen.api.tree_entries import list_tree_entries
 from jobgen.check.rule_docs import RuleDoc, all_docs
-from jobgen.compare.snapshot import Snapshot, snapshot_repository
+from jobgen.compare.snapshot import Snapshot, snapshot_entries, snapshot_repository
 from jobgen.engine.inputs import digest_bytes
 from jobgen.engine.store import Query, Store
 from jobgen.engine.workers import parallel_map
@@ -52,7 +53,7 @@ from jobgen.repo import layout
 from jobgen.repo.code_owners import CODE_OWNERS_FILES, find_code_owners, parse_code_owners
 from jobgen.repo.files import File
 from jobgen.repo.named_paths import read_first
-from jobgen.repo.root import open_store
+from jobgen.repo.root import lacks_jobs, open_store
 from jobgen.yamlio.write import ListedLines, list_lines, to_inline_yaml
 
 MAX_MANIFESTS = 6_000
@@ -484,8 +485,15 @@ def _collect_data(
     project: Project, environments: Sequence[str], since: str, prices: Prices, prefix: str, store: Store
 ) -> tuple[FleetData, LintResult]:
     """Lint, render and decide: return what the page shows. The lint leaves the objects that it renders in the store."""
+    render: Callable[[], Snapshot]
     render = partial(snapshot_repository, project.root, project.root.name, environments, project.today, store)
     jobs = list(read_jobs(layout.find_jobs(project.root), project.config.kinds, []))
+    entries = list_tree_entries(project.root, project.root) if lacks_jobs(project.root) else None
+    if entries is not None:
+        # All of it is manifests and charts.
+        render = partial(snapshot_entries, project.root, project.root.name, entries, project.today)
+        tree = render()
+        jobs = list(map(tree.job, tree.objects))
     if not jobs and not (empty := render()).failed:
         raise NotFoundError("there is no job under jobs/", empty.findings)
     request = LintRequest(project.root, (), environments, today=project.today, leaves_objects=True)
