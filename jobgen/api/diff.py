@@ -224,7 +224,8 @@ def _compare(old: Snapshot, new: Snapshot, environments: Sequence[str]) -> Chang
             raise NotFoundError(f"there is no job to compare in {old.name} or {new.name}{why}")
         return DiffResult(old.name, new.name, (), 0, "", tuple(failed.errors), failed.name, governance=governance)
     # Of a secret that changes, only this is shown.
-    changes = changes._replace(impacts=tuple(map(_redact, changes.impacts)), governance=governance)
+    held = old.secrets | new.secrets
+    changes = changes._replace(impacts=tuple(_redact(each, held) for each in changes.impacts), governance=governance)
     find_queue_changes = find_part("diff.queues")
     if find_queue_changes:
         changes = changes._replace(queues=tuple(find_queue_changes(changes.old, changes.new, changes.impacts)))
@@ -254,10 +255,11 @@ def _find_tree_findings(home: Path, old: Snapshot, new: Snapshot, environments: 
     return tuple(finish(find_new(*sides), Finishing(old.project.mandatory), OF_REPORT))
 
 
-def _redact(impact: Impact) -> Impact:
+def _redact(impact: Impact, held: frozenset[str]) -> Impact:
+    """Return an impact without secrets: its own, and those that are `held` by other objects of its chart."""
     sides = (impact.old, impact.new) if impact.fields else ()
     objects = [made.object if made else None for made in sides]
-    secrets = frozenset[str]().union(*map(find_secrets, objects))
+    secrets = frozenset[str]().union(*map(find_secrets, objects), held if impact.fields else ())
     if not secrets:
         return impact
     fields: list[FieldImpact] = []

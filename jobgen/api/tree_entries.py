@@ -23,7 +23,9 @@ def list_tree_entries(home: Path, folder: Folder) -> list[FileEntry] | None:
     if files.standalone is None:
         return None
     has_charts = any(posixpath.basename(entry.path) == CHART_METADATA for entry in files.standalone)
-    if not has_charts and (files.root is None or not lacks_jobs(files.root)):
+    root = files.root
+    is_tree = root is not None and folder.resolve() == root and lacks_jobs(root)
+    if not has_charts and not is_tree:
         return None
     # Imported late: most folders have no chart.
     from jobgen.api.recognized_files import recognize_files

@@ -204,7 +204,8 @@ class ChangeSet(NamedTuple):
 
     def describe_source(self, one: Impact) -> str:
         """What an object is built from: a chart with its values, or a kustomization; empty for all others."""
-        return self.new.describe_source(one.new) if one.new else self.old.describe_source(one.current)
+        made = one.current
+        return (self.new if one.new else self.old).describe_build((made.location.file, made.position))
 
     def count(self, action: Action) -> int:
         """Count the objects that are added, removed or changed."""

@@ -10,9 +10,11 @@ from jobgen.check.checker import Checker
 from jobgen.engine.store import Store
 from jobgen.k8s.argocd_annotations import is_training_job
 from jobgen.k8s.compare import FieldPath
+from jobgen.k8s.kinds import CLUSTER_SCOPED
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import ResourceTotals
+from jobgen.k8s.secrets import find_secrets
 from jobgen.model.builtin_rules import UNJUDGED_CHART_RULES
 from jobgen.model.data import Location, Node, Plain, TracedKey, TracedList, TracedScalar, location_of, value_of
 from jobgen.model.finding import Finding, Severity
@@ -126,11 +128,17 @@ class Snapshot:
         found = self.builds.get((rendered.location.file, rendered.position))
         return found[0].build.release if found and found[0].build else None
 
-    def describe_source(self, rendered: Rendered) -> str:
+    def describe_build(self, place: ObjectPlace) -> str:
         """What an object is built from, if several files make it: a chart and its values, or a kustomization."""
-        found = self.builds.get((rendered.location.file, rendered.position))
-        release = self.find_release(rendered)
-        return "" if found is None else release.describe() if release else found[0].path
+        found = self.builds.get(place)
+        release = found[0].build.release if found and found[0].build else None
+        return "" if found is None else release.describe() if release else f"kustomization {found[0].path}"
+
+    @cached_property
+    def secrets(self) -> frozenset[str]:
+        """The values of the Secrets of charts: a template can write one to any field of any object."""
+        objects = (one.object for one in self.objects if self.builds and one.identity.kind == "Secret")
+        return frozenset[str]().union(*map(find_secrets, objects))
 
     def schema(self, rendered: Rendered) -> bytes:
         """The JSON Schema of an object in its cluster; empty if there is none."""
@@ -155,9 +163,7 @@ class Snapshot:
             entry, built = found
             # What is shown of it is the file that writes it.
             file = read_first((self.folder,), built.file) or File(built.file)
-            return Job(
-                JobDocument(built.data, built.file), file, rendered.position, WHOLE, built.location, built=built
-            )
+            return Job(JobDocument(built.data, built.file), file, rendered.position, WHOLE, built.location, built=built)
         file = read_file(self.files[rendered.location.file])
         data = read(file.content, file.path).documents[rendered.position].data
         document = JobDocument(select_item(data, rendered.item), file.path)
@@ -255,13 +261,23 @@ def snapshot_entries(folder: Folder, name: str, entries: Sequence[FileEntry], to
         built = entry.build().objects[made.position]
         position = -1 - len(snapshot.builds)
         snapshot.builds[built.location.file, position] = (entry, built)
-        objects.append(made._replace(location=built.location, position=position))
+        objects.append(_place(made, entry.build.release)._replace(location=built.location, position=position))
     snapshot.objects, snapshot.findings = objects, _drop_others(run.findings)
     found = [each._replace(errors=_drop_others(each.errors)) for each in run.not_rendered]
     left_out = [each for each in found if each.errors and files[each.file].build is None]
     snapshot.left_out = [*left_out, *_list_unbuilt(files.values())]
     snapshot.is_unusable = run.has_broken_layers
     return snapshot
+
+
+def _place(made: Rendered, release: Release | None) -> Rendered:
+    """Return an object with the namespace that helm creates it in."""
+    namespace = release.namespace if release else ""
+    if not namespace or made.identity.namespace or made.identity.kind in CLUSTER_SCOPED:
+        return made
+    metadata = {**made.object["metadata"], "namespace": namespace}
+    identity = made.identity._replace(namespace=namespace)
+    return made._replace(object={**made.object, "metadata": metadata}, identity=identity)
 
 
 def _list_unbuilt(entries: Iterable[FileEntry]) -> Iterator[LeftOut]:

@@ -57,6 +57,8 @@ class Release(NamedTuple):
     chart: str
     """The folder of the chart."""
     name: str
+    namespace: str
+    """Where its objects are created that name no namespace; empty if that is not known."""
     values: tuple[str, ...]
     """The files of its values besides its own, the later over the earlier."""
     by: str

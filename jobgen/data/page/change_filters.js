@@ -177,7 +177,7 @@ function searchChange(change) {
       ...[...field.causes].filter(([, found]) => found.includes(change)).map(([cause]) => cause.file),
     ]);
     const own = [change.kind, change.namespace, change.name, change.env, change.effect, change.action, change.file];
-    change.text = [...own, change.was, change.why, ...fields].join("\n").toLowerCase();
+    change.text = [...own, change.source, change.was, change.why, ...fields].join("\n").toLowerCase();
   }
   return change.text;
 }

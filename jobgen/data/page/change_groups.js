@@ -142,7 +142,8 @@ function makeMembers(members) {
 }
 
 function makeMember(change) {
-  const facts = [change.kind, change.namespace && `in ${change.namespace}`, change.env].filter(Boolean);
+  const source = change.source && `of ${change.source}`;
+  const facts = [change.kind, change.namespace && `in ${change.namespace}`, change.env, source].filter(Boolean);
   return make(
     "li",
     { "data-key": change.key },

@@ -34,7 +34,7 @@ const ORDERS = [
 /* Return the text that the text filter searches. */
 function searchText(job) {
   const cells = job.cells.filter(Boolean);
-  const parts = [job.name, job.file, job.team, job.owner, job.framework, job.sweep];
+  const parts = [job.name, job.file, job.team, job.owner, job.framework, job.sweep, job.source];
   for (const cell of cells) parts.push(cell.name, cell.namespace, cell.queue, cell.kind);
   return parts.filter(Boolean).join("\n").toLowerCase();
 }

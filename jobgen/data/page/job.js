@@ -80,7 +80,7 @@ function makeJobHead(model, job) {
       job.team ? [" / ", make("a", { href: formatRoute(["fleet"], { team: job.team }) }, job.team)] : null,
     ),
     make("h1", {}, job.name),
-    make("p", { class: "lead" }, makePlace(model, job.file, job.line)),
+    make("p", { class: "lead" }, makePlace(model, job.file, job.line), job.source ? ` of ${job.source}` : null),
     make(
       "dl",
       { class: "facts" },

@@ -230,7 +230,7 @@ function makeJobName({ job }) {
       { class: "job-name", href: formatRoute(["job", jobKey(job)]), tabindex: "-1", title: job.file },
       job.name,
     ),
-    make("span", { class: "job-facts" }, facts || job.file),
+    make("span", { class: "job-facts" }, facts || job.source || job.file),
   );
 }
 

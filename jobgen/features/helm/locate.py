@@ -221,7 +221,10 @@ class Locator:
         if path.startswith("charts/") or value is None or value == "":
             return None
         nodes = (node for each in self._reads[path].get(number, ()) for node in self.values.find(each))
-        places = {location_of(leaf) for node in nodes for leaf in _list_sources(node, key, value)}
+        leaves = [leaf for node in nodes for leaf in _list_sources(node, key, value)]
+        # Several values of a line may be a part of it, such as `1` of `1Gi`.
+        whole = [leaf for leaf in leaves if str(value_of(leaf)) == str(value)]
+        places = {location_of(leaf) for leaf in whole or leaves}
         return places.pop() if len(places) == 1 else None
 
     @cached_property

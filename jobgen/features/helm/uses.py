@@ -64,7 +64,7 @@ class Use(NamedTuple):
         own = self.chart.join(VALUES)
         files = dict.fromkeys(each.file.path for each in (*self.base, *self.values) if each.file.path != own)
         by = self.by.file if self.by else ""
-        return Release(self.chart.folder, self.release, tuple(files), by, is_installed)
+        return Release(self.chart.folder, self.release, self.namespace, tuple(files), by, is_installed)
 
 
 def list_own_uses(chart: Chart, tree: FileTree, commands: Sequence[Use]) -> list[Use]:

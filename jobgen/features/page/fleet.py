@@ -43,6 +43,8 @@ class FleetJob(NamedTuple):
     file: str
     line: int
     place: JobPlace
+    source: str = ""
+    """What it is built from, if several files make it: a chart with its values, or a kustomization."""
 
 
 class FleetCell(NamedTuple):
@@ -102,7 +104,8 @@ def build_fleet(snapshot: Snapshot, jobs: Iterable[Job], find_owners: Callable[[
         document = job.document
         # The cluster names an object with `generateName`.
         name = document.name or next((each.rendered.identity.name for each in first), "") or job.file.path
-        found.append(FleetJob(name, document.sweep, framework, is_job, job.file.path, job.location.line, place))
+        fleet_job = FleetJob(name, document.sweep, framework, is_job, job.file.path, job.location.line, place)
+        found.append(fleet_job._replace(source=snapshot.describe_build(place[:2])) if job.built else fleet_job)
     return Fleet(tuple(snapshot.environments), tuple(found), tuple(cells), totals)
 
 

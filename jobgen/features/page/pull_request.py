@@ -268,7 +268,7 @@ def list_failure_tables(old: Sequence[Finding], new: Sequence[Finding]) -> list[
 def _list_changes(changes: ChangeSet, groups: Sequence[FieldGroup], environments: dict[str, int]) -> Table:
     columns = (
         *(_ENVIRONMENT, "action:text", "effect:text", "why:text", "stops", "kind:text", "namespace:text", "name:text"),
-        *("was:text", "file:files", "line", *_AMOUNTS, "group:groups"),
+        *("was:text", "file:files", "line", *_AMOUNTS, "group:groups", "source:text"),
     )
     group_of = {id(one): number for number, group in enumerate(groups) for one in group.members}
     rows = [
@@ -279,6 +279,7 @@ def _list_changes(changes: ChangeSet, groups: Sequence[FieldGroup], environments
             *one.current.location[:2],
             *_list_amounts(one.before, one.after),
             group_of[id(one)],
+            changes.describe_source(one),
         )
         for one in changes.impacts
     ]

@@ -147,7 +147,7 @@ def _list_all_changes(snapshot: Snapshot, pages: Sequence[_Page]) -> list[JobLin
     """Return the lines of jobs, in several processes if there are many."""
     # No secret of any overlay may be shown.
     overlays = layout.read_overlays(snapshot.project.root)
-    secrets = frozenset[str]().union(*(find_file_secrets(file.content) for _, file in overlays))
+    secrets = snapshot.secrets.union(*(find_file_secrets(file.content) for _, file in overlays))
     snapshot.tracer.traced_project()
     return parallel_map(pages, lambda share: [_list_changes(snapshot.tracer, page, secrets) for page in share])
 
@@ -283,6 +283,7 @@ def list_capacity(capacity: Capacity, fleet: Fleet) -> Iterator[Table]:
 
 Row = tuple[str | int, ...]
 
+_JOB = ("name:text", "sweep:text", "framework:text", "isJob", "file:files", "line", "spec:specs", "source:text")
 _FINDING = (
     *("rule:text", "category:text", "severity:text", "message:text", "job:jobs", "environment:environments"),
     *("team:text", "status:text", "file:files", "line", "column"),
@@ -311,7 +312,9 @@ def list_tables(data: FleetData) -> list[Table]:
     fleet = data.fleet
     environments = {env: number for number, env in enumerate(fleet.environments)}
     specs = {file: number for number, file in enumerate(data.pages.specs)}
-    jobs = [(*job[:3], int(job.is_job), job.file, job.line, specs.get(job.file, NONE)) for job in fleet.jobs]
+    jobs = [
+        (*job[:3], int(job.is_job), job.file, job.line, specs.get(job.file, NONE), job.source) for job in fleet.jobs
+    ]
     totals = [
         (environments[total.env], total.by, total.name, *list_amounts(total.after.amounts)) for total in fleet.totals
     ]
@@ -320,7 +323,7 @@ def list_tables(data: FleetData) -> list[Table]:
     rules = [(name, doc.category, doc.severity.value, doc.summary) for name, doc in docs]
     return [
         Table("environments", ("name:text",), [(env,) for env in fleet.environments]),
-        Table("jobs", ("name:text", "sweep:text", "framework:text", "isJob", "file:files", "line", "spec:specs"), jobs),
+        Table("jobs", _JOB, jobs),
         _list_cells(data, environments),
         Table("totals", (_ENVIRONMENT, "by:text", "name:text", "gpus", "cpu", "memory"), totals),
         Table("findings", _FINDING, [_list_finding(each, environments) for each in data.findings]),
