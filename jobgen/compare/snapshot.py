@@ -160,7 +160,7 @@ class Snapshot:
         """The job that an object was rendered from."""
         found = self.builds.get((rendered.location.file, rendered.position))
         if found is not None:
-            entry, built = found
+            _, built = found
             # What is shown of it is the file that writes it.
             file = read_first((self.folder,), built.file) or File(built.file)
             return Job(JobDocument(built.data, built.file), file, rendered.position, WHOLE, built.location, built=built)
@@ -374,7 +374,8 @@ _KeyFunction = Callable[[Snapshot, Rendered], Hashable]
 def match_some(old: Snapshot, new: Snapshot, some: Iterable[Rendered], others: Iterable[Rendered]) -> Iterator[Pair]:
     """Yield objects of two snapshots with their counterparts, or alone.
 
-    Those of charts match by their release first. They match by identity, then by the `jobgen.dev/job` annotation, then by source file and job name.
+    Those of charts match by their release first. They match by identity, then by the `jobgen.dev/job` annotation, then
+    by source file and job name.
     """
     before, after = list(some), list(others)
     for key in (_by_release, _by_identity, _by_job_annotation, _by_source):
