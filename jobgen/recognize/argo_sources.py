@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import islice, product
+from itertools import islice
 from typing import Any
 
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
@@ -119,17 +119,38 @@ def _list_elements(tree: GitOpsTree, owner: GitOpsObject) -> list[Parameters]:
 
 def _generate(tree: GitOpsTree, generator: Mapping[str, Any]) -> list[Parameters]:
     if "list" in generator:
-        elements = as_list(as_mapping(generator["list"]).get("elements"))
+        listed = as_mapping(generator["list"])
+        elements = as_list(listed.get("elements"))
+        if "elementsYaml" in listed:
+            return [{}]
         return [dict(_flatten("", untraced(each))) for each in map(as_mapping, elements)]
     if "git" in generator:
         return _generate_from_git(tree, as_mapping(generator["git"]))
     if "matrix" in generator:
-        inner = [
-            _generate(tree, as_mapping(each)) for each in as_list(as_mapping(generator["matrix"]).get("generators"))
-        ]
-        combined = islice(product(*inner), _MAX_ELEMENTS)
-        return [{key: value for part in parts for key, value in part.items()} for parts in combined]
+        combined: list[Parameters] = [{}]
+        for each in as_list(as_mapping(generator["matrix"]).get("generators")):
+            # A later generator may use the parameters of those before it.
+            pairs = ((known, own) for known in combined for own in _generate(tree, as_mapping(fill(each, known))))
+            combined = [{**known, **own} for known, own in islice(pairs, _MAX_ELEMENTS)]
+        return combined
+    if "merge" in generator:
+        return _merge(tree, as_mapping(generator["merge"]))
     return [{}]
+
+
+def _merge(tree: GitOpsTree, merge: Mapping[str, Any]) -> list[Parameters]:
+    """Return the parameters of the first generator, with those of the others that have the same keys over them."""
+    first, *others = [_generate(tree, as_mapping(each)) for each in as_list(merge.get("generators"))] or [[{}]]
+    keys = [as_text(key) for key in as_list(merge.get("mergeKeys"))]
+    found = [dict(each) for each in first]
+    for over in (each for several in others for each in several):
+        for own in found:
+            if all(key in own and own[key] == over.get(key) for key in keys):
+                own.update(over)
+    # What is not known of a generator may be over any of these.
+    if any(not each for several in others for each in several):
+        return [{key: own[key] for key in keys if key in own} for own in found]
+    return list(found)
 
 
 def _generate_from_git(tree: GitOpsTree, git: Mapping[str, Any]) -> list[Parameters]:

@@ -131,6 +131,8 @@ class FluxBuild(Build):
         super().__init__(kustomization.file)
         self.kustomization = kustomization
         self.target = target
+        # Without values, nothing is filled in.
+        self.fills = target.files if values is not None else frozenset()
         self._values = values
         self._sources = sources
 

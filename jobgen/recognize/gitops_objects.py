@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from jobgen.k8s.nodes import as_mapping, as_text
@@ -83,11 +84,21 @@ def read_address(url: str) -> str:
 class GitOpsTree:
     """The objects of Argo CD and Flux in a tree."""
 
-    def __init__(self, around: Surroundings, taken: Mapping[str, Taken], builds: Mapping[str, Build]) -> None:
-        """Start with the tree; `builds` are those of kustomizations, by their files."""
+    def __init__(
+        self,
+        around: Surroundings,
+        taken: Mapping[str, Taken],
+        builds: Mapping[str, Build],
+        filling: Mapping[str, Sequence[Build]] = MappingProxyType({}),
+    ) -> None:
+        """Start with the tree; `builds` are those of kustomizations, by their files.
+
+        `filling` has the builds that fill in the variables of files, by these files.
+        """
         self.around = around
         self._taken = taken
         self._builds = builds
+        self._filling = filling
 
     @cached_property
     def objects(self) -> list[GitOpsObject]:
@@ -95,16 +106,20 @@ class GitOpsTree:
         found: list[GitOpsObject] = []
         roots: dict[str, None] = {}
         files = set()
+        filling: dict[int, Build] = {}
         for path in self.around.tree.gitops_files:
             taken = self._taken.get(path)
+            if path in self._filling and b"${" in self.read(path).content:
+                files.add(path)
+                filling |= {id(build): build for build in self._filling[path]}
+                continue
             members = [each for each in self.around.plan.members.get(path, ()) if each in self._builds]
             if members:
                 files.add(path)
                 roots.update(dict.fromkeys(members))
             elif taken is None or taken.sort.treatment != NOT_JUDGED:
                 found += (each for each in self._read(path) if _is_gitops(each))
-        for root in roots:
-            build = self._builds[root]
+        for build in (*(self._builds[root] for root in roots), *filling.values()):
             for made in build().objects:
                 if made.file in files and _is_gitops_data(made.data):
                     found.append(GitOpsObject(made.file, made.position, made.location, made.traced, build))
@@ -158,25 +173,26 @@ class GitOpsTree:
 
     # Values in objects of the cluster
 
-    def find_config_map(self, name: str, namespace: str, near: GitOpsObject) -> GitOpsObject | None:
-        """Return the ConfigMap of a name; None if it is not the only one that it can be."""
+    def find_holder(self, kind: str, name: str, namespace: str, near: GitOpsObject) -> GitOpsObject | None:
+        """Return the ConfigMap or Secret of a name; None if it is not the only one that it can be."""
         if near.build is not None:
-            made = [each for each in near.build().objects if _is_config_map(each.data, name, namespace)]
+            made = [each for each in near.build().objects if _is_holder(each.data, kind, name, namespace)]
             if len(made) == 1:
                 return GitOpsObject(made[0].file, made[0].position, made[0].location, made[0].traced, near.build)
-        found = [each for each in self._config_maps.get(name, ()) if each.namespace in ("", namespace)]
+        found = [each for each in self._holders.get((kind, name), ()) if each.namespace in ("", namespace)]
         nearest = max((_count_shared(each.file, near.file) for each in found), default=0)
         found = [each for each in found if _count_shared(each.file, near.file) == nearest]
         return found[0] if len(found) == 1 else None
 
     @cached_property
-    def _config_maps(self) -> dict[str, list[GitOpsObject]]:
-        found: dict[str, list[GitOpsObject]] = {}
+    def _holders(self) -> dict[tuple[str, str], list[GitOpsObject]]:
+        found: dict[tuple[str, str], list[GitOpsObject]] = {}
         for path in self.around.paths:
-            if path.endswith((".yaml", ".yml")) and b"ConfigMap" in self.around.tree.read(path).content:
+            content = self.around.tree.read(path).content if path.endswith((".yaml", ".yml")) else b""
+            if b"ConfigMap" in content or b"Secret" in content:
                 for each in self._read(path):
-                    if each.kind == "ConfigMap":
-                        found.setdefault(each.name, []).append(each)
+                    if each.kind in ("ConfigMap", "Secret"):
+                        found.setdefault((each.kind, each.name), []).append(each)
         return found
 
     def read_lines(self, file: str) -> list[str]:
@@ -197,10 +213,10 @@ def _is_gitops_data(data: Mapping[str, Any]) -> bool:
     return group in (ARGO, FLUX, HELM, SOURCE)
 
 
-def _is_config_map(data: Mapping[str, Any], name: str, namespace: str) -> bool:
+def _is_holder(data: Mapping[str, Any], kind: str, name: str, namespace: str) -> bool:
     metadata = as_mapping(data.get("metadata"))
     return (
-        data.get("kind") == "ConfigMap"
+        data.get("kind") == kind
         and metadata.get("name") == name
         and (metadata.get("namespace") or "") in ("", namespace)
     )

@@ -118,12 +118,20 @@ def survey_files(
     # One look at all names instead of one at each.
     has_charts = CHART_METADATA in "\n".join(paths)
     if has_charts or tree.gitops_files:
-        survey = _add_gitops(survey, around, made, own, chart_options)
+        filling: dict[str, list[Build]] = {}
+        for build in filter(None, (entry.build for entry in builds)):
+            for path in build.fills:
+                filling.setdefault(path, []).append(build)
+        survey = _add_gitops(survey, around, (made, filling), own, chart_options)
     return survey
 
 
 def _add_gitops(
-    survey: Survey, around: Surroundings, made: Mapping[str, Build], own: frozenset[str], options: ChartOptions
+    survey: Survey,
+    around: Surroundings,
+    builds: tuple[Mapping[str, Build], Mapping[str, Sequence[Build]]],
+    own: frozenset[str],
+    options: ChartOptions,
 ) -> Survey:
     """Add charts, and what objects of Argo CD and Flux name that is not there."""
     # Imported late: many folders have none.
@@ -131,7 +139,7 @@ def _add_gitops(
     from jobgen.recognize.gitops_objects import GitOpsTree
     from jobgen.recognize.missing_paths import find_missing
 
-    tree = GitOpsTree(around, survey.taken, made)
+    tree = GitOpsTree(around, survey.taken, *builds)
     charts = survey_charts(tree, survey.taken, own, options)
     missing = [each for each in find_missing(tree) if each.location.file in own]
     unjudged = frozenset(path for path, reason in charts.taken.items() if reason.sort.treatment is NOT_JUDGED)

@@ -44,6 +44,31 @@ def redact_findings(findings: Iterable[Finding], files: Iterable[File]) -> list[
     return [_redact_finding(each, secrets, places) for each in shown]
 
 
+def hide_quoted(findings: Iterable[Finding], values: frozenset[str]) -> list[Finding]:
+    """The findings with a mask in place of each value between backticks that is one of these."""
+    if not values:
+        return list(findings)
+
+    def hide(match: re.Match[str]) -> str:
+        return f"`{MASK}`" if match[1].strip("\"'") in values else match[0]
+
+    def change(text: str) -> str:
+        return _QUOTED.sub(hide, text)
+
+    return [
+        each._replace(
+            message=change(each.message),
+            related=tuple(Related(note.location, change(note.message)) for note in each.related),
+            evidence=None
+            if each.evidence is None
+            else tuple(MASK if text in values else text for text in each.evidence),
+            meant="" if each.meant in values else each.meant,
+            fix=None,
+        )
+        for each in findings
+    ]
+
+
 def _with_message(finding: Finding, message: str) -> Finding:
     return finding if message == finding.message else finding._replace(message=message)
 

@@ -76,6 +76,8 @@ class Release(NamedTuple):
 class Build:
     """Builds objects from several files, once; `file` says how."""
 
+    fills: frozenset[str] = frozenset()
+    """The files whose variables it fills in."""
     release: Release | None = None
     """Which chart is built with which values, if it is one."""
 

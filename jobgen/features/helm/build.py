@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from functools import partial
+from functools import cached_property, partial
 
 from jobgen.engine.inputs import digest_bytes
 from jobgen.features.helm.comments import list_comments
@@ -17,9 +17,10 @@ from jobgen.features.helm.uses import Use
 from jobgen.features.helm.value_schema import find_violations
 from jobgen.model import budget
 from jobgen.model.budget import FREE_FILE_STEPS, RUN, Work, charge
-from jobgen.model.data import Location
+from jobgen.model.data import Location, Node, value_of
 from jobgen.model.finding import Finding, Related
 from jobgen.rendering.file_secrets import read_masked
+from jobgen.rendering.redact import hide_quoted
 from jobgen.repo.files import Build, Built, BuiltObject, File
 
 _FREE_SECONDS = 1.5
@@ -110,8 +111,14 @@ class ChartBuild(Build):
 
     def select(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings, with one info instead of those about values that are set at installation."""
-        reported = list(map(_note_document, super().select(findings)))
+        reported = hide_quoted(map(_note_document, super().select(findings)), self._hidden)
         return reported if self.use.is_definite else settle_open_values(self.use, reported)
+
+    @cached_property
+    def _hidden(self) -> frozenset[str]:
+        """The values of the use that Secrets have."""
+        trees = (each.data for each in (*self.use.base, *self.use.values) if each.is_secret)
+        return frozenset(text for tree in trees for text in _list_leaves(tree) if text)
 
     def read_sources(self, finding: Finding) -> Iterator[File]:
         """Return the files that the values of a finding may come from."""
@@ -122,6 +129,7 @@ class ChartBuild(Build):
         )
         yield from (each.file for each in (*self.use.base, *self.use.values))
         yield self._secrets
+        yield _hold(self._hidden)
 
 
 def _note_document(finding: Finding) -> Finding:
@@ -162,5 +170,19 @@ def _collect_secrets(objects: Iterable[BuiltObject]) -> File:
                     texts.append(base64.b64decode(value, validate=True).decode("utf-8", "replace"))
                 except (binascii.Error, ValueError):
                     continue
-    content = {"apiVersion": "v1", "kind": "Secret", "stringData": {str(at): text for at, text in enumerate(texts)}}
-    return File("", json.dumps(content).encode("utf-8", "surrogatepass") if texts else b"")
+    return _hold(texts)
+
+
+def _hold(texts: Iterable[str]) -> File:
+    """Return a Secret with some texts, which no finding may show."""
+    data = {str(at): text for at, text in enumerate(texts)}
+    content = {"apiVersion": "v1", "kind": "Secret", "stringData": data}
+    return File("", json.dumps(content).encode("utf-8", "surrogatepass") if data else b"")
+
+
+def _list_leaves(node: Node) -> Iterator[str]:
+    if isinstance(node, (dict, list)):
+        for item in node.values() if isinstance(node, dict) else node:
+            yield from _list_leaves(item)
+    else:
+        yield str(value_of(node))

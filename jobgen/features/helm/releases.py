@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import posixpath
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +19,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize.argo_sources import ArgoSource, is_open, list_sources, locate_values
 from jobgen.recognize.flux_sources import find_sources, may_be_own
-from jobgen.recognize.gitops_objects import HELM, GitOpsObject, GitOpsTree, read_address
+from jobgen.recognize.gitops_objects import ARGO, HELM, GitOpsObject, GitOpsTree, read_address
 from jobgen.repo.files import File, is_kustomization
 
 _INTEGER = lazy_pattern(r"(?:0|-?[1-9]\d{0,17})\Z")
@@ -69,6 +71,14 @@ class _Reader:
     def read_file(self, path: str | None) -> File | None:
         file = self.tree.read(path) if path and self.tree.exists(path) else None
         return file if file and file.finding is None else None
+
+    def read_leaf(self, node: TracedScalar, owner: str) -> TracedScalar:
+        """Return a value of a Secret as text."""
+        try:
+            text = base64.b64decode(as_text(node), validate=True).decode()
+        except (binascii.Error, ValueError):
+            text = ""
+        return TracedScalar(text, location_of(node) or Location(owner))
 
     def read_text(self, node: Node, owner: str) -> Values | None:
         """Return the values in a text of an object; None if they are not a mapping."""
@@ -253,12 +263,7 @@ class _Reader:
         files: list[File] = []
         is_known = True
         for each in map(as_mapping, as_list(owner.spec.get("valuesFrom"))):
-            name, key = as_text(each.get("name")), as_text(each.get("valuesKey")) or "values.yaml"
-            is_map = as_text(each.get("kind")) == "ConfigMap" and "targetPath" not in each
-            made = self.tree.find_config_map(name, owner.namespace, owner) if is_map and not is_open(name) else None
-            node = as_mapping(made.data.get("data")).get(key) if made else None
-            place = location_of(node)
-            values = self.read_text(node, place.file) if place else None
+            values = self.read_reference(owner, each)
             if values is None:
                 is_known = False
                 continue
@@ -270,6 +275,34 @@ class _Reader:
             text = json.dumps(untraced(given)).encode("utf-8", "surrogatepass")
             found.append(Values(File(place.file, text), given))
         return found, files, is_known
+
+    def read_reference(self, owner: GitOpsObject, wanted: Mapping[str, Any]) -> Values | None:
+        """Return the values that an entry of `valuesFrom` names; None if they are not known."""
+        kind, name = as_text(wanted.get("kind")), as_text(wanted.get("name"))
+        key, target = as_text(wanted.get("valuesKey")) or "values.yaml", as_text(wanted.get("targetPath"))
+        made = self.tree.find_holder(kind, name, owner.namespace, owner) if name and not is_open(name) else None
+        if made is None or "sops" in made.data:
+            return None
+        texts = {**as_mapping(made.data.get("data")), **as_mapping(made.data.get("stringData"))}
+        node: Any = texts.get(key)
+        place = location_of(node)
+        if place is None or not isinstance(node, TracedScalar):
+            return None
+        if kind == "Secret" and key not in as_mapping(made.data.get("stringData")):
+            node = self.read_leaf(node, place.file)
+        values = self.set_at(target, node, place) if target else self.read_text(node, place.file)
+        return values._replace(is_secret=kind == "Secret") if values else None
+
+    def set_at(self, target: str, node: TracedScalar, place: Location) -> Values | None:
+        """Return a text as the value at a path, as Flux sets it; None if it is not a plain one."""
+        text = as_text(node)
+        is_quoted = len(text) > 1 and text[0] == text[-1] and text[0] in "'\""
+        if not _KEYS.match(target) or (set(text) & set("{},\\\n") and not is_quoted):
+            return None
+        data: Any = TracedScalar(text[1:-1] if is_quoted else _read_typed(text), place)
+        for step in reversed(target.split(".")):
+            data = {step: data}
+        return Values(File(place.file, json.dumps(untraced(data)).encode("utf-8", "surrogatepass")), data)
 
     # kustomize
 
@@ -331,11 +364,20 @@ def _read_typed(text: str) -> Any:
     return int(text) if _INTEGER.match(text) else text
 
 
+def _list_patched(tree: GitOpsTree) -> Iterator[GitOpsObject]:
+    """Yield the ApplicationSets whose Applications a text with statements changes."""
+    yield from (each for each in tree.list_kind(ARGO, "ApplicationSet") if each.spec.get("templatePatch"))
+
+
 def list_releases(tree: GitOpsTree, charts: Sequence[Chart]) -> Releases:
     """Return the releases of a tree, of charts that are in it, and those that are not judged."""
     reader = _Reader(tree, {each.folder: each for each in charts})
+    patched = {each.location: each for each in _list_patched(tree)}
     for source in list_sources(tree):
-        reader.add_argo(source)
+        if source.owner.location in patched:
+            reader.leave_out(source.owner.location, "", CHANGED)
+        else:
+            reader.add_argo(source)
     for owner in tree.list_kind(HELM, "HelmRelease"):
         reader.add_flux(owner)
     for path in tree.around.paths:

@@ -25,6 +25,8 @@ class Values(NamedTuple):
     """As helm reads it."""
     data: Any = None
     """With locations, for values that are not a file of the tree."""
+    is_secret: bool = False
+    """True if a Secret has them: nothing shows them."""
 
 
 class Use(NamedTuple):
