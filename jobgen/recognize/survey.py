@@ -293,6 +293,10 @@ def _find_hidden(finding: Finding, tree: FileTree) -> str:
     """Return the variable on the line of a value that is not shown, because it may be a secret; empty without one."""
     if finding.rule not in VALUE_RULES or not any("…" in value for value in finding.quoted):
         return ""
+    folder, _, below = finding.location.file.rpartition("templates/")
+    if below and tree.exists(posixpath.join(folder, CHART_METADATA)):
+        # helm has filled it in.
+        return ""
     lines = tree.read(finding.location.file).content.decode("utf-8", "replace").split("\n")
     # A block of text begins below its key.
     start = finding.location.line - 1
