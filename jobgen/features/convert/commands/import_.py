@@ -27,6 +27,7 @@ from jobgen.features.convert.import_environments import (
 )
 from jobgen.features.convert.import_repository import Destination, list_missing_platforms, plan_import
 from jobgen.features.convert.importing.arrange import PlacedObject
+from jobgen.features.convert.importing.chart_releases import is_chart, write_renderings
 from jobgen.features.convert.importing.collect import (
     ImportedManifest,
     SkippedManifest,
@@ -82,8 +83,34 @@ def command(
         return import_environments(directory, environments, output, force=force)
     if not manifests:
         return error_result(ExitCode.USAGE, "name a manifest or a folder to import")
+    if len(manifests) == 1 and is_chart(directory / manifests[0]):
+        return import_chart(directory, manifests[0], output, factor=factor, force=force)
     stdin = read_stdin() if "-" in manifests else None
     return import_manifests(directory, manifests, output, factor=factor, force=force, stdin=stdin)
+
+
+def import_chart(directory: Path, path: str, output: str | None, *, factor: bool, force: bool) -> Result:
+    """Convert what helm makes of a chart; with several values that differ, to specs with an overlay for each."""
+    with open_scratch() as scratch:
+        left_out = write_renderings(directory, path, scratch)
+        notes = format_all_notes(left_out, {})
+        folders = sorted(each.name for each in scratch.iterdir())
+        if not folders:
+            return error_result(ExitCode.NOTHING_TO_DO, "there is nothing to import", notes)
+        kinds = config.load(find_root(directory.resolve()) or directory.resolve()).kinds
+        sources = find_sources(scratch, ["."])
+        found = list(leave_out_duplicates(collect_manifests(sources.entries, kinds), has_overlays=False))
+        if find_environment_folders(sources.list_origins(), found):
+            if output is None:
+                message = "the values of the chart are environments; name the folder of jobs: `-o jobs`"
+                return error_result(ExitCode.USAGE, message, notes)
+            texts = [f"{name}={scratch / name}" for name in folders]
+            done = import_environments(directory, texts, output, force=force)
+        else:
+            done = import_manifests(directory, [str(scratch)], output, factor=factor, force=force)
+        shown = done.err.replace(f"{scratch}/", "").replace(str(scratch), path)
+    code = ExitCode.ERRORS if left_out and done.code == ExitCode.OK else done.code
+    return done._replace(code=code, err=notes + shown)
 
 
 def import_manifests(
@@ -244,6 +271,12 @@ def convert_folder(directory: Path, source: str, root: Path) -> Converted:
 
 
 def _convert_folder(directory: Path, source: str, project: ProjectConfig, root: Path) -> Converted:
+    if is_chart(directory / source):
+        with open_scratch() as scratch:
+            lost = write_renderings(directory, source, scratch)
+            done = _convert_folder(scratch, ".", project, root) if any(scratch.iterdir()) else _NOTHING
+        notes = format_all_notes(lost, {}) + done.notes
+        return done._replace(notes=notes, left_out=done.left_out + len(lost))
     sources = find_sources(directory, [source])
     collected = collect_manifests(sources.entries, project.kinds)
     found = list(leave_out_duplicates(collected, has_overlays=bool(project.overlays)))
@@ -269,6 +302,9 @@ def _convert_folder(directory: Path, source: str, project: ProjectConfig, root: 
         return Converted({}, 0, 0, len(imported), notes + sources.hide_secrets(plan.format_breaches()), failure)
     manifests = tuple(each.spec.manifest for each in imported)
     return Converted(plan.arranged.files, len(imported), len(others), left_out, notes, manifests=manifests)
+
+
+_NOTHING = Converted({}, 0, 0, 0, "")
 
 
 def _target(root: Path, folder: Path, path: str) -> Path:
