@@ -92,9 +92,8 @@ def command(
 def import_chart(directory: Path, path: str, output: str | None, *, factor: bool, force: bool) -> Result:
     """Convert what helm makes of a chart; with several values that differ, to specs with an overlay for each."""
     with open_scratch() as scratch:
-        left_out = write_renderings(directory, path, scratch)
+        folders, left_out = write_renderings(directory, path, scratch)
         notes = format_all_notes(left_out, {})
-        folders = sorted(each.name for each in scratch.iterdir())
         if not folders:
             return error_result(ExitCode.NOTHING_TO_DO, "there is nothing to import", notes)
         kinds = config.load(find_root(directory.resolve()) or directory.resolve()).kinds
@@ -273,8 +272,8 @@ def convert_folder(directory: Path, source: str, root: Path) -> Converted:
 def _convert_folder(directory: Path, source: str, project: ProjectConfig, root: Path) -> Converted:
     if is_chart(directory / source):
         with open_scratch() as scratch:
-            lost = write_renderings(directory, source, scratch)
-            done = _convert_folder(scratch, ".", project, root) if any(scratch.iterdir()) else _NOTHING
+            folders, lost = write_renderings(directory, source, scratch)
+            done = _convert_folder(scratch, ".", project, root) if folders else _NOTHING
         notes = format_all_notes(lost, {}) + done.notes
         return done._replace(notes=notes, left_out=done.left_out + len(lost))
     sources = find_sources(directory, [source])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from jobgen.api.lint_files import LintRequest, resolve_files
 from jobgen.api.recognized_files import recognize_files
+from jobgen.engine.inputs import list_folder
 from jobgen.features.convert.importing.collect import SkippedManifest
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.builtin_rules import UNJUDGED_CHART_RULES
@@ -36,8 +37,11 @@ def is_chart(folder: Path) -> bool:
     return (folder / CHART_METADATA).is_file()
 
 
-def write_renderings(directory: Path, path: str, scratch: Path) -> list[SkippedManifest]:
-    """Write what helm makes of a chart, each of its values to a folder; return what cannot be imported exactly."""
+def write_renderings(directory: Path, path: str, scratch: Path) -> tuple[list[str], list[SkippedManifest]]:
+    """Write what helm makes of a chart, with each of its values to a folder.
+
+    Return the names of the folders, and what cannot be imported exactly.
+    """
     left_out: dict[tuple[Location, str], SkippedManifest] = {}
     written: dict[str, dict[str, str]] = {}
     for environment, build in _list_renderings(directory, path, left_out):
@@ -57,11 +61,12 @@ def write_renderings(directory: Path, path: str, scratch: Path) -> list[SkippedM
             else:
                 files[f"{number:03}-{posixpath.basename(each.file).partition('.')[0]}.yaml"] = to_yaml(each.data)
     is_same = len(set(map(repr, written.values()))) == 1
-    for environment, files in list(written.items())[: 1 if is_same else None]:
+    names = list(written)[: 1 if is_same else None]
+    for environment in names:
         (scratch / environment).mkdir()
-        for name, text in files.items():
+        for name, text in written[environment].items():
             (scratch / environment / name).write_text(text, "utf-8")
-    return [left_out[key] for key in sorted(left_out)]
+    return names, [left_out[key] for key in sorted(left_out)]
 
 
 def _prevents(finding: Finding) -> bool:
@@ -95,7 +100,7 @@ def _list_renderings(
     for release, build in found.items():
         if not release.values and not release.by:
             yield _Rendering(_number(names, _DEFAULT), build)
-    files = sorted(each.name for each in (directory / path).iterdir() if _VALUES.match(each.name) and each.is_file())
+    files = sorted(each.name for each in list_folder(str(directory / path)) if _VALUES.match(each.name))
     for name in [each for each in files if each != "values.yaml"][:_MAX_RENDERS]:
         given = request._replace(chart_values=(posixpath.join(path, name),))
         for build in dict(_find_builds(given, path, left_out)).values():
