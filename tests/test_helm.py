@@ -182,6 +182,33 @@ def test_charts_see_the_apis_that_every_cluster_has(tmp_path: Path) -> None:
     assert b"\na: true\n" in render(use_of(root), REAL).output
 
 
+BUDGET = """\
+{{- if .Capabilities.APIVersions.Has "policy/v1/PodDisruptionBudget" }}
+apiVersion: policy/v1
+{{- else }}
+apiVersion: policy/v1beta1
+{{- end }}
+kind: PodDisruptionBudget
+metadata: {name: one}
+spec: {selector: {matchLabels: {a: b}}}
+"""
+POLICY = """\
+{{- if .Capabilities.APIVersions.Has "policy/v1beta1" }}
+apiVersion: policy/v1beta1
+kind: PodSecurityPolicy
+metadata: {name: one}
+{{- end }}
+"""
+
+
+def test_a_version_that_a_template_asks_the_cluster_for_is_not_said_to_be_old(tmp_path: Path) -> None:
+    asks = {**GOOD, "templates/a.yaml": BUDGET, "templates/b.yaml": POLICY}
+    writes = {**GOOD, "templates/a.yaml": POLICY.partition("\n")[2].replace("{{- end }}\n", "")}
+    report = lint(write_files(tmp_path, {**below("asks", asks), **below("writes", writes)}))
+
+    assert found_in(report) == [("writes/templates/a.yaml", 1, "old-api-version")]
+
+
 def test_marks_change_nothing_but_white_space_and_name_the_lines(tmp_path: Path) -> None:
     root = write_files(tmp_path / "web", FULL)
     use = use_of(root)

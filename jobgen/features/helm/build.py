@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property, partial
 
 from jobgen.engine.inputs import digest_bytes
+from jobgen.features.helm.cluster_apis import may_be_missing
 from jobgen.features.helm.comments import list_comments
 from jobgen.features.helm.locate import Chunk, Locator, split_output
 from jobgen.features.helm.open_values import settle_open_values
@@ -111,8 +112,15 @@ class ChartBuild(Build):
 
     def select(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings, with one info instead of those about values that are set at installation."""
-        reported = hide_quoted(map(_note_document, super().select(findings)), self._hidden)
+        certain = (each for each in super().select(findings) if not self._is_asked(each))
+        reported = hide_quoted(map(_note_document, certain), self._hidden)
         return reported if self.use.is_definite else settle_open_values(self.use, reported)
+
+    def _is_asked(self, finding: Finding) -> bool:
+        """Return True for an old version that a template writes only where the cluster serves it."""
+        if finding.rule != "old-api-version" or finding.object is None:
+            return False
+        return may_be_missing(self.use, finding.object.api_version)
 
     @cached_property
     def _hidden(self) -> frozenset[str]:

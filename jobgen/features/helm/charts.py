@@ -12,6 +12,7 @@ from typing import Any
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.kustomize.tree import FolderTree, SourceTree, resolve_path
 from jobgen.model.data import untraced
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.files import File
 from jobgen.repo.walk import walk_all
@@ -27,6 +28,7 @@ _ARCHIVES = (".tgz", ".tar.gz")
 MAX_FILES, MAX_BYTES = 2_000, 32 * 1024 * 1024
 """The files of a chart with its subcharts, and their bytes; vendored charts of large applications have a tenth."""
 _MAX_DEPTH = 5
+_ASKED = lazy_pattern(rb"APIVersions\.Has[ \t]+[\"`]([\w./-]+)[\"`]")
 
 
 class Dependency(NamedTuple):
@@ -138,6 +140,12 @@ class Chart:
             if parts[0] == _CHARTS and len(parts) > 2 and parts[1] in aliases:
                 found["/".join((_CHARTS, aliases[parts[1]], *parts[2:]))] = path
         return found
+
+    @cached_property
+    def asked_apis(self) -> frozenset[str]:
+        """The versions and kinds that its templates ask the cluster for by their names."""
+        texts = (content for content in self.files.values() if b"APIVersions" in content)
+        return frozenset(name.decode() for text in texts for name in _ASKED.findall(text))
 
     @cached_property
     def templates(self) -> dict[str, str]:

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from jobgen.features.helm.uses import Use
+from jobgen.k8s.kinds import is_served_by_default
 from jobgen.repo.shipped import list_shipped_schemas, read_shipped_schema
+from jobgen.schema.shipped_kinds import name_type
 from jobgen.schema.types_of_release import contains
 from jobgen.spec.overlay import Cluster
 
@@ -16,14 +18,26 @@ _FOLDER = "crds"
 
 def set_cluster(uses: Sequence[Use], cluster: Cluster) -> list[Use]:
     """Return uses as they are rendered for a cluster; what an object says of its own release goes first."""
-    if not uses or not (cluster.kubernetes or cluster.operators):
+    asked = uses[0].chart.asked_apis if uses else frozenset()
+    if not (cluster.kubernetes or cluster.operators or asked):
         return list(uses)
     asks = bool(cluster.operators) and any(b"APIVersions" in content for content in uses[0].chart.files.values())
-    apis = tuple(_list_apis(cluster)) if asks else ()
+    apis = (*(_list_apis(cluster) if asks else ()), *sorted(filter(_is_everywhere, asked)))
     return [
         each._replace(kube_version=each.kube_version or cluster.kubernetes, api_versions=each.api_versions or apis)
         for each in uses
     ]
+
+
+def _is_everywhere(text: str) -> bool:
+    """Return True for a kind of Kubernetes: without a cluster, helm knows the versions and not their kinds."""
+    api_version, _, kind = text.rpartition("/")
+    return bool(name_type(api_version, kind)) and is_served_by_default(api_version)
+
+
+def may_be_missing(use: Use, api_version: str) -> bool:
+    """Return True if a template asks the cluster for a version that helm always has without one, as old as it is."""
+    return api_version in use.chart.asked_apis
 
 
 def _list_apis(cluster: Cluster) -> Iterator[str]:
