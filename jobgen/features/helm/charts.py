@@ -88,6 +88,21 @@ class Chart:
         fields = ("name", "alias", "repository", "condition")
         return [Dependency(*(str(as_mapping(each).get(name) or "") for name in fields)) for each in listed]
 
+    @property
+    def local_folders(self) -> set[str]:
+        """The folders of the charts that it names by their folders, and of those that these name."""
+        found: set[str] = set()
+        pending: list[tuple[Chart, int]] = [(self, 0)]
+        while pending:
+            chart, depth = pending.pop()
+            for each in chart.dependencies if depth < _MAX_DEPTH else ():
+                folder = each.repository.removeprefix("file://")
+                place = resolve_path(self.tree, chart.folder, folder) if folder != each.repository else None
+                if place is not None and place not in found and self.tree.exists(posixpath.join(place, METADATA)):
+                    found.add(place)
+                    pending.append((Chart(self.tree, place), depth + 1))
+        return found
+
     @cached_property
     def files(self) -> Mapping[str, bytes]:
         """The files that helm reads, by their path in the chart; charts in archives are unpacked."""

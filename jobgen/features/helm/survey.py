@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from jobgen.features.helm.build import ChartBuild
-from jobgen.features.helm.charts import METADATA, VALUES, Chart
+from jobgen.features.helm.charts import METADATA, SCHEMA, VALUES, Chart
 from jobgen.features.helm.cluster_apis import set_cluster
 from jobgen.features.helm.commands import list_commands
 from jobgen.features.helm.refusals import UNJUDGED
@@ -69,7 +69,7 @@ def survey_charts(
         if chart.missing:
             described[chart.metadata_file] = Taken(CHART, "it needs charts that must be downloaded")
         listed = (each.file.path for use in own_uses for each in (*use.base, *use.values) if each.data is None)
-        for path in (chart.join(VALUES), *listed):
+        for path in (chart.join(VALUES), chart.join(SCHEMA), *listed):
             if path in own and around.tree.exists(path):
                 described[path] = Taken(VALUES_FILE, f"values of the chart `{chart.name}`")
         entries += _make_entries(own_uses, helm)
@@ -86,7 +86,18 @@ def _find_charts(tree: GitOpsTree, taken: Mapping[str, Taken], own: frozenset[st
         folders = (folder for folder in list_folders(path) if source.exists(posixpath.join(folder, METADATA)))
         charts += (Chart(source, folder) for folder in list(folders)[-1:])
     unique = {each.folder: each for each in charts}
+    unique |= {each.folder: each for each in _list_dependents(tree, set(unique), own) if each.folder not in unique}
     return [each for each in unique.values() if each.name]
+
+
+def _list_dependents(tree: GitOpsTree, folders: set[str], own: frozenset[str]) -> Iterator[Chart]:
+    """Yield the charts around the linted files that use some charts by their folders."""
+    source = tree.around.tree.source
+    for path in tree.around.paths if folders else ():
+        if posixpath.basename(path) == METADATA and path not in own and b"file://" in tree.read(path).content:
+            chart = Chart(source, posixpath.dirname(path))
+            if not folders.isdisjoint(chart.local_folders):
+                yield chart
 
 
 def _list_uses(
