@@ -35,13 +35,11 @@ from jobgen.features.helm.cluster_apis import set_cluster
 from jobgen.features.helm.locate import split_output
 from jobgen.features.helm.refusals import read_refusal
 from jobgen.features.helm.run_helm import Helm
-from jobgen.features.helm.stage import render
+from jobgen.features.helm.stage import render, render_with_marks
 from jobgen.features.helm.template_text import (
     find_marks,
     list_reads,
-    mark_lines,
     read_template,
-    remove_end,
     remove_marks,
 )
 from jobgen.features.helm.uses import Use, list_own_uses
@@ -212,24 +210,23 @@ def test_a_version_that_a_template_asks_the_cluster_for_is_not_said_to_be_old(tm
 def test_marks_change_nothing_but_white_space_and_name_the_lines(tmp_path: Path) -> None:
     root = write_files(tmp_path / "web", FULL)
     use = use_of(root)
-    templates = {path: read_template(text) for path, text in use.chart.templates.items()}
-    marked = render(use, REAL, {path: mark_lines(each, 0) for path, each in templates.items() if each})
-    plain = split_output(render(use, REAL).output, use.chart)
-    others = split_output(marked.output, use.chart)
+    rendered, texts = render_with_marks(use, REAL)
 
-    assert [each.path for each in plain] == [each.path for each in others]
-    for one, other in zip(plain, others, strict=True):
-        if one.path.startswith("crds/"):
-            continue
-        lines = [
-            (own.rstrip(), remove_marks(line))
-            for own, line in zip(remove_end(one.lines), remove_end(other.lines), strict=True)
-        ]
+    # What helm prints of the chart is the same to the byte, though it renders marks in the same run.
+    assert rendered.output == template(root, use.release, "--include-crds")
+    assert sorted(texts) == [
+        "web/charts/sub/templates/service.yaml",
+        "web/templates/deployment.yaml",
+        "web/templates/hook.yaml",
+    ]
+    plain = "\n".join(line.rstrip() for line in rendered.output.decode().split("\n"))
+    for path, [text] in texts.items():
+        lines = [remove_marks(line) for line in text.strip().split("\n")]
         # Only a sum of marked text differs.
-        assert [pair for pair in lines if pair[0] != pair[1] and "checksum" not in pair[0]] == []
-    deployment = next(each for each in others if each.path == "templates/deployment.yaml")
-    numbers = {line.strip(): find_marks(line)[0] for line in deployment.lines if find_marks(line)}
-    assert {remove_marks(line): number for line, number in numbers.items()}["restartPolicies: Never"] == 20
+        assert [line for line in lines if line not in plain and "checksum" not in line] == [], path
+    [text] = texts["web/templates/deployment.yaml"]
+    marks = {remove_marks(line).strip(): find_marks(line) for line in text.split("\n")}
+    assert use.chart.marked.places[marks["restartPolicies: Never"][0]] == ("templates/deployment.yaml", 20)
 
 
 def test_reads_of_a_template() -> None:
@@ -443,13 +440,13 @@ def test_a_chart_is_rendered_again_only_if_it_changed(tmp_path: Path) -> None:
         run(root, ".", path=path)
         return len(read_calls(programs))
 
-    # A chart without findings is rendered once.
     assert count() == 1
     (root / "README.md").write_text("Another service.\n")
     assert count() == 1
+    # The lines of findings need no second process.
     (root / "values.yaml").write_text("port: 80000\n")
-    assert count() == 3
-    assert count() == 3
+    assert count() == 2
+    assert count() == 2
 
 
 def test_a_comparison_renders_both_sides(tmp_path: Path) -> None:

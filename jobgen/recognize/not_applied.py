@@ -76,9 +76,10 @@ def recognize_config(path: str, content: bytes) -> Taken | None:
     documents = [each.data for each in read_shared(content, path).documents]
     for data in documents:
         version, kind = (str(value_of(data.get(key, ""))) for key in ("apiVersion", "kind"))
+        if not version or not kind:
+            return None
         is_known = is_shipped_kind(version, kind) or _is_like_builtin(version, kind)
-        is_object = is_known or "spec" in data or find_closest("metadata", list(map(str, data)), 0.8)
-        if not version or not kind or is_object:
+        if is_known or "spec" in data or find_closest("metadata", list(map(str, data)), 0.8):
             return None
     if not documents:
         return None
@@ -93,8 +94,8 @@ def _list_known_kinds() -> frozenset[str]:
 
 def _is_like_builtin(version: str, kind: str) -> bool:
     """Return True if a kind may be meant to be one of Kubernetes' own."""
-    names = ["List", *(each.name for each in list_shipped_kinds())]
-    return version.rpartition("/")[0] in BUILTIN_GROUPS and bool(find_closest(kind, names, 0.8))
+    is_builtin = version.rpartition("/")[0] in BUILTIN_GROUPS
+    return is_builtin and bool(find_closest(kind, ["List", *_list_known_kinds()], 0.8))
 
 
 _FILLED = lazy_pattern(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from functools import cached_property, partial
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 
 from jobgen.engine.inputs import digest_bytes
 from jobgen.features.helm.cluster_apis import may_be_missing
@@ -13,7 +13,7 @@ from jobgen.features.helm.locate import Chunk, Locator, split_output
 from jobgen.features.helm.open_values import settle_open_values
 from jobgen.features.helm.refusals import FAILS, read_refusal, report_fault, report_refusal, report_stopped
 from jobgen.features.helm.run_helm import Helm
-from jobgen.features.helm.stage import list_arguments, render
+from jobgen.features.helm.stage import list_arguments, render_with_marks
 from jobgen.features.helm.uses import Use
 from jobgen.features.helm.value_schema import find_violations
 from jobgen.model import budget
@@ -71,11 +71,11 @@ class ChartBuild(Build):
         if RUN.used > budget.MAX_RUN_STEPS:
             # The run has taken too much, so helm is not started.
             charge(Work.CHART, FREE_FILE_STEPS + 1)
-        rendered = render(use, self._helm)
+        rendered, marked = render_with_marks(use, self._helm)
         slow = int((rendered.seconds - _FREE_SECONDS) * _STEPS_PER_SECOND)
-        if slow > 0 or rendered.is_stopped:
-            charge(Work.CHART, _STOPPED_STEPS if rendered.is_stopped else min(slow, _STOPPED_STEPS))
-        if rendered.is_stopped:
+        if slow > 0 or rendered.stop:
+            charge(Work.CHART, _STOPPED_STEPS if rendered.stop else min(slow, _STOPPED_STEPS))
+        if rendered.stop:
             return Built((), (report_stopped(use),))
         if rendered.error:
             violations = find_violations(use, rendered.error)
@@ -88,12 +88,14 @@ class ChartBuild(Build):
             is_known = not use.chart.missing or (refusal.rule == FAILS and refusal.is_unreadable)
             return Built((), (report_refusal(use, refusal),) if is_known else ())
         charge(Work.CHART, len(rendered.output) // _BYTES_PER_STEP)
-        objects, findings = self._read(split_output(rendered.output, use.chart))
+        objects, findings = self._read(split_output(rendered.output, use.chart), marked)
         self._secrets = _collect_secrets(objects)
         return Built(objects, findings)
 
-    def _read(self, chunks: Sequence[Chunk]) -> tuple[list[BuiltObject], list[Finding]]:
-        locator = Locator(self.use, self._helm, chunks)
+    def _read(
+        self, chunks: Sequence[Chunk], marked: Mapping[str, Sequence[str]]
+    ) -> tuple[list[BuiltObject], list[Finding]]:
+        locator = Locator(self.use, chunks, marked)
         objects: list[BuiltObject] = []
         findings: list[Finding] = []
         for number, chunk in enumerate(chunks):

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import Any
 
+from jobgen.features.helm.marked_chart import MarkedChart
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.kustomize.tree import FolderTree, SourceTree, resolve_path
 from jobgen.model.data import untraced
@@ -170,6 +171,11 @@ class Chart:
             for path, content in self.files.items()
             if is_template(path) and not path.endswith(("NOTES.txt", ".png"))
         }
+
+    @cached_property
+    def marked(self) -> MarkedChart:
+        """The copy of the chart whose output tells the lines of its templates."""
+        return MarkedChart({path: text for path, text in self.templates.items() if "\ufffd" not in text})
 
 
 def is_template(path: str) -> bool:

@@ -1,28 +1,23 @@
 """Where the objects of a chart were written: the line of the template for each line that helm printed.
 
-helm renders the chart once more, with templates whose lines write marks. A line whose text is the same in both renders
-is one of the template that its mark names. Nothing is guessed about the others: they have the place of their document.
+helm renders each template once more, with lines that write marks. A line whose text is the same in both renders is one
+of the template that its mark names. Nothing is guessed about the others: they have the place of their document.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from jobgen.features.helm.charts import Chart, is_crd
-from jobgen.features.helm.run_helm import Helm
-from jobgen.features.helm.stage import render
 from jobgen.features.helm.template_text import (
-    MAX_MARKS,
     Path,
     Template,
     find_marks,
     list_reads,
-    mark_lines,
     read_template,
-    remove_end,
     remove_marks,
 )
 from jobgen.features.helm.uses import Use
@@ -79,13 +74,13 @@ def split_output(output: bytes, chart: Chart) -> list[Chunk]:
 class Locator:
     """Finds the lines of templates and of values that wrote an object."""
 
-    def __init__(self, use: Use, helm: Helm, chunks: Sequence[Chunk]) -> None:
-        """Start with the output of helm; the chart is rendered again when the first line is asked for."""
+    def __init__(self, use: Use, chunks: Sequence[Chunk], marked: Mapping[str, Sequence[str]]) -> None:
+        """Start with the output of helm, and that of its templates with marks, by the path that helm prints."""
         self.use = use
-        self.helm = helm
         self.chunks = chunks
+        self._texts_with_marks = marked
         self._known: dict[str, Template | None] = {}
-        self._places: list[tuple[str, int]] = []
+        self._places = use.chart.marked.places
         """The template and the line of each mark."""
 
     def read_template(self, path: str) -> Template | None:
@@ -115,18 +110,11 @@ class Locator:
 
     @cached_property
     def _marked(self) -> dict[str, list[Chunk]]:
-        """The second render, by file."""
-        templates: dict[str, str] = {}
-        for path in self.use.chart.templates:
-            template = self.read_template(path)
-            # Lines are counted from 1.
-            lines = (0, *template.starts) if template else ()
-            if template and len(self._places) + len(lines) < MAX_MARKS:
-                templates[path] = mark_lines(template, len(self._places))
-                self._places += [(path, line) for line, _ in enumerate(lines)]
+        """The documents with marks, by file."""
         found: dict[str, list[Chunk]] = defaultdict(list)
-        for chunk in split_output(render(self.use, self.helm, templates).output, self.use.chart):
-            found[chunk.path].append(chunk)
+        for shown, texts in self._texts_with_marks.items():
+            path = self.use.chart.sources[shown.partition("/")[2]]
+            found[path] += (Chunk(path, lines) for text in texts for lines in _split_documents(text))
         return found
 
     def find_lines(self, number: int) -> list[tuple[str, int] | None]:
@@ -147,7 +135,7 @@ class Locator:
         return max(found, key=lambda each: sum(place is not None for place in each), default=[None] * len(chunk.lines))
 
     def _compare(self, chunk: Chunk, marked: Chunk) -> list[tuple[str, int] | None] | None:
-        own, other = remove_end(chunk.lines), remove_end(marked.lines)
+        own, other = _remove_end(chunk.lines), _remove_end(marked.lines)
         if len(own) != len(other):
             return None
         marked = marked._replace(lines=other)
@@ -231,6 +219,26 @@ class Locator:
     def values(self) -> ValueTree:
         """The values of the use."""
         return ValueTree(self.use)
+
+
+def _remove_end(lines: Sequence[str]) -> Sequence[str]:
+    """Return lines without the blank ones at their end."""
+    end = next((at for at in reversed(range(len(lines))) if lines[at].strip()), -1)
+    return lines[: end + 1]
+
+
+def _split_documents(text: str) -> Iterator[list[str]]:
+    """Yield the lines of each document of a template, as helm separates them."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        if line.startswith("---"):
+            yield lines
+            lines = []
+        rest = line.removeprefix("---")
+        # helm removes white space around a document.
+        if lines or rest.strip():
+            lines.append(rest if lines else rest.lstrip())
+    yield lines
 
 
 def _name_kind(line: str) -> str:

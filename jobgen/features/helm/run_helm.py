@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from enum import Enum
 from pathlib import Path
 
 from jobgen.engine.inputs import find_program
@@ -38,14 +40,21 @@ def find_helm() -> Helm | None:
     return Helm(path, time) if path else None
 
 
+class Stop(Enum):
+    """What helm needed too much of."""
+
+    TIME = "time"
+    SIZE = "memory or output"
+
+
 class Rendered(NamedTuple):
     """What helm printed."""
 
     output: bytes = b""
     error: str = ""
     """Why it rendered nothing; empty if it did."""
-    is_stopped: bool = False
-    """True if it took too long, or needed too much memory."""
+    stop: Stop | None = None
+    """What it needed too much of, so that it did not end."""
     seconds: float = 0
     """The time of the processor that it took."""
 
@@ -70,17 +79,19 @@ def run_helm(helm: Helm, workspace: Path, arguments: Sequence[str]) -> Rendered:
                 preexec_fn=_limit if os.name == "posix" else None,
             )
         except subprocess.TimeoutExpired:
-            return Rendered(is_stopped=True, seconds=_SECONDS)
+            return Rendered(stop=Stop.TIME, seconds=_SECONDS)
         except OSError as error:
             return Rendered(error=f"helm cannot be started: {error.strerror}")
         output.seek(0)
         errors.seek(0)
         printed = output.read(MAX_OUTPUT)
         message = errors.read(_MAX_MESSAGE).decode("utf-8", "replace")
-    is_stopped = done.returncode < 0 or len(printed) >= MAX_OUTPUT or _OUT_OF_MEMORY.search(message) is not None
     seconds = _read_clock() - before
-    if is_stopped:
-        return Rendered(is_stopped=True, seconds=seconds)
+    if done.returncode == -signal.SIGKILL and not _OUT_OF_MEMORY.search(message):
+        # The limit of its time kills it.
+        return Rendered(stop=Stop.TIME, seconds=seconds)
+    if done.returncode < 0 or len(printed) >= MAX_OUTPUT or _OUT_OF_MEMORY.search(message):
+        return Rendered(stop=Stop.SIZE, seconds=seconds)
     if done.returncode:
         return Rendered(error=message.strip() or "helm said nothing", seconds=seconds)
     return Rendered(printed, seconds=seconds)

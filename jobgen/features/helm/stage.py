@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from jobgen.features.helm.charts import METADATA, SCHEMA, VALUES, Chart, read_fields
-from jobgen.features.helm.run_helm import CHART, Helm, Rendered, run_helm
+from jobgen.features.helm.run_helm import CHART, Helm, Rendered, Stop, run_helm
 from jobgen.features.helm.uses import Use, Values, merge_values
 from jobgen.features.helm.value_schema import is_local
 from jobgen.model.data import ValidFields
@@ -29,15 +29,16 @@ def merge_files(values: Sequence[Values]) -> bytes:
 
 
 @contextmanager
-def open_workspace(use: Use, templates: Mapping[str, str]) -> Iterator[Path]:
+def open_workspace(use: Use, texts: Mapping[str, str]) -> Iterator[Path]:
     """Write the chart of a use and its values to a folder that is removed afterwards.
 
-    `templates` have other texts than the chart for some of its files.
+    `texts` are those of files that differ from the files of the chart, or are not in it.
     """
     with tempfile.TemporaryDirectory(prefix="jobgen-helm-") as name:
         workspace = Path(name)
         folders: set[str] = set()
-        for path, content in use.chart.files.items():
+        files = {**use.chart.files, **{path: text.encode("utf-8", "surrogateescape") for path, text in texts.items()}}
+        for path, content in files.items():
             # helm would read and fetch what a schema refers to.
             if posixpath.basename(path) == SCHEMA and not is_local(content):
                 continue
@@ -46,8 +47,7 @@ def open_workspace(use: Use, templates: Mapping[str, str]) -> Iterator[Path]:
             if folder not in folders:
                 (workspace / folder).mkdir(parents=True, exist_ok=True)
                 folders.add(folder)
-            text = templates.get(path)
-            (workspace / target).write_bytes(content if text is None else text.encode("utf-8", "surrogateescape"))
+            (workspace / target).write_bytes(content)
         if use.chart.missing:
             (workspace / CHART / METADATA).write_text(_leave_out_missing(use.chart), "utf-8")
             (workspace / CHART / "requirements.yaml").unlink(missing_ok=True)
@@ -69,10 +69,26 @@ def _leave_out_missing(chart: Chart) -> str:
     return json.dumps({**chart.metadata, "dependencies": kept}, default=str)
 
 
-def render(use: Use, helm: Helm, templates: Mapping[str, str] | None = None) -> Rendered:
+def render(use: Use, helm: Helm, texts: Mapping[str, str] | None = None) -> Rendered:
     """Render a use of a chart with helm."""
-    with open_workspace(use, templates or {}) as workspace:
+    with open_workspace(use, texts or {}) as workspace:
         return run_helm(helm, workspace, list_arguments(use))
+
+
+def render_with_marks(use: Use, helm: Helm) -> tuple[Rendered, Mapping[str, Sequence[str]]]:
+    """Render a use of a chart with helm, and return its templates with marks as well, by the path that helm prints."""
+    marked = use.chart.marked
+    rendered = render(use, helm, marked.files)
+    if not rendered.error and not rendered.stop:
+        plain, texts = marked.separate(rendered.output)
+        return rendered._replace(output=plain), texts
+    if not marked.files or rendered.stop is Stop.TIME:
+        return rendered, {}
+    if marked.explains(rendered.error) and (use.chart.missing or not marked.is_fixed):
+        return rendered._replace(error=marked.restore_columns(rendered.error, use.chart.sources)), {}
+    # What failed may be what was added, and what was too large is less without that.
+    again = render(use, helm)
+    return again._replace(seconds=again.seconds + rendered.seconds), {}
 
 
 def list_arguments(use: Use) -> list[str]:

@@ -86,8 +86,7 @@ def read_template(text: str) -> Template | None:
     return Template(text, actions, [0, *(found.end() for found in re.finditer("\n", text))])
 
 
-# Marks: white space that a line of a template writes after its text. YAML ignores white space at the end of a line,
-# so that Helm reads the objects as before and prints them in the same order.
+# Marks: white space that a line of a template writes after its text.
 
 _BITS = 17
 _MARK = lazy_pattern(rf"\t[ \t]{{{_BITS}}}")
@@ -109,30 +108,26 @@ def remove_marks(line: str) -> str:
     return _MARK.sub("", line).rstrip() if "\t" in line else line.rstrip()
 
 
-# helm removes white space at the end of each document, so that a comment must follow its last mark.
-_END = "# jobgen"
-_SEPARATOR = lazy_pattern(r"(?m)^---")
+class Marked(NamedTuple):
+    """A copy of a template in which the text of each line is followed by a mark."""
+
+    text: str
+    inserted: Sequence[tuple[int, str]]
+    """What was inserted where in the template."""
 
 
-def remove_end(lines: Sequence[str]) -> list[str]:
-    """Return the lines of a document without the comment that ends it."""
-    end = next((at for at in reversed(range(len(lines))) if lines[at].strip() not in ("", _END)), -1)
-    return list(lines[: end + 1])
-
-
-def mark_lines(template: Template, first: int) -> str:
-    """Return a copy of a template in which the text of each line is followed by a mark: `first`, and the line."""
+def mark_lines(template: Template, first: int, name: str) -> Marked:
+    """Return a copy of a template in which the template `name` writes the marks, or nothing: `first`, and the line."""
+    # What follows an action is trimmed as before.
+    inserted = [
+        (place, f'{{{{ template "{name}" "{write_mark(first + line)}" {"-" if trims_after else ""}}}}}')
+        for place, line, trims_after in _Places(template).list_all()
+    ]
     text = template.text
-    inserted: list[tuple[int, str]] = []
-    for place, line, trims_after in _Places(template).list_all():
-        # What follows an action is trimmed as before.
-        inserted.append((place, f'{{{{ "{write_mark(first + line)}" {"-" if trims_after else ""}}}}}'))
-    inserted += ((found.start(), f'{{{{ "\\n{_END}\\n" }}}}') for found in _SEPARATOR.finditer(text, 1))
-    inserted.sort(key=lambda each: each[0])
     places = [0, *(place for place, _ in inserted), len(text)]
-    parts = [text[start:end] for start, end in pairwise(places)]
-    marks = [*(mark for _, mark in inserted), f'{{{{ "\\n{_END}" }}}}']
-    return "".join(f"{part}{mark}" for part, mark in zip(parts, marks, strict=True))
+    marks = [*(mark for _, mark in inserted), ""]
+    parts = (f"{text[start:end]}{mark}" for (start, end), mark in zip(pairwise(places), marks, strict=True))
+    return Marked("".join(parts), inserted)
 
 
 class _Places:
@@ -187,12 +182,13 @@ class _Places:
 
 
 def _list_text(template: Template, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """Yield the end of the text that each line has between two places, and the number of the line."""
+    """Yield a place after the text that each line has between two places, and the number of the line."""
     at = start
     for piece in template.text[start:end].split("\n"):
         bare = piece.rstrip()
         if bare.strip() and not bare.startswith(("---", "#")):
-            yield at + len(bare), template.line_at(at)
+            # A brace before those of a mark would be one of them.
+            yield at + len(bare.rstrip("{")), template.line_at(at)
         at += len(piece) + 1
 
 

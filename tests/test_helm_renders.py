@@ -1,0 +1,175 @@
+"""How often helm is started, and that two renders of one chart are the same."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from command import run_jobgen
+from helm_charts import (
+    CHART,
+    GOOD,
+    HELM,
+    METADATA,
+    SERVICE,
+    WITHOUT_HELM,
+    below,
+    count_helm,
+    needs_helm,
+    read_calls,
+    template,
+    write_files,
+)
+
+from jobgen.features.helm.charts import Chart
+from jobgen.features.helm.run_helm import Helm
+from jobgen.features.helm.stage import render_with_marks
+from jobgen.features.helm.uses import Use, list_own_uses
+from jobgen.kustomize.tree import FolderTree
+from jobgen.recognize.tree import FileTree
+
+pytestmark = needs_helm
+REAL = Helm(str(HELM), "")
+WITH_HELM = os.pathsep.join((str(HELM.parent), WITHOUT_HELM))
+
+
+def use_of(root: Path) -> Use:
+    tree = FolderTree(root)
+    return list_own_uses(Chart(tree, ""), FileTree(tree, []), ())[0]
+
+
+def lint(folder: Path, *arguments: str, path: str = WITH_HELM) -> dict:
+    done = run_jobgen(folder, "lint", "--format", "json", *arguments, env={**os.environ, "PATH": path})
+    assert done.stdout, done.stderr.decode()
+    report: dict = json.loads(done.stdout)
+    return report
+
+
+def test_helm_is_started_once_for_each_chart(tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    path = count_helm(programs)
+    # Those with findings need the lines of their templates as well.
+    charts = {f"charts/{at}": CHART if at % 2 else GOOD for at in range(20)}
+    files = {name: text for folder, chart in charts.items() for name, text in below(folder, chart).items()}
+    root = write_files(tmp_path / "many", files)
+
+    report = lint(root, ".", path=path)
+    assert len(read_calls(programs)) == len(charts)
+    assert len({each["file"] for each in report["findings"] if each["file"].endswith("deployment.yaml")}) == 10
+    # What did not change is not rendered again.
+    lint(root, ".", path=path)
+    assert len(read_calls(programs)) == len(charts)
+    (root / "charts/3/values.yaml").write_text(CHART["values.yaml"].replace("80000", "81"))
+    lint(root, ".", path=path)
+    assert len(read_calls(programs)) == len(charts) + 1
+
+
+RANDOM = """\
+apiVersion: v1
+kind: Secret
+metadata:
+  name: {{ .Release.Name }}
+  annotations: {at: {{ now | date "2006-01-02T15:04:05.000000" | quote }}, ago: {{ ago now | quote }}}
+stringData:
+  {{- $ca := genCA "ca" 365 }}
+  {{- $signed := genSignedCert "web" nil (list "web.svc") 365 $ca }}
+  ca: {{ $ca.Cert | b64enc }}
+  key: {{ $signed.Key | sha256sum }}
+  own: {{ (genSelfSignedCert "web" nil nil 3).Cert | quote }}
+  private: {{ genPrivateKey "ecdsa" | trunc 8 }}
+  password: {{ randAlphaNum 20 | b64enc }}
+  piped: {{ 7 | randAlpha }}
+  digits: {{ (randNumeric 9) | quote }}
+  ascii: {{ randAscii 5 | sha256sum }}
+  bytes: {{ randBytes 16 }}
+  id: {{ uuidv4 }}
+  int: {{ randInt 3 9 | quote }}
+  user: {{ htpasswd "a" "b" }}
+  hash: {{ bcrypt "b" }}
+  sealed: {{ encryptAES "key" "text" }}
+  shuffled: {{ shuffle "abcdefghijklmnopqrst" }}
+  text: {{ "now uuidv4" }} {{ .Values.now }}
+"""
+VALUES = "now: then\nport: 80\n"
+
+
+def test_what_is_random_or_now_is_the_same_in_each_render(tmp_path: Path) -> None:
+    use = use_of(write_files(tmp_path / "web", {**GOOD, "values.yaml": VALUES, "templates/secret.yaml": RANDOM}))
+    one, other = (render_with_marks(use, REAL) for _ in range(2))
+
+    assert (one[0].error, one[0].output) == ("", other[0].output)
+    assert one[1] == other[1]
+    plain = template(tmp_path / "web", use.release).decode().split("\n")
+    lines = one[0].output.decode().split("\n")
+    # The rest is what helm prints.
+    assert len(lines) == len(plain)
+    same = [line.partition(":")[0].strip() for line, own in zip(lines, plain, strict=True) if line == own]
+    assert {"text", "name", "kind", "stringData"} <= set(same)
+    by_key = {line.partition(":")[0].strip(): line.partition(": ")[2] for line in lines}
+    assert [len(by_key["piped"]), len(by_key["digits"]), len(by_key["id"])] == [7, 11, 36]
+    assert by_key["text"] == "now uuidv4 then"
+
+
+def test_two_calls_write_two_values(tmp_path: Path) -> None:
+    text = "a: {{ randAlphaNum 8 }}\nb: {{ randAlphaNum 8 }}\nc: {{ uuidv4 }}{{ uuidv4 }}\n"
+    use = use_of(write_files(tmp_path / "web", {**GOOD, "templates/a.yaml": text}))
+    found = render_with_marks(use, REAL)[0].output.decode().split("\n")
+
+    values = {line[:1]: line[3:] for line in found if line[1:3] == ": "}
+    assert values["a"] != values["b"]
+    assert values["c"][:36] != values["c"][36:]
+
+
+def test_a_chart_whose_values_are_random_is_rendered_as_it_is_if_it_checks_them(tmp_path: Path) -> None:
+    text = 'a: {{ (buildCustomCert (b64enc "a") (b64enc (genPrivateKey "rsa"))).Cert | quote }}\n'
+    use = use_of(write_files(tmp_path / "web", {**GOOD, "templates/a.yaml": text}))
+
+    assert "buildCustomCert" in render_with_marks(use, REAL)[0].error
+
+
+TRICKS = {
+    "in a named template": '{{ define "x" }}name: a\n{{ end }}a: {{ include "x" . | sha256sum }}\n',
+    "trimmed": "a:   {{- 1 -}}   \nb: 2\n",
+    "windows": "a: {{ .Values.port }}\r\nb: 1\r\n",
+    "only white space": "\n\n   \n",
+    "documents": "---\na: 1\n---\n# text\nb: 2\n---\n# only a comment\n",
+    "braces": "a: |\n  b() {\n  {{- if true }}\n  c {\n  {{- end }}\n",
+    "indented": "  a: 1\n  b: {{ .Release.Name }}\n",
+    "block": "a: |\n  x\n\n  y   \n   \nb: 1\n\n\n",
+    "set": '{{ $_ := set .Values "seen" (add1 (.Values.seen | default 0)) }}a: {{ .Values.seen }}\n',
+    "release": '{{ $_ := set .Release "Name" (print .Release.Name "x") }}a: {{ .Release.Name }}\n',
+    "template": 'a: {{ .Template.Name }}\nb: {{ include (print .Template.BasePath "/service.yaml") . | sha256sum }}\n',
+    "tpl": 'a: {{ tpl "{{ .Values.port }}" . }}\n{{ tpl (.Files.Get "b.txt") . }}\n',
+    "not text": b"a: 1\n{{/* \xff\xfe */}}\n",
+    "binary text": 'a: {{ "w6k=" | b64dec }}\n',
+    "methods": "a: {{ .Values.AsMap | toJson }}\n",
+    "loop": "x:\n{{ range $i := until 3 }}\n- a: {{ $i }}\n  b: {{ $i }}\n{{ end }}\n",
+    "hook": 'apiVersion: v1\nkind: Zzz\nmetadata: {name: b, annotations: {"helm.sh/hook": "test,pre-install"}}\n',
+    "comment": "# only\n{{/* a comment */}}\n# comments\n",
+}
+
+
+@pytest.mark.parametrize("name", TRICKS)
+def test_marks_never_change_what_helm_prints(tmp_path: Path, name: str) -> None:
+    sub = {**GOOD, "Chart.yaml": METADATA.replace("web", "sub"), "templates/b.yaml": TRICKS[name]}
+    files = {**GOOD, "b.txt": "c: {{ .Release.Name }}\n", "templates/a.yaml": TRICKS[name]}
+    root = write_files(tmp_path / "web", {**files, **below("charts/sub", sub)})
+    use = use_of(root)
+    rendered, _ = render_with_marks(use, REAL)
+
+    plain = template(root, use.release)
+    assert rendered.output == plain
+
+
+def test_lines_of_charts_in_charts_are_known(tmp_path: Path) -> None:
+    sub = {**GOOD, "Chart.yaml": METADATA.replace("web", "sub"), "values.yaml": "port: 80001\n"}
+    depends = f"{METADATA}dependencies:\n  - {{name: sub, alias: one}}\n  - {{name: sub, alias: two, condition: no}}\n"
+    files = {**GOOD, "Chart.yaml": depends, "values.yaml": "port: 80\nno: false\n", **below("charts/sub", sub)}
+    root = write_files(tmp_path / "web", {**files, "templates/service.yaml": f"---\n\n{SERVICE}"})
+    report = lint(root, "--no-cache", ".")
+
+    assert [(each["file"], each["line"], each["rule"]) for each in report["findings"]] == [
+        ("charts/sub/templates/service.yaml", 6, "invalid-port")
+    ]
