@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import subprocess
 import tarfile
 from pathlib import Path
 
@@ -43,6 +44,7 @@ from jobgen.features.helm.template_text import (
     remove_marks,
 )
 from jobgen.features.helm.uses import Use, list_own_uses
+from jobgen.features.helm.value_schema import find_violations
 from jobgen.kustomize.tree import FolderTree
 from jobgen.recognize.tree import FileTree
 from jobgen.spec.overlay import Cluster
@@ -315,6 +317,26 @@ def test_a_template_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
             ),
             ("unjudged-chart", 1, ""),
         ),
+        # Helm 4
+        (
+            (
+                'Error: web/templates/a.yaml:3:4\n  executing "web/templates/a.yaml" at <include "y" .>:\n    error '
+                'calling include:\nweb/templates/_h.tpl:9:1\n  executing "y" at <.Values.c.d>:\n    nil pointer '
+                "evaluating interface {}.d\n\nUse --debug flag to render out invalid YAML"
+            ),
+            ("chart-value-missing", 9, ".Values.c.d"),
+        ),
+        (
+            'Error: web/templates/a.yaml:7:2\n  executing "a" at <trunc>:\n    wrong number of args for trunc',
+            ("chart-render-fails", 7, ""),
+        ),
+        (
+            (
+                'Error: web/templates/a.yaml:1:3\n  executing "x" at <include "gone" .>:\n    error calling include:\n'
+                'template: no template "gone" associated with template "gotpl"'
+            ),
+            ("unjudged-chart", 1, ""),
+        ),
     ],
 )
 def test_errors_of_helm(message: str, expected: tuple[str, int, str]) -> None:
@@ -450,8 +472,6 @@ def test_a_chart_is_rendered_again_only_if_it_changed(tmp_path: Path) -> None:
 
 
 def test_a_comparison_renders_both_sides(tmp_path: Path) -> None:
-    import subprocess
-
     root = write_files(tmp_path / "web", CHART)
     for words in (["init", "-q"], ["add", "."], ["-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "a"]):
         subprocess.run(["git", "-C", root, *words], check=True)
@@ -598,6 +618,18 @@ def test_values_that_violate_the_schema_are_reported_where_they_are(tmp_path: Pa
         ("warning", "values.yaml", 1, "unread-value"),
         ("warning", "values.yaml", 2, "chart-values-invalid"),
     ]
+
+
+def test_violations_of_a_schema_are_read_in_the_words_of_other_versions_of_helm(tmp_path: Path) -> None:
+    root = write_files(tmp_path / "web", {**GOOD, "values.yaml": "a: 1\nsub: {port: x}\n"})
+    message = (
+        "Error: values don't meet the specifications of the schema(s) in the following chart(s):\nweb:\n"
+        "- at '': missing property 'name'\n- at '/sub/port': got string, want integer\n  - at '/sub': a detail\n"
+    )
+    found = [(each.rule, each.location.line, each.message) for each in find_violations(use_of(root), message)]
+
+    assert [each[:2] for each in found] == [("chart-value-missing", 1), ("chart-values-invalid", 2)]
+    assert ["`.Values.name`" in found[0][2], "`.Values.sub.port`" in found[1][2]] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -842,3 +874,57 @@ def test_a_hook_lints_the_charts_that_use_a_file(tmp_path: Path, name: str) -> N
     assert {(each["file"], each["rule"]) for each in report["findings"]} == {
         ("charts/web/templates/service.yaml", "invalid-port")
     }
+
+
+@pytest.mark.parametrize("path", [WITH_HELM, WITHOUT_HELM], ids=["helm", "no helm"])
+@pytest.mark.parametrize(
+    ("metadata", "line", "word"),
+    [
+        ("version: 0.1.0\n", 1, "`name`"),
+        ("name: web\n", 1, "`version`"),
+        ("name: web\nversion: latest\n", 3, "`latest`"),
+        ("name: a/b\nversion: 1.0.0\n", 2, "`a/b`"),
+        ("name: web\nversion: 1.0.0\ntype: Library\n", 4, "`Library`"),
+        ("name: web\nversion: 1.0.0\ndependencies:\n  - {name: x, alias: a b}\n", 5, "`a b`"),
+        ("name: web\nversion: 1.0.0\ndependencies:\n  - {name: x}\n  - {name: y, alias: x}\n", 6, "`x`"),
+    ],
+)
+def test_metadata_that_helm_refuses_is_an_error_without_helm(
+    tmp_path: Path, path: str, metadata: str, line: int, word: str
+) -> None:
+    root = write_files(tmp_path / "web", {**GOOD, "Chart.yaml": f"apiVersion: v2\n{metadata}"})
+    report = lint(root, path=path)
+
+    assert found_in(report) == [("Chart.yaml", line, "chart-metadata-invalid")]
+    assert word in report["findings"][0]["message"]
+    with pytest.raises(subprocess.CalledProcessError):
+        template(root)
+
+
+def test_metadata_that_helm_reads_is_no_error(tmp_path: Path) -> None:
+    for number, version in enumerate(("1", "1.0", "v1.2", "1.2.3-rc.1+build.5")):
+        root = write_files(tmp_path / f"web{number}", {**GOOD, "Chart.yaml": f"name: web\nversion: {version}\n"})
+        assert found_in(lint(root, ".")) == []
+        assert template(root)
+
+
+FAILING = {
+    "a value": "a: {{ .Values.a.b.c }}\n",
+    "on purpose": '{{ fail "no" }}\n',
+    "a function": "a: {{ .Values.port | trunc }}\n",
+    "no YAML": "a: : b\n",
+    "undefined": 'a: {{ include "x" . }}\n',
+}
+
+
+@pytest.mark.parametrize("name", FAILING)
+def test_a_strict_lint_refuses_a_chart_that_fails_whatever_its_comments_say(tmp_path: Path, name: str) -> None:
+    rules = "chart-render-fails, chart-value-missing, unjudged-chart"
+    files = {
+        "Chart.yaml": f"# jobgen: ignore-file[{rules}] -- trust me\n{METADATA}",
+        "templates/a.yaml": f"# jobgen: ignore-file[{rules}] -- trust me\n{FAILING[name]}",
+    }
+    root = write_files(tmp_path / "web", {**GOOD, **files})
+
+    assert run(root, "--no-cache", ".")[0] == 0
+    assert run(root, "--no-cache", "--strict-files", ".")[0] == 1

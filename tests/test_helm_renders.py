@@ -123,7 +123,7 @@ def test_two_calls_write_two_values(tmp_path: Path) -> None:
 
 
 def test_a_chart_whose_values_are_random_is_rendered_as_it_is_if_it_checks_them(tmp_path: Path) -> None:
-    text = 'a: {{ (buildCustomCert (b64enc "a") (b64enc (genPrivateKey "rsa"))).Cert | quote }}\n'
+    text = 'a: {{ (buildCustomCert (b64enc "a") (b64enc (genPrivateKey "ecdsa"))).Cert | quote }}\n'
     use = use_of(write_files(tmp_path / "web", {**GOOD, "templates/a.yaml": text}))
 
     assert "buildCustomCert" in render_with_marks(use, REAL)[0].error
@@ -136,7 +136,7 @@ TRICKS = {
     "only white space": "\n\n   \n",
     "documents": "---\na: 1\n---\n# text\nb: 2\n---\n# only a comment\n",
     "braces": "a: |\n  b() {\n  {{- if true }}\n  c {\n  {{- end }}\n",
-    "indented": "  a: 1\n  b: {{ .Release.Name }}\n",
+    "indented": "  a: {{ .Release.Name }}\n",
     "block": "a: |\n  x\n\n  y   \n   \nb: 1\n\n\n",
     "set": '{{ $_ := set .Values "seen" (add1 (.Values.seen | default 0)) }}a: {{ .Values.seen }}\n',
     "release": '{{ $_ := set .Release "Name" (print .Release.Name "x") }}a: {{ .Release.Name }}\n',

@@ -23,7 +23,7 @@ from jobgen.api.recognized_files import (
 from jobgen.check.rules import all_rules, rule_categories, rule_names
 from jobgen.engine.inputs import FOLDER
 from jobgen.engine.store import Store
-from jobgen.model.builtin_rules import CHANGE_RULES, canonical_rule_name
+from jobgen.model.builtin_rules import CHANGE_RULES, UNJUDGED_CHART_RULES, canonical_rule_name
 from jobgen.model.data import Location, untraced, value_of
 from jobgen.model.features import find_part
 from jobgen.model.finding import Finding, Problem, Severity, pluralize, sort_findings
@@ -94,8 +94,10 @@ def find_findings(
     coverages = [_find_coverage(run, request) for run in runs]
     defects = frozenset(list_defect_names(project.root))
     rules = rule_names().union(defects, *(run.policies for run in runs))
+    # Where each chart must be judged, no comment says that one need not be.
+    mandatory = project.mandatory | UNJUDGED_CHART_RULES if request.strict_files else project.mandatory
     context = Finishing(
-        project.mandatory,
+        mandatory,
         project.severities,
         lambda finding: project.teams.find_name(finding.location.file),
         comments=comments,

@@ -148,6 +148,11 @@ _OWN_REASONS = {
         " exist. It is a warning, because they can come from another place: a name is checked only if the repository"
         " defines other objects of the kind. Correct the name, or add the object."
     ),
+    "chart-metadata-invalid": (
+        "helm reads `Chart.yaml` before anything else, and refuses a chart without a name and a version of SemVer, with"
+        " a type that it does not know, and with two dependencies of one name. This is found without helm, too."
+        " Correct the field."
+    ),
     "chart-render-fails": (
         "`helm template` fails in the same way as `helm install`, Argo CD and Flux do, so nothing of the chart is"
         " applied. It is an error if the template cannot be read at all, or if a release of the repository uses the"

@@ -96,6 +96,7 @@ _ERRORS = {
         "immutable-field-changed": "A change to an immutable field, which the API server or a webhook rejects.",
         "invalid-kustomization": "A kustomization with a field or a value that kustomize does not accept.",
         "gitops-path-missing": "A path in an object of Argo CD or Flux that does not exist in this repository.",
+        "chart-metadata-invalid": "Metadata of a Helm chart that helm refuses.",
         "chart-values-invalid": "Values that the schema of a Helm chart refuses.",
         "chart-render-fails": "A template of a Helm chart that helm cannot render.",
         "flux-substitution-fails": "A `${...}` that Flux cannot read, where `postBuild` fills in variables.",
@@ -207,7 +208,9 @@ CHANGE_RULES = frozenset(
     edit-without-effect change-not-analyzed governance-change weaker-governance backdated-commit""".split()
 )
 """Rules about a change; a comment that suppresses one is reported as unused only with `--since`."""
-UNJUDGED_CHART_RULES = frozenset(("chart-value-missing", "unjudged-chart"))
+UNJUDGED_CHART_RULES = frozenset(
+    "chart-metadata-invalid chart-render-fails chart-value-missing chart-values-invalid unjudged-chart".split()
+)
 """Rules that say that the objects of a chart were not checked; errors where a chart must be judged."""
 TREE_RULES = frozenset(
     """edited-rendered-file ignored-rendered-tree rendered-tree-not-compared stale-rendered-tree

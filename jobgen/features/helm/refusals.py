@@ -11,8 +11,12 @@ from jobgen.model.named_tuple import NamedTuple
 
 FAILS, NEEDS_VALUE, UNJUDGED = "chart-render-fails", "chart-value-missing", "unjudged-chart"
 
-# Where templates fail, the outermost first; an error of a named template follows those of what uses it.
-_AT = lazy_pattern(r"(?:template: |parse error at \(|execution error at \()([^\s:()]+):(\d+)(?::(\d+))?")
+# Where templates fail, the outermost first; an error of a named template follows those of what uses it. Helm 4 writes
+# the place alone, and what it executes in the next line.
+_AT = lazy_pattern(
+    r"(?:template: |parse error at \(|execution error at \(|(?<![\w:(])(?=[^\s:()]+:\d+:\d+ executing ))"
+    r"([^\s:()]+):(\d+)(?::(\d+))?"
+)
 _YAML = lazy_pattern(r"YAML parse error on ([^\s:]+): (?:error converting YAML to JSON: )?(.*)")
 _PARSES = ("parse error at (", "parse error (")
 _UNDEFINED = lazy_pattern(

@@ -10,6 +10,7 @@ from jobgen.features.helm.build import ChartBuild
 from jobgen.features.helm.charts import METADATA, SCHEMA, VALUES, Chart
 from jobgen.features.helm.cluster_apis import set_cluster
 from jobgen.features.helm.commands import list_commands
+from jobgen.features.helm.metadata import find_metadata_faults
 from jobgen.features.helm.refusals import UNJUDGED
 from jobgen.features.helm.releases import Releases, Unjudged, list_releases
 from jobgen.features.helm.run_helm import Helm, find_helm
@@ -46,14 +47,18 @@ def survey_charts(
     else:
         uses = _list_uses(tree, charts, releases, own)
     charts = list({use.chart.folder: use.chart for several in uses.values() for use in several}.values())
+    faults = {each.metadata_file: find_metadata_faults(each) for each in charts}
+    refused = {path: found for path, found in faults.items() if found}
+    charts = [each for each in charts if each.metadata_file not in refused]
     left_out = _note_unjudged([each for each in releases.unjudged if each.location.file in own])
-    unread = _check_values(charts, uses)
+    known = [note_findings(f"{path}/metadata", found) for path, found in refused.items()]
+    known += _check_values(charts, uses)
+    described = {path: Taken(CHART, "helm cannot read its metadata") for path in refused}
     helm = find_helm() if options.has_tool else None
     if helm is None:
         found = _leave_out(charts, _NO_HELM if options.has_tool else "this command starts no other program")
-        return found._replace(entries=[*found.entries, *left_out, *unread])
-    entries = [*_note_remote(charts), *left_out, *unread]
-    described: dict[str, Taken] = {}
+        return found._replace(entries=[*found.entries, *left_out, *known], taken={**found.taken, **described})
+    entries = [*_note_remote(charts), *left_out, *known]
     cluster = options.find_cluster() if options.find_cluster else Cluster()
     for chart in charts:
         if chart.is_library:
@@ -86,8 +91,8 @@ def _find_charts(tree: GitOpsTree, taken: Mapping[str, Taken], own: frozenset[st
         folders = (folder for folder in list_folders(path) if source.exists(posixpath.join(folder, METADATA)))
         charts += (Chart(source, folder) for folder in list(folders)[-1:])
     unique = {each.folder: each for each in charts}
-    unique |= {each.folder: each for each in _list_dependents(tree, set(unique), own) if each.folder not in unique}
-    return [each for each in unique.values() if each.name]
+    # A file of this name may be another program's.
+    return [each for each in unique.values() if each.name or source.is_folder(each.join("templates"))]
 
 
 def _list_dependents(tree: GitOpsTree, folders: set[str], own: frozenset[str]) -> Iterator[Chart]:

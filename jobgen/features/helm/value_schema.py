@@ -16,8 +16,9 @@ RULE, MISSING = "chart-values-invalid", "chart-value-missing"
 _REFERENCES = ("$ref", "$id", "id", "$dynamicRef", "$recursiveRef")
 _DRAFT = lazy_pattern(r"https?://json-schema\.org/(?:draft-0[467]/|draft/20(?:19-09|20-12)/)?schema#?\Z")
 _VIOLATIONS = "values don't meet the specifications of the schema(s)"
-_VIOLATION = lazy_pattern(r"(?m)^- ([^:\n]+): ([^\n]+)$")
-_REQUIRED = lazy_pattern(r"(\S+) is required\Z")
+# Up to Helm 3.17, the path of a value has points; since then, it is a JSON pointer, and details are indented.
+_VIOLATION = lazy_pattern(r"(?m)^- (?:at '([^'\n]*)'|([^:\n]+)): ([^\n]+)$")
+_REQUIRED = lazy_pattern(r"(?:(\S+) is required|missing propert(?:y|ies) '([^']+)'(?:, .*)?)\Z")
 _MAX_VIOLATIONS = 50
 
 
@@ -53,15 +54,18 @@ def find_violations(use: Use, message: str) -> list[Finding]:
 
 def _list_violations(message: str) -> Iterator[tuple[tuple[str, ...], str]]:
     for match in list(_VIOLATION.finditer(message))[:_MAX_VIOLATIONS]:
-        path = () if match[1] == "(root)" else tuple(match[1].split("."))
-        yield path, match[2]
+        if match[2] is None:
+            steps = match[1].split("/")[1:]
+            yield tuple(step.replace("~1", "/").replace("~0", "~") for step in steps), match[3]
+        else:
+            yield () if match[2] == "(root)" else tuple(match[2].split(".")), match[3]
 
 
 def _report(use: Use, values: ValueTree, path: tuple[str, ...], text: str) -> Finding:
     reason = text.replace("`", "'")
     required = _REQUIRED.match(text)
     if required:
-        name = ".".join((*path, required[1]))
+        name = ".".join((*path, required[1] or required[2]))
         severity = Severity.ERROR if use.is_definite else Severity.INFO
         message = f"`.Values.{name}` has no value, and the schema of the chart requires it, so nothing was checked"
         return Finding(MISSING, "meta", severity, message, _place(use, values, path))
