@@ -112,6 +112,18 @@ NOT_JUDGED = [
         "operator asset",
     ),
     (
+        "version of a format",
+        "x/a.yaml",
+        "version: 1\nmetadata: {name: a}\nentries: []\n",
+        "config of another program",
+    ),
+    (
+        "Butane",
+        "x/a.yaml",
+        "variant: openshift\nversion: 4.16.0\nmetadata: {name: a}\nstorage: {}\n",
+        "config of another program",
+    ),
+    (
         "IstioOperator",
         "x/a.yaml",
         "apiVersion: install.istio.io/v1alpha1\nkind: IstioOperator\nspec: {}\n",
@@ -366,6 +378,91 @@ def test_variables_that_a_broken_build_would_set_are_one_info(tmp_path: Path) ->
         ("kustomization.yaml", "kustomization-file-missing"),
     ]
     assert [each["line"] for each in report["findings"] if each["rule"] == "unjudged-variable"] == [14]
+
+
+REPLACED = """\
+resources: [a.yaml]
+configMapGenerator: [{name: c, envs: [params.env]}]
+replacements:
+- source: {kind: ConfigMap, name: c, fieldPath: data.tag}
+  targets:
+  - select: {kind: Deployment}
+    fieldPaths: [metadata.labels.tag]
+"""
+
+
+def test_values_that_a_broken_build_would_replace_are_one_info(tmp_path: Path) -> None:
+    text = DEPLOYMENT.replace("namespace: ml", "namespace: ml\n  labels: {tag: AUTOMATIC REPLACE, other: not a label}")
+    write_all(tmp_path, {"kustomization.yaml": REPLACED, "a.yaml": text})
+    _, report = lint(tmp_path)
+
+    assert sorted(list_errors(report)) == [
+        ("a.yaml", "invalid-label"),
+        ("kustomization.yaml", "kustomization-file-missing"),
+    ]
+    assert [each["message"] for each in report["findings"] if each["rule"] == "unjudged-variable"] == [
+        "`${tag}` is filled in before the file is applied, so these values were not checked"
+    ]
+
+
+def test_a_source_that_is_in_no_complete_build_is_an_error(tmp_path: Path) -> None:
+    text = REPLACED.replace("envs: [params.env]", "literals: [a=b]")
+    write_all(tmp_path, {"kustomization.yaml": text, "a.yaml": DEPLOYMENT})
+
+    assert list_errors(lint(tmp_path)[1]) == [("kustomization.yaml", "kustomize-build-fails")]
+
+
+MOUNTED = f"{DEPLOYMENT}          volumeMounts: [{{name: data, mountPath: /data}}]\n"
+
+
+@pytest.mark.parametrize(
+    ("patch", "severity"),
+    [
+        ("[{path: env/p.yaml}]", "info"),
+        ("[{path: env/p.yaml, target: {kind: Deployment}}]", "info"),
+        ("[{path: env/p.yaml, target: {kind: Service}}]", "error"),
+        ("[{path: p.yaml}]", "error"),
+    ],
+)
+def test_what_a_patch_may_add_that_does_not_exist_is_an_info(tmp_path: Path, patch: str, severity: str) -> None:
+    files = {
+        "kustomization.yaml": f"resources: [base]\npatches: {patch}\n",
+        "base/kustomization.yaml": "resources: [a.yaml]\n",
+        "base/a.yaml": MOUNTED,
+        "p.yaml": DEPLOYMENT.replace("image:", "# image:"),
+    }
+    write_all(tmp_path, files)
+    _, report = lint(tmp_path)
+
+    found = [(each["file"], each["severity"]) for each in report["findings"] if each["rule"] == "unknown-volume"]
+    assert found == [("base/a.yaml", severity)]
+
+
+def test_a_key_of_a_file_that_does_not_exist_is_not_missing(tmp_path: Path) -> None:
+    text = f"""{DEPLOYMENT}          volumeMounts: [{{name: c, mountPath: /etc/a.ini, subPath: a.ini}}]
+      volumes: [{{name: c, configMap: {{name: c}}}}]
+"""
+    kustomization = "resources: [a.yaml]\nconfigMapGenerator: [{name: c, files: [a.ini=x/y.ini], literals: [a=b]}]\n"
+    write_all(tmp_path, {"kustomization.yaml": kustomization, "a.yaml": text})
+
+    assert list_errors(lint(tmp_path)[1]) == [("kustomization.yaml", "kustomization-file-missing")]
+
+
+def test_words_of_a_template(tmp_path: Path) -> None:
+    text = DEPLOYMENT.replace("namespace: ml", "namespace: service_namespace")
+    write_all(tmp_path, {"template.yaml": text, "b.yaml": text.replace("name: web", "name: b", 1)})
+    _, report = lint(tmp_path)
+
+    assert list_errors(report) == [("b.yaml", "invalid-name")]
+
+
+def test_an_argument_of_a_template_is_not_empty(tmp_path: Path) -> None:
+    command = "accelerate launch --num_machines=$NODES --num_processes=1 --main_process_ip=a train.py"
+    text = f"{DEPLOYMENT}          command: [bash, -c, '{command}']\n"
+    write_all(tmp_path, {"a.yaml-template": text, "a.yaml": text.replace("name: web", "name: b", 1)})
+    _, report = lint(tmp_path)
+
+    assert list_errors(report) == [("a.yaml", "launch-refused")]
 
 
 def test_a_field_is_not_missing_because_a_variable_is_its_value(tmp_path: Path) -> None:

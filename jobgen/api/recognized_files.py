@@ -161,10 +161,11 @@ def settle_findings(
     if not findings:
         return []
     # Imported late: most files have no findings.
+    from jobgen.recognize.absent_files import leave_open
     from jobgen.recognize.declared_gates import leave_out_gated
 
     known = set(findings)
-    certain = leave_out_gated(list(settle_generated(findings, survey.tree)), survey.tree)
+    certain = leave_out_gated(list(settle_generated(leave_open(findings, survey.tree), survey.tree)), survey.tree)
     found = report_variables(certain, survey.tree)
     found = [settle_example(each) if each.rule in RULES_OF_EXAMPLES else each for each in found]
     settled = [severe for each in found if (severe := each if each in known else project.apply_severity(each))]

@@ -483,7 +483,7 @@ class _Builder:
                 )
                 problems: list[Problem] = []
                 try:
-                    replace(into.resources, replacement, layer, problems)
+                    replace(into.resources, replacement, layer, problems, is_complete=self.is_complete)
                 except PatternError as error:
                     self.cannot_build(f"`replacements` of `{kustomization.path}`: {error}", needs_tool=True)
                 self.report(problems if self.is_complete else ())

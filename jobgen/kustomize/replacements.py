@@ -15,6 +15,7 @@ from jobgen.kustomize.select import PatternError, has_selected_metadata, is_sele
 from jobgen.model.budget import Work, charge
 from jobgen.model.data import Location, Node, TracedScalar, count_nodes, is_null, location_of, override, value_of
 from jobgen.model.finding import Problem
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_DEPTH
 from jobgen.spec.json_patch import copy_containers
 from jobgen.yamlio.read.scalars import resolve
@@ -22,20 +23,27 @@ from jobgen.yamlio.read.scalars import resolve
 _DEFAULT_PATH = "metadata.name"
 
 
-def replace(resources: Sequence[Resource], replacement: Any, layer: str, problems: list[Problem]) -> None:
+def replace(
+    resources: Sequence[Resource], replacement: Any, layer: str, problems: list[Problem], *, is_complete: bool
+) -> None:
     """Apply one replacement; what kustomize refuses becomes a problem, what jobgen cannot do is a PatternError."""
     try:
-        _replace(resources, replacement, layer)
+        _replace(resources, replacement, layer, is_complete=is_complete)
     except MergeError as failed:
         problems.append(Problem("kustomize-build-fails", str(failed), failed.node, category="gitops"))
 
 
-def _replace(resources: Sequence[Resource], replacement: Any, layer: str) -> None:
+def _replace(resources: Sequence[Resource], replacement: Any, layer: str, *, is_complete: bool) -> None:
     source, value = replacement.get("source"), replacement.get("sourceValue")
     if (source is None) == (value is None) or not replacement.get("targets"):
         raise MergeError("a replacement needs a `source` and `targets`; add what is missing", replacement)
     if source is not None:
-        value = _find_source(resources, source)
+        try:
+            value = _find_source(resources, source)
+        except MergeError:
+            if is_complete:
+                raise
+            value = _name_value(source)
     for target in replacement["targets"]:
         if not target.get("select"):
             raise MergeError("a target of a replacement needs `select`; add it", target)
@@ -69,6 +77,16 @@ def _find_source(resources: Sequence[Resource], source: Any) -> Any:
     if not 0 <= index < len(parts):
         raise MergeError(f"`{index}` is not the index of a part of `{text_of(value)}`", options.get("index", source))
     return TracedScalar(parts[index], location_of(value) or Location(""))
+
+
+_NO_WORD = lazy_pattern(r"\W+")
+
+
+def _name_value(source: Any) -> TracedScalar:
+    """Return a variable for a value of an object that a part of the build makes which could not be read."""
+    path = text_of(source.get("fieldPath")) or _DEFAULT_PATH
+    name = _NO_WORD.sub("_", split_steps(path)[-1]).strip("_") or "value"
+    return TracedScalar(f"${{{name}}}", location_of(source.get("fieldPath")) or Location(""))
 
 
 def _is_source(found: Id, source: Any) -> bool:

@@ -25,6 +25,8 @@ _LOCAL_GROUPS = frozenset(
 )
 _LOCAL_ANNOTATION = "config.kubernetes.io/local-config"
 _TYPO_CUTOFF = 0.8
+_FORMAT = lazy_pattern(r"\d+(?:\.\d+)*\Z")
+"""The version of a format, which no API has."""
 
 
 def begins_object(content: bytes) -> bool:
@@ -44,7 +46,9 @@ def is_object(data: Mapping[str, Any]) -> bool:
         return False
     if "apiVersion" in data and "kind" in data:
         return True
-    names = [str(value_of(key)) for key in data]
+    # Blueprints of authentik and Butane have a `version` of their own format, and metadata.
+    is_format = _FORMAT.match(str(value_of(data.get("version")))) is not None
+    names = [name for key in data if (name := str(value_of(key))) != "version" or not is_format]
     mappings = sum(isinstance(data.get(name), dict) for name in ("metadata", "spec"))
     return mappings + _has_name(names, "apiVersion") + _has_name(names, "kind") > 1
 

@@ -20,7 +20,7 @@ from jobgen.recognize.plain_objects import is_plain_name, is_plain_text
 from jobgen.recognize.tree import ChartOptions, FileTree, Surroundings, list_folders
 from jobgen.repo.files import CHART_METADATA, KUSTOMIZATION_NAMES, Build, FileEntry, is_kustomization, note_findings
 from jobgen.repo.walk import ExcludePattern, is_excluded
-from jobgen.reports.placeholders import VALUE_RULES, find_capitals, find_placeholder
+from jobgen.reports.placeholders import VALUE_RULES, find_capitals, find_placeholder, find_snake
 
 _NO_CHARTS = ChartOptions()
 STATED = "`files."
@@ -236,6 +236,10 @@ def _settle(file: str, findings: list[Finding], tree: FileTree) -> Iterator[Find
     """Return the findings of a file, with an info about its variables if a program fills them in."""
     named = [(finding, find_variable(finding) or _find_hidden(finding, tree)) for finding in findings]
     unset = {id(finding): token for finding in findings if (token := _find_unset(finding, tree))}
+    name = posixpath.basename(file)
+    is_named = bool(_TEMPLATE_NAME.search(name))
+    if is_named:
+        unset |= {id(each): token for each in findings if (token := find_snake(each) or _find_argument(each, tree))}
     if not unset and not any(
         variable or find_placeholder(finding) or find_capitals(finding) for finding, variable in named
     ):
@@ -244,8 +248,6 @@ def _settle(file: str, findings: list[Finding], tree: FileTree) -> Iterator[Find
     # A variable where the cluster expects a name or a number shows that the file is filled in; then all of them are.
     is_template = any(variable and finding.rule in VALUE_RULES for finding, variable in named)
     # So do its name, a comment in it, and a script beside it.
-    name = posixpath.basename(file)
-    is_named = bool(_TEMPLATE_NAME.search(name))
     is_template = is_template or is_named or bool(_TOOL.search(tree.read(file).content))
     is_template = is_template or bool(tree.find_mention(file, b"envsubst", name.encode("utf-8", "surrogateescape")))
     filled: list[tuple[Finding, str]] = []
@@ -287,6 +289,20 @@ def _find_unset(finding: Finding, tree: FileTree) -> str:
                 if b"vars:" in content and f"name: {name}\n".encode() in content:
                     return f"$({name})"
     return ""
+
+
+def _find_argument(finding: Finding, tree: FileTree) -> str:
+    """Return the variable that an argument of a launcher is, which a template fills in; empty without one."""
+    if finding.rule != "launch-refused":
+        return ""
+    lines = tree.read(finding.location.file).content.decode("utf-8", "replace").split("\n")
+    text = "\n".join(lines[finding.location.line - 1 : finding.location.line + _LINES_OF_SCRIPT])
+    options = (re.escape(each) for each in finding.quoted if each.startswith("--"))
+    found = (re.search(rf"(?<![\w-]){each}[ \t=]\"?(\$\{{?[A-Za-z_]\w*\}}?)", text) for each in options)
+    return next((match[1] for match in found if match), "")
+
+
+_LINES_OF_SCRIPT = 60
 
 
 def _find_hidden(finding: Finding, tree: FileTree) -> str:

@@ -30,17 +30,21 @@ VALUE_RULES = frozenset(
 )
 # Rules that refuse capitals in a name, or text in place of a number.
 _CAPITALS_RULES = frozenset(
-    """invalid-container-name invalid-name invalid-object-name invalid-port-name invalid-quantity invalid-volume-name
-    malformed-image wrong-type""".split()
+    """invalid-container-name invalid-host-name invalid-name invalid-object-name invalid-port-name invalid-quantity
+    invalid-volume-name malformed-image wrong-type""".split()
 )
 _NAMES_FIELD = frozenset(("invalid-quantity", "wrong-type"))
 """Rules whose messages begin with the name of the field."""
+_VALUES_OF_FIELD = _NAMES_FIELD | {"invalid-value"}
+_SNAKE = lazy_pattern(r"[a-z]+(?:_[a-z]+)+\Z")
 _CAPITALS = lazy_pattern(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9]*(?:[_-][A-Z0-9]+)*(?![A-Za-z0-9])")
 # The last part of capitals that say what is to be written in their place, and parts that another one follows.
 _NOUNS = frozenset(
     """ACCOUNT BUCKET CAPACITY CLUSTER DOMAIN ENV ENVIRONMENT HOST ID IMAGE NAME NAMESPACE PATH PORT PROJECT REGION
     REGISTRY REPO REPOSITORY TAG TEAM TENANT URL USER USERNAME VERSION ZONE""".split()
 )
+_REQUESTS = frozenset(("AUTOREPLACE", "FILLIN", "REPLACE", "REPLACED", "TODO"))
+"""Parts of capitals that say that something is to be written in their place."""
 _OWNERS = frozenset(("ACCOUNT", "BUCKET", "CLUSTER", "NAMESPACE", "PROJECT"))
 
 _Found: TypeAlias = "tuple[str, Finding]"
@@ -105,6 +109,14 @@ def find_capitals(finding: Finding) -> list[str]:
     return [word for value in values for word in _CAPITALS.findall(value)]
 
 
+def find_snake(finding: Finding) -> str:
+    """Return the words with `_` that a finding refuses, which are names of variables in a template."""
+    if not finding.rule.startswith("invalid-"):
+        return ""
+    values = finding.quoted[1:] if finding.rule in _VALUES_OF_FIELD else finding.quoted
+    return next(filter(_SNAKE.match, values), "")
+
+
 def _find_braces(finding: Finding, read_lines: Callable[[str], list[str]]) -> str:
     """Return the `{name}` that makes a line a mapping, or no YAML; empty if another fault does."""
     if finding.rule not in _BRACES_RULES or finding.mentions("must be a list"):
@@ -151,7 +163,8 @@ def _is_description(word: str) -> bool:
     parts = word.split("_")
     last = parts[-1].rpartition("-")[2]
     is_variable = len(parts[0]) == 1 and len(word) > 3 and len(parts) > 1
-    return last in _NOUNS or not _OWNERS.isdisjoint(parts[:-1]) or is_variable
+    is_request = not _REQUESTS.isdisjoint(parts)
+    return last in _NOUNS or not _OWNERS.isdisjoint(parts[:-1]) or is_variable or is_request
 
 
 _MAX_NAMED = 4
