@@ -217,3 +217,33 @@ def test_a_long_line_is_shown_where_it_differs():
     text = b"metadata: {name: a0, namespace: ml, labels: {kueue.x-k8s.io/queue-name: a}}}\nspec: {a: 1}\n"
     (found,) = read(text, "x").findings
     assert found.message == "`\u2026s.io/queue-name: a}}}` has an extra `}`; write `\u2026s.io/queue-name: a}}`"
+
+
+@pytest.mark.parametrize(
+    ("lines", "end", "moved"),
+    [
+        (["GRANT a TO b;", 'EOF"'], ["    echo done"], "line"),
+        (
+            ["#!/usr/bin/env python3", "import os", "", "def main():", "    print(os)", "EOF"],
+            ["    echo done"],
+            "5 lines",
+        ),
+        (["GRANT a TO b;", "EOF"], ["  env: []"], "line"),
+        (["GRANT a TO b;", "EOF"], [], "line"),
+    ],
+)
+def test_a_text_that_is_indented_less_is_one_finding(lines, end, moved):
+    text = ["spec:", "  args:", "  - |", "    set -e", "    cat <<EOF", *lines, *end, ""]
+    [finding] = read("\n".join(text).encode(), "a.yaml").findings
+
+    assert finding.location.line == 6
+    more = f", and move the {moved} below with it"
+    assert finding.message == (
+        f"`{lines[0]}` is indented less than the text that it belongs to; indent it by 4 spaces{more}"
+    )
+
+
+def test_a_key_below_a_text_is_no_text():
+    [finding] = read(b"data:\n  a: |\n    text\n b: x\n", "a.yaml").findings
+
+    assert finding.message == "`b: x` is not aligned with the lines around it; indent it by 1 more space"

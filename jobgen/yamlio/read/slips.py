@@ -40,6 +40,8 @@ _MOST_SHOWN = 40
 """How many characters of a line a message shows."""
 _MOST_LINES = 100
 """How many lines with the same slip are changed at once."""
+_MOST_OF_TEXT = 400
+"""How many lines of a block text are looked at."""
 _STEPS_OF_LINE = 12
 """What a line that is not parsed counts, in characters."""
 _BUDGET = 3_000_000
@@ -80,7 +82,7 @@ _MISSING_COMMA = re.compile(r"(?<=[^,{\s:]) (?=[\w./-]+: )")
 _MISSING_COMMA_OF_ITEMS = re.compile(r"(?<=[^\s,\[:{][\"']) (?=[\"'][^\s,\]])")
 _KEY = re.compile(r"\s*(?:- )?(?:[\w./-]+: )?(?=\S)")
 _BLOCK_KEY = re.compile(r"( *)([\w./-]+): [|>][+-]?\s*\Z")
-_WHOLE_METADATA = re.compile(r"metadata: +\{[^{}#]*(?:\{[^{}#]*\}[^{}#]*)*\}\s*(?:#.*)?\Z")
+_BLOCK_START = re.compile(r" *(?:- )*(?:[\w./-]+: +)?[|>][+-]?\s*\Z")
 _ENTRY = re.compile(r" *(?:- |[\w./-]+:(?: |\Z))")
 _END_OF_QUOTE = re.compile(r"[,\]}]| #|\Z")
 _APOSTROPHE = re.compile(r"""(\s*(?:- )?(?:[\w./-]+: )?)'([^'"\\]+'[^'"\\]+)'\Z""")
@@ -310,7 +312,7 @@ def _list_certain(lines: Sequence[str], number: int) -> Iterator[Slip]:
         if more:
             yield Slip(number, line, _write_ascii(line), reason, more=more)
     yield from _indent_text(lines, number)
-    yield from _find_lost_spec(lines, number)
+    yield from _indent_end(lines, number)
     for pattern, form, reason in _RUNS:
         width = _measure_indent(line)
         above = lines[number - 1] if number else ""
@@ -368,14 +370,53 @@ def _indent_text(lines: Sequence[str], number: int) -> Iterator[Slip]:
     yield Slip(number, lines[number], f"  {lines[number]}", f"is text of `{key[2]}`, and not indented below it", below)
 
 
-def _find_lost_spec(lines: Sequence[str], number: int) -> Iterator[Slip]:
-    """Yield the lines of `spec` without the line `spec:` above them, which a complete `metadata` precedes."""
-    above = next((each for each in reversed(lines[:number]) if each.strip()), "")
+def _indent_end(lines: Sequence[str], number: int) -> Iterator[Slip]:
+    """Yield lines in the middle or at the end of a block text as deep as the text, as those of a file in a script."""
+    found = _find_text(lines, number)
+    if found is None or _ENTRY.match(lines[number]):
+        return
+    start, width = found
+    own = _measure_indent(lines[start])
+    resumed = last = start
+    is_resumed = False
+    for at in range(start + 1, min(len(lines), start + _MOST_OF_TEXT)):
+        line = lines[at]
+        depth = _measure_indent(line)
+        is_key = _ENTRY.match(line) and (depth > 0 or line.partition(":")[0] in _ROOT_KEYS)
+        if line.strip() and (depth < own or line == "---" or (is_key and depth < width)):
+            break
+        # The text may continue below these lines, and they may have deep lines themselves.
+        is_resumed = is_resumed or (bool(line.strip()) and depth >= width)
+        last = at if line.strip() and depth < width else last
+        resumed = resumed if is_resumed else last
+    for end in dict.fromkeys((resumed, last)):
+        new = " " * (width - own) + lines[start]
+        reason = "is indented less than the text that it belongs to"
+        yield Slip(start, lines[start], new, reason, end - start)
+
+
+def _find_text(lines: Sequence[str], number: int) -> tuple[int, int] | None:
+    """Return the first line that is not as deep as the block text before a line, and how deep that is."""
     width = _measure_indent(lines[number])
-    if width and _WHOLE_METADATA.match(above) and not any(line.startswith("spec:") for line in lines):
-        run = takewhile(lambda line: not line.strip() or _measure_indent(line) >= width, lines[number + 1 :])
-        new = lines[number][width:]
-        yield Slip(number, lines[number], new, "belongs in `spec`", sum(1 for _ in run), parent="spec")
+    start = number
+    deepest = 0
+    for at in range(number - 1, max(-1, number - _MOST_OF_TEXT), -1):
+        line = lines[at]
+        depth = _measure_indent(line)
+        if not line.strip():
+            continue
+        if _BLOCK_START.match(line):
+            is_text = width < deepest and all(
+                _measure_indent(each) >= deepest for each in lines[at + 1 : start] if each.strip()
+            )
+            return (start, deepest) if is_text else None
+        if depth <= width:
+            if deepest:
+                return None
+            start = at
+        else:
+            deepest = depth
+    return None
 
 
 def _write_ascii(line: str) -> str:
