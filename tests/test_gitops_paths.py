@@ -116,6 +116,19 @@ def test_without_a_remote_no_address_is_known(tmp_path: Path) -> None:
     assert lint(write_files(tmp_path, files)) == []
 
 
+def test_an_address_most_of_whose_paths_exist_is_probably_the_own_one(tmp_path: Path) -> None:
+    names = ("a", "b", "c", "d", "gone")
+    apps = {f"argo/{each}.yaml": APPLICATION % ("default", OWN, "HEAD", f"apps/{each}", "") for each in names}
+    other = {f"argo/o-{each}.yaml": APPLICATION % ("default", OTHER, "HEAD", f"x/{each}", "") for each in names}
+    config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n"
+    write_files(tmp_path, {**apps, **other, **{f"apps/{each}/c.yaml": config for each in names[:-1]}})
+
+    [found] = lint(tmp_path)
+    assert found[:3] == ("warning", 10, "gitops-path-missing")
+    assert found[3].startswith("`apps/gone` does not exist")
+    assert found[3].endswith("; correct the path")
+
+
 def test_what_flux_names_must_exist(tmp_path: Path) -> None:
     files = {
         **CHART,

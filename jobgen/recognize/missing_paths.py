@@ -9,10 +9,19 @@ from typing import Any
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, location_of, value_of
 from jobgen.model.finding import Finding, Severity
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.suggest import did_you_mean, find_closest
 from jobgen.recognize.argo_sources import ArgoSource, is_open, list_sources, locate_values
 from jobgen.recognize.flux_sources import is_own
-from jobgen.recognize.gitops_objects import ARGO, BOOTSTRAPPED, FLUX, HELM, SOURCE, GitOpsObject, GitOpsTree
+from jobgen.recognize.gitops_objects import (
+    ARGO,
+    BOOTSTRAPPED,
+    FLUX,
+    HELM,
+    SOURCE,
+    GitOpsObject,
+    GitOpsTree,
+    read_address,
+)
 from jobgen.yamlio.read.scalars import quote
 
 PATH, NAME = "gitops-path-missing", "gitops-name-missing"
@@ -25,16 +34,26 @@ def find_missing(tree: GitOpsTree) -> list[Finding]:
     return list(dict.fromkeys(found))
 
 
-def _report(node: Node, owner: GitOpsObject, message: str) -> Finding:
-    return Finding(PATH, "gitops", Severity.ERROR, message, location_of(node) or owner.location)
+def _report(node: Node, owner: GitOpsObject, message: str, severity: Severity = Severity.ERROR) -> Finding:
+    return Finding(PATH, "gitops", severity, message, location_of(node) or owner.location)
 
 
 def _suggest(tree: GitOpsTree, path: str) -> str:
-    """Return which path may be meant: one with the same name, or a similar one."""
+    """Return which path may be meant: the only one that ends with it, or one with a similar name in its place."""
     above = f"{tree.around.above}/" if tree.around.above else ""
     known = {f"{above}{folder}" for each in tree.around.paths for folder in _list_above(each)}
-    same = sorted(each for each in known if posixpath.basename(each) == posixpath.basename(path))
-    return f"; did you mean `{same[0]}`?" if len(same) == 1 else did_you_mean(path, sorted(known))
+    same = [each for each in known if each.endswith(f"/{path}") or path.endswith(f"/{each}")]
+    if len(same) == 1:
+        return f"; did you mean `{same[0]}`?"
+    names = path.strip("/").split("/")
+    beside = (each for each in sorted(known) if _differs_once(each.split("/"), names))
+    return did_you_mean(path, list(beside))
+
+
+def _differs_once(names: Sequence[str], others: Sequence[str]) -> bool:
+    """Return True if one name of a path is similar to that of another path, and the rest are equal."""
+    pairs = [(one, other) for one, other in zip(names, others, strict=False) if one != other]
+    return len(names) == len(others) and len(pairs) == 1 and bool(find_closest(pairs[0][1], pairs[0][:1], 0.75))
 
 
 def _list_above(path: str) -> Iterator[str]:
@@ -46,19 +65,40 @@ def _list_above(path: str) -> Iterator[str]:
 
 
 def _check_argo(tree: GitOpsTree) -> Iterator[Finding]:
-    for source in list_sources(tree):
-        if tree.is_own(source.url) and source.is_head and "chart" not in source.data:
-            yield from _check_path(tree, source)
+    sources = list(list_sources(tree))
+    likely = _find_likely(tree, sources)
+    for source in sources:
+        if source.is_head and "chart" not in source.data:
+            is_own = tree.is_own(source.url)
+            if is_own or read_address(source.url) in likely:
+                yield from _check_path(tree, source, Severity.ERROR if is_own else Severity.WARNING)
         yield from _check_values(tree, source)
     yield from _check_projects(tree)
 
 
-def _check_path(tree: GitOpsTree, source: ArgoSource) -> Iterator[Finding]:
+_LEAST_PATHS, _SHARE = 4, 0.7
+
+
+def _find_likely(tree: GitOpsTree, sources: Iterable[ArgoSource]) -> frozenset[str]:
+    """Return the addresses that are probably those of this repository: most of the paths there are folders here."""
+    paths: dict[str, set[str]] = {}
+    for source in sources:
+        if source.is_head and "/" in source.path and not is_open(source.path) and "chart" not in source.data:
+            paths.setdefault(read_address(source.url), set()).add(source.path)
+    likely = set()
+    for address, several in paths.items():
+        found = sum((path := tree.find_path(each)) is not None and tree.exists(path) for each in several)
+        if address and found >= max(_LEAST_PATHS, _SHARE * len(several)):
+            likely.add(address)
+    return frozenset(likely)
+
+
+def _check_path(tree: GitOpsTree, source: ArgoSource, severity: Severity) -> Iterator[Finding]:
     path = tree.find_path(source.path) if source.path and not is_open(source.path) else ""
     if path is not None and not tree.exists(path):
         message = f"{quote(source.path)} does not exist in this repository, so Argo CD cannot render `{source.app}`"
         hint = _suggest(tree, source.path) or "; correct the path"
-        yield _report(source.data.get("path"), source.owner, f"{message}{hint}")
+        yield _report(source.data.get("path"), source.owner, f"{message}{hint}", severity)
 
 
 def _check_values(tree: GitOpsTree, source: ArgoSource) -> Iterator[Finding]:
