@@ -51,9 +51,16 @@ def name_program(path: str, documents: Sequence[Mapping[str, Any]]) -> str:
         if re.search(rf"(?:\A|/)(?:{pattern})", path):
             return f"its name is one that {program} reads"
     for keys, program in _BY_KEYS:
-        if any(keys <= data.keys() for data in documents):
+        if any(_has_keys(data, keys) for data in documents):
             shown = " and ".join(f"`{key}`" for key in sorted(keys))
             return f"it has {shown}, as files of {program} do"
     kinds = (str(value_of(data["kind"])) for data in documents if "apiVersion" in data and "kind" in data)
     local = next(kinds, "")
     return f"`{local}` is a kind of a local tool" if local else "it has no `apiVersion` and `kind`"
+
+
+def _has_keys(data: Mapping[str, Any], keys: set[str]) -> bool:
+    """Return True if a document has some keys. Any word can be the key of a number: in a vocabulary, or in counts."""
+    return keys <= data.keys() and (
+        "nbformat" in keys or not any(isinstance(value_of(data[key]), (int, float)) for key in keys)
+    )
