@@ -505,6 +505,104 @@ def test_kinds_of_openshift(tmp_path: Path) -> None:
     assert "there is no CRD to add" in report["findings"][0]["message"]
 
 
+ROUTE = """\
+apiVersion: route.openshift.io/v1
+kind: Route
+metadata: {name: a}
+spec: {host: '', path: '', to: {kind: Service, name: a, weight: 100}, tls: {termination: Reencrypt}}
+"""
+
+
+def test_a_host_that_openshift_generates(tmp_path: Path) -> None:
+    write_all(tmp_path, {"a.yaml": ROUTE})
+    [finding] = [each for each in lint(tmp_path)[1]["findings"] if each["severity"] == "error"]
+
+    assert finding["pointer"] == "/spec/tls/termination"
+
+
+PARENT = """apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: apps, namespace: flux-system}
+spec:
+  interval: 1h
+  prune: true
+  sourceRef: {kind: %s, name: flux-system}
+  path: ./apps/all
+  patches:
+    - target: {kind: Kustomization, group: kustomize.toolkit.fluxcd.io}
+      patch: |
+        apiVersion: kustomize.toolkit.fluxcd.io/v1
+        kind: Kustomization
+        metadata: {name: all}
+        spec: {interval: 1h, prune: true}
+"""
+CHILD = """apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {name: web, namespace: flux-system}
+spec: {sourceRef: {kind: ExternalArtifact, name: web}, path: ./apps/web}
+"""
+
+
+@pytest.mark.parametrize(("kind", "count"), [("OCIRepository", 0), ("GitRepository", 2)])
+def test_an_artifact_has_a_part_of_the_repository(tmp_path: Path, kind: str, count: int) -> None:
+    files = {
+        "kubernetes/clusters/one/apps.yaml": PARENT % kind,
+        "kubernetes/apps/all/kustomization.yaml": "resources: [web.yaml]\n",
+        "kubernetes/apps/all/web.yaml": CHILD,
+    }
+    write_all(tmp_path, files)
+    found = [rule for _, rule in list_errors(lint(tmp_path)[1])]
+
+    assert found.count("missing-field") == count
+
+
+SEALED = """apiVersion: ENC[AES256_GCM,data:TBo=,iv:NmQ=,tag:a1w+Lh==,type:str]
+kind: ENC[AES256_GCM,data:5g8R,iv:TxA=,tag:rUpd/z==,type:str]
+metadata: {name: "ENC[AES256_GCM,data:l,iv:L,tag:V,type:str]"}
+sops: {mac: "ENC[AES256_GCM,data:a,iv:b,tag:c,type:str]"}
+"""
+
+
+@pytest.mark.parametrize("more", [{}, {"kustomization.yaml": "resources: [a.sops.yaml]\n"}])
+def test_an_object_whose_kind_is_encrypted_is_not_judged(tmp_path: Path, more: dict[str, str]) -> None:
+    write_all(tmp_path, {"a.sops.yaml": SEALED, "b.yaml": DEPLOYMENT, **more})
+    _, report = lint(tmp_path)
+
+    assert report["findings"] == []
+    assert more or list_taken(report) == {"a.sops.yaml": "template"}
+
+
+def test_a_variable_in_one_of_several_forms(tmp_path: Path) -> None:
+    text = """apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: a}
+spec:
+  gatewayClassName: a
+  addresses:
+    - type: IPAddress
+      value: %s
+  listeners: [{name: http, protocol: HTTP, port: 80}]
+"""
+    write_all(tmp_path, {"a.yaml": text % "${ADDRESS}", "b.yaml": text.replace("name: a}", "name: b}") % "no address"})
+    _, report = lint(tmp_path)
+
+    assert list_errors(report) == [("b.yaml", "invalid-form")]
+    assert [each["file"] for each in report["findings"] if each["rule"] == "unjudged-variable"] == ["a.yaml"]
+
+
+def test_metadata_at_the_top_of_an_object(tmp_path: Path) -> None:
+    text = """apiVersion: serving.kserve.io/v1alpha1
+kind: ServingRuntime
+labels: {a: b}
+metadata: {name: a}
+spec: {containers: [{name: a, image: "example.com/a:1"}]}
+"""
+    write_all(tmp_path, {"a.yaml": text})
+    messages = [each["message"] for each in lint(tmp_path)[1]["findings"] if each["rule"] == "unknown-field"]
+
+    assert messages == ["`labels` is not a field of `ServingRuntime`; it belongs in `metadata`"]
+
+
 @pytest.mark.parametrize(
     ("text", "rule"),
     [

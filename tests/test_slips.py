@@ -247,3 +247,22 @@ def test_a_key_below_a_text_is_no_text():
     [finding] = read(b"data:\n  a: |\n    text\n b: x\n", "a.yaml").findings
 
     assert finding.message == "`b: x` is not aligned with the lines around it; indent it by 1 more space"
+
+
+def test_spaces_after_dashes_are_those_of_the_author():
+    text = b"""\
+spec:
+  terms:
+  -   match:
+    -   key: a
+      operator: In
+  ports:
+  -   name: http
+    port: 80
+"""
+    found = read(text, "a.yaml").findings
+
+    assert [(each.location.line, each.message.partition("; ")[2]) for each in found] == [
+        (3, "write `- match:`, and correct the line below in the same way"),
+        (7, "write `- name: http`"),
+    ]

@@ -33,7 +33,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.recognize.kustomize_files import KustomizeBuild, find_closures
 from jobgen.recognize.substituted import Values, Variable, fill_in
-from jobgen.recognize.tree import Surroundings
+from jobgen.recognize.tree import Surroundings, list_folders
 from jobgen.repo.files import KUSTOMIZATION_NAMES, Build, Built, BuiltObject, File
 
 
@@ -86,6 +86,8 @@ RULE = "flux-substitution-fails"
 
 _BOOTSTRAPPED = "flux-system"
 """The source that `flux bootstrap` creates: the repository that the Kustomizations are in."""
+_ARTIFACTS = frozenset(("Bucket", "ExternalArtifact", "OCIRepository"))
+"""Sources with files that somebody has put there, of a folder of the repository."""
 _VALID_NAME = lazy_pattern(r"[_A-Za-z][_A-Za-z0-9]*\Z")
 # Fields of a Kustomization that become fields of the kustomization of its folder.
 _FIELDS = {"targetNamespace": "namespace", "namePrefix": "namePrefix", "nameSuffix": "nameSuffix"}
@@ -202,10 +204,10 @@ class _Target(NamedTuple):
 
 
 def find_builds(around: Surroundings) -> list[FluxBuild]:
-    """Return the builds of all Kustomizations of Flux in a tree that fill in values."""
+    """Return the builds of all Kustomizations of Flux in a tree that fill in values, or change what is built."""
     finder = _Finder(around)
     builds = (finder.make(each) for several in finder.find_kustomizations().values() for each in several)
-    return [each for each in builds if each is not None and _fills_in(each.kustomization)]
+    return [each for each in builds if each is not None and _changes(each.kustomization)]
 
 
 class _Finder:
@@ -236,7 +238,7 @@ class _Finder:
         self, parent: _FluxObject, known: Mapping[tuple[str, int], list[_FluxObject]]
     ) -> Iterator[BuiltObject]:
         """Return the objects of a Kustomization that changes others."""
-        if not _fills_in(parent) and not any(parent.spec.get(field) for field in (*_LISTS, "components")):
+        if not _changes(parent):
             return
         made = self.make(parent)
         files = {file for file, _ in known}
@@ -291,7 +293,17 @@ class _Finder:
         if folder != self.around.above and not folder.startswith(above):
             return None
         folder = folder[len(above) :]
-        return folder if not folder or self.around.tree.source.is_folder(folder) else None
+        is_folder = self.around.tree.source.is_folder
+        if not folder or is_folder(folder):
+            return folder
+        return self.find_below(kustomization, folder)
+
+    def find_below(self, kustomization: _FluxObject, folder: str) -> str | None:
+        """Return a folder of an artifact that is made of a part of the repository, which the Kustomization is in."""
+        kind = value_of(as_mapping(kustomization.spec.get("sourceRef")).get("kind"))
+        tops = list_folders(kustomization.file) if kind in _ARTIFACTS else ()
+        found = [path for top in tops if self.around.tree.source.is_folder(path := posixpath.join(top, folder))]
+        return found[0] if len(found) == 1 else None
 
     def find_target(self, kustomization: _FluxObject) -> _Target | None:
         """Return what a Kustomization builds: the kustomization of its folder, or one that Flux writes."""
@@ -405,8 +417,10 @@ def _is_kind(data: Any, group: str, kind: str) -> bool:
     return str(value_of(data.get("apiVersion"))).rpartition("/")[0] == group
 
 
-def _fills_in(kustomization: _FluxObject) -> bool:
-    return any(kustomization.post_build.get(field) for field in ("substitute", "substituteFrom"))
+def _changes(kustomization: _FluxObject) -> bool:
+    """Return True if Flux applies something else than what the folder of a Kustomization has."""
+    fills_in = any(kustomization.post_build.get(field) for field in ("substitute", "substituteFrom"))
+    return fills_in or any(kustomization.spec.get(field) for field in (*_LISTS, "components"))
 
 
 def _read_pairs(data: Mapping[str, Any], location: Location) -> dict[str, Variable]:

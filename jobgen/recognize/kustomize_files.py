@@ -18,6 +18,7 @@ from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize import FRAGMENT, INPUT, KUSTOMIZATION, PATCH, RESOURCE, Taken
 from jobgen.recognize.not_applied import BUNDLE_SUFFIX
+from jobgen.recognize.objects import is_sealed
 from jobgen.recognize.tree import FileTree, list_folders
 from jobgen.repo.files import KUSTOMIZATION_NAMES, MANIFEST_SUFFIXES, Build, Built, File, is_kustomization
 from jobgen.repo.walk import is_excluded, parse_patterns
@@ -192,7 +193,7 @@ class KustomizeBuild(Build):
             )
             return Built((), (Finding("internal-error", "meta", Severity.ERROR, message, Location(self.file)),))
         # The Operator SDK completes this base when it writes a bundle.
-        objects = [each for each in built.objects if not each.file.endswith(BUNDLE_SUFFIX)]
+        objects = [each for each in built.objects if not each.file.endswith(BUNDLE_SUFFIX) and not is_sealed(each.data)]
         findings = list(built.findings)
         if built.unbuilt:
             count = len(built.unbuilt) - 1

@@ -29,6 +29,11 @@ _FORMAT = lazy_pattern(r"\d+(?:\.\d+)*\Z")
 """The version of a format, which no API has."""
 
 
+def is_sealed(data: Mapping[str, Any]) -> bool:
+    """Return True if SOPS has encrypted even the kind of an object, so that nobody can say what it is."""
+    return "sops" in data and str(value_of(data.get("kind"))).startswith("ENC[")
+
+
 def begins_object(content: bytes) -> bool:
     """Return True if a line begins with a key of objects, so that a fault in the text is that of an object."""
     return b"\0" in content[:4] or _TOP_KEY.search(content) is not None
@@ -42,7 +47,7 @@ def may_hold_objects(content: bytes) -> bool:
 def is_object(data: Mapping[str, Any]) -> bool:
     """Return True if a document is a Kubernetes object, or was meant to be one: it has two of the fields of objects."""
     # Configuration of local tools, such as kustomize and kind, is none.
-    if _is_local(data):
+    if _is_local(data) or is_sealed(data):
         return False
     if "apiVersion" in data and "kind" in data:
         return True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice, takewhile
 
 from jobgen.k8s.placeholders import find_placeholders
 from jobgen.kustomize import plan
@@ -246,7 +247,9 @@ def _settle(file: str, findings: list[Finding], tree: FileTree) -> Iterator[Find
         yield from findings
         return
     # A variable where the cluster expects a name or a number shows that the file is filled in; then all of them are.
-    is_template = any(variable and finding.rule in VALUE_RULES for finding, variable in named)
+    is_template = any(
+        variable and (finding.rule in VALUE_RULES or finding.rule == _FORM) for finding, variable in named
+    )
     # So do its name, a comment in it, and a script beside it.
     is_template = is_template or is_named or bool(_TOOL.search(tree.read(file).content))
     is_template = is_template or bool(tree.find_mention(file, b"envsubst", name.encode("utf-8", "surrogateescape")))
@@ -307,6 +310,8 @@ _LINES_OF_SCRIPT = 60
 
 def _find_hidden(finding: Finding, tree: FileTree) -> str:
     """Return the variable on the line of a value that is not shown, because it may be a secret; empty without one."""
+    if finding.rule == _FORM:
+        return _find_below(finding, tree)
     if finding.rule not in VALUE_RULES or not any("…" in value for value in finding.quoted):
         return ""
     folder, _, below = finding.location.file.rpartition("templates/")
@@ -318,6 +323,19 @@ def _find_hidden(finding: Finding, tree: FileTree) -> str:
     start = finding.location.line - 1
     text = "\n".join(lines[start : start + 4])
     text = text if _BLOCK.match(text) else text.partition("\n")[0]
+    return next((each.token for each in find_placeholders(text) if each.style in _STYLES), "")
+
+
+_FORM = "invalid-form"
+
+
+def _find_below(finding: Finding, tree: FileTree) -> str:
+    """Return the variable in the mapping, or in the value, that a finding is about; empty if there is none."""
+    lines = tree.read(finding.location.file).content.decode("utf-8", "replace").split("\n")
+    start = finding.location.line - 1
+    width = max(0, finding.location.column - 1)
+    below = takewhile(lambda line: not line.strip() or line[:width].isspace() or not width, lines[start + 1 :])
+    text = "\n".join([*lines[start : start + 1], *islice(below, _LINES_OF_SCRIPT)])
     return next((each.token for each in find_placeholders(text) if each.style in _STYLES), "")
 
 

@@ -40,8 +40,8 @@ _SNAKE = lazy_pattern(r"[a-z]+(?:_[a-z]+)+\Z")
 _CAPITALS = lazy_pattern(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9]*(?:[_-][A-Z0-9]+)*(?![A-Za-z0-9])")
 # The last part of capitals that say what is to be written in their place, and parts that another one follows.
 _NOUNS = frozenset(
-    """ACCOUNT BUCKET CAPACITY CLUSTER DOMAIN ENV ENVIRONMENT HOST ID IMAGE NAME NAMESPACE PATH PORT PROJECT REGION
-    REGISTRY REPO REPOSITORY TAG TEAM TENANT URL USER USERNAME VERSION ZONE""".split()
+    """ACCOUNT BUCKET CAPACITY CERT CERTIFICATE CLUSTER CRT DOMAIN ENV ENVIRONMENT HOST ID IMAGE NAME NAMESPACE
+    PATH PORT PROJECT REGION REGISTRY REPO REPOSITORY TAG TEAM TENANT URL USER USERNAME VERSION ZONE""".split()
 )
 _REQUESTS = frozenset(("AUTOREPLACE", "FILLIN", "REPLACE", "REPLACED", "TODO"))
 """Parts of capitals that say that something is to be written in their place."""
@@ -102,10 +102,12 @@ def find_placeholder(finding: Finding) -> str:
 
 def find_capitals(finding: Finding) -> list[str]:
     """Return the words in capitals in the values that a finding refuses: a script or a person may replace them."""
-    if finding.rule not in _CAPITALS_RULES:
+    # What may be meant instead is in the advice.
+    is_text = finding.rule == "invalid-value" and not finding.advice
+    if finding.rule not in _CAPITALS_RULES and not is_text:
         return []
     # A variable `VERSION` whose value is refused is no placeholder.
-    values = finding.quoted[1:] if finding.rule in _NAMES_FIELD else finding.quoted
+    values = finding.quoted[1:2] if is_text else finding.quoted[1:] if finding.rule in _NAMES_FIELD else finding.quoted
     return [word for value in values for word in _CAPITALS.findall(value)]
 
 
@@ -134,7 +136,9 @@ def _report(several: list[_Found]) -> Finding:
     causes = {finding.rule for _, finding in several} - {RULE}
     if not causes:
         return first._replace(related=related)
-    names = list(dict.fromkeys(name for token, finding in ordered for name in (token, *_list_words(finding))))
+    every = dict.fromkeys(name for token, finding in ordered for name in (token, *_list_words(finding)))
+    # The word in a token is no token of its own.
+    names = [name for name in every if not any(name != other and other.strip("<>{}$ ") == name for other in every)]
     message = (
         f"the file is a template: {_list_names(names)} must be filled in by a person or a script; "
         "fill in the values, or exclude the file"

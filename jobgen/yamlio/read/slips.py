@@ -34,6 +34,8 @@ _LEAST_LIKELY = 6
 """How many lines nearer another change is preferred to one that removes a character."""
 _LESS_LIKELY = 3
 """How many lines nearer another change is preferred to one that moves several lines."""
+_CERTAIN = -1
+"""The rank of a change that nobody needs to compare with others."""
 _MOST = 5
 """How many slips of one document are reported."""
 _MOST_SHOWN = 40
@@ -84,6 +86,7 @@ _KEY = re.compile(r"\s*(?:- )?(?:[\w./-]+: )?(?=\S)")
 _BLOCK_KEY = re.compile(r"( *)([\w./-]+): [|>][+-]?\s*\Z")
 _BLOCK_START = re.compile(r" *(?:- )*(?:[\w./-]+: +)?[|>][+-]?\s*\Z")
 _ENTRY = re.compile(r" *(?:- |[\w./-]+:(?: |\Z))")
+_WIDE_DASH = re.compile(r"( *)-  +([\w./-]+:.*)\Z")
 _END_OF_QUOTE = re.compile(r"[,\]}]| #|\Z")
 _APOSTROPHE = re.compile(r"""(\s*(?:- )?(?:[\w./-]+: )?)'([^'"\\]+'[^'"\\]+)'\Z""")
 _BEHIND_QUOTE = re.compile(
@@ -240,7 +243,8 @@ class _Search:
                 continue
             reached = next_fault.line if next_fault else len(lines)
             odd = _count_odd_lines(changed, self.step) + (0 if next_fault else _count_odd_values(whole))
-            repair = _Repair((-reached, odd, rank), slip, whole, next_fault)
+            # Other changes of such a line can be read, too, and mean something else.
+            repair = _Repair((-reached, odd - 2 * (rank == _CERTAIN), rank), slip, whole, next_fault)
             if best is None or repair.score < best.score:
                 best = repair
         return best and best._replace(text="\n".join(best.slip.apply_to(lines)))
@@ -278,6 +282,7 @@ def _list_changes(lines: Sequence[str], fault: libyaml.Fault) -> Iterator[tuple[
         if not line or len(line) > _LONGEST or line.lstrip().startswith("#"):
             continue
         yield from ((distance, slip) for slip in _list_certain(lines, number))
+        yield from ((_CERTAIN, slip) for slip in _close_gap(lines, number))
         likely = [*_align(lines, number), *_change_line(line), *_close_flow(lines, start, number)]
         below = _count_deeper(lines, number) if line.lstrip().startswith("- ") else 0
         for rank, (new, reason) in enumerate(likely, 1):
@@ -417,6 +422,16 @@ def _find_text(lines: Sequence[str], number: int) -> tuple[int, int] | None:
         else:
             deepest = depth
     return None
+
+
+def _close_gap(lines: Sequence[str], number: int) -> Iterator[Slip]:
+    """Yield items without the spaces after their dashes if what is below them stands as if there were one."""
+    run = list(takewhile(_WIDE_DASH.match, lines[number : number + _MOST_LINES]))
+    ends = (line for line in lines[number + len(run) : number + len(run) + 1] if _ENTRY.match(line))
+    beside = _measure_indent(next(ends, ""))
+    if run and beside == _measure_indent(run[-1]) + 2:
+        new, *more = (_WIDE_DASH.sub(r"\1- \2", line) for line in run)
+        yield Slip(number, run[0], new, "has too many spaces after its dash", more=tuple(more))
 
 
 def _write_ascii(line: str) -> str:
