@@ -222,12 +222,12 @@ def test_what_fails_the_build_is_an_error(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "creator", [{".gitignore": "web2.yaml\n"}, {"build.sh": "helm template . > web2.yaml\n"}], ids=["ignored", "script"]
 )
-def test_a_file_that_something_creates_is_a_warning(tmp_path: Path, creator: dict[str, str]) -> None:
+def test_a_file_that_something_creates_is_an_info(tmp_path: Path, creator: dict[str, str]) -> None:
     listed = {"kustomization.yaml": "resources:\n  - web.yaml\n  - web2.yaml\n", "web.yaml": DEPLOYMENT}
     write_all(tmp_path, listed | creator)
     [finding] = lint(tmp_path)["findings"]
 
-    assert (finding["rule"], finding["severity"]) == ("kustomization-file-missing", "warning")
+    assert (finding["rule"], finding["severity"]) == ("kustomization-file-missing", "info")
     assert f"`{next(iter(creator))}`" in finding["message"]
 
 

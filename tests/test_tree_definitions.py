@@ -90,7 +90,7 @@ def test_object_without_its_crd_in_the_run_is_not_judged(tmp_path):
     files = {"crd.yaml": DANCE, "a.yaml": WALTZ % ", beat: 1"}
 
     assert rules_of(lint(tmp_path, files)) == [("a.yaml", "error", "unknown-field")]
-    assert rules_of(lint(tmp_path, files, "a.yaml")) == [("a.yaml", "warning", "missing-schema")]
+    assert rules_of(lint(tmp_path, files, "a.yaml")) == [("a.yaml", "info", "missing-schema")]
 
 
 def test_crds_of_lists_and_of_json_count(tmp_path):
@@ -245,7 +245,7 @@ def test_kind_of_a_group_of_the_tree_without_a_crd(tmp_path):
         ("a.yaml", 2, "warning", "kind-without-crd"),
         ("b.yaml", 2, "warning", "kind-without-crd"),
         ("c.yaml", 2, "warning", "unknown-kind"),
-        ("d.yaml", 2, "warning", "missing-schema"),
+        ("d.yaml", 2, "info", "missing-schema"),
     ]
     assert found["a.yaml"][3].endswith(
         "`Danse` of `example.com`, so its fields were not checked; did you mean `Dance`?"
@@ -317,7 +317,7 @@ def test_edit_of_a_crd_changes_the_cached_results_of_other_files(tmp_path, monke
     assert lint(folder, {}) == []
     assert rules_of(lint(folder, {"crd.yaml": crd(STYLE)})) == expected
     (folder / "crd.yaml").unlink()
-    assert rules_of(lint(folder, {})) == [("0.yaml", "warning", "missing-schema")]
+    assert rules_of(lint(folder, {})) == [("0.yaml", "info", "missing-schema")]
     assert lint(folder, {"crd.yaml": crd(PAIRS)}) == []
 
 

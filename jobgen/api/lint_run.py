@@ -87,7 +87,10 @@ def find_findings(
         _check_behind_errors(runs[0], request, store, cancel)
     if survey is not None:
         last = runs[-1]
-        last.findings[:] = settle_findings(last.findings, survey, last.project, is_strict=request.strict_files)
+        is_strict, in_repository = request.strict_files, files.root is not None
+        last.findings[:] = settle_findings(
+            last.findings, survey, last.project, is_strict=is_strict, is_jobs_repository=in_repository
+        )
     by_run = [_collect_comments(run) for run in runs]
     comments = [comment for several in by_run for comment in several]
     project, today = runs[0].project, request.today or (git.read_day(request.directory) if comments else "")

@@ -27,7 +27,6 @@ from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize import OBJECT, SORTS
 from jobgen.recognize.kustomize_files import settle_generated
-from jobgen.recognize.not_applied import RULES_OF_EXAMPLES, settle_example
 from jobgen.recognize.survey import STATED, Correction, Survey, report_variables, survey_files
 from jobgen.recognize.tree import ChartOptions, list_folders
 from jobgen.rendering import config
@@ -155,19 +154,22 @@ def name_taken(survey: Survey, left_out: Mapping[str, tuple[str, str]]) -> dict[
 
 
 def settle_findings(
-    findings: Sequence[Finding], survey: Survey, project: ProjectConfig, *, is_strict: bool
+    findings: Sequence[Finding], survey: Survey, project: ProjectConfig, *, is_strict: bool, is_jobs_repository: bool
 ) -> list[Finding]:
-    """Return the findings, milder where a program of the repository fills in a value or creates a file."""
+    """Return the findings, milder where a program of the repository fills in a value or creates a file.
+
+    In a jobs repository, what could not be checked stays a warning.
+    """
     if not findings:
         return []
     # Imported late: most files have no findings.
     from jobgen.recognize.absent_files import leave_open
     from jobgen.recognize.declared_gates import leave_out_gated
+    from jobgen.recognize.mild_findings import soften
 
     known = set(findings)
-    certain = leave_out_gated(list(settle_generated(leave_open(findings, survey.tree), survey.tree)), survey.tree)
-    found = report_variables(certain, survey.tree)
-    found = [settle_example(each) if each.rule in RULES_OF_EXAMPLES else each for each in found]
+    certain = leave_out_gated(list(settle_generated(findings, survey.tree)), survey.tree)
+    found = soften(report_variables(certain, survey.tree), survey.tree, is_jobs_repository=is_jobs_repository)
     settled = [severe for each in found if (severe := each if each in known else project.apply_severity(each))]
     if not is_strict:
         return settled

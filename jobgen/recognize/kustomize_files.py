@@ -229,7 +229,7 @@ MISSING = "kustomization-file-missing"
 
 
 def settle_generated(findings: Iterable[Finding], tree: FileTree) -> Iterator[Finding]:
-    """Yield the findings; a file that something else creates is a warning, because the build needs it first."""
+    """Yield the findings; a file that the repository says something else creates is an info."""
     for finding in findings:
         if _is_completed(finding, tree):
             continue
@@ -237,7 +237,7 @@ def settle_generated(findings: Iterable[Finding], tree: FileTree) -> Iterator[Fi
         if creator:
             name = finding.quoted[0]
             message = f"`{name}` does not exist here; the build fails until it is created, as `{creator}` says"
-            yield finding._replace(severity=Severity.WARNING, message=message)
+            yield finding._replace(severity=Severity.INFO, message=message)
         else:
             yield finding
 

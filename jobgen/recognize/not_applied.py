@@ -8,7 +8,7 @@ from functools import cache
 
 from jobgen.k8s.kinds import BUILTIN_GROUPS
 from jobgen.model.data import value_of
-from jobgen.model.finding import Finding, Severity
+from jobgen.model.finding import Finding
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import find_closest
 from jobgen.recognize import ASSET, CONFIG, FRAGMENT, TEMPLATE, TEST_DATA, Taken
@@ -279,16 +279,3 @@ def recognize_by_content(content: bytes) -> Taken | None:
         return None
     matcher = match[0].strip(b" \t:\"'-").decode("ascii")
     return Taken(TEST_DATA, f"its values have matchers of a test (`{matcher}`)")
-
-
-# Folders with objects that show how something is done, and that run for a short time.
-_EXAMPLE_FOLDERS = lazy_pattern(r"(?:\A|/)(?:examples?|samples?|demos?|docs?|tutorials?|quick-?starts?)(?=/)")
-RULES_OF_EXAMPLES = frozenset(("mutable-image-tag", "untagged-image"))
-
-
-def settle_example(finding: Finding) -> Finding:
-    """Return a finding about the tag of an image in an example as an info: nothing there has to run again."""
-    is_mild = finding.rule in RULES_OF_EXAMPLES and finding.severity is Severity.WARNING
-    if not is_mild or not _EXAMPLE_FOLDERS.search(finding.location.file):
-        return finding
-    return finding._replace(severity=Severity.INFO)

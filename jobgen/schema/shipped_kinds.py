@@ -75,6 +75,11 @@ def _list_group(folder: str, group: str) -> list[str]:
     return list_shipped_schemas(f"{folder}/{group}") if group in list_shipped_schemas(folder) else []
 
 
+def is_shipped_group(group: str) -> bool:
+    """Return True if jobgen ships the schema of a kind of a group."""
+    return is_of_kubernetes(group) or any(_list_group(folder, group) for folder in FOLDERS)
+
+
 def name_plural(api_version: str, kind: str) -> str:
     """The name of a custom resource in paths; empty for other kinds."""
     return str(read_custom(api_version, kind).get("plural", ""))

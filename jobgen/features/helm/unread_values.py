@@ -9,8 +9,9 @@ from typing import Any
 from jobgen.features.helm.charts import VALUES, Chart, is_crd
 from jobgen.features.helm.template_text import Path, list_mentions
 from jobgen.features.helm.uses import Use, Values
-from jobgen.model.data import Location, location_of
-from jobgen.model.finding import Finding, Severity
+from jobgen.model.data import Location, location_of, value_of
+from jobgen.model.finding import Finding, Related, Severity, pluralize
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean
 from jobgen.repo.files import File
 from jobgen.yamlio.read import read
@@ -18,6 +19,15 @@ from jobgen.yamlio.read import read
 RULE = "unread-value"
 _FOR_SUBCHARTS = ("global", "tags")
 _MAX_FOUND = 50
+_MAX_NAMED = 3
+"""How many other places a finding names."""
+
+
+class _Unread(NamedTuple):
+    """A value that nothing reads, and whether it is null."""
+
+    place: Location
+    is_empty: bool
 
 
 def find_unread(chart: Chart, uses: Sequence[Use], shared: Collection[str]) -> list[Finding]:
@@ -34,16 +44,18 @@ def find_unread(chart: Chart, uses: Sequence[Use], shared: Collection[str]) -> l
             below.setdefault(path[:length], set()).add(name)
     files = [Values(File(chart.join(VALUES), chart.files[VALUES]))] if VALUES in chart.files else []
     files += (each for use in uses for each in (*use.base, *use.values) if each.file.path not in shared)
-    found: dict[Finding, None] = {}
+    found: dict[Path, list[_Unread]] = {}
     for each in files:
         data = each.data
         if data is None:
             documents = read(each.file.content, each.file.path, traced=True).documents
             data = documents[0].data if documents else {}
-        for key, path in islice(_list_unread(data, reads, below, ()), _MAX_FOUND - len(found)):
-            known = sorted(below.get(path[:-1], ()))
-            found[_report(key, path, known, Location(each.file.path))] = None
-    return list(found)
+        for key, value, path in islice(_list_unread(data, reads, below, ()), _MAX_FOUND):
+            place = location_of(key) or Location(each.file.path)
+            found.setdefault(path, []).append(_Unread(place, is_empty=value_of(value) is None))
+    return [
+        _report(path, sorted(below.get(path[:-1], ())), several) for path, several in islice(found.items(), _MAX_FOUND)
+    ]
 
 
 def _list_reads(chart: Chart) -> set[Path] | None:
@@ -58,19 +70,25 @@ def _list_reads(chart: Chart) -> set[Path] | None:
 
 def _list_unread(
     fields: Mapping[str, Any], reads: set[Path], below: Mapping[Path, set[str]], above: Path
-) -> Iterator[tuple[str, Path]]:
-    """Yield the keys that nothing reads; `below` has the next names of each path above one that is read."""
+) -> Iterator[tuple[str, Any, Path]]:
+    """Yield the keys and values that nothing reads; `below` has the next names of each path above one that is read."""
     for key, value in fields.items():
         path = (*above, str(key))
         if path in reads or (not above and path[0] in _FOR_SUBCHARTS):
             continue
         if path not in below:
-            yield key, path
+            yield key, value, path
         elif isinstance(value, dict):
             yield from _list_unread(value, reads, below, path)
 
 
-def _report(key: str, path: Path, known: list[str], file: Location) -> Finding:
+def _report(path: Path, known: list[str], unread: Sequence[_Unread]) -> Finding:
+    """Report a value once, however many files have it; null sets nothing."""
+    places = list(dict.fromkeys(each.place for each in unread if not each.is_empty) or (each.place for each in unread))
+    files = len({place.file for place in places}) - 1
+    also = f", also not in {pluralize(files, 'other file')}" if files else ""
     hint = did_you_mean(path[-1], known) or "; remove it, or read it in a template"
-    message = f"`{'.'.join(path)}` is read by no template of the chart{hint}"
-    return Finding(RULE, "gitops", Severity.WARNING, message, location_of(key) or file)
+    message = f"`{'.'.join(path)}` is read by no template of the chart{also}{hint}"
+    severity = Severity.INFO if all(each.is_empty for each in unread) else Severity.WARNING
+    related = tuple(Related(place, "the same") for place in places[1 : _MAX_NAMED + 1])
+    return Finding(RULE, "gitops", severity, message, places[0], related=related)

@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 
-from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Container
 from jobgen.k8s.shell.commands import MAX_SHOWN, NAMES_SHELL, find_script, shorten, split_words
@@ -17,6 +17,7 @@ from jobgen.yamlio.write import to_inline_yaml
 # A program without a path, or with one, and more words after it.
 _COMMAND = lazy_pattern(r"\s*[\w./+-]+\s+\S")
 _OPTION = lazy_pattern(r"--?[A-Za-z][\w.-]*(?:=.*)?\Z")
+_LETTER_AND_NUMBER = lazy_pattern(r"-[A-Za-z] +[0-9]+")
 _OPTION_AND_VALUE = lazy_pattern(r"^(--?[A-Za-z][\w.-]*) +([^\s-]\S*)((?: +\S+)*) *$", re.MULTILINE)
 
 
@@ -27,7 +28,8 @@ def command_in_one_string(container: Container) -> Iterator[Violation]:
     Kubernetes does not split it. The runtime looks for a program of that name, spaces included, and the container never
     starts: `executable file not found`. A command that starts with an option, such as `[--epochs=10]`, has no program:
     a patch replaces the whole list. An option and its value in one item, such as `--lr 0.1`, are a warning: the program
-    gets one argument of that name, which `argparse` refuses.
+    gets one argument of that name, which `argparse` refuses. A letter and a number, such as `-m 1024`, are an info:
+    programs that read their options with `getopt` accept them.
 
     Write one item for each word, or start a shell: `[sh, -c, "torchrun train.py"]`. Write options of the image's own
     program as `args`, and `--lr=0.1` for an option with a value.
@@ -60,7 +62,9 @@ def _find_joined_options(container: Container) -> Iterator[Violation]:
         if found[3].strip():
             advice = f"write one item for each word: `{to_inline_yaml(text.split())}`"
         node = container.command_line[index]
-        yield Violation(node, f"`{text}` is one argument, with its space; {advice}", severity=WARNING)
+        # C programs read the number behind a letter with its space.
+        severity = INFO if _LETTER_AND_NUMBER.fullmatch(text) else WARNING
+        yield Violation(node, f"`{text}` is one argument, with its space; {advice}", severity=severity)
 
 
 def _is_joined(container: Container) -> bool:

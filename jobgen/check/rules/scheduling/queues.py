@@ -138,7 +138,7 @@ def queue_label_on_pods(pod: Pod) -> Iterator[Violation]:
 
     Kueue reads the label of the job and ignores that of its pods. If the job has none, it is not queued as a whole:
     where Kueue also manages pods, it admits each pod separately, so a job can get some of its workers and wait forever
-    for the others.
+    for the others. A label that repeats the queue of the job is an info.
 
     Set the label only in the `metadata` of the job; for a CronJob, in that of its `jobTemplate`.
     """
@@ -151,7 +151,9 @@ def queue_label_on_pods(pod: Pod) -> Iterator[Violation]:
         if key == QUEUE_LABEL:
             effect, remedy, is_redundant = _describe(pod)
             fix_steps = (FixStep("remove", key),) if is_redundant else ()
-            yield Violation(key, f"{effect}; {remedy}", fix_steps=fix_steps, safe=False)
+            is_same = is_redundant and as_text(labels[key]) == as_text(get_kueue_queue(manifest))
+            severity = INFO if is_same else WARNING
+            yield Violation(key, f"{effect}; {remedy}", fix_steps=fix_steps, safe=False, severity=severity)
 
 
 def _describe(pod: Pod) -> tuple[str, str, bool]:

@@ -122,7 +122,7 @@ def host_path(pod: Pod) -> Iterator[Violation]:
 
     Pods on other nodes see other files, and data written there is lost with the node. Many clusters reject such pods;
     the Pod Security level `baseline` does. Device files, sockets, the time zone and certificates are not reported, nor
-    are the volumes of DaemonSets and other agents of the node.
+    are the volumes of DaemonSets and other agents of the node. A local disk, such as `/mnt/k8s-disks/0`, is an info.
 
     Use a PersistentVolumeClaim for data, and an `emptyDir` for scratch files and `/dev/shm`. No claim can hold files of
     the kernel and of drivers, such as those in `/sys`: request devices from a device plugin, and mount only the folder
@@ -132,8 +132,19 @@ def host_path(pod: Pod) -> Iterator[Violation]:
         return
     for volume in pod.volumes:
         node = get_path(volume, "hostPath", "path") if "hostPath" in volume else None
-        if message := _describe(as_text(node)):
-            yield Violation(node, message)
+        if message := _describe(path := as_text(node)):
+            yield Violation(node, message, severity=INFO if _is_local_disk(path) else WARNING)
+
+
+# Where clouds and their machine images mount the local disks of a node.
+_LOCAL_DISKS = tuple(
+    "/local_nvme/ /local_ssd/ /mnt/disks/ /mnt/k8s-disks/ /mnt/localdisk/ /mnt/nvme/ /opt/dlami/nvme/".split()
+)
+
+
+def _is_local_disk(path: str) -> bool:
+    """Return True for a fast disk of the node, which is mounted in order to have files of this node."""
+    return f"{path.rstrip('/')}/".startswith(_LOCAL_DISKS)
 
 
 def _describe(path: str) -> str:

@@ -15,6 +15,8 @@ _FREE_TEXT = frozenset(
 )
 # Objects that hold nothing but such text, or a schema.
 _FREE_KINDS = frozenset(("ConfigMap", "CustomResourceDefinition", "PrometheusRule", "Template"))
+# Words that Eclipse Che replaces in the name of a namespace.
+_OF_CHE = frozenset(("<userid>", "<username>"))
 # Placeholders of other styles are the work of a tool, or belong to a program.
 _STYLES = ("angle", "word")
 _MAX_LENGTH = 200
@@ -43,6 +45,8 @@ def unfilled_placeholder(manifest: Manifest) -> Iterator[Violation]:
         elif isinstance(node, list):
             nodes += reversed(node)
         elif node is not own_name and (token := _find_token(as_text(node))):
+            if token in _OF_CHE and manifest.group == "org.eclipse.che":
+                continue
             yield Violation(node, f"`{token}` is a placeholder; fill it in", severity=WARNING)
 
 
