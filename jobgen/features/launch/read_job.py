@@ -40,8 +40,11 @@ _PRODUCTS = (
     "beta.kubernetes.io/instance-type",
 )
 _LAUNCHER = "launcher"
-_SERVER_IMAGE = lazy_pattern(r"(?:^|/)vllm/vllm-openai(?:[:@]|$)")
-_SERVER = "vllm.entrypoints.openai.api_server"
+# What the images of servers start, to which `args` are added.
+_SERVERS = (
+    (lazy_pattern(r"(?:^|/)vllm/vllm-openai(?:[:@]|$)"), ("python3", "-m", "vllm.entrypoints.openai.api_server")),
+    (lazy_pattern(r"(?:^|/)huggingface/text-generation-inference(?:[:@]|$)"), ("text-generation-launcher",)),
+)
 # Variables that differ between the pods of a role, in a script with conditions.
 _CONDITION = lazy_pattern(r"\bif\b|\bcase\b|&&|\|\|")
 _RANKED = lazy_pattern(r"RANK|INDEX|HOSTNAME|hostname|PROCESS_ID")
@@ -163,9 +166,11 @@ class _Reader:
             words = [Word("bash", None), Word("-c", None), Word(as_text(entrypoint), entrypoint)]
         elif not as_items(self.data.get("command")) and words and not _is_program(words[0]):
             # They are arguments of the image's own entry point.
-            if not _SERVER_IMAGE.search(self.container.image):
+            image = self.container.image
+            started = next((command for pattern, command in _SERVERS if pattern.search(image)), None)
+            if started is None:
                 return ()
-            words = [Word("python3", None), Word("-m", None), Word(_SERVER, None), *words]
+            words = [*(Word(text, None) for text in started), *words]
         return tuple(filter(None, map(to_program, run_command(words, env, self.mounted.read, folder))))
 
     def list_words(self, field: str) -> Iterator[tuple[Any, Node]]:

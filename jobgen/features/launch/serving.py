@@ -28,9 +28,10 @@ from jobgen.repo.shipped import read_data
 
 _VLLM = ("vllm", "vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server", "vllm.entrypoints.cli.main")
 _SGLANG = ("sglang.launch_server", "sglang")
+_TGI = "text-generation-launcher"
 # The names of the options, of which the first is the one that the program knows the value by.
 SIZES = {
-    "tp": "tensor_parallel_size tp tp_size",
+    "tp": "tensor_parallel_size tp tp_size num_shard",
     "pp": "pipeline_parallel_size pp pp_size",
     "dp": "data_parallel_size dp dp_size",
     "local_dp": "data_parallel_size_local dpl",
@@ -86,6 +87,7 @@ _TOO_MANY = (
     "vLLM: `World size ({size}) is larger than the number of available GPUs ({pod_gpus}) in this node.`",
     "Ray: `No available node types can fulfill resource request`",
     "SGLang starts a process for each rank, and a rank without a GPU fails",
+    "text-generation-inference starts a process for each shard, and a shard without a GPU fails",
 )
 
 
@@ -97,10 +99,13 @@ class Server(NamedTuple):
     sizes: Mapping[str, int | None]
     is_ray: bool | None
     is_sglang: bool
+    is_tgi: bool = False
 
 
 def read_server(program: Program) -> Server | None:
     """Return the server that a program starts; None if it is another program."""
+    if program.name == _TGI:
+        return _read_tgi(program)
     is_sglang = program.name in _SGLANG
     words = program.words
     if program.name in ("vllm", "sglang"):
@@ -117,6 +122,14 @@ def read_server(program: Program) -> Server | None:
     backend = options.text("distributed_executor_backend", "")
     is_ray = None if backend is None else backend == "ray"
     return Server(options, word.text if word else None, sizes, is_ray, is_sglang)
+
+
+def _read_tgi(program: Program) -> Server:
+    """Return a server of text-generation-inference: without a number of shards, it has one for each GPU."""
+    options = read_arguments(program.words, _FLAGS)
+    word = options.words.get("model_id")
+    sizes = dict.fromkeys(SIZES, 1) | {"tp": _read_size(options, SIZES["tp"], None), "local_dp": None}
+    return Server(options, word.text if word else None, sizes, is_ray=False, is_sglang=False, is_tgi=True)
 
 
 def _with_config(program: Program, options: Arguments) -> Arguments:
@@ -163,8 +176,11 @@ def count_gpus(server: Server, program: Program, pods: Pods) -> tuple[int | None
         # Without a backend, vLLM up to 0.11 takes Ray for what does not fit in a pod, and 0.12 refuses it.
         needed = math.prod(server.sizes[name] or 1 for name in ("tp", "pp"))
         is_too_large = total is not None and needed > total
-        own_only = pods.count == 1 or server.is_sglang
-        return (own if own_only else total if is_too_large else None), pods.count, own
+        if pods.count == 1 or server.is_sglang:
+            return own, pods.count, own
+        # What does not fit in a pod needs the group.
+        is_spread = is_too_large or (own is not None and needed > own)
+        return total if is_spread else None, pods.count, own
     if server.is_ray and (program.variable("RAY_ADDRESS") is not None or not _starts_alone(pods)):
         return None, None, own
     if (server.sizes["nodes"] or 1) > 1:
@@ -215,9 +231,9 @@ def _check_server(server: Server, program: Program, pods: Pods) -> Iterator[Faul
         "is_sglang": server.is_sglang,
         # Ray can start other things in the same cluster.
         "leaves": list_ray_nodes(pods.container.pod.manifest) is None,
-        "heads": model.heads if model else None,
+        "heads": model.heads if model and not server.is_tgi else None,
     }
-    error = _TOO_MANY[2 if server.is_sglang else 1 if server.is_ray else 0].format(**numbers)
+    error = _TOO_MANY[3 if server.is_tgi else 2 if server.is_sglang else 1 if server.is_ray else 0].format(**numbers)
     table = (row._replace(text=row.text.replace("{error}", error.replace("{", "{{"))) for row in _GPUS)
     faults = list(find_faults((*_NODES, *table, *_HEADS), numbers, options.words, program, pods))
     is_error = any(fault.is_error for fault in faults)

@@ -21,7 +21,7 @@ CHECKED = lazy_pattern(rf"(?m)^(?:{'|'.join(CHECKED_WORDS)})")
 # Names of launchers, of servers and of options that scripts are known by.
 _SIGNS = lazy_pattern(
     r"torchrun|torch\.distributed|accelerate|deepspeed|mpirun|mpiexec|orterun|prterun|horovodrun|paddle|fleetrun|"
-    r"vllm|sglang|--trainer\.|\bray\b|jax|entrypoint"
+    r"vllm|sglang|text-generation-|--trainer\.|\bray\b|jax|entrypoint"
 )
 # What a script can be known by, or what can change the numbers of torchrun.
 _UNUSUAL = lazy_pattern(

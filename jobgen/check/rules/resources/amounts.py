@@ -172,7 +172,10 @@ def _suggest(written: str) -> str:
 _KINDS = frozenset(("PyTorchJob", "PyTorchTrainingJob"))
 # In objects of other kinds, the command says that PyTorch starts processes that share the GPUs of the pod.
 _SHM_USERS = lazy_pattern(
-    r"(?:\A|[\s/;&|(])(?:torchrun|accelerate\s+launch|deepspeed)\s|\btorch\.distributed\.(?:run|launch)\b"
+    r"(?s)(?:\A|[\s/;&|(])(?:torchrun|accelerate\s+launch|deepspeed)\s|\btorch\.distributed\.(?:run|launch)\b"
+    # A server that divides a model among GPUs passes it through NCCL.
+    r"|\b(?:vllm|sglang|tritonserver)\b.*?\s--?(?:tensor[-_]parallel[-_]size|tp(?:[-_]size)?)(?:=|\s+)(?:[2-9]|1[0-9]|\$)"
+    r"|\b(?:text-generation-(?:launcher|inference))\b|\bmpirun\b.*?\btritonserver\b",
 )
 
 
@@ -182,7 +185,8 @@ def missing_shm(pod: Pod) -> Iterator[Violation]:
 
     A container has 64 MiB of shared memory by default. The workers of a `DataLoader` and NCCL within a node pass their
     data through it and fail with `Bus error` when it is full. A pod is one of PyTorch if it belongs to a PyTorchJob, or
-    if its command is `torchrun`, `accelerate launch` or `deepspeed`.
+    if its command is `torchrun`, `accelerate launch` or `deepspeed`, or a server that divides a model among GPUs: vLLM,
+    SGLang or text-generation-inference with tensor parallelism, or Triton with several ranks.
 
     Mount an `emptyDir` with `medium: Memory` at `/dev/shm`; in a job spec, set `shm`.
     """
@@ -202,7 +206,7 @@ def _runs_torch(main: Container) -> bool:
     if manifest.kind is not None and manifest.kind.name in _KINDS:
         return True
     # KubeRay mounts shared memory in its pods.
-    command = " ".join(main.words)
+    command = " ".join((main.image, *main.words))
     return manifest.group != "ray.io" and _SHM_USERS.search(f"{command} ") is not None
 
 
