@@ -20,10 +20,11 @@ from jobgen.features.launch.options import (
 from jobgen.features.launch.python_calls import list_ray_nodes
 from jobgen.features.launch.values import Fault, Model, Pods, Program, Word, World, find_model
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
-from jobgen.k8s.objects import Manifest
+from jobgen.k8s.objects import Container, Manifest
 from jobgen.model.data import value_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import to_milli
+from jobgen.model.suggest import find_key
 from jobgen.repo.shipped import read_data
 
 _VLLM = ("vllm", "vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server", "vllm.entrypoints.cli.main")
@@ -242,6 +243,7 @@ def _check_server(server: Server, program: Program, pods: Pods) -> Iterator[Faul
     if not is_error:
         yield from _check_backend(server, pods)
         yield from _check_memory(server, pods)
+        yield from _check_probes(server, program, pods)
 
 
 # Releases of vLLM whose Ray backend takes all ranks of tensor parallelism for those of one node.
@@ -283,6 +285,58 @@ def _check_memory(server: Server, pods: Pods) -> Iterator[Fault]:
             f"crashed stay in it, and NCCL fails when it is full; use at least {needed >> 30 or 1}Gi"
         )
         yield Fault(node, message, is_error=False, rule="small-shared-memory")
+
+
+_PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
+_PORTS = {True: 30000, False: 8000}
+"""The ports of SGLang and vLLM without `--port`."""
+_OF_TGI = 80
+"""The port that the image of text-generation-inference sets."""
+_START_SECONDS = 30
+_LARGE, _LARGE_SECONDS = 30 * 10**9, 90
+"""Less than any server needs until it answers, and less than one needs that loads a model of so many parameters."""
+
+
+def _check_probes(server: Server, program: Program, pods: Pods) -> Iterator[Fault]:
+    """Report probes of a port that the server does not listen to, and those that end it before its model is loaded."""
+    container = pods.container
+    default = _OF_TGI if server.is_tgi else _PORTS[server.is_sglang]
+    # Another program of the container may listen to other ports.
+    is_alone = not any(" & " in word or word.rstrip().endswith("&") for word in container.words)
+    port = server.options.number("port", default) if is_alone and program.variable("PORT") is None else None
+    for field in _PROBES:
+        probe = as_mapping(container.data.get(field))
+        node = next((get_path(probe, kind, "port") for kind in ("httpGet", "tcpSocket", "grpc") if kind in probe), None)
+        asked = as_number(value_of(node))
+        if port and asked and asked != port:
+            message = f"the {field} asks port {asked}, but the server listens to {port}, so the pod is never ready"
+            if field != "readinessProbe":
+                message = f"the {field} asks port {asked}, but the server listens to {port}, so it is restarted forever"
+            yield Fault(node, f"{message}; write {port}", is_error=False, rule=PROBE_RULE)
+            return
+    yield from _check_start(server, container)
+
+
+def _check_start(server: Server, container: Container) -> Iterator[Fault]:
+    probe = as_mapping(container.data.get("livenessProbe"))
+    if not probe or "startupProbe" in container.data:
+        return
+    numbers = [probe.get("initialDelaySeconds", 0), probe.get("periodSeconds", 10), probe.get("failureThreshold", 3)]
+    delay, period, failures = (as_number(value_of(node)) for node in numbers)
+    model = find_model(server.model) if server.model else None
+    is_large = model is not None and model.parameters >= _LARGE
+    least = _LARGE_SECONDS if is_large else _START_SECONDS
+    if delay is not None and period and failures and (seconds := delay + period * failures) < least:
+        message = f"the livenessProbe restarts the server {seconds} seconds after its start, before the model is loaded"
+        yield Fault(
+            find_key(container.data, "livenessProbe"),
+            f"{message}; add a `startupProbe` with a greater `failureThreshold`",
+            False,
+            rule=PROBE_RULE,
+        )
+
+
+PROBE_RULE = "failing-probe"
 
 
 def check_ray_service(manifest: Manifest) -> Iterator[Fault]:

@@ -11,7 +11,9 @@ from jobgen.model.data import Node
 from jobgen.model.suggest import did_you_mean
 from jobgen.spec.overlay import Cluster
 
-_KAI, _VOLCANO = "KAI", "Volcano"
+_KAI, _VOLCANO, _OTHER = "KAI", "Volcano", ""
+# Kinds whose controllers set no scheduler of their own.
+_WITHOUT_SCHEDULER = frozenset(("", "apps", "batch", "kubeflow.org"))
 _GROUPS = {"scheduling.run.ai": _KAI, "scheduling.volcano.sh": _VOLCANO}
 _PARENTS = {_KAI: "parentQueue", _VOLCANO: "parent"}
 _LABEL = "kai.scheduler/queue"
@@ -26,11 +28,16 @@ def collect_queues(manifest: Manifest) -> Iterator[Fact]:
     scheduler = _GROUPS.get(manifest.group)
     if scheduler and manifest.kind_name == "Queue":
         parent = as_text(manifest.spec.get(_PARENTS[scheduler]))
-        yield Fact((True, scheduler, manifest.name, parent), ("metadata", "name"))
+        has_none = scheduler == _KAI and as_integer(get_path(manifest.spec, "resources", "gpu", "limit")) == 0
+        yield Fact((True, scheduler, manifest.name, parent, has_none), ("metadata", "name"))
     elif (manifest.group, manifest.kind_name) == _JOB and (queue := as_text(manifest.spec.get("queue"))):
-        yield Fact((False, _VOLCANO, queue, ""), ("spec", "queue"))
-    elif (queue := as_text(manifest.labels.get(_LABEL))) and _is_scheduled_by_kai(manifest):
-        yield Fact((False, _KAI, queue, ""), ("metadata", "labels", _LABEL))
+        yield Fact((False, _VOLCANO, queue, "", False), ("spec", "queue"))
+    elif queue := as_text(manifest.labels.get(_LABEL)):
+        if _is_scheduled_by_kai(manifest):
+            needs_gpus = any(pod.gpus for pod in manifest.pods)
+            yield Fact((False, _KAI, queue, "", needs_gpus), ("metadata", "labels", _LABEL))
+        elif manifest.group in _WITHOUT_SCHEDULER and manifest.pods:
+            yield Fact((False, _OTHER, queue, manifest.kind_name, False), ("metadata", "labels", _LABEL))
 
 
 def _is_scheduled_by_kai(manifest: Manifest) -> bool:
@@ -42,7 +49,8 @@ def _is_scheduled_by_kai(manifest: Manifest) -> bool:
 def unusable_queue(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
     """A queue of KAI or Volcano that takes no jobs, or that is not among the queues of the repository.
 
-    KAI schedules pods only in a queue that has a parent and no queues below it. Volcano takes no jobs in a queue with
+    KAI schedules pods only in a queue that has a parent and no queues below it, and only pods with its `schedulerName`.
+    With `limit: 0`, a queue takes no pods with GPUs. Volcano takes no jobs in a queue with
     queues below it, and its webhook refuses a job whose queue does not exist. The rule looks at the queues of a
     scheduler only if the repository has some of them.
 
@@ -52,21 +60,37 @@ def unusable_queue(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolatio
     queues = {(fact.value[1], fact.value[2]): fact for fact in facts if fact.value[0]}
     parents = {(fact.value[1], fact.value[3]) for fact in facts if fact.value[0] and fact.value[3]}
     for fact in facts:
-        is_queue, scheduler, name, _ = fact.value
+        is_queue, scheduler, name, parent, _ = fact.value
+        known = [other for at, other in queues if at == scheduler and (other != name or not is_queue)]
         if is_queue:
-            continue
-        found = queues.get((scheduler, name))
-        known = [other for at, other in queues if at == scheduler]
-        if found is None:
-            if known and not (scheduler == _VOLCANO and name in _OWN_QUEUES):
-                message = f"the repository has queues of {scheduler}, but no `{name}`, so the job probably never starts"
-                yield FactViolation(fact, f"{message}{did_you_mean(name, known) or '; correct the name'}")
-        elif (scheduler, name) in parents:
-            message = f"`{name}` has queues below it, and {scheduler} takes jobs only in a queue without any"
-            yield FactViolation(fact, f"{message}; name one of those below it", ((found, "the queue"),))
-        elif scheduler == _KAI and not found.value[3]:
-            message = f"`{name}` is a queue without a parent, and KAI never schedules pods in a queue at the top"
-            yield FactViolation(fact, f"{message}; add a queue, and name it as `parentQueue`", ((found, "the queue"),))
+            if scheduler == _KAI and parent and (scheduler, parent) not in queues:
+                message = f"the parent `{parent}` of `{name}` is not among the queues of the repository, and KAI"
+                message += " schedules nothing in a queue whose parent does not exist"
+                yield FactViolation(fact, f"{message}{did_you_mean(parent, known) or '; correct the name'}")
+        elif scheduler == _OTHER:
+            if (_KAI, name) in queues:
+                message = f"only pods with `schedulerName: {_KAI_NAME}` are in a queue of KAI, so this {parent} starts"
+                yield FactViolation(fact, f"{message} outside of `{name}`; set it in the pod template")
+        elif (found := queues.get((scheduler, name))) is not None:
+            yield from _check_queue(fact, found, has_queues_below=(scheduler, name) in parents)
+        elif known and not (scheduler == _VOLCANO and name in _OWN_QUEUES):
+            message = f"the repository has queues of {scheduler}, but no `{name}`, so the job probably never starts"
+            yield FactViolation(fact, f"{message}{did_you_mean(name, known) or '; correct the name'}")
+
+
+def _check_queue(job: Fact, queue: Fact, *, has_queues_below: bool) -> Iterator[FactViolation]:
+    """Report a queue that takes no jobs, or not this one."""
+    _, scheduler, name, _, needs_gpus = job.value
+    related = ((queue, "the queue"),)
+    if has_queues_below:
+        message = f"`{name}` has queues below it, and {scheduler} takes jobs only in a queue without any"
+        yield FactViolation(job, f"{message}; name one of those below it", related)
+    elif needs_gpus and queue.value[4]:
+        message = f"`{name}` has the limit of 0 GPUs, so KAI never schedules pods with GPUs in it"
+        yield FactViolation(job, f"{message}; raise `limit`, or write -1 for none", related)
+    elif scheduler == _KAI and not queue.value[3]:
+        message = f"`{name}` is a queue without a parent, and KAI never schedules pods in a queue at the top"
+        yield FactViolation(job, f"{message}; add a queue, and name it as `parentQueue`", related)
 
 
 _DOMAIN = ("resource.nvidia.com", "ComputeDomain")

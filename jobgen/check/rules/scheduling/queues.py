@@ -217,6 +217,14 @@ _ANNOTATIONS: Mapping[str, _Values] = {
     ),
     "karpenter.sh/do-not-disrupt": _Values(_SWITCH, "Karpenter ignores it, so it can evict the pod"),
 }
+# Autoscalers of nodes read these annotations of pods only.
+_OF_PODS: Mapping[str, str] = {
+    "cluster-autoscaler.kubernetes.io/safe-to-evict": "the cluster autoscaler",
+    "karpenter.sh/do-not-disrupt": "Karpenter",
+}
+_RENAMED = {"karpenter.sh/do-not-evict": "karpenter.sh/do-not-disrupt"}
+# Operators that give their pods the annotations of the pod template alone.
+_COPIES_TEMPLATE = frozenset(("apps", "batch", "jobset.x-k8s.io", "kubeflow.org", "leaderworkerset.x-k8s.io", "ray.io"))
 # The value does not count, so `false` turns it on.
 _PRESENT = {
     f"{_RAY}gang-scheduling-enabled": "KubeRay turns gang scheduling on for any value",
@@ -226,13 +234,15 @@ _PRESENT = {
 
 @rule("manifest", WARNING)
 def misread_annotation(manifest: Manifest) -> Iterator[Violation]:
-    """An annotation or label with a value that its controller silently takes for another one.
+    """An annotation or label that its controller does not read: its value means nothing there, or its place does.
 
     Some controllers compare a value with one text, and take any other for the default: `Partial` is not `partial`, and
     `"True"` is not `"true"`. Others ask only if the key exists, so `"false"` turns the feature on. No
-    webhook complains about these values. jobgen ignores a duration or a deadline that it cannot read.
+    webhook complains about these values. jobgen ignores a duration or a deadline that it cannot read. Autoscalers of
+    nodes read `safe-to-evict` and `do-not-disrupt` among the annotations of a pod, not among its labels, and not on the
+    object that creates it.
 
-    Write one of the values that the message names, exactly; or remove the key.
+    Write one of the values that the message names, exactly; move the annotation to the pod template; or remove the key.
     """
     for key in (EXPECTED_ANNOTATION, DEADLINE_ANNOTATION) if manifest.annotations else ():
         time = value_of(manifest.annotations.get(key))
@@ -246,8 +256,24 @@ def misread_annotation(manifest: Manifest) -> Iterator[Violation]:
                 node = entries[key]
                 if key in _ANNOTATIONS and field == "annotations":
                     yield from _check(key, node, _ANNOTATIONS[key])
+                if key in _OF_PODS or key in _RENAMED:
+                    yield from _check_place(manifest, metadata, field, key)
                 if key in _PRESENT and str(value_of(node)).lower() == "false":
                     yield Violation(node, f"`{key}` is `{value_of(node)}`, but {_PRESENT[key]}; remove it")
+
+
+def _check_place(manifest: Manifest, metadata: Mapping[str, Node], field: str, key: Node) -> Iterator[Violation]:
+    name = str(value_of(key))
+    if name in _RENAMED:
+        message = f"Karpenter reads `{name}` no more, and can evict the pod"
+        yield Violation(key, f"{message}; write `{_RENAMED[name]}`")
+    elif field == "labels":
+        yield Violation(key, f"{_OF_PODS[name]} reads `{name}` only as an annotation; move it to the annotations")
+    elif metadata is manifest.metadata and manifest.group in _COPIES_TEMPLATE:
+        templates = [as_mapping(pod.metadata.get("annotations")) for pod in manifest.pods]
+        if templates and not any(name in each for each in templates):
+            message = f"{_OF_PODS[name]} reads `{name}` of pods, and they do not get the annotations of the"
+            yield Violation(key, f"{message} {manifest.kind_name}; move it to the pod template")
 
 
 def _check(key: str, node: Node, values: _Values) -> Iterator[Violation]:

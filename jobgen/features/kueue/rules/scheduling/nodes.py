@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.devices import is_device
 from jobgen.k8s.kueue import get_kueue_queue
-from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
-from jobgen.model.data import untraced
+from jobgen.model.data import Node, untraced
 from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import did_you_mean, find_key
 
@@ -127,6 +127,60 @@ def _find_mismatch(pod: Pod, queues: QueueState) -> Violation | None:
     main = pod.main_container
     node_at_fault = find_key(pod.spec, "tolerations") or (main.device_node if main else None)
     return Violation(node_at_fault or find_key(pod.template, "spec"), f"{message}; add a toleration")
+
+
+@rule("queue", WARNING, kinds=("Deployment",))
+def stuck_rollout(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
+    """A Deployment whose update waits forever, because its own pods take all devices of the nodes.
+
+    With the default strategy, a new pod must be ready before an old one is stopped, unless `maxUnavailable` is at least
+    one pod; 25% of fewer than four pods are none. If the known nodes have no device to spare for the new pod, it stays
+    `Pending`, and the old one runs on. The rule applies if nodes are known, as `larger-than-nodes` does; it looks at
+    the pods of this Deployment alone.
+
+    Use `strategy: {type: Recreate}`, or `maxSurge: 0` with `maxUnavailable: 1`, or add a node.
+    """
+    written = manifest.spec.get("replicas")
+    replicas = 1 if written is None else as_integer(written)
+    strategy = as_mapping(manifest.spec.get("strategy"))
+    if not queues.largest_nodes or not replicas or as_text(strategy.get("type")) == "Recreate":
+        return
+    rolling = as_mapping(strategy.get("rollingUpdate"))
+    if _count_share(rolling.get("maxUnavailable"), replicas, rounds_up=False) != 0:
+        return
+    surge = _count_share(rolling.get("maxSurge"), replicas, rounds_up=True)
+    for pod in manifest.pods if surge else ():
+        devices = {name: count for name, count in pod.devices.items() if count and name in queues.largest_nodes}
+        room = sum(_count_pods(node, devices) for node in queues.known.list_nodes()) if devices else 0
+        main = pod.main_container
+        if replicas <= room < replicas + 1 and main is not None:
+            shown = "its pod takes" if replicas == 1 else f"its {replicas} pods take"
+            what = " and ".join(f"`{name}`" for name in devices)
+            message = (
+                f"{shown} all {what} of the known nodes, so the new pod of an update stays `Pending` and the old one"
+            )
+            node = find_key(manifest.spec, "strategy") or main.device_node
+            yield Violation(node, f"{message} is never stopped; use `strategy: {{type: Recreate}}`, or `maxSurge: 0`")
+
+
+_DEFAULT_SHARE = "25%"
+
+
+def _count_share(node: Node, replicas: int, *, rounds_up: bool) -> int | None:
+    """Return how many pods a number or percentage stands for; None if it is neither."""
+    if (number := as_integer(node)) is not None:
+        return number
+    text = as_text(node) or _DEFAULT_SHARE
+    if not text.endswith("%") or not text[:-1].isdecimal() or len(text) > 6:
+        return None
+    return -(-int(text[:-1]) * replicas // 100) if rounds_up else int(text[:-1]) * replicas // 100
+
+
+def _count_pods(node: Mapping[str, Any], devices: Mapping[str, int]) -> int:
+    """Return how many pods with some devices a node has room for."""
+    status = as_mapping(node.get("status"))
+    amounts = as_mapping(status.get("allocatable") or status.get("capacity"))
+    return min((to_milli(amounts.get(name)) or 0) // (count * 1000) for name, count in devices.items())
 
 
 def _has_room(node: Mapping[str, Any], devices: Mapping[str, int]) -> bool:

@@ -140,3 +140,17 @@ def small_shared_memory(manifest: Manifest) -> Iterator[Violation]:
     Raise `sizeLimit` of the volume that is mounted at `/dev/shm`.
     """
     return list_violations(manifest, "small-shared-memory")
+
+
+@rule("manifest", WARNING, words=("livenessProbe", "readinessProbe", "startupProbe"))
+def failing_probe(manifest: Manifest) -> Iterator[Violation]:
+    """A probe that a model server never passes, or that ends it before its model is loaded.
+
+    vLLM listens to port 8000, SGLang to 30000 and the image of text-generation-inference to 80, if `--port` is not set.
+    With another port, a pod is never ready, so that a roll-out does not go on, or it is restarted forever. Without a
+    `startupProbe`, the kubelet restarts a server whose livenessProbe fails for 30 seconds, or 90 with a model of 30
+    billion parameters or more: less than it takes to start.
+
+    Write the port of the server, and add a `startupProbe` that waits some minutes.
+    """
+    return list_violations(manifest, "failing-probe")

@@ -1,0 +1,106 @@
+"""What Kueue refuses of its own Configuration, which a ConfigMap has as text: the manager does not start with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from jobgen.k8s.kueue_integrations import INTEGRATIONS
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.model.data import Node, value_of
+from jobgen.model.suggest import did_you_mean, find_key
+from jobgen.model.times import parse_duration
+
+_WAIT: Final = "waitForPodsReady"
+# The fields of the Configuration, `v1beta1` and `v1beta2` together, and below those that are written often.
+_FIELDS: Final[Mapping[str, Any]] = {
+    "": """apiVersion kind namespace webhook leaderElection metrics health pprofBindAddress controller tls
+        manageJobsWithoutQueueName managedJobsNamespaceSelector internalCertManagement waitForPodsReady clientConnection
+        integrations queueVisibility visibilityServer multiKueue fairSharing admissionFairSharing resources featureGates
+        objectRetentionPolicies""",
+    _WAIT: "enable timeout blockAdmission requeuingStrategy recoveryTimeout",
+    f"{_WAIT}.requeuingStrategy": "timestamp backoffLimitCount backoffBaseSeconds backoffMaxSeconds",
+    "integrations": "frameworks externalFrameworks podOptions labelKeysToCopy",
+    "fairSharing": "enable preemptionStrategies",
+    "admissionFairSharing": "usageHalfLifeTime usageSamplingInterval resourceWeights",
+    "objectRetentionPolicies.workloads": "afterFinished afterDeactivatedByKueue",
+}
+_FRAMEWORKS: Final = frozenset(each.framework for each in INTEGRATIONS.values())
+_FINAL, _INITIAL = "LessThanOrEqualToFinalShare", "LessThanInitialShare"
+_STRATEGIES: Final = ([_FINAL], [_INITIAL], [_FINAL, _INITIAL])
+_TIMESTAMPS: Final = ("Creation", "Eviction")
+_COUNTS: Final = ("backoffLimitCount", "backoffBaseSeconds", "backoffMaxSeconds")
+_STARTS: Final = "30s"
+"""Less than any pod with GPUs needs to pull its image and to become ready."""
+
+Found = Iterator[tuple[Node, str, bool]]
+"""A node, what is wrong with it, and whether Kueue certainly refuses it."""
+
+
+def is_configuration(data: Node) -> bool:
+    """Return True if the text of a ConfigMap is the Configuration of Kueue."""
+    found = as_mapping(data)
+    is_of_kueue = as_text(found.get("apiVersion")).startswith("config.kueue.")
+    return is_of_kueue and as_text(found.get("kind")) == "Configuration"
+
+
+def find_faults(data: Mapping[str, Node]) -> Found:
+    """Yield what Kueue refuses of its Configuration, or what can let no job run."""
+    for path, names in _FIELDS.items():
+        part = get_path(data, *path.split(".")) if path else data
+        known = names.split()
+        for key in as_mapping(part):
+            name = str(value_of(key))
+            if name not in known:
+                where = f"`{path}`" if path else "the Configuration of Kueue"
+                hint = did_you_mean(name, known) or "; remove it"
+                yield key, f"`{name}` is not a field of {where}, and the manager does not start with it{hint}", True
+    yield from _check_frameworks(as_mapping(data.get("integrations")))
+    yield from _check_wait(as_mapping(data.get(_WAIT)))
+    yield from _check_sharing(data)
+
+
+def _check_frameworks(integrations: Mapping[str, Node]) -> Found:
+    frameworks = as_list(integrations.get("frameworks"))
+    for node in frameworks:
+        name = as_text(node)
+        if name and name not in _FRAMEWORKS:
+            hint = did_you_mean(name, sorted(_FRAMEWORKS)) or "; remove it, or list the kind in `externalFrameworks`"
+            # A later release may have more.
+            yield node, f"`{name}` is not a framework of Kueue, and the manager does not start with it{hint}", False
+
+
+def _check_wait(wait: Mapping[str, Node]) -> Found:
+    if value_of(wait.get("enable")) is False:
+        return
+    timeout = parse_duration(as_text(wait.get("timeout")))
+    least = parse_duration(_STARTS)
+    if timeout is not None and least is not None and timeout < least:
+        message = (
+            f"`timeout: {as_text(wait['timeout'])}` of `{_WAIT}` ends before the pods of a job are ready, so Kueue"
+        )
+        yield wait["timeout"], f"{message} evicts each job again and again; write some minutes, such as `10m`", False
+    strategy = as_mapping(wait.get("requeuingStrategy"))
+    for field in _COUNTS:
+        number = as_integer(strategy.get(field))
+        if number is not None and number < 0:
+            yield strategy[field], f"`{field}` is {number}, and must not be negative; write a greater number", True
+    if as_integer(strategy.get("backoffLimitCount")) == 0:
+        message = "`backoffLimitCount: 0` deactivates a job whose pods are late once, so it never runs"
+        yield strategy["backoffLimitCount"], f"{message}; write a greater number, or remove it", False
+    stamp = strategy.get("timestamp")
+    if stamp is not None and as_text(stamp) not in _TIMESTAMPS:
+        yield stamp, f"`timestamp` is `{as_text(stamp)}`; write `Creation` or `Eviction`", True
+
+
+def _check_sharing(data: Mapping[str, Node]) -> Found:
+    strategies = get_path(data, "fairSharing", "preemptionStrategies")
+    written = [as_text(each) for each in as_list(strategies)]
+    if written and written not in _STRATEGIES:
+        wrong = next((node for node in as_list(strategies) if as_text(node) not in (_FINAL, _INITIAL)), None)
+        if wrong is not None:
+            message = f"`{as_text(wrong)}` is not a strategy of fair sharing, and the manager does not start with it"
+            yield wrong, f"{message}{did_you_mean(as_text(wrong), [_FINAL, _INITIAL]) or f'; write `{_FINAL}`'}", True
+        else:
+            node = find_key(as_mapping(data["fairSharing"]), "preemptionStrategies")
+            yield node, f"the strategies are in an order that Kueue refuses; write `[{_FINAL}, {_INITIAL}]`", True

@@ -1,0 +1,112 @@
+"""Autoscalers and disruption budgets against the objects whose pods they are about."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from jobgen.check.rules import WARNING, Fact, FactViolation, rule
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
+from jobgen.k8s.objects import Manifest
+from jobgen.model.data import Node, value_of
+from jobgen.model.finding import pluralize
+from jobgen.spec.overlay import Cluster
+
+_HPA, _KEDA = "HorizontalPodAutoscaler", "ScaledObject"
+_KEDA_OWNS = "scaledobject.keda.sh/transfer-hpa-ownership"
+_KEDA_IGNORES = "validations.keda.sh/hpa-ownership"
+
+
+def collect_targets(manifest: Manifest) -> Iterator[Fact]:
+    """Yield an autoscaler with the object that it scales; one that gives its target up does not count."""
+    if manifest.group not in ("autoscaling", "keda.sh"):
+        return
+    target = as_mapping(manifest.spec.get("scaleTargetRef"))
+    name, kind = as_text(target.get("name")), as_text(target.get("kind")) or "Deployment"
+    annotations = manifest.annotations
+    is_given_up = as_text(annotations.get(_KEDA_OWNS)) == "true" or as_text(annotations.get(_KEDA_IGNORES)) == "false"
+    if name and not is_given_up:
+        group = as_text(target.get("apiVersion")).rpartition("/")[0] or "apps"
+        place = (manifest.namespace, group, kind, name)
+        yield Fact((manifest.kind_name, manifest.name, place), ("spec", "scaleTargetRef", "name"))
+
+
+@rule("fleet", WARNING, kinds=(_HPA, _KEDA), collect=collect_targets)
+def conflicting_autoscalers(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
+    """Two autoscalers that set the replicas of one object.
+
+    Each of two HorizontalPodAutoscalers undoes what the other one did, so the replicas go up and down. KEDA creates a
+    HorizontalPodAutoscaler for a ScaledObject, and its webhook refuses a second autoscaler of the same object: `the
+    workload is already managed by the hpa`.
+
+    Keep one of them, with all metrics or triggers.
+    """
+    del cluster
+    first: dict[Any, Fact] = {}
+    for fact in facts:
+        kind, name, target = fact.value
+        other = first.setdefault(target, fact)
+        if other is fact or other.value[:2] == (kind, name):
+            continue
+        refuses = "KEDA refuses that" if _KEDA in (kind, other.value[0]) else "each undoes what the other one does"
+        message = f"`{target[3]}` is also scaled by the {other.value[0]} `{other.value[1]}`, and {refuses}"
+        yield FactViolation(fact, f"{message}; keep one of them", ((other, "the other autoscaler"),))
+
+
+_BUDGET = "PodDisruptionBudget"
+_REPLICATED = ("Deployment", "ReplicaSet", "StatefulSet")
+
+
+def collect_budgets(manifest: Manifest) -> Iterator[Fact]:
+    """Yield a budget with what it selects and spares, or a workload with its labels and replicas."""
+    if (manifest.group, manifest.kind_name) == ("policy", _BUDGET):
+        selector = as_mapping(manifest.spec.get("selector"))
+        wanted = () if selector.get("matchExpressions") else _list_labels(selector.get("matchLabels"))
+        field = "minAvailable" if "minAvailable" in manifest.spec else "maxUnavailable"
+        yield Fact((_BUDGET, manifest.namespace, wanted, field, value_of(manifest.spec.get(field))), ("spec", field))
+    elif manifest.group == "apps" and manifest.kind_name in _REPLICATED:
+        labels = _list_labels(get_path(manifest.spec, "template", "metadata", "labels"))
+        replicas = manifest.spec.get("replicas")
+        count = 1 if replicas is None else as_integer(replicas)
+        yield Fact(("", manifest.namespace, labels, manifest.name, count), ("metadata", "name"))
+    elif isinstance(manifest.spec.get("scaleTargetRef"), dict):
+        name = as_text(get_path(manifest.spec, "scaleTargetRef", "name"))
+        yield Fact((_HPA, manifest.namespace, (), name, 0), ("metadata", "name"))
+
+
+def _list_labels(node: Node) -> tuple[tuple[str, str], ...]:
+    return tuple(sorted((str(key), as_text(value)) for key, value in as_mapping(node).items()))
+
+
+@rule("fleet", WARNING, kinds=(_BUDGET, *_REPLICATED, _HPA, _KEDA), collect=collect_budgets)
+def blocked_eviction(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
+    """A PodDisruptionBudget that lets no pod be evicted.
+
+    `kubectl drain`, the upgrade of a node and an autoscaler that removes a node evict pods, and wait for the budget.
+    With `maxUnavailable: 0`, `minAvailable: 100%`, or as many pods as `minAvailable`, they wait until somebody deletes
+    the pods, and the node with its GPUs stays. Where an autoscaler sets the replicas, their number is not known.
+
+    Write `maxUnavailable: 1`, or run more pods than `minAvailable`.
+    """
+    del cluster
+    scaled = {(fact.value[1], fact.value[3]) for fact in facts if fact.value[0] == _HPA}
+    workloads = [fact for fact in facts if not fact.value[0]]
+    for fact in facts:
+        kind, namespace, wanted, field, amount = fact.value
+        if kind != _BUDGET:
+            continue
+        if (field, str(amount)) in (("maxUnavailable", "0"), ("maxUnavailable", "0%"), ("minAvailable", "100%")):
+            message = f"`{field}: {amount}` lets no pod be evicted, so a node with one is never drained"
+            yield FactViolation(fact, f"{message}; write `maxUnavailable: 1`", evidence=(field, str(amount)))
+            continue
+        if field != "minAvailable" or type(amount) is not int or amount < 1 or not wanted:
+            continue
+        selected = [each for each in workloads if each.value[1] == namespace and {*wanted} <= {*each.value[2]}]
+        counts = [each.value[4] for each in selected]
+        if not selected or None in counts or any((namespace, each.value[3]) in scaled for each in selected):
+            continue
+        if 0 < sum(counts) <= amount:
+            message = f"`minAvailable: {amount}` of {pluralize(sum(counts), 'pod')} lets none be evicted"
+            advice = "write `maxUnavailable: 1`, or run more pods"
+            related = ((selected[0], "the pods"),)
+            yield FactViolation(fact, f"{message}, so a node with one is never drained; {advice}", related)

@@ -1,0 +1,36 @@
+"""Configurations of operators, which ConfigMaps have as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.nodes import as_mapping, as_text
+from jobgen.k8s.objects import Manifest
+from jobgen.model.data import location_of
+
+
+@rule("manifest", ERROR, kinds=("ConfigMap",))
+def invalid_kueue_configuration(manifest: Manifest) -> Iterator[Violation]:
+    """The Configuration of Kueue with a field or a value that Kueue refuses, or with which jobs do not run.
+
+    Kueue reads its Configuration strictly: with an unknown field, a negative number or an unknown strategy of fair
+    sharing, the manager stops at its start, and no job is admitted. An unknown name among `frameworks`, a `timeout` of
+    `waitForPodsReady` that no pod with GPUs can keep, and `backoffLimitCount: 0`, which gives up a job after its first
+    delay, are warnings.
+
+    Correct the field or the value as the message says.
+    """
+    for node in as_mapping(manifest.object.get("data")).values():
+        text = as_text(node)
+        if "config.kueue." not in text:
+            continue
+        # Imported late: few ConfigMaps have it.
+        from jobgen.check.operators.kueue_configuration import find_faults, is_configuration
+        from jobgen.yamlio.read import read
+
+        source = read(text.encode(errors="replace"), "", traced=True)
+        for document in source.documents if not source.findings else ():
+            for fault, message, is_certain in find_faults(document.data) if is_configuration(document.data) else ():
+                severity = None if is_certain else WARNING
+                yield Violation(node, message, severity=severity, inside=location_of(fault))
