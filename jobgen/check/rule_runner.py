@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from functools import lru_cache
 
 from jobgen.check.rules import Fact, Rule, Violation
 from jobgen.k8s.objects import Container, Manifest, Pod, Role
@@ -151,11 +152,13 @@ def _sort_by_scope(rules: list[Rule], *, is_known: bool) -> _RuleTable:
         role=[(rule.words, rule) for rule in in_scope("role")],
         pod=_PartRules(in_scope("pod")),
         container=_PartRules(in_scope("container")),
-        fleet=_group_by_facts(in_scope("fleet")),
+        fleet=_group_by_facts(tuple(in_scope("fleet"))),
     )
 
 
-def _group_by_facts(rules: Iterable[Rule]) -> list[list[Rule]]:
+@lru_cache(maxsize=64)
+def _group_by_facts(rules: tuple[Rule, ...]) -> list[list[Rule]]:
+    """Return the rules that have facts in common, once for the many kinds with the same rules."""
     found: dict[object, list[Rule]] = {}
     for rule in rules:
         found.setdefault(rule.collect, []).append(rule)

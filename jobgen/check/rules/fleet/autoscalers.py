@@ -19,7 +19,7 @@ _KEDA_IGNORES = "validations.keda.sh/hpa-ownership"
 
 def collect_targets(manifest: Manifest) -> Iterator[Fact]:
     """Yield an autoscaler with the object that it scales; one that gives its target up does not count."""
-    if manifest.group not in ("autoscaling", "keda.sh"):
+    if "scaleTargetRef" not in manifest.spec or manifest.group not in ("autoscaling", "keda.sh"):
         return
     target = as_mapping(manifest.spec.get("scaleTargetRef"))
     name, kind = as_text(target.get("name")), as_text(target.get("kind")) or "Deployment"
@@ -54,28 +54,30 @@ def conflicting_autoscalers(facts: list[Fact], cluster: Cluster) -> Iterator[Fac
 
 
 _BUDGET = "PodDisruptionBudget"
-_REPLICATED = ("Deployment", "ReplicaSet", "StatefulSet")
+_REPLICATED = ("Deployment", "StatefulSet")
 
 
 def collect_budgets(manifest: Manifest) -> Iterator[Fact]:
     """Yield a budget with what it selects and spares, or a workload with its labels and replicas."""
-    if (manifest.group, manifest.kind_name) == ("policy", _BUDGET):
-        selector = as_mapping(manifest.spec.get("selector"))
-        wanted = () if selector.get("matchExpressions") else _list_labels(selector.get("matchLabels"))
-        field = "minAvailable" if "minAvailable" in manifest.spec else "maxUnavailable"
-        yield Fact((_BUDGET, manifest.namespace, wanted, field, value_of(manifest.spec.get(field))), ("spec", field))
-    elif manifest.group == "apps" and manifest.kind_name in _REPLICATED:
-        labels = _list_labels(get_path(manifest.spec, "template", "metadata", "labels"))
-        replicas = manifest.spec.get("replicas")
+    spec = manifest.spec
+    if manifest.group == "apps" and manifest.kind_name in _REPLICATED:
+        # Most of them are workloads, which cost little here.
+        replicas = spec.get("replicas")
+        labels = _list_labels(get_path(spec, "template", "metadata", "labels"))
         count = 1 if replicas is None else as_integer(replicas)
         yield Fact(("", manifest.namespace, labels, manifest.name, count), ("metadata", "name"))
-    elif isinstance(manifest.spec.get("scaleTargetRef"), dict):
-        name = as_text(get_path(manifest.spec, "scaleTargetRef", "name"))
+    elif manifest.kind_name == _BUDGET:
+        selector = as_mapping(spec.get("selector"))
+        wanted = () if selector.get("matchExpressions") else _list_labels(selector.get("matchLabels"))
+        field = "minAvailable" if "minAvailable" in spec else "maxUnavailable"
+        yield Fact((_BUDGET, manifest.namespace, wanted, field, value_of(spec.get(field))), ("spec", field))
+    elif isinstance(spec.get("scaleTargetRef"), dict):
+        name = as_text(get_path(spec, "scaleTargetRef", "name"))
         yield Fact((_HPA, manifest.namespace, (), name, 0), ("metadata", "name"))
 
 
-def _list_labels(node: Node) -> tuple[tuple[str, str], ...]:
-    return tuple(sorted((str(key), as_text(value)) for key, value in as_mapping(node).items()))
+def _list_labels(node: Node) -> tuple[str, ...]:
+    return tuple([f"{key}={value}" for key, value in node.items()]) if isinstance(node, dict) else ()
 
 
 @rule("fleet", WARNING, kinds=(_BUDGET, *_REPLICATED, _HPA, _KEDA), collect=collect_budgets)

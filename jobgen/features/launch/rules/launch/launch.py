@@ -142,7 +142,7 @@ def small_shared_memory(manifest: Manifest) -> Iterator[Violation]:
     return list_violations(manifest, "small-shared-memory")
 
 
-@rule("manifest", WARNING, words=("livenessProbe", "readinessProbe", "startupProbe"))
+@rule("manifest", WARNING, words=("sglang", "text-generation", "vllm"))
 def failing_probe(manifest: Manifest) -> Iterator[Violation]:
     """A probe that a model server never passes, or that ends it before its model is loaded.
 
