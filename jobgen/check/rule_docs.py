@@ -140,9 +140,10 @@ _OWN_REASONS = {
     "gitops-path-missing": (
         "Argo CD and Flux cannot render what they do not find, so they apply nothing of the object, and what runs stays"
         " as it is. A path is checked only if a Git remote, or the source that `flux bootstrap` wrote, has the same"
-        " address, and if its branch is the default one. Without such an address, one is probably that of the repository"
-        " if most paths of Applications there are folders here; the others are then warnings. Correct the path, which"
-        " begins at the top of the repository; that of a values file of Argo CD begins at the folder of its chart."
+        " address, and if its branch is the default one. Without such an address, one is probably that of the"
+        " repository if most paths of Applications there are folders here; the others are then warnings. Correct the"
+        " path, which begins at the top of the repository; that of a values file of Argo CD begins at the folder of its"
+        " chart."
     ),
     "gitops-name-missing": (
         "An Application in a project that does not exist is not synchronized, and Flux waits for a source that does not"
