@@ -167,13 +167,17 @@ def _unquote(text: str) -> str:
 
 def find_path(node: Node, tree: Node) -> tuple[Step, ...]:
     """The path to a node of an object, found by identity; empty if it is not part of the object."""
-    if isinstance(tree, (dict, list)):
-        for key, child in tree.items() if isinstance(tree, dict) else enumerate(tree):
-            if child is node or key is node:
-                return (key,)
-            below = find_path(node, child)
-            if below:
-                return (key, *below)
+    entries: Iterable[tuple[Any, Any]] = ()
+    if isinstance(tree, dict):
+        entries = tree.items()
+    elif isinstance(tree, list):
+        entries = enumerate(tree)
+    for key, child in entries:
+        if child is node or key is node:
+            return (key,)
+        # Most values are scalars.
+        if isinstance(child, (dict, list)) and (below := find_path(node, child)):
+            return (key, *below)
     return ()
 
 

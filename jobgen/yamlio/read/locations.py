@@ -6,7 +6,6 @@ reader takes. Where the text is not as expected, the exact reader takes over. A 
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from jobgen.model.data import Location, Scalar, TracedKey, TracedList, TracedMapping, TracedScalar
@@ -15,8 +14,6 @@ from jobgen.yamlio.read.scalars import to_text
 
 # A number, a boolean or null.
 _WORD = lazy_pattern(r"[^\s,\[\]{}#]+")
-_SPACES = re.compile(r" *")
-_SEPARATOR = re.compile(r"[ ,]*")
 _new_tuple = tuple.__new__
 
 
@@ -109,7 +106,7 @@ class _Walk:
         for item in items:
             if not self.line.startswith("- ", dash):
                 raise UnexpectedTextError
-            start = _skip(_SPACES, self.line, dash + 1)
+            start = _skip_spaces(self.line, dash + 1)
             if type(item) is dict and self.line[start : start + 1] != "{":
                 found.item_locations.append(self._span(start, start))
                 found.append(self.add_to_mapping(item, start))
@@ -161,7 +158,7 @@ class _Walk:
         location, at = self._span(start, start + 1), start + 1
         found: Any = TracedList((), location) if type(value) is list else {} if value else TracedMapping(location)
         for part in value:
-            begin = _skip(_SEPARATOR, self.line, at)
+            begin = _skip_separator(self.line, at)
             if type(value) is list:
                 own, node, at = self._add_to_flow(part, begin)
                 found.item_locations.append(own)
@@ -169,9 +166,9 @@ class _Walk:
             else:
                 end = self._find_end(part, begin)
                 self._expect(":", end)
-                _, node, at = self._add_to_flow(value[part], _skip(_SPACES, self.line, end + 1))
+                _, node, at = self._add_to_flow(value[part], _skip_spaces(self.line, end + 1))
                 found[TracedKey.at(part, self._span(begin, end))] = node
-        end = _skip(_SPACES, self.line, at)
+        end = _skip_spaces(self.line, at)
         self._expect(closing, end)
         return location, found, end + 1
 
@@ -193,7 +190,14 @@ class _Walk:
             raise UnexpectedTextError
 
 
-def _skip(pattern: re.Pattern[str], line: str, at: int) -> int:
-    match = pattern.match(line, at)
-    assert match is not None
-    return match.end()
+# Patterns would take three calls for what is at most a few characters.
+def _skip_spaces(line: str, at: int) -> int:
+    while line[at : at + 1] == " ":
+        at += 1
+    return at
+
+
+def _skip_separator(line: str, at: int) -> int:
+    while line[at : at + 1] in (" ", ","):
+        at += 1
+    return at
