@@ -222,8 +222,13 @@ def with_layer(tree: _NodeT, layer: str) -> _NodeT:
         if type(first) is TracedKey and first.layer == layer:
             return tree
         if first is None or type(first) is TracedKey:
+            # Most values are scalars, and each of them would be a call.
             node = {
-                TracedKey.at(key, key.location, layer) if type(key) is TracedKey else key: with_layer(value, layer)
+                TracedKey.at(key, key.location, layer) if type(key) is TracedKey else key: (
+                    TracedScalar(value.value, value.location, layer, value.overridden)
+                    if type(value) is TracedScalar
+                    else with_layer(value, layer)
+                )
                 for key, value in node.items()
             }
     elif type(node) is TracedList:
