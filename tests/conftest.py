@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
-from hypothesis.internal.conjecture import providers
 from jobgenprocess import start_server, use_server
 from kubectl import GO
 from sampling import EXAMPLES
@@ -70,10 +69,6 @@ def pytest_configure(config: pytest.Config) -> None:
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("jobgen")
-    if not config.getoption("--stress") and hasattr(providers, "_get_local_constants"):
-        # Hypothesis also draws the constants of all modules that have been imported. To read them takes five seconds of
-        # CPU time in each process, and the data would depend on the tests that ran before.
-        providers._get_local_constants = lambda: providers._local_constants
     if server := getattr(config, "workerinput", {}).get("server"):
         use_server(server)
 

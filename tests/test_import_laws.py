@@ -156,7 +156,7 @@ def start(folder: Path) -> Path:
 numbers = st.lists(st.integers(0, len(CASES) - 1), min_size=1, max_size=6, unique=True)
 
 
-@settings(laws(8), phases=[Phase.explicit, Phase.generate])
+@settings(laws(12), phases=[Phase.explicit, Phase.generate])
 @given(repositories(), numbers, st.data())
 def test_an_import_into_a_repository_renders_to_the_same(tmp_path_factory, files, chosen, data) -> None:
     # MXJob and JAXJob are of different releases of one operator.
