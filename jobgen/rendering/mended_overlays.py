@@ -1,6 +1,8 @@
 """What a lint finds behind the errors of overlays and settings.
 
-An overlay is mended twice, see `jobgen.model.mend`. What a lint finds with both is reported beside the errors.
+An overlay is mended twice, see `jobgen.model.mend`. What a lint finds with both is reported beside the errors. With one
+copy, warnings would have to be left out with the errors, or consequences such as an empty patch would be reported. The
+results of environments without errors are used again, so both copies together cost little more than a valid overlay.
 """
 
 from __future__ import annotations
