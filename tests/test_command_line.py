@@ -93,6 +93,7 @@ def test_words_before_a_command_are_no_part_of_it():
     [
         ("torchrun  train.py", ("torchrun", "train.py")),
         ("torchrun 'a b.py'\n", ("torchrun", "a b.py")),
+        ("exec a 'b'", ("exec", "a", "b")),
         ("a; b", ()),
         ("a &", ()),
         ("! a", ()),

@@ -42,9 +42,9 @@ def read_single(text: str) -> tuple[str, ...]:
     """Return the words of a text that is one command; () if it is none, or if a shell does more than to start it."""
     script = read_commands(text)
     command = script[0].pipelines[0][1].commands[0] if script else None
-    is_plain = isinstance(command, Simple) and not command.assignments and not command.redirections
-    is_alone = is_plain and script in ((wrap(command),), (wrap(command, "\n"),))
-    return read_words(text)[-1] if is_alone else ()
+    if not isinstance(command, Simple) or command.assignments or command.redirections:
+        return ()
+    return tuple(_list_texts(command)) if script in ((wrap(command),), (wrap(command, "\n"),)) else ()
 
 
 def read_words(text: str) -> list[tuple[str, ...]]:
@@ -76,8 +76,11 @@ def list_words(command: Command) -> tuple[str, ...]:
     """
     if not isinstance(command, Simple):
         return ()
-    words = ["".join([part.text for part in word]) for word in command.words if not isinstance(word, Assignment)]
-    at = 0
+    words, at = _list_texts(command), 0
     while at < len(words) and (words[at] in _BEFORE_COMMANDS or _ASSIGNMENT.match(words[at])):
         at += 1
     return tuple(words[at:])
+
+
+def _list_texts(command: Simple) -> list[str]:
+    return ["".join([part.text for part in word]) for word in command.words if not isinstance(word, Assignment)]
