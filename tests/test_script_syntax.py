@@ -148,7 +148,7 @@ FAULTS = [
         (1, "no `;` is before it, so that the shell refuses the script; write `; then`", True),
     ),
     ("for i in 1 2 do\n  a\ndone\n", (1, "write `; do`", True)),
-    ("export A = 1\nb\n", (1, "`A` gets no value; write `export A=…` without the spaces around `=`", False)),
+    ("export A = 1\nb\n", (1, "`A` gets no value; write `export A=1` without the spaces around `=`", False)),
     ("set -e\nb\nexport A = 1\nb\n", (3, "`A` gets no value", True)),
     ("a\nexec b \\\n  --c\nd e\n", (2, "`exec` ends the script here, so that `d e` never runs", False)),
     # A command ends the script before the fault, or may end it.

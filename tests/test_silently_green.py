@@ -1229,7 +1229,7 @@ def test_misspelled_variable_gets_the_closest_name(tmp_path):
     ("fields", "rule", "fix"),
     [
         ('command: ["torchrun train.py"]', "command-in-one-string", "write `[torchrun, train.py]`"),
-        ('command: ["python train.py --a=1 && ls"]', "command-in-one-string", "start a shell: `[sh, -c, …]`"),
+        ('command: ["python train.py --a=1 && ls"]', "command-in-one-string", "start a shell: `[sh, -c, "),
         ("command: [cd, /app, '&&', python, train.py]", "shell-syntax-without-shell", "use `workingDir`"),
         ("command: [python, a.py, '>', /data/log]", "shell-syntax-without-shell", "after `sh -c`"),
         ("command: [export, A=1]", "shell-syntax-without-shell", "set variables in `env`"),

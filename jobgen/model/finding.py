@@ -58,13 +58,14 @@ Cause: TypeAlias = Literal[
     "other form",  # the answer is to write the whole value in another form
 ]
 """What is known of a problem beyond its rule and its values, where other stages depend on it."""
-Op: TypeAlias = Literal["set", "quote", "rename", "remove", "add", "comment", "join"]
+Op: TypeAlias = Literal["set", "quote", "rename", "remove", "add", "comment", "join", "split"]
 
 
 class FixStep(NamedTuple):
     """One step of a fix: set or quote a scalar, rename or remove a key, or add an entry after a key.
 
-    `key` is the name of the entry to add; for `remove`, the name of the entry if `node` is its value.
+    `key` is the name of the entry to add; for `remove`, the name of the entry if `node` is its value. `split` makes
+    items of an item of a list, which are its value.
     """
 
     op: Op

@@ -14,6 +14,8 @@ from jobgen.model.data import Location, Node, TracedList, TracedScalar, location
 from jobgen.model.finding import FaultKey, Problem
 
 TEXT = "a string"
+UNKNOWN_TEXT = "\ue000"
+"""The placeholder of an item in a list of texts, such as an argument: what reads commands takes it for unknown."""
 _PLACEHOLDERS: dict[str, Any] = {
     TEXT: "placeholder",
     "a whole number": 7,
@@ -22,8 +24,15 @@ _PLACEHOLDERS: dict[str, Any] = {
     "true or false": True,
     "a mapping": {},
     "a list": [],
+    "a value, not null": UNKNOWN_TEXT,
 }
 _LEFT_OUT = object()
+# Fields of which one that is no list may be meant to have any items: words of a command, or variables.
+_UNKNOWN_LISTS: dict[str, list[Any]] = {
+    "args": [UNKNOWN_TEXT],
+    "command": [UNKNOWN_TEXT],
+    "env": [{"name": "*", "value": UNKNOWN_TEXT}],
+}
 
 
 def find_independent(
@@ -147,10 +156,15 @@ class _Copy:
         fault = self.wrong.get(id(key)) or self.wrong.get(id(value))
         if fault is None or (self.fill and _find_name(fault)):
             return self.copy(value)
+        if isinstance(value, list) and (fault.item >= 0 or fault.about.endswith("]")):
+            return self.copy_items(value, fault)
         is_scalar = isinstance(value_of(value), (str, int, float)) and not isinstance(value, (dict, list))
         if is_scalar and fault.expected == TEXT:
             return _as_text(value)
-        placeholder = _PLACEHOLDERS.get(fault.expected, _LEFT_OUT) if self.fill else _LEFT_OUT
+        expected = TEXT if TEXT in fault.expected else fault.expected
+        placeholder = _PLACEHOLDERS.get(expected, _LEFT_OUT) if self.fill else _LEFT_OUT
+        if self.fill and key in _UNKNOWN_LISTS:
+            return _UNKNOWN_LISTS[str(key)]
         if self.fill and is_scalar:
             placeholder = next((step.value for step in fault.fix_steps if step.op == "set"), placeholder)
         if isinstance(placeholder, (dict, list)):
@@ -161,6 +175,18 @@ class _Copy:
             return TracedScalar(placeholder, location, getattr(value, "layer", ""))
         self.gaps.append(fault)
         return _LEFT_OUT
+
+    def copy_items(self, items: list[Any], fault: Problem) -> Any:
+        """Return a list of texts without its items of other types, or with placeholders for them.
+
+        The fault is at the key of the list, because its items have no locations.
+        """
+        placeholder = UNKNOWN_TEXT if self.fill and fault.expected == TEXT else _LEFT_OUT
+        copied = _copy_list(
+            items, [placeholder if isinstance(each, (dict, list)) else self.change(each) for each in items]
+        )
+        self.originals[id(copied)] = items, copied
+        return copied
 
     def restore(self, problem: Problem) -> Problem:
         """Return a problem of the copy with nodes of the original tree."""

@@ -57,7 +57,7 @@ def mend_job(
     # An unknown field may be meant as any other.
     unknown = ("unknown-field", "unknown-role")
     is_incomplete = any(problem.rule in unknown and not problem.fix_steps for problem in problems)
-    hidden = ABOUT_MISSING_FIELDS | {"replica-totals"} if is_incomplete else frozenset()
+    hidden = ABOUT_MISSING_FIELDS | {"launcher-without-script", "replica-totals"} if is_incomplete else frozenset()
     faults = frozenset(location_of(problem.node) for problem in problems)
     gaps = {location_of(problem.node) for problem in find_gaps(data, problems)}
     parents = frozenset(list_parents(data, gaps.__contains__))

@@ -12,7 +12,7 @@ from typing import Literal, TypeAlias
 from jobgen.model.finding import BROKEN_KIND, UNCHECKED, Finding, Severity
 from jobgen.reports.entries import RANK
 
-SAME_FAULTS: tuple[tuple[str, Literal["value", "mapping", "line", "object"]], ...] = (
+SAME_FAULTS: tuple[tuple[str, Literal["value", "mapping", "line", "place", "object"]], ...] = (
     # The API server's rule and the policy that protects the cluster.
     ("gpu-request-limit-mismatch missing-resource-limit gpu-limits-match-requests", "value"),
     # A limit by a misspelled name is no limit of the request.
@@ -45,11 +45,13 @@ SAME_FAULTS: tuple[tuple[str, Literal["value", "mapping", "line", "object"]], ..
     ("inadmissible-job queue-quota-exceeded", "object"),
     # A job that writes to several paths of another job, or whose members do.
     ("shared-output", "line"),
+    # A script in a ConfigMap, and the command that names it.
+    ("script-syntax launch-refused broken-script", "place"),
 )
 """Rules and policies that report the same fault, of which the first that applies is kept.
 
-With each is what they must have in common: the `value`, the `mapping` around it, the `line` of one object, or the
-`object`. Add a row here rather than a condition to a rule.
+With each is what they must have in common: the `value`, the `mapping` around it, the `line` of one object, the
+`place`, which is a line that different rules report, or the `object`. Add a row here rather than a condition to a rule.
 """
 
 
@@ -110,7 +112,7 @@ def _merge(
 
 def _find_subject(finding: Finding, within: str) -> object:
     """What a finding has in common with others of the same fault; None if that is unknown."""
-    if within == "line":
+    if within in ("line", "place"):
         return finding.env, finding.location.file, finding.location.line
     if within == "object":
         # Overlays set some of its values, so the file may be another.

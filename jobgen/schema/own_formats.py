@@ -625,4 +625,5 @@ def format_value(value: Node) -> str:
         return "a list"
     if found is None or isinstance(found, bool):
         return {True: "`true`", False: "`false`", None: "`null`"}[found]
-    return f"`{found}`"
+    # A text of several lines is shown on one.
+    return f"`{' '.join(found.split()) if isinstance(found, str) and chr(10) in found else found}`"

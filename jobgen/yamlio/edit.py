@@ -128,6 +128,8 @@ def _apply_to_data(edit: TextEdit, trees: Sequence[Any]) -> None:
         holder[target.step] = new
     elif edit.op == "join":
         _join_parts(target, str(edit.value))
+    elif edit.op == "split":
+        _split_item(target, edit.value)
     elif edit.op == "remove":
         widest = _widen(target)
         del widest.holder[widest.step]
@@ -161,6 +163,14 @@ def _join_parts(target: _Target, whole: str) -> None:
             del holder[key]
     else:
         holder[start : start + 1 + more] = [joined]
+
+
+def _split_item(target: _Target, parts: Any) -> None:
+    """Make items of an item of a list."""
+    holder, at = target.holder, target.step
+    if not isinstance(holder, list) or not parts:
+        raise EditRefusedError("the value is not an item of a list")
+    holder[at : at + 1] = [TracedScalar(part, holder[at].location) for part in parts]
 
 
 def _widen(target: _Target) -> _Target:
@@ -214,12 +224,24 @@ class _Text:
         if edit.op == "join":
             begin = self.offset(edit.location.line, edit.location.column)
             return self._splice(begin, begin + len(str(edit.value)), self._format(edit.value))
+        if edit.op == "split":
+            return self._split(edit)
         if edit.op == "rename":
             return self._splice(*self.span(edit.location), self._format(edit.value))
         if edit.op == "remove":
             return self._remove(_widen(target))
         moved = next(iter(edit.value)) if isinstance(edit.value, dict) and edit.value else edit.key
         return self._add(target, edit, comments.get(edit.key.lower()) or comments.get(moved.lower(), ""))
+
+    def _split(self, edit: TextEdit) -> str:
+        """Write an item as others: behind commas in brackets, otherwise on lines of their own."""
+        begin, end = self.span(edit.location)
+        start = self.text[self.starts[edit.location.line - 1] : begin]
+        is_alone = start.strip() == "-"
+        if "\n" in self.text[begin:end] or (not is_alone and self._find_braces(begin) is None):
+            raise EditRefusedError("the item is not alone on its line")
+        parts: Sequence[Any] = edit.value if isinstance(edit.value, list) else ()
+        return self._splice(begin, end, (f"\n{start}" if is_alone else ", ").join(map(self._format, parts)))
 
     def _splice(self, begin: int, end: int, new: str) -> str:
         return self.text[:begin] + new + self.text[end:]
@@ -403,7 +425,7 @@ def _find_target(edit: TextEdit, trees: Sequence[Any]) -> _Target:
     key, value = find_key(target.holder, target.step) if is_mapping else None, target.holder[target.step]
     node = key if _is_at(key, edit.location) else value
     is_other_key = edit.op == "rename" and node is not key
-    if is_other_key or (edit.op in ("set", "quote") and not isinstance(node, TracedScalar)):
+    if is_other_key or (edit.op in ("set", "quote", "split") and not isinstance(node, TracedScalar)):
         raise EditRefusedError("the location has something else")
     if edit.op == "remove" and edit.key and key != edit.key:
         raise EditRefusedError(f"`{edit.key}` was derived from `{key}`, which is at that location")

@@ -18,6 +18,9 @@ def find_in_text(node: TracedScalar, inside: Location, lines: Sequence[str]) -> 
 def measure_text(node: TracedScalar, lines: Sequence[str]) -> Callable[[Location], Location]:
     """Return a function that turns a place in the text of a scalar into one in its file."""
     start, text = node.location, str(node.value).split("\n")
+    if (start.line, start.column) == (1, 1) and list(lines[: len(text)]) == text:
+        # The text of a whole file.
+        return lambda place: place._replace(file=start.file)
     header = lines[start.line - 1] if 0 < start.line <= len(lines) else ""
     if header[start.column - 1 : start.column] != "|":
         return lambda _: start

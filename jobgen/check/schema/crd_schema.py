@@ -546,7 +546,7 @@ def _report_wrong_type(value: Node, name: str, parent: Node, expected: str, chec
     message = f"`{name}` is {format_value(value)}, and must be {expected}{hint}"
     text = value_of(value)
     lines = text.count("\n") if isinstance(text, str) else 0
-    if lines >= 2 and expected in (TYPE_NAMES["object"], TYPE_NAMES["array"]):
+    if lines >= 2 and expected in (TYPE_NAMES["object"], TYPE_NAMES["array"]) and name not in ("args", "command"):
         message = f"`{name}` is a text of {lines} lines, and must be {expected}; write it as YAML, without `|`"
     node = reported_node(value, parent)
     problem = Problem("wrong-type", message, node, category="schema", fix_steps=fix_steps, safe=safe)

@@ -6,7 +6,7 @@ torchrun, which takes `PET_NNODES`. Source: accelerate 1.15, commands/launch.py 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.features.launch import torchrun
@@ -50,7 +50,7 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
     words = program.words
     if program.name == "accelerate":
         if not words or words[0].text != "launch":
-            return [], World(), ()
+            return list(_check_command(words)), World(), ()
         words = words[1:]
     options = read_options(words, SYNTAX)
     if options.unknown is not None or not options.is_certain:
@@ -72,6 +72,15 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
         return faults, World(), scripts
     faults, world = _judge_settings(program, settings, pods)
     return faults, world, scripts
+
+
+def _check_command(words: Sequence[Word]) -> Iterator[Fault]:
+    """Report a script where `launch` is missing."""
+    text = words[0].text if words else None
+    if text is not None and text.endswith(".py"):
+        error = f"invalid choice: '{text}'"
+        message = f"`accelerate` takes `{text}` for one of its commands (`{error}`); write `launch` before it"
+        yield Fault(words[0].node, message)
 
 
 def _check_flags(program: Program, options: Options) -> Iterator[Fault]:

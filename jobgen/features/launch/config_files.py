@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from jobgen.features.launch.mounted_files import MountedFiles, MountedFolder
 from jobgen.features.launch.values import Fault, Program, Word
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Container
 from jobgen.model.data import Location
 from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -38,19 +40,36 @@ class _Path(NamedTuple):
     option: str
     """The option that it is the value of, with `_` for `-`; empty for an argument, or the program itself."""
     is_program: bool = False
+    is_variable: bool = False
+    """True for the value of a variable, which nobody may read."""
 
 
 def check_files(program: Program, volumes: MountedFiles) -> Iterator[Fault]:
     """Yield what is wrong with the files that a command line names."""
     if program.name in _SEARCHING:
         return
-    for path in _list_paths(program):
+    yield from _check_paths(program, volumes, _list_paths(program))
+
+
+def check_settings(program: Program, volumes: MountedFiles, container: Container) -> Iterator[Fault]:
+    """Yield what is wrong with the files in variables whose names say that a program reads them."""
+    values = ((name, entry.get("value")) for name, entry in container.env)
+    found = ((name, as_text(node), node) for name, node in values if as_text(node)[:1] == "/" and _READ.search(name))
+    paths = (_Path(text, Word(text, node), name.lower(), is_variable=True) for name, text, node in found)
+    yield from _check_paths(program, volumes, paths)
+
+
+def _check_paths(program: Program, volumes: MountedFiles, paths: Iterable[_Path]) -> Iterator[Fault]:
+    for path in paths:
         folder = volumes.find_folder(path.text)
         if folder is None or has_any(path.text, _UNCLEAR) or has_any(path.option.lower(), _NOT_READ):
             continue
         inner = posixpath.relpath(posixpath.normpath(path.text), folder.path)
         if inner in folder.files:
             text = volumes.read(path.text)
+            if path.is_program and text is not None and inner.endswith(".py"):
+                yield from _check_python(path, text)
+                continue
             yield from _check_format(program, path, text) if text is not None else ()
         elif folder.is_complete and not any(name.startswith((f"{inner}/", inner)) for name in folder.files):
             if inner != ".":
@@ -90,8 +109,18 @@ def _report_missing(path: _Path, inner: str, folder: MountedFolder) -> Fault:
         if close
         else f"add `{inner}` to it, or correct the path"
     )
-    is_certain = path.is_program or bool(_READ.search(path.option))
+    is_certain = path.is_program or (not path.is_variable and bool(_READ.search(path.option)))
     return Fault(path.word.node, f"{message}; {advice}", is_certain, rule=RULE)
+
+
+def _check_python(path: _Path, text: str) -> Iterator[Fault]:
+    """Check a script that Python starts."""
+    from jobgen.features.launch.python_faults import find_python_fault
+
+    fault = find_python_fault(text)
+    if fault is not None:
+        message = f"in line {fault.inside.line} of `{path.text}`, {fault.message}"
+        yield Fault(path.word.node, message, file=path.text, inside=fault.inside)
 
 
 class _Format(NamedTuple):
@@ -106,7 +135,14 @@ def _check_format(program: Program, path: _Path, text: str) -> Iterator[Fault]:
     """Check that a config file has the format that its name says."""
     extension = posixpath.splitext(path.text)[1]
     form = _FORMATS.get(extension)
-    if form is None or not _READ.search(path.option) or _TEMPLATE.search(text) or len(text) > _MAX_CONFIG:
+    # An argument without an option is a file that the program reads, as far as anybody can tell.
+    if (
+        form is None
+        or path.is_program
+        or (path.option and not _READ.search(path.option))
+        or _TEMPLATE.search(text)
+        or len(text) > _MAX_CONFIG
+    ):
         return
     found = form.find_error(text)
     reading = None
@@ -126,7 +162,7 @@ def _check_format(program: Program, path: _Path, text: str) -> Iterator[Fault]:
         before, _, advice = message.partition("; ")
         message = f"{before}, which DeepSpeed can accept and other programs cannot; {advice or 'correct it'}"
     elif reader:
-        message = f"{reader} cannot read {message}"
+        message = f"{reader} cannot read `{path.text}`, which is not {form.name}: {found[0]}"
     yield Fault(path.word.node, message, bool(reader), file=path.text, inside=inside)
 
 
@@ -159,8 +195,42 @@ def _find_json_error(text: str) -> tuple[str, Location] | None:
             return f"it has `{word[0]}`; write `{_LITERALS[word[0]]}`", _locate(text, at)
         if sign in ('"', "{", "[") and before[-1:] not in (",", ":", "{", "["):
             return "a comma is missing; add it", _locate(text, max(len(before) - 1, 0))
-        return f"`{error.msg}`", _locate(text, min(at, max(len(text.rstrip()) - 1, 0)))
+        return _describe_json(text, error.msg, at)
     return None
+
+
+def _describe_json(text: str, found: str, at: int) -> tuple[str, Location]:
+    """Say what is wrong with brackets, quotation marks and names; otherwise, what the reader says."""
+    sign = text[at : at + 1]
+    opened = _list_open(text[:at])
+    if sign in ("]", "}") and (not opened or opened[-1] != {"]": "[", "}": "{"}[sign]):
+        if opened and {"[": "]", "{": "}"}[opened[-1]] in text[at:]:
+            return f"`{sign}` closes nothing; remove it, or write its other bracket", _locate(text, at)
+        answer = f"`{opened[-1]}` is not closed; write `{'}' if opened[-1] == '{' else ']'}` here" if opened else ""
+        return answer or f"`{sign}` closes nothing; remove it", _locate(text, at)
+    if found.startswith("Unterminated string") or (found.startswith("Invalid control") and sign == "\n"):
+        return "a quotation mark is not closed; write the other one", _locate(text, at)
+    if not text[at:].strip() and opened:
+        sign = {"[": "]", "{": "}"}[opened[-1]]
+        return f"`{opened[-1]}` is not closed; write `{sign}`", _locate(text, max(len(text.rstrip()) - 1, 0))
+    word = _WORD.match(text, at)
+    if word and found.startswith("Expecting property name"):
+        return f'`{word[0]}` has no quotation marks; write `"{word[0]}"`', _locate(text, at)
+    return f"`{found}`", _locate(text, min(at, max(len(text.rstrip()) - 1, 0)))
+
+
+_STRING = lazy_pattern(r'"(?:[^"\\]|\\.)*"')
+
+
+def _list_open(text: str) -> list[str]:
+    """Return the brackets that are open at the end of a text, the outermost first."""
+    opened: list[str] = []
+    for sign in _STRING.sub("", text):
+        if sign in "[{":
+            opened.append(sign)
+        elif sign in "]}" and opened:
+            opened.pop()
+    return opened
 
 
 _WORD = lazy_pattern(r"\w+")

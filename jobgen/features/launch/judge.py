@@ -6,24 +6,25 @@ from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 
 from jobgen.features.launch import accelerate, deepspeed, mpi, paddle, torchrun
-from jobgen.features.launch.config_files import check_files
+from jobgen.features.launch.config_files import check_files, check_settings
 from jobgen.features.launch.hf_trainer import check_deepspeed, check_trainer
+from jobgen.features.launch.items import PROGRAMS_AS_MODULES, check_entrypoint_words, check_name, check_quotes
 from jobgen.features.launch.megatron import check_megatron
+from jobgen.features.launch.modes import check_mode
 from jobgen.features.launch.python_calls import check_jax, check_ray_train
 from jobgen.features.launch.read_job import Launch, read_launches
 from jobgen.features.launch.serving import check_ray_service, check_server
 from jobgen.features.launch.signs import find_trainers
-from jobgen.features.launch.started import check_options, check_script, is_cut_off
+from jobgen.features.launch.started import check_items, check_options, check_script, is_cut_off
 from jobgen.features.launch.torchrun import check_entrypoint
 from jobgen.features.launch.trainers import check_lightning, check_torchtitan
 from jobgen.features.launch.values import Fault, Pods, Program, World
-from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
-from jobgen.k8s.objects import Container, Manifest
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Location, TracedScalar, location_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.yamlio.inner_text import find_line
 
-_MODE = 0o644  # of files in volumes, by default
 LAUNCHERS = (torchrun, accelerate, deepspeed, mpi, paddle)
 _SCRIPTS = (
     check_megatron,
@@ -82,8 +83,12 @@ def _check_script(program: Program, world: World, pods: Pods) -> Iterator[Fault]
         yield from check(program, world, pods)
 
 
-def _check_module(program: Program) -> Iterator[Fault]:
+def _check_module(program: Program, pods: Pods) -> Iterator[Fault]:
     """Yield the name of a module that is one slip away from a launcher: `python -m torch.distributed.lunch`."""
+    if program.is_module:
+        yield from check_name(program)
+    if pods.kind == "RayJob" and (" " in program.path or program.path[:1] == "["):
+        yield from check_entrypoint_words(program)
     if program.name.count(".") < _DOTS or program.name.endswith(".py"):
         return
     # Imported late: most programs are files.
@@ -97,22 +102,30 @@ def _check_module(program: Program) -> Iterator[Fault]:
 
 def _judge_program(program: Program, pods: Pods) -> Stage:
     judge = _judges().get(program.name)
+    if program.is_module and program.path in PROGRAMS_AS_MODULES:
+        return Stage(program, World(is_launched=True), tuple(check_name(program)))
     if pods.kind == "RayJob" and program.name in (*torchrun.NAMES, *deepspeed.NAMES):
         return Stage(program, World(), tuple(check_entrypoint(program, pods)))
     if judge is None:
-        return Stage(program, World(), (*_check_module(program), *_check_script(program, World(), pods)))
+        return Stage(program, World(), (*_check_module(program, pods), *_check_script(program, World(), pods)))
     if is_cut_off(program, pods):
         return Stage(program, World(is_launched=True), ())
     if program.name in torchrun.NAMES and torchrun.is_started_by_operator(pods):
         return Stage(program, World(is_launched=True), (torchrun.describe_twice(program, pods),))
+    if joined := tuple(check_items(program, pods)):
+        return Stage(program, World(is_launched=True), joined)
     faults, world, scripts = judge(program, pods)
-    faults = [*check_script(program, pods), *faults, *check_options(program, scripts)]
+    faults = [
+        *check_script(program, pods),
+        *faults,
+        *check_options(program, scripts),
+    ]
     world = world._replace(is_launched=True)
     if any(fault.is_error for fault in faults):
         # What the script makes of it is not known.
         return Stage(program, world, tuple(faults))
     stages = tuple(
-        Stage(script, world, tuple(_check_script(script, world, pods)))
+        Stage(script, world, (*check_name(script), *_check_script(script, world, pods)))
         for script in scripts
         if script.name not in _judges()
     )
@@ -134,9 +147,11 @@ def _find_faults(manifest: Manifest) -> Iterator[Fault]:
         yield from mpi.check_unseen(manifest)
         if manifest.kind_name == "DeepSpeedJob":
             yield from deepspeed.check_slots(manifest)
+    if manifest.kind_name == "RayJob":
+        yield from check_quotes(manifest)
     if manifest.kind_name == "RayService":
         yield from check_ray_service(manifest)
-    yield from (fault for _, container in find_trainers(manifest) for fault in _check_mode(container))
+    yield from (fault for _, container in find_trainers(manifest) for fault in check_mode(container))
     for judged in judged_roles:
         for fault in (*_list_certain(judged), *_check_files(judged)):
             node = (
@@ -166,30 +181,6 @@ def _place(fault: Fault, launch: Launch) -> Fault:
     return fault._replace(at=text, related=(*fault.related, (fault.node, "the file is read here"), *compared))
 
 
-def _check_mode(container: Container) -> Iterator[Fault]:
-    """Report a command that is a file of a ConfigMap or Secret that no user can execute, which is the default."""
-    command = next(iter(as_list(container.data.get("command"))), None)
-    path = as_text(command)
-    mounts = [as_mapping(each) for each in as_list(container.data.get("volumeMounts"))]
-    # A mount of one file has the path of the file.
-    mounts = [each for each in mounts if f"{path}/".startswith(f"{as_text(each.get('mountPath')).rstrip('/')}/")]
-    if not mounts:
-        return
-    mount = max(mounts, key=lambda each: len(as_text(each.get("mountPath"))))
-    inner = path.removeprefix(as_text(mount.get("mountPath"))).strip("/") or as_text(mount.get("subPath"))
-    for volume in container.pod.volumes:
-        source = as_mapping(volume.get("configMap") or volume.get("secret"))
-        if as_text(volume.get("name")) != as_text(mount.get("name")) or not source:
-            continue
-        items = [as_mapping(each) for each in as_list(source.get("items"))]
-        own = next((each.get("mode") for each in items if as_text(each.get("path")) == inner), None)
-        mode = as_integer(source.get("defaultMode", _MODE) if own is None else own)
-        if mode is not None and not mode & 0o111:
-            message = f"`{path}` is a file of a volume with mode `{mode:04o}`, which no user can execute"
-            advice = f"set `defaultMode: 0755`, or start it with a shell: `[sh, {path}]`"
-            yield Fault(command, f"{message} (`permission denied`); {advice}")
-
-
 def _list_certain(judged: Judged) -> Iterator[Fault]:
     """Yield the faults that no unknown condition avoids: of programs that may not start, all must have one."""
     found = [(stage, tuple(_flatten(stage))) for stage in judged.stages]
@@ -203,7 +194,10 @@ def _list_certain(judged: Judged) -> Iterator[Fault]:
 
 
 def _check_files(judged: Judged) -> Iterator[Fault]:
-    """Yield what is wrong with the files of ConfigMaps that the command names."""
+    """Yield what is wrong with the files of ConfigMaps that the command or a variable names."""
+    launch = judged.launch
+    if judged.stages and "=/" in launch.container.search_text:
+        yield from check_settings(judged.stages[0].program, launch.volumes, launch.container)
     for stage in judged.stages:
         for program in (stage.program, *(script.program for script in stage.scripts)):
             faults = tuple(check_files(program, judged.launch.volumes))

@@ -81,6 +81,10 @@ def check_unknown(options: Options, syntax: Syntax, name: str, *, is_error: bool
     word = options.unknown
     text = (word.text or "").partition("=")[0] if word is not None and options.is_certain else ""
     start = text[2:].replace("-", "_")
+    if text[:1] == "-" and text[1:2] != "-" and word is not None and text[1:].replace("-", "_") in syntax.counts:
+        message = f"`{text}` has one dash, and is not an option of {name}; write `-{text}`"
+        yield Fault(word.node, message, is_error)
+        return
     # The start of several options can be that of one option of another release.
     if (
         word is None
@@ -183,7 +187,8 @@ def _find_name(written: str, syntax: Syntax) -> str | None:
     if written.startswith("--") or syntax.has_single:
         return syntax.find(written.lstrip("-"))
     name = written[1:]
-    return syntax.aliases.get(name, name) if name in syntax.counts or name in syntax.aliases else None
+    is_short = name[1:] == "" and name in syntax.counts
+    return syntax.aliases.get(name, name) if is_short or name in syntax.aliases else None
 
 
 Number = int | float | None

@@ -45,6 +45,12 @@ _SERVERS = (
     (lazy_pattern(r"(?:^|/)vllm/vllm-openai(?:[:@]|$)"), ("python3", "-m", "vllm.entrypoints.openai.api_server")),
     (lazy_pattern(r"(?:^|/)huggingface/text-generation-inference(?:[:@]|$)"), ("text-generation-launcher",)),
 )
+_FIELDS = frozenset(
+    """args command env envFrom image imagePullPolicy lifecycle livenessProbe name ports readinessProbe resizePolicy
+    resources restartPolicy restartPolicyRules securityContext startupProbe stdin stdinOnce terminationMessagePath
+    terminationMessagePolicy tty volumeDevices volumeMounts workingDir""".split()
+)
+"""The fields of a container; an unknown one may be meant as `args`."""
 # Variables that differ between the pods of a role, in a script with conditions.
 _CONDITION = lazy_pattern(r"\bif\b|\bcase\b|&&|\|\|")
 _RANKED = lazy_pattern(r"RANK|INDEX|HOSTNAME|hostname|PROCESS_ID")
@@ -160,6 +166,8 @@ class _Reader:
             for field in ("command", "args")
             for text, node in self.list_words(field)
         ]
+        if not _FIELDS.issuperset(self.data):
+            words.append(Word(None, None, is_list=True))
         folder = as_string(self.data.get("workingDir"))
         entrypoint = self.manifest.spec.get("entrypoint") if self.manifest.group == "ray.io" else None
         if entrypoint is not None:
@@ -186,7 +194,8 @@ class _Reader:
         for source in map(as_fields, as_items(self.data.get("envFrom"))):
             self.add_all(env, source)
         for entry in map(as_fields, as_items(self.data.get("env"))):
-            name, value = as_string(entry.get("name")), entry.get("value")
+            # An item without a name can be meant as any variable.
+            name, value = as_string(entry.get("name"), "*"), entry.get("value")
             if "valueFrom" in entry:
                 env[name] = Word(self.read_reference(as_fields(entry["valueFrom"])), None)
                 continue
@@ -278,7 +287,7 @@ def to_program(call: Call) -> Program | None:
     if text == "-m" and at + 1 < len(words) and words[at + 1].text is not None:
         at += 1
         text = str(words[at].text)
-        return Program(text, words[at + 1 :], call.env, call.files, words[at].node, call.is_certain, text)
+        return Program(text, words[at + 1 :], call.env, call.files, words[at].node, call.is_certain, text, True)
     if text.startswith("-"):
         return Program("python", words[1:], call.env, call.files, words[0].node, call.is_certain, path)
     name = posixpath.basename(text)

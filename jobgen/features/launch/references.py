@@ -16,6 +16,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.suggest import did_you_mean
 
 REFERENCE = lazy_pattern(r"(?<!\$)(?:\$\$)*\$\(([A-Za-z_]\w*)\)")
+_IN_VALUE = lazy_pattern(r"(?m)^\w+=.*\$\(")
 # A program that may read the word behind it as a script.
 _MAY_READ = lazy_pattern(r"(?:^|[/\s])(?:ba|z|da|k|a|c)?sh\b|\beval\b|\bsu\b|\bsrun\b|\benvsubst\b")
 # What Kubernetes sets for each Service of the namespace.
@@ -26,7 +27,11 @@ _OF_MASTER = frozenset(("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE"))
 
 def check_references(manifest: Manifest) -> Iterator[Fault]:
     """Yield the references that Kubernetes leaves as they are."""
-    written = [container for pod in manifest.pods for container in pod.containers if any(_list_unset(container))]
+    containers = [container for pod in manifest.pods for container in pod.containers]
+    for container in containers:
+        if _IN_VALUE.search(container.search_text):
+            yield from _list_late(container)
+    written = [container for container in containers if any(_list_unset(container))]
     if not written:
         return
     reported = {id(fault.node) for fault in find_faults(manifest)} if has_launch(manifest) else set()
@@ -34,6 +39,18 @@ def check_references(manifest: Manifest) -> Iterator[Fault]:
         for name, node in _list_unset(container):
             if find_variable(env, name) is None and not _SERVICE.fullmatch(name) and id(node) not in reported:
                 yield Fault(node, f"`$({name})` stays as it is: {_advise(manifest, name, list(env))}", False)
+
+
+def _list_late(container: Container) -> Iterator[Fault]:
+    """Yield the values that name a variable which is set below them: Kubernetes knows only those above."""
+    above: set[str] = set()
+    for name, entry in container.env:
+        text = as_text(entry.get("value"))
+        for other in REFERENCE.findall(text) if "$(" in text else ():
+            if other not in above and other != name and other in container.variables:
+                message = f"`$({other})` stays as it is, because `{other}` is set below `{name}`"
+                yield Fault(entry["value"], f"{message}; write `{other}` above it", False)
+        above.add(name)
 
 
 def is_unset(container: Container, name: str) -> bool:

@@ -21,6 +21,12 @@ _SHEBANG = lazy_pattern(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(?:\S*/)?(?:ba|da|a)?sh\
 # A command without these signs has nothing that a shell could refuse.
 _SIGNS = lazy_pattern(r"['\"`(){}\\<;\n]|[|&]\s*\Z|\A\s*[|&]|\b(?:if|then|fi|do|done|case|esac)\b")
 
+# Words that mean something else in a shell than in a file of variables, in Python or in a list of requirements.
+_MAY_SLIP = lazy_pattern(
+    r"(?m)^\s*(?:(?:export|readonly|declare|local)\s+(?:\$|\w+\s+=|\w+=[ \t]+[\w\"'$/.]|\w+:\s|\w+=[^\s,]*,\s)|"
+    r"setenv\s|set\s+(?:\w+=|(?:-[a-np-z]+\s+)*pipefail)|\$\w+=|\w+=[ \t]+[\d\"'])|\A\s*(?:import|from)\s|^\s*//|"
+    r"\bpip3?\s+install\s.*\w[><]|\[\s+\S+=\S+\s+\]|\s[–—−]|\$\{\w+(?:[\s\"'/;]|\Z)|\$\(\((?!.*\)\))"
+)
 _WRITES = lazy_pattern(
     r"(?:>\s*|\b(?:chmod|chown|cp|install|ln|mkdir|mv|rsync|sed|tee|touch|truncate)\s[^\n;&|]*)/(?!(?:dev|proc|tmp)\b)\w"
 )
@@ -47,25 +53,54 @@ def list_mistakes(container: Container) -> Iterator[tuple[Script, Mistake]]:
     if "${" in container.image:
         # Another tool expands the manifest, and so the script.
         return
-    for script in _list_scripts(container):
-        if _SIGNS.search(script.text):
-            for mistake in find_mistakes(script.text, is_whole=not script.path):
+    volumes = [volume for volume in container.pod.volumes if "configMap" in volume or "projected" in volume]
+    has_files = volumes and container.volume_mounts
+    for script in _list_scripts(container, has_files=has_files != []):
+        text = script.text
+        if _SIGNS.search(text):
+            for mistake in find_mistakes(text, is_whole=not script.path):
                 yield script, mistake
-        if _WRITES.search(script.text) and container.volume_mounts:
+        for mistake in _list_slips(text) if _MAY_SLIP.search(text) else ():
+            yield script, mistake
+        if has_files and not script.path and (text[:1] == "/" or "\n/" in text or "&& /" in text or "; /" in text):
+            yield from _list_modes(container)
+        if _WRITES.search(text) and container.volume_mounts:
             # Imported late: few scripts write to their volumes.
             from jobgen.features.launch.writes import find_writes
 
-            for mistake in find_writes(container, script.text):
+            for mistake in find_writes(container, text):
                 yield script, mistake
 
 
-def _list_scripts(container: Container) -> Iterator[Script]:
+def _list_modes(container: Container) -> Iterator[tuple[Script, Mistake]]:
+    # Imported late: few containers have files of ConfigMaps.
+    from jobgen.features.launch.modes import check_commands
+
+    for started, line, fault in check_commands(container):
+        yield Script(started.text, started.node), Mistake(line, fault.message, fault.is_error)
+
+
+def _list_slips(text: str) -> Iterator[Mistake]:
+    # Imported late: few scripts have such words.
+    from jobgen.features.launch.script_slips import find_slips
+
+    yield from find_slips(text)
+
+
+def list_text_mistakes(text: str) -> Iterator[Mistake]:
+    """Yield what is wrong with the text of a script in a file."""
+    if _SIGNS.search(text):
+        yield from find_mistakes(text)
+    if _MAY_SLIP.search(text):
+        yield from _list_slips(text)
+
+
+def _list_scripts(container: Container, *, has_files: bool) -> Iterator[Script]:
     own = find_script(container)
     if own is not None and own.shell in _SHELLS:
         # Kubernetes makes one `$` of two.
         yield Script(own.text.replace("$$", "$"), own.node)
-    volumes = [volume for volume in container.pod.volumes if "configMap" in volume or "projected" in volume]
-    if volumes and container.volume_mounts:
+    if has_files:
         yield from _list_files(container)
 
 

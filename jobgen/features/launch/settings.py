@@ -11,10 +11,13 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.objects import Container, Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import pluralize
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.quantity import parse_digits, to_milli
 
 RULE = "launch-variables"
+_RANGE = lazy_pattern(r"(?:^|,)\s*(\d{1,3})\s*(?:-|:|\.\.)\s*(\d{1,3})")
+_MOST_LISTED = 16
 # Kinds whose pods exchange data.
 _JOINED = frozenset(("PyTorchJob", "PyTorchTrainingJob", "TrainJob", "MPIJob", "JobSet", "LeaderWorkerSet"))
 _SERVERS = {"DMLC_NUM_WORKER": "worker", "DMLC_NUM_SERVER": "server"}
@@ -57,6 +60,12 @@ def check_settings(manifest: Manifest) -> Iterator[Fault]:
 def _check_devices(trainer: _Trainer) -> Iterator[Fault]:
     value, gpus = trainer.env.get("CUDA_VISIBLE_DEVICES"), trainer.gpus
     if value is None or not gpus:
+        return
+    if _RANGE.search(value.text):
+        least, most = (int(each) for each in _RANGE.findall(value.text)[0])
+        meant = ",".join(map(str, range(least, most + 1))) if least < most < least + _MOST_LISTED else "0,1"
+        message = f"`CUDA_VISIBLE_DEVICES` is `{value.text}`, and CUDA reads no ranges"
+        yield Fault(value.node, f'{message}; write `"{meant}"`, or remove the variable', False, rule=RULE)
         return
     seen = count_listed(value.text, gpus)
     wrong = next((item for item in value.text.split(",") if item.strip().isdecimal() and int(item[:9]) >= gpus), None)

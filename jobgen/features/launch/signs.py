@@ -21,12 +21,14 @@ CHECKED = lazy_pattern(rf"(?m)^(?:{'|'.join(CHECKED_WORDS)})")
 # Names of launchers, of servers and of options that scripts are known by.
 _SIGNS = lazy_pattern(
     r"torchrun|torch\.distributed|accelerate|deepspeed|mpirun|mpiexec|orterun|prterun|horovodrun|paddle|fleetrun|"
-    r"vllm|sglang|text-generation-|--trainer\.|\bray\b|jax|entrypoint"
+    r"vllm|sglang|text-generation-|--trainer\.|\bray\b|jax|entrypoint|\s-m\s+\S*(?:/|\.py(?:\s|\Z))"
 )
 # What a script can be known by, or what can change the numbers of torchrun.
 _UNUSUAL = lazy_pattern(
     r"\$|PET_|CUDA_VISIBLE|parallel|deepspeed|output|trainer|pretrain|titan|config|model|run_|fsdp|batch_size"
 )
+# A module, a list, or words in quotation marks.
+_SEVERAL = lazy_pattern(r"['\"\[\n]|\s-m\s")
 # Options of torchrun, which can stand behind the script.
 _OPTIONS = lazy_pattern(r"--(?:nnodes|nproc|rdzv|master|standalone|node)")
 # Fields of a job around the number of processes in a pod, and the field with that number.
@@ -54,7 +56,7 @@ def has_launch(manifest: Manifest) -> bool:
 def _is_plain_entrypoint(manifest: Manifest) -> bool:
     """Return True if Ray runs a script of which nothing is known: no name, no option, no file of the repository."""
     entrypoint = as_text(manifest.spec.get("entrypoint"))
-    if not entrypoint or _SIGNS.search(entrypoint) or _UNUSUAL.search(entrypoint):
+    if not entrypoint or _SIGNS.search(entrypoint) or _UNUSUAL.search(entrypoint) or _SEVERAL.search(entrypoint):
         return False
     mounted = [volume for pod in manifest.pods for volume in pod.volumes if not _FILES.isdisjoint(volume)]
     return not mounted
@@ -77,7 +79,8 @@ def _is_usual(pod: Pod, container: Container) -> bool:
     if not is_number and _PROCESSES in manifest.spec and as_text(manifest.spec[_PROCESSES]) not in numbers:
         return False
     script = words[2 if is_number else 1 :]
-    is_plain = bool(script) and script[0].endswith(".py") and not _UNUSUAL.search(container.search_text)
+    is_file = bool(script) and script[0].endswith(".py") and " " not in script[0]
+    is_plain = is_file and not _UNUSUAL.search(container.search_text)
     if not is_plain or _runs_file(_list_files(pod), container):
         return False
     return len(script) == 1 or not _OPTIONS.search(" ".join(script))
@@ -104,10 +107,10 @@ def _list_files(pod: Pod) -> list[dict[str, Node]]:
 
 
 def _runs_file(volumes: list[dict[str, Node]], container: Container) -> bool:
-    """Return True if a container mounts one of some volumes and names a file in it in its command."""
+    """Return True if a container mounts one of some volumes and names a file in it in its command or a variable."""
     if not volumes:
         return False
     names = {as_text(volume.get("name")) for volume in volumes}
     mounts = [mount for mount in container.volume_mounts if as_text(mount.get("name")) in names]
     paths = [as_text(mount.get("mountPath")) for mount in mounts]
-    return any(path in word for path in paths if path for word in container.words)
+    return any(path in container.search_text for path in paths if path)

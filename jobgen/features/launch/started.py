@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from jobgen.features.launch import accelerate, deepspeed, mpi, paddle, torchrun
+from jobgen.features.launch.items import check_words
 from jobgen.features.launch.options import Options, Syntax, read_options
 from jobgen.features.launch.script_options import find_script_options
 from jobgen.features.launch.shell.mistakes import has_broken_command
@@ -27,6 +28,9 @@ class _Launcher(NamedTuple):
 RULE = "launcher-without-script"
 # What only launchers understand: the number of processes, and where they meet. Scripts have nodes, too.
 _OWN = frozenset("nproc_per_node rdzv_backend rdzv_conf rdzv_endpoint rdzv_id".split())
+# Launchers that start Python, unless an option says otherwise.
+_STARTING = frozenset(("accelerate", "deepspeed", "torchrun"))
+_WITHOUT_PYTHON = frozenset(("--no-python", "--no_python"))
 _REQUIRED = "the following arguments are required: "
 _TORCHRUN = _Launcher("torchrun", torchrun.SYNTAX, f"{_REQUIRED}training_script")
 _ACCELERATE = _Launcher("accelerate launch", accelerate.SYNTAX, f"{_REQUIRED}training_script", ("help",))
@@ -44,6 +48,12 @@ _LAUNCHERS = {
     )
     for name in module.NAMES
 }
+
+
+def check_items(program: Program, pods: Pods) -> Iterator[Fault]:
+    """Report an item of a launcher that has several words."""
+    if any(" " in (word.text or "") for word in program.words):
+        yield from check_words(program, _read(program, _LAUNCHERS[program.name]), pods.container.pod.manifest)
 
 
 def check_script(program: Program, pods: Pods) -> Iterator[Fault]:
@@ -77,11 +87,22 @@ def is_cut_off(program: Program, pods: Pods) -> bool:
     return any(each.node is program.node for each in cut)
 
 
+def _check_repeated(program: Program, script: Program) -> Iterator[Fault]:
+    """Report a launcher that another one takes for a script: `torchrun --nproc-per-node=8 torchrun train.py`."""
+    is_python = not any(word.text in _WITHOUT_PYTHON for word in program.words)
+    if is_python and not script.is_module and program.path in _STARTING:
+        message = f"`{program.path}` takes `{script.path}` for a Python script"
+        advice = "write it once" if script.path == program.path else f"write `{script.path}` or `{program.path}`"
+        yield Fault(script.node, f"{message}; {advice}", False)
+
+
 def check_options(program: Program, scripts: Sequence[Program]) -> Iterator[Fault]:
     """Report an option of the launcher behind a script that has no such option, or that no script has."""
     launcher = _LAUNCHERS[program.name]
     given = _read(program, launcher)
     for script in scripts:
+        if script.path in _STARTING:
+            yield from _check_repeated(program, script)
         for word in script.words:
             name = (word.text or "").partition("=")[0]
             option = name[2:].replace("-", "_")

@@ -39,6 +39,7 @@ _INDEXES = {
     **dict.fromkeys(("Job", "JobSet"), "$(JOB_COMPLETION_INDEX)"),
     "LeaderWorkerSet": "$(LWS_WORKER_INDEX)",
 }
+_NUMBERS = frozenset(("master_port", "max_restarts", "node_rank"))
 _FIELDS = (
     ("nprocPerNode",),
     ("elasticPolicy", "nProcPerNode"),
@@ -142,6 +143,8 @@ def count_processes(value: Word, program: Program, pods: Pods) -> int | None:
 def check_values(run: Torchrun, pods: Pods) -> Iterator[Fault]:
     """Find values that torchrun refuses."""
     yield from _check_bounds(run, pods)
+    if not _NUMBERS.isdisjoint(run.options.values):
+        yield from _check_numbers(run)
     value = run.find("nproc_per_node", "1")
     is_field = value.text == pods.processes and "nproc_per_node" not in run.options.values
     if value.text is None or value.text in _WORDS - {"gpu"} or (is_field and value.text != "gpu"):
@@ -156,6 +159,14 @@ def check_values(run: Torchrun, pods: Pods) -> Iterator[Fault]:
         yield Fault(value.node, f"`{value.text}` is not a number of processes (torchrun: `{error}`); write `gpu`")
     elif value.number is None:
         yield Fault(value.node, _describe_bad_number("nproc-per-node", value.text, run, pods))
+
+
+def _check_numbers(run: Torchrun) -> Iterator[Fault]:
+    for name in sorted(_NUMBERS & run.options.values.keys()):
+        word, option = run.options.values[name], f"--{name.replace('_', '-')}"
+        if word.text and word.number is None and "$" not in word.text:
+            error = f"argument {option}: invalid int value: '{word.text}'"
+            yield Fault(word.node, f"`{word.text}` is not a number (torchrun: `{error}`); write an integer")
 
 
 def _check_bounds(run: Torchrun, pods: Pods) -> Iterator[Fault]:
@@ -179,7 +190,7 @@ def _describe_bad_number(option: str, text: str, run: Torchrun, pods: Pods) -> s
         f"`{text}` is not a number for `--{option}` (torchrun: `invalid literal for int() with base 10: '{text}'`)"
     )
     if not text:
-        return f"`--{option}` gets an empty value; the variable is not set"
+        return f"`--{option}` gets an empty value; write a number, or set the variable"
     name = text.lstrip("${(").rstrip("})")
     if text.startswith("$("):
         return f"{message}; set `{name}` in `env`"

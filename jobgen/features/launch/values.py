@@ -34,6 +34,8 @@ class Program(NamedTuple):
     """False if a condition that is not known decides whether it starts."""
     path: str = ""
     """The program, script or module as it was written."""
+    is_module: bool = False
+    """True if it is the module of `python -m`."""
 
     def variable(self, name: str) -> Word | None:
         """Return the value of a variable; None if it is certainly not set."""

@@ -12,8 +12,15 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
+LAUNCHERS = ("accelerate", "deepspeed", "horovodrun", "mpiexec", "mpirun", "torchrun")
+PROGRAMS = frozenset((*LAUNCHERS, "bash", "env", "nohup", "python", "python3", "ray", "sh", "sleep", "tini", "vllm"))
+"""Programs that are common."""
+STARTED = frozenset((name,) for name in LAUNCHERS)
+"""What stands behind a program that is meant to start a launcher."""
+BEGINNINGS = frozenset("py pt to ot tr ac ca de ed dp mp pm ba ab bs ho nv ju pa".split())
+"""How the names of common programs begin, also with the first two letters in the wrong order."""
 # Programs that start the command after them.
-_INIT_PROGRAMS = frozenset(("tini", "tini-static", "dumb-init", "catatonit", "env", "--", "-g", "-s", "nohup"))
+INIT_PROGRAMS = frozenset(("tini", "tini-static", "dumb-init", "catatonit", "env", "--", "-g", "-s", "nohup"))
 _OPTION = lazy_pattern(r"[-+][A-Za-z]+\Z|--[a-z]+\Z")
 _OPTIONS_WITH_FILE = frozenset(("--rcfile", "--init-file"))
 _ASSIGNMENT = lazy_pattern(r"\s*\w+\+?=")
@@ -57,7 +64,7 @@ class Argument(NamedTuple):
 def find_script(container: Container) -> Script | None:
     """Return the script of the command, if that is `sh -c` or starts with it; None if KubeRay writes a new script."""
     words = container.words
-    own = [at for at, word in enumerate(words) if word not in _INIT_PROGRAMS]
+    own = [at for at, word in enumerate(words) if word not in INIT_PROGRAMS]
     shell = words[own[0]].rpartition("/")[2] if own else ""
     if shell not in SHELLS or container.pod.manifest.group == "ray.io":
         return None

@@ -14,6 +14,7 @@ _STRING = r"""(?:"(?:[^"\\]|\\.)*"|'[^']*')"""
 _BLOCK = lazy_pattern(rf"(\s*(?:- +)*(?:[\w./-]+: +)?)({_STRING}(?: *[^\s:#]| +[^\s#]|:\S).*)\Z")
 _QUOTED = lazy_pattern(rf"({_STRING})(?=[^\s:]|\s+[^\s:#]|:\S)(.*)\Z")
 _INNER = lazy_pattern(rf"""{_STRING}[^\s:].*["']\Z""")
+_CLOSED = lazy_pattern(rf"({_STRING})\s*([\]}},]+)\s*\Z")
 _ENTRY = lazy_pattern(r"""(?:[\w./-]+|"[^"]*"|'[^']*'): +""")
 _COMMAND = lazy_pattern(r"\s*(?:- )?(?:command|args|entrypoint): *\Z")
 _KEY_OF_COMMAND = lazy_pattern(r"\s*(?:- )?(?:command|args): +\Z")
@@ -56,7 +57,16 @@ def rejoin_quotes(lines: Sequence[str], number: int) -> Iterator[Rejoined]:
             dashes = ", ".join(f"`- {_write_item(word)}`" for word in words[1:])
             yield Rejoined(f"{head}{_write_item(words[0])}", f", and {dashes} below it")
     else:
-        yield _join(head, text, f"{mark}{comment}")
+        yield _remove_brackets(head, text, f"{mark}{comment}") or _join(head, text, f"{mark}{comment}")
+
+
+def _remove_brackets(head: str, text: str, end: str) -> Rejoined | None:
+    """Return a line without the brackets and commas behind its text; None if something else is there."""
+    closed = _CLOSED.match(text)
+    if closed is None:
+        return None
+    also = f", or `{head.lstrip()}[{closed[1]}]`" if closed[2][0] == "]" else ""
+    return Rejoined(f"{head}{closed[1]}{end}", also)
 
 
 def _join(head: str, text: str, end: str) -> Rejoined:
@@ -78,7 +88,9 @@ def _rejoin_item(line: str, start: int) -> Iterator[Rejoined]:
         if found is None or not found[2].strip(" "):
             continue
         if line[start - 1] == "[" and not is_entry and found[2][0] == " ":
-            yield Rejoined(f"{line[: found.end(1)]}, {found[2].strip()}{line[end:]}")
+            # A comma may stand on the wrong side of the quotation mark.
+            text = f"{found[1][:-2]}{found[1][-1]}" if found[1][-2] == "," else found[1]
+            yield Rejoined(f"{line[: found.start(1)]}{text}, {found[2].strip()}{line[end:]}")
         elif found[2].lstrip()[0] not in "\"'":
             yield _join(line[:begin], line[begin:end], line[end:])
 

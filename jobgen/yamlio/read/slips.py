@@ -170,7 +170,7 @@ class Slip(NamedTuple):
         """How to indent the line; in a text that is indented itself, only the difference is right."""
         own, width = _measure_indent(self.old), _measure_indent(self.new)
         if not own or "\t" in self.old[: len(self.old) - len(self.old.lstrip())]:
-            return f"indent it by {width} space{'s' * (width != 1)}"
+            return f"indent it by {width} space{'s' * (width != 1)}" if width else "remove what is before it"
         less = own - width
         return (
             f"indent it by {abs(less)} {'' if less > 0 else 'more '}space{'s' * (abs(less) != 1)}{' less' * (less > 0)}"

@@ -7,7 +7,16 @@ from collections.abc import Iterator, Sequence
 from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Container
-from jobgen.k8s.shell.commands import MAX_SHOWN, NAMES_SHELL, find_script, shorten, split_words
+from jobgen.k8s.shell.commands import (
+    BEGINNINGS,
+    MAX_SHOWN,
+    NAMES_SHELL,
+    PROGRAMS,
+    STARTED,
+    find_script,
+    shorten,
+    split_words,
+)
 from jobgen.model.data import Node, location_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
@@ -19,6 +28,14 @@ _COMMAND = lazy_pattern(r"\s*[\w./+-]+\s+\S")
 _OPTION = lazy_pattern(r"--?[A-Za-z][\w.-]*(?:=.*)?\Z")
 _LETTER_AND_NUMBER = lazy_pattern(r"-[A-Za-z] +[0-9]+")
 _OPTION_AND_VALUE = lazy_pattern(r"^(--?[A-Za-z][\w.-]*) +([^\s-]\S*)((?: +\S+)*) *$", re.MULTILINE)
+# Such an option, or an item with a space behind Python, a shell or a program that starts another.
+_MAY_BE_JOINED = lazy_pattern(
+    r"^--?[A-Za-z][\w.-]* +[^\s-]\S*(?: +\S+)* *$|"
+    r"^(?:\S*/)?(?:python|pypy)[\d.]*\n(?:-[^\n ]+\n(?:ignore\n)?){0,4}[^\n ]+ +\S|"
+    r"^(?:\S*/)?(?:ba|z|da|k|a)?sh\n(?:[-+][^\nc]*\n(?:pipefail\n)?)*(?:[-+][a-z]*c |[^-+\s#]\S* )|"
+    r"^(?:nohup|tini|dumb-init|env|--)\n[\w./+-]+ +\S",
+    re.MULTILINE,
+)
 
 
 @rule("container", ERROR, fields=("args", "command"))
@@ -27,28 +44,96 @@ def command_in_one_string(container: Container) -> Iterator[Violation]:
 
     Kubernetes does not split it. The runtime looks for a program of that name, spaces included, and the container never
     starts: `executable file not found`. A command that starts with an option, such as `[--epochs=10]`, has no program:
-    a patch replaces the whole list. An option and its value in one item, such as `--lr 0.1`, are a warning: the program
-    gets one argument of that name, which `argparse` refuses. A letter and a number, such as `-m 1024`, are an info:
-    programs that read their options with `getopt` accept them.
+    a patch replaces the whole list. A variable (`A=1`) is not a program either, and a name one slip away from that of a
+    common program, such as `pyhton`, is a warning.
+
+    Nor does anything split `[python, "train.py --lr 0.1"]` or `[bash, "python train.py"]`, which look for a file of
+    that name. An option and its value in one item, such as `--lr 0.1`, are a warning: the program gets one argument of
+    that name, which `argparse` refuses. A letter and a number, such as `-m 1024`, are an info: programs that read their
+    options with `getopt` accept them.
 
     Write one item for each word, or start a shell: `[sh, -c, "torchrun train.py"]`. Write options of the image's own
     program as `args`, and `--lr=0.1` for an option with a value.
     """
-    text = as_text(container.command[0]) if container.command else ""
+    words = container.words
+    text = words[0] if container.command else ""
+    is_unusual = text not in PROGRAMS and (text[:2] in BEGINNINGS or ("=" in text and text[0] != "-"))
+    is_unusual = is_unusual or words[1:2] in STARTED
+    if words[1:2] and text in _WRONG_ENDINGS:
+        is_unusual = is_unusual or words[1][-3:] == _WRONG_ENDINGS[text]
+    if is_unusual and not _is_joined(container) and (unusual := _describe_program(container)):
+        yield unusual
+        return
     if text[:1] == "-" and _OPTION.match(text) and not _is_joined(container):
         message = f"`{shorten(text)}` is an option, but the first item of `command` must be a program"
         yield Violation(container.command[0], f"{message}; write the whole command, or use `args`")
     elif _COMMAND.match(text) is not None and not _is_joined(container):
-        yield Violation(container.command[0], f"`{shorten(text)}` is not the name of a program; {_explain(text)}")
-    elif " " in container.search_text and _OPTION_AND_VALUE.search(container.search_text):
+        yield _report_command(container, text)
+    elif " " in container.search_text and _MAY_BE_JOINED.search(container.search_text):
+        yield from _find_joined_items(container)
+
+
+def _describe_program(container: Container) -> Violation | None:
+    # Imported late: most programs are common ones.
+    from jobgen.k8s.programs import describe_program
+
+    found = describe_program(container.words)
+    if found is None:
+        return None
+    return Violation(container.command_line[0], found[0], severity=ERROR if found[1] else WARNING)
+
+
+def _report_command(container: Container, text: str) -> Violation:
+    node = container.command[0]
+    words = split_words(text)
+    message = f"`{shorten(text)}` is not the name of a program; "
+    if not words or len(text) > MAX_SHOWN or any(sign in text for sign in "|&;<>$\n"):
+        script = f'"{text}"' if len(text) <= MAX_SHOWN and not any(sign in text for sign in '"\n\\`') else "…"
+        return Violation(node, f"{message}start a shell: `[sh, -c, {script}]`")
+    others = [word for word in container.words[1:] if word[:1] != "-" and _COMMAND.match(word)]
+    if container.words[-1] in others and words[-1][:1] != "-":
+        # Each item is a command.
+        script = " && ".join(container.words)
+        is_plain = len(script) <= 2 * MAX_SHOWN and not any(sign in script for sign in '"\n\\`')
+        return Violation(
+            node, message + (f'write `[sh, -c, "{script}"]`' if is_plain else "start a shell: `[sh, -c, …]`")
+        )
+    # A dash may be that of an item, which was indented too far.
+    if "-" in words:
+        return Violation(node, f"{message}write one item for each word")
+    return _advise_items(container, 0, words, message)
+
+
+def _find_joined_items(container: Container) -> Iterator[Violation]:
+    """Report items with several words that Python or a shell takes for one, and then options with their values."""
+    if _is_joined(container):
+        return
+    # Imported late: few items have several words.
+    from jobgen.k8s.joined_words import find_joined
+
+    found = find_joined(container.words)
+    if found is None:
         yield from _find_joined_options(container)
+        return
+    at, parts = found
+    message = f"`{shorten(container.words[at])}` is one argument, with its spaces, so that the program does not start; "
+    yield _advise_items(container, at, parts, message)
+
+
+def _advise_items(container: Container, at: int, parts: Sequence[str], message: str) -> Violation:
+    """Return what to write instead of an item: its list with others in its place."""
+    node, start = container.command_line[at], len(container.command)
+    own = container.words[:start] if at < start else container.words[start:]
+    place = at if at < start else at - start
+    items = to_inline_yaml([*own[:place], *parts, *own[place + 1 :]])
+    is_short = len(items) <= 2 * MAX_SHOWN and "\n" not in items and "`" not in items
+    advice = f"write `{items}`" if is_short else f"write {len(parts)} items: `{shorten(', '.join(parts))}`"
+    return Violation(node, f"{message}{advice}", fix_steps=(FixStep("split", node, [*parts]),), safe=False)
 
 
 def _find_joined_options(container: Container) -> Iterator[Violation]:
     """Report items such as `--lr 0.1`, but for those that a shell or another program splits."""
     words = container.words
-    if _is_joined(container):
-        return
     for index, text in enumerate(words):
         if NAMES_SHELL.search(text) or text == "-S":
             return
@@ -62,9 +147,18 @@ def _find_joined_options(container: Container) -> Iterator[Violation]:
         if found[3].strip():
             advice = f"write one item for each word: `{to_inline_yaml(text.split())}`"
         node = container.command_line[index]
+        # The option is the first word of a launcher, which takes it for the script.
+        is_certain = bool(container.command) and words[:index] in _LAUNCHERS
         # C programs read the number behind a letter with its space.
-        severity = INFO if _LETTER_AND_NUMBER.fullmatch(text) else WARNING
-        yield Violation(node, f"`{text}` is one argument, with its space; {advice}", severity=severity)
+        least = INFO if _LETTER_AND_NUMBER.fullmatch(text) else WARNING
+        message = f"`{text}` is one argument, with its space; {advice}"
+        steps = (FixStep("split", node, text.split()),)
+        yield Violation(node, message, severity=ERROR if is_certain else least, fix_steps=steps, safe=False)
+
+
+# What a file for another program ends with.
+_WRONG_ENDINGS = {"bash": ".py", "sh": ".py", "python": ".sh", "python3": ".sh"}
+_LAUNCHERS = (("torchrun",), ("accelerate", "launch"), ("deepspeed",))
 
 
 def _is_joined(container: Container) -> bool:
@@ -72,14 +166,6 @@ def _is_joined(container: Container) -> bool:
     pod = container.pod
     keeps = as_text(as_mapping(pod.metadata.get("annotations")).get("ray.io/overwrite-container-cmd")) == "true"
     return pod.manifest.group == "ray.io" and pod.containers[0] is container and not keeps
-
-
-def _explain(text: str) -> str:
-    words = split_words(text)
-    if not words or len(text) > MAX_SHOWN or any(sign in text for sign in "|&;<>$\n"):
-        return "start a shell: `[sh, -c, …]`"
-    # A dash may be that of an item, which was indented too far.
-    return "write one item for each word" if "-" in words else f"write `{to_inline_yaml([*words])}`"
 
 
 # A parenthesis that is open at the end of an item, and one that is closed and not opened.

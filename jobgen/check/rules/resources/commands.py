@@ -174,7 +174,9 @@ def shell_syntax_without_shell(container: Container) -> Iterator[Violation]:
     Write the whole script as one item after `sh -c`, or use `workingDir` instead of `cd`.
     """
     words = container.command_line
-    first = as_text(container.command[0]) if container.command else ""
+    first = container.words[0] if container.command else ""
+    if "\n~/" in container.search_text:
+        yield from _find_homes(container)
     if first in _BUILTINS:
         advice = "use `workingDir`" if first == "cd" else "set variables in `env`" if first == "export" else ""
         also = f", or {advice}" if advice else ""
@@ -191,6 +193,15 @@ def shell_syntax_without_shell(container: Container) -> Iterator[Violation]:
             )
             yield Violation(word, message)
             return
+
+
+def _find_homes(container: Container) -> Iterator[Violation]:
+    """Report items such as `~/train.py`, of which only a shell makes a path."""
+    for word in container.command_line:
+        text = as_text(word)
+        if text[:2] == "~/" and " " not in text and "\n" not in text:
+            message = f"`~` of `{text}` stays as it is, because no shell reads it"
+            yield Violation(word, f"{message}; write the whole path, such as `/root{text[1:]}`")
 
 
 def _may_be_read(words: Sequence[Node], index: int) -> bool:

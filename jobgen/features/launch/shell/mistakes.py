@@ -29,6 +29,9 @@ _QUOTES = frozenset("'\"`")
 _OTHER_SYNTAX = ("extglob", "{{", "}(", "\r")
 """Signs of a syntax that is not understood: patterns that an option allows, templates, other ends of lines."""
 
+_VALUE = lazy_pattern(r"""(?:"[^"]*"|'[^']*'|\$\([^()]*\)|[^\s;&|"'()])+""")
+_MAX_SHOWN = 60
+
 # A script that ends where a command fails.
 _EXITS = lazy_pattern(r"set[ \t]+(?:-o[ \t]+errexit|-[a-z]*e)")
 
@@ -36,7 +39,7 @@ _EXITS = lazy_pattern(r"set[ \t]+(?:-o[ \t]+errexit|-[a-z]*e)")
 _HARMLESS = frozenset(("echo", "exit", "false", "function", "printf", "return", "true", ":"))
 """What is written behind a command that ends the script, for the case that it does not."""
 # A line behind the command of an `exec`.
-_ELSE_IF = lazy_pattern(r"\belse[ \t]+if\b")
+_ELSE_IF = lazy_pattern(r"\b(?:else[ \t]+if|elseif|elsif)\b")
 _GOES_ON = lazy_pattern(r"\bexec\s(?:[^\n]*\\\n)*[^\n]*(?:\n\s*|; *)\S")
 _WAITS = lazy_pattern(r"\b(?:wait|trap|fg|disown)\b")
 
@@ -91,8 +94,9 @@ def _describe(text: str, fault: SyntaxFault) -> str:
             )
             return f"{message}; write `; {other}`"
         advice = f"write `{other}`"
-        if (sign, other) == ("if", "fi") and _ELSE_IF.search(text, fault.at):
-            advice = "write `elif` instead of `else if`, which begins another `if`"
+        if (sign, other) == ("if", "fi") and (found := _ELSE_IF.search(text, fault.at)):
+            begins = ", which begins another `if`" if found[0].startswith("else") and not found[0][4].isalpha() else ""
+            advice = f"write `elif` instead of `{found[0]}`{begins}"
         return f"`{sign}` has no `{other}`, so that the shell refuses the script; {advice}"
     if fault.kind == "empty":
         pair = f"`{sign}` and `{other}`"
@@ -137,19 +141,30 @@ def _check_lines(text: str, parsed: Parsed) -> Iterator[Mistake]:
             yield Mistake(line, message, is_error)
         elif note.kind == "option" and is_first and line > 1 and lines[line - 2].strip():
             message = f"`{note.text}` is run as a program, because the line before it ends the command"
-            yield Mistake(line, f"{message}; write `\\` at the end of line {line - 1}", is_error)
+            sign = lines[line - 2].rstrip()[-1]
+            instead = f" instead of `{sign}`" if sign in "^/" else ""
+            yield Mistake(line, f"{message}; write `\\`{instead} at the end of line {line - 1}", is_error)
             return
         elif note.kind == "bracket":
             yield _describe_bracket(text, note)
         elif note.kind == "declared":
             program, name = note.text.split()
             message = f"`=` is not the name of a variable, and `{name}` gets no value"
-            message = f"{message}; write `{program} {name}=…` without the spaces around `=`"
+            meant = f"{program} {name}={find_value(text, note.at, name)}"
+            message = f"{message}; write `{meant}` without the spaces around `=`"
             yield Mistake(line, message, _ends_script(parsed, text, note.at))
         elif note.kind == "equals":
             message = f"`{note.text}` is run as a program, because `=` has a space before it"
-            message = f"{message}; write `{note.text}=…` without the spaces around `=`"
+            meant = f"{note.text}={find_value(text, note.at, note.text)}"
+            message = f"{message}; write `{meant}` without the spaces around `=`"
             yield Mistake(line, message, _ends_script(parsed, text, note.at))
+
+
+def find_value(text: str, at: int, name: str) -> str:
+    """Return what stands behind the name of a variable and `=`, as it is written; `…` if it is long or not plain."""
+    line = text[at:].partition("\n")[0].partition(name)[2].lstrip()
+    found = _VALUE.match(line.lstrip(":").removeprefix("=").lstrip())
+    return found[0] if found and "`" not in found[0] and len(found[0]) <= _MAX_SHOWN else "…"
 
 
 def _describe_bracket(text: str, note: Note) -> Mistake:

@@ -12,7 +12,7 @@ def undefined_reference(manifest: Manifest) -> Iterator[Violation]:
 
     Kubernetes replaces `$(NAME)` only if the container has the variable, in `env` or `envFrom`, or if the operator sets
     it. Kubernetes does not know the variables in the image. The program receives the literal text `$(NAME)`. Scripts of
-    a shell, in which `$(NAME)` runs a program, are not reported.
+    a shell, in which `$(NAME)` runs a program, are not reported. The value of a variable can name those above it only.
 
     Set the variable in `env`.
     """

@@ -15,12 +15,19 @@ def script_syntax(container: Container) -> Iterator[Violation]:
     behind the `\` at the end of a line ends the command there: the options in the next line are run as a program. It is
     a warning if other commands can follow, or if a command can end the script before. So are tests without their
     brackets, commands behind `exec`, which never run, a script that ends while a command of it runs in the background,
-    and commands that write to a volume which is read-only. Scripts of `sh -c` are checked, and those in ConfigMaps of
-    the repository that a command names.
+    commands that write to a volume which is read-only, and files of a ConfigMap that have no mode to be executed with.
+    Scripts of `sh -c` are checked, and those in ConfigMaps of the repository that a command names.
 
     Follow the message. `bash -n FILE` finds most of these faults.
     """
-    if "sh" not in container.search_text:
+    text = container.search_text
+    program = container.words[0] if container.words else ""
+    if program[:1] == "/" and "bin/" not in program[:9] and not _is_read(container):
+        # Imported late: few commands are paths of files in volumes.
+        from jobgen.features.launch.modes import check_mode
+
+        yield from (Violation(fault.node, fault.message) for fault in check_mode(container))
+    if "sh" not in text:
         return
     # Few containers have scripts.
     from jobgen.features.launch.scripts import list_mistakes
@@ -32,3 +39,9 @@ def script_syntax(container: Container) -> Iterator[Violation]:
         is_placed = not script.path or type(script.written) is TracedScalar
         at, inside = (script.written, find_line(script.text, line)) if is_placed else (None, None)
         yield Violation(script.item, f"{script.name_line(line)}{message}", related, severity, at=at, inside=inside)
+
+
+def _is_read(container: Container) -> bool:
+    """Return True for a container whose command the rule `launch-refused` reads."""
+    pod = container.pod
+    return container is pod.main_container or (pod.manifest.kind is None and container in pod.containers)

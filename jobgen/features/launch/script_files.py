@@ -1,0 +1,26 @@
+"""What is wrong with the files of a ConfigMap that are scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from jobgen.features.launch.python_faults import find_python_fault
+from jobgen.features.launch.scripts import list_text_mistakes
+from jobgen.model.data import Location
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.yamlio.inner_text import find_line
+
+_SHELL = lazy_pattern(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(?:\S*/)?(?:ba|da|a)?sh\b")
+_PYTHON = lazy_pattern(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(?:\S*/)?python[\d.]*\b")
+
+
+def find_file_mistakes(name: str, text: str) -> Iterator[tuple[int, str, Location]]:
+    """Yield the lines of a script that are wrong, each with what is wrong, and its place."""
+    is_other = text.startswith("#!")
+    if _SHELL.match(text) or (name.endswith(".sh") and not is_other):
+        for line, message, _ in list_text_mistakes(text):
+            yield line, message, find_line(text, line)
+    elif _PYTHON.match(text) or (name.endswith(".py") and not is_other):
+        fault = find_python_fault(text)
+        if fault is not None:
+            yield fault.inside.line, fault.message, fault.inside

@@ -1,0 +1,47 @@
+"""Names of programs that jobs start: what is no name of one, and what was probably meant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from jobgen.k8s.shell import SHELLS
+from jobgen.k8s.shell.commands import LAUNCHERS, PROGRAMS, STARTED
+from jobgen.model.lazy_re import lazy_pattern
+from jobgen.yamlio.write import to_inline_yaml
+
+_MEANT = (*LAUNCHERS, "bash", "python", "python3", "jupyter", "paddle", "nvidia-smi")
+# Names of modules, and commands of other tools.
+_OTHERS = {
+    "torch": "torchrun",
+    "torch.distributed.launch": "python -m torch.distributed.launch",
+    "torch.distributed.run": "python -m torch.distributed.run",
+}
+_VARIABLE = lazy_pattern(r"[A-Za-z_]\w*=")
+_PYTHON = lazy_pattern(r"(?:\S*/)?python[\d.]*\Z")
+_MAX_SHOWN = 120
+
+
+def describe_program(words: Sequence[str]) -> tuple[str, bool] | None:
+    """Say what is wrong with the program of a command line, and whether it certainly fails; None if nothing is."""
+    first = words[0]
+    if _VARIABLE.match(first):
+        shown = to_inline_yaml(["env", *words])
+        written = f", or write `{shown}`" if len(shown) <= _MAX_SHOWN and "`" not in shown else ""
+        return f"`{first}` is not the name of a program; set the variable in `env`{written}", True
+    if _PYTHON.match(first) and words[1:2] and (words[1],) in STARTED:
+        shown = to_inline_yaml(list(words[1:]))
+        meant = f"write `{shown}`" if len(shown) <= _MAX_SHOWN and "`" not in shown else f"remove `{first}`"
+        return f"`{words[1]}` is a program, and `{first}` takes it for a file; {meant}", False
+    script = words[1] if words[1:2] and words[1][:1] != "-" and " " not in words[1] else ""
+    if (_PYTHON.match(first) and script.endswith(".sh")) or (first in SHELLS and script.endswith(".py")):
+        program = "sh" if script.endswith(".sh") else "python"
+        return f"`{first}` cannot run `{script}`; write `{to_inline_yaml([program, *words[1:]])}`", False
+    if first in PROGRAMS or "/" in first or " " in first:
+        return None
+    # Imported late: most programs are common ones.
+    from jobgen.model.meant import find_meant
+
+    meant = _OTHERS.get(first, "") or find_meant(first, _MEANT)
+    if not meant or first in ("python2", "pythonw", "pypy3"):
+        return None
+    return f"`{first}` is not a known program; did you mean `{meant}`?", False
