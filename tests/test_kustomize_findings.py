@@ -38,7 +38,7 @@ CASES = {
     ),
     "patches that are strings": (
         {"kustomization.yaml": "resources: [web.yaml]\npatches:\n- p.yaml\n", "web.yaml": SERVICE, "p.yaml": PATCH},
-        [("kustomization.yaml", 3, "invalid-kustomization", "`patches` must be a mapping; write `- path: patch.yaml`")],
+        [("kustomization.yaml", 3, "invalid-kustomization", "`patches` must be a mapping; write `- path: p.yaml`")],
     ),
     "an unknown field": (
         {"kustomization.yaml": "resources: [web.yaml]\nnamespcae: a\n", "web.yaml": SERVICE},

@@ -38,14 +38,6 @@ spec:
         volumeMounts: [{name: data, mountPath: /data}]
       volumes: [{name: data, persistentVolumeClaim: {claimName: datasets}}]
 """
-SERVING = """\
-apiVersion: trainer.kubeflow.org/v1alpha1
-kind: TrainJob
-metadata: {name: t, namespace: ml}
-spec:
-  runtimeRef: {name: torch-distributed}
-  trainer: {image: registry.example.com/a:1.0.0, command: [torchrun, t.py], numNodes: 2}
-"""
 JOB_SET = """\
 apiVersion: jobset.x-k8s.io/v1alpha2
 kind: JobSet
@@ -163,9 +155,6 @@ CASES = {
         "jobs/a.yaml:10",
         "did you mean `epochs`?",
         True,
-    ),
-    "runtime": Case(
-        {"t.yaml": SERVING.replace("torch-distributed", "torch-distribted")}, "t.yaml:5 warning", "`torch-distributed`?"
     ),
     "port of a probe": Case(
         plain(

@@ -345,7 +345,7 @@ IMAGE_MISTAKES = {
         '{name: registry.example.com/bert, newtag: "1"}',
         "`newtag` is not a field of an entry of `images`; did you mean ",
     ),
-    "text": ("bert:1", "`images[0]` is `bert:1`, and must be a mapping; for example, write `images: [{name: "),
+    "text": ("bert:1", "`images[0]` is `bert:1`, and must be a mapping; write `images: [{name: bert, newTag: "),
 }
 
 

@@ -289,12 +289,13 @@ class Role:
         layout = kind.replicas if kind else ReplicaLayout()
         paths = (kind.replicas_at[-1:],) if kind and kind.shape == "one" else (*layout.counts, layout.times)
         nodes = (get_at(self.replica_spec, path) for path in paths if path)
-        return tuple((node, self._name_patch(node)) for node in nodes if as_integer(node) is not None)
-
-    def _name_patch(self, node: Node) -> str:
-        """Say that a patch sets a number of pods; empty if the job does."""
-        layer = node.layer if isinstance(node, TracedScalar) else ""
-        return f"{self.replica_type} has {value_of(node)}, set by {layer}" if layer.startswith("patch of ") else ""
+        return tuple(
+            (node, f"{self.replica_type} has {node.value}, set by {node.layer}")
+            if type(node) is TracedScalar and node.layer[:9] == "patch of "
+            else (node, "")
+            for node in nodes
+            if as_integer(node) is not None
+        )
 
     @property
     def restart_policy(self) -> str:

@@ -217,7 +217,7 @@ def suggest_quantity(node: Node, name: str = "") -> SuggestedFix:
         return NO_FIX
     unit = parts[2].lower()
     if unit in _CORES and name == "cpu":
-        return (FixStep("set", node, parts[1]),), True
+        return (FixStep("set", node, int(parts[1]) if parts[1].isdecimal() else parts[1]),), True
     suffix = unit if unit in _SUFFIXES else unit.removesuffix("b")
     is_written = parts[2] in ("m", *_SUFFIXES.values())
     meant = f"{parts[1]}{parts[2] if is_written else _SUFFIXES.get(suffix, '?')}"

@@ -352,7 +352,6 @@ def find_file_problems(jobs: Sequence[tuple[Job, Rendered]], tracer: Tracer, env
     """Report what is wrong with the objects of one file together; each finding with the number of its object."""
     from jobgen.check.bound_roles import find_misnamed_roles
     from jobgen.check.idle_services import Workload, find_idle_services, report_idle_service
-    from jobgen.check.rules.fleet.references import find_misspelled_runtime
 
     objects = [made.object for _, made in jobs]
     checks: list[tuple[int, Callable[[Any], list[Problem]]]] = []
@@ -367,9 +366,6 @@ def find_file_problems(jobs: Sequence[tuple[Job, Rendered]], tracer: Tracer, env
             checks.append((number, report))
     except OverBudgetError as error:
         yield 0, locate(Problem(TOO_MANY_STEPS, str(error), category="meta"), first.file.path, first.start())
-    for number, obj in enumerate(objects):
-        if any(find_misspelled_runtime(obj, objects)):
-            checks.append((number, lambda traced: [*find_misspelled_runtime(traced, objects)]))
     for number, _ in find_misnamed_roles(objects):
 
         def check(traced: Any, number: int = number) -> list[Problem]:

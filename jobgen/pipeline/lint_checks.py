@@ -199,7 +199,7 @@ class LintChecks:
         # Standalone files are not one environment, so rules over all its objects do not apply.
         for _, several in groupby(made, key=lambda each: each[0].file.path):
             objects = list(several)
-            if any(rendered.identity.kind in ("RoleBinding", "Service", "TrainJob") for _, _, rendered in objects):
+            if any(rendered.identity.kind in ("RoleBinding", "Service") for _, _, rendered in objects):
                 # Imported late: most files have no such objects.
                 from jobgen.pipeline.lint_across import find_file_problems
 

@@ -71,8 +71,15 @@ class _Cause(NamedTuple):
 
 def leave_out_consequences(findings: Sequence[Finding], read_text: Callable[[str], str]) -> list[Finding]:
     """Return the findings without those that follow from another one in the same document."""
-    findings = _leave_out_queues(_leave_out_inactive(_leave_out_unexpanded(_leave_out_unnamed(findings, read_text))))
-    findings = _leave_out_roles(_leave_out_mounts(_leave_out_unmounted(findings)))
+    rules = {each.rule for each in findings}
+    if "inadmissible-job" in rules:
+        findings = _leave_out_inactive(findings)
+    if "unmounted-volume" in rules:
+        findings = _leave_out_unmounted(findings)
+    findings = _leave_out_queues(_leave_out_unexpanded(_leave_out_unnamed(findings, read_text)))
+    findings = _leave_out_roles(_leave_out_mounts(findings))
+    if rules.isdisjoint(_CAUSES):
+        return list(findings)
     files = {each.location.file for each in findings if _is_cause(each)}
     files &= {each.location.file for each in findings if _may_follow(each)}
     if not files:
@@ -131,8 +138,6 @@ def _leave_out_inactive(findings: Sequence[Finding]) -> Sequence[Finding]:
     An object that the API server refuses keeps all jobs of the queue from admission: these are left out. A queue that
     it accepts is reported with the jobs that it never admits.
     """
-    if not any(each.rule == "inadmissible-job" for each in findings):
-        return findings
     refused = {each.location[:2] for each in findings if each.severity is Severity.ERROR and _is_of_queue(each)}
     left = [each for each in findings if each.rule != "inadmissible-job" or not _is_refused(each, refused)]
     places = {(each.location, each.env) for each in left if each.rule == "inadmissible-job"}
@@ -169,8 +174,6 @@ def _leave_out_unexpanded(findings: Sequence[Finding]) -> Sequence[Finding]:
 
 def _leave_out_unmounted(findings: Sequence[Finding]) -> Sequence[Finding]:
     """Return the findings without volumes that nothing mounts only because their name is wrong in a mount."""
-    if not any(each.rule == "unmounted-volume" for each in findings):
-        return findings
     meant = {(each.object, each.env, each.meant) for each in findings if each.rule == "unknown-volume" and each.meant}
     lost = {
         (each.object, each.env)

@@ -272,8 +272,12 @@ class _Compiler:
 
     def with_location(self, problem: Problem, obj: Node) -> Problem:
         """The problem of a misplaced field with the path where it belongs, and a fix that moves it there."""
-        has_hint = problem.fix_steps or problem.evidence is None
-        if problem.rule != "unknown-field" or has_hint or type(problem.node) is not TracedKey:
+        if (
+            problem.rule != "unknown-field"
+            or problem.fix_steps
+            or problem.evidence is None
+            or type(problem.node) is not TracedKey
+        ):
             return problem
         # Imported late: most objects are valid.
         from jobgen.check.schema.field_locations import (

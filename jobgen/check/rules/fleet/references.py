@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, Violation, rule
-from jobgen.k8s.nodes import as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node
-from jobgen.model.finding import FixStep, Problem
+from jobgen.model.finding import FixStep
 from jobgen.model.suggest import find_closest
 from jobgen.spec.overlay import Cluster
 
@@ -103,20 +102,6 @@ def unknown_runtime(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolati
             close = find_closest(name, names, _CUTOFF)
             hint = f"; did you mean `{close}`?" if close else ""
             yield FactViolation(fact, f"{start}{hint}", evidence=(name,))
-
-
-def find_misspelled_runtime(obj: Mapping[str, Node], others: Iterable[Mapping[str, Node]]) -> Iterator[Problem]:
-    """Report a TrainJob of a single file whose runtime is a slip away from one of Trainer, unless the file has it."""
-    # Imported late: most names are right.
-    from jobgen.model.meant import find_meant
-
-    node = get_path(obj, "spec", "runtimeRef", "name") if as_text(obj.get("kind")) == "TrainJob" else None
-    kind = as_text(get_path(obj, "spec", "runtimeRef", "kind")) or _CLUSTER
-    name = as_text(node)
-    own = {as_text(get_path(other, "metadata", "name")) for other in others if as_text(other.get("kind")) == _CLUSTER}
-    if name and kind == _CLUSTER and name not in own | _SHIPPED and (meant := find_meant(name, _SHIPPED)):
-        message = f"Trainer has no {kind} `{name}`, unless the cluster has its own; did you mean `{meant}`?"
-        yield Problem("unknown-runtime", message, node, category="fleet", severity=WARNING, meant=meant)
 
 
 def collect_mpi_jobs(manifest: Manifest) -> Iterator[Fact]:

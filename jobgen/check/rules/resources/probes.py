@@ -13,25 +13,27 @@ _PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
 _ACTIONS = ("httpGet", "tcpSocket")
 
 
-@rule("container", WARNING, fields=_PROBES)
+@rule("container", WARNING, words=("Probe",))
 def unknown_probe_port(container: Container) -> Iterator[Violation]:
     """A probe of a port by a name that no port of its container has.
 
-    The API server accepts it, and the kubelet never gets a result: the pod does not become ready, or is not restarted
-    when its program hangs.
+    The API server accepts it, and the kubelet never gets a result: the pod is never ready, or its program is not
+    watched.
 
     Correct the name, or write the number of the port.
     """
-    names = [as_text(port.get("name")) for port in iter_mappings(container.data.get("ports"))]
     for probe in _PROBES:
-        for action in _ACTIONS:
+        for action in _ACTIONS if probe in container.data else ():
             port = get_path(container.data, probe, action, "port")
             name = value_of(port)
-            if not isinstance(name, str) or name in names or name.isdigit():
+            if type(name) is not str or name.isdigit():
                 continue
-            known = [each for each in names if each]
+            ports = iter_mappings(container.data.get("ports"))
+            known = [each for each in (as_text(item.get("name")) for item in ports) if each]
+            if name in known:
+                continue
             meant = find_closest(name, known)
             advice = ask_for(meant) or "; name a port so, or write its number"
-            fix_steps, safe = suggest_value(port, known)
+            fix_steps, safe = suggest_value(port, known, is_refused=False)
             message = f"no port of the container is named `{name}`, so `{probe}` never gets a result{advice}"
             yield Violation(port, message, fix_steps=fix_steps, safe=safe, meant=meant)
