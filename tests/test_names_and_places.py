@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from test_clear_messages import TODAY, overlay, without_infos
+from findings import without_infos
+from lintfiles import TODAY, overlay
 from test_misread import RUN, H
 
 from jobgen.cli.run_lint import lint_paths
