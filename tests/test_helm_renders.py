@@ -23,12 +23,17 @@ from helm_charts import (
     write_files,
 )
 
+from jobgen.features.helm import run_helm
+from jobgen.features.helm.build import ChartBuild
 from jobgen.features.helm.charts import Chart
+from jobgen.features.helm.releases import list_releases
 from jobgen.features.helm.run_helm import Helm
 from jobgen.features.helm.stage import render_with_marks
 from jobgen.features.helm.uses import Use, list_own_uses
+from jobgen.kustomize import plan
 from jobgen.kustomize.tree import FolderTree
-from jobgen.recognize.tree import FileTree
+from jobgen.recognize.gitops_objects import GitOpsTree
+from jobgen.recognize.tree import FileTree, Surroundings
 
 pytestmark = needs_helm
 REAL = Helm(str(HELM), "")
@@ -173,3 +178,153 @@ def test_lines_of_charts_in_charts_are_known(tmp_path: Path) -> None:
     assert [(each["file"], each["line"], each["rule"]) for each in report["findings"]] == [
         ("charts/sub/templates/service.yaml", 6, "invalid-port")
     ]
+
+
+KUSTOMIZED = {
+    "override": ("valuesFile: own.yaml\n    valuesInline: {b: inline}", {"a": "own", "b": "inline", "c": "chart"}),
+    "merge": (
+        "valuesFile: own.yaml\n    valuesMerge: merge\n    valuesInline: {a: inline, c: inline, d: inline}",
+        {"a": "own", "c": "inline", "d": "inline"},
+    ),
+    "merge with the chart": (
+        "valuesMerge: merge\n    valuesInline: {a: inline, d: inline}",
+        {"a": "chart", "d": "inline"},
+    ),
+    "replace": (
+        "valuesFile: own.yaml\n    valuesMerge: replace\n    valuesInline: {b: inline}",
+        {"a": "chart", "b": "inline", "c": "chart"},
+    ),
+    "more files": (
+        "additionalValuesFiles: [more.yaml]\n    valuesInline: {a: inline, b: inline}",
+        {"a": "more", "b": "inline"},
+    ),
+    "release": (
+        "releaseName: rel\n    namespace: ns\n    kubeVersion: 1.30.0",
+        {"name": "rel", "space": "ns", "kube": "v1.30.0"},
+    ),
+    "crds": ("includeCRDs: true", {"crd": "yes", "hook": "yes", "test": "yes"}),
+    "no crds": ("skipTests: true", {"crd": "", "hook": "yes", "test": ""}),
+    "no hooks": ("skipHooks: true", {"crd": "", "hook": "", "test": ""}),
+}
+SHOWN = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: shown}
+data: {a: %(a)s, b: %(b)s, c: %(c)s, d: %(d)s, name: "{{ .Release.Name }}", space: "{{ .Release.Namespace }}", kube: %(k)s}
+"""
+SHOWN %= {name: "{{ .Values.%s | quote }}" % name for name in "abcd"} | {
+    "k": "{{ .Capabilities.KubeVersion.Version | quote }}"
+}
+HOOK = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, annotations: {helm.sh/hook: %s}}\n"
+CRD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: crd}\n"
+
+
+@pytest.mark.parametrize("name", KUSTOMIZED)
+def test_charts_of_kustomizations_have_the_values_of_the_build(tmp_path: Path, name: str) -> None:
+    entry, expected = KUSTOMIZED[name]
+    chart = {
+        "Chart.yaml": METADATA,
+        "values.yaml": "a: chart\nb: chart\nc: chart\n",
+        "templates/a.yaml": SHOWN,
+        "templates/hook.yaml": HOOK % ("hook", "pre-install"),
+        "templates/test.yaml": HOOK % ("test", "test"),
+        "crds/a.yaml": CRD,
+    }
+    files = {
+        **below("here/web", chart),
+        "own.yaml": "a: own\nb: own\n",
+        "more.yaml": "a: more\n",
+        "kustomization.yaml": f"helmGlobals: {{chartHome: here}}\nhelmCharts:\n  - name: web\n    {entry}\n",
+    }
+    root = write_files(tmp_path, files)
+    [found] = list_kustomized(root)
+    objects = {each.data["metadata"]["name"]: each.data for each in ChartBuild(found, REAL)().objects}
+
+    shown: dict[str, str] = {each: "yes" if each in objects else "" for each in ("crd", "hook", "test")}
+    shown |= objects["shown"]["data"]
+    assert {key: shown[key] for key in expected} == expected
+
+
+def list_kustomized(root: Path) -> list[Use]:
+    paths = [path.relative_to(root).as_posix() for path in root.rglob("*") if path.is_file()]
+    tree = FileTree(FolderTree(root), paths)
+    around = Surroundings(tree, paths, plan(tree.source, ["kustomization.yaml"]), {}, frozenset(), "", None)
+    return list_releases(GitOpsTree(around, {}, {}), ()).uses
+
+
+def test_a_chart_of_a_kustomization_is_judged_once_with_its_values(tmp_path: Path) -> None:
+    text = "helmCharts:\n  - name: web\n    valuesInline: {port: %s}\n"
+    files = {**below("charts/web", {**GOOD, "values.yaml": "port: 80001\n"}), "kustomization.yaml": text % 80}
+    root = write_files(tmp_path, files)
+
+    # The port of the chart alone is installed nowhere, and the build leaves nothing out.
+    assert lint(root, "--no-cache", ".")["findings"] == []
+    (root / "kustomization.yaml").write_text(text % 80002)
+    found = lint(root, "--no-cache", ".")["findings"]
+    assert [(each["rule"], "`80002`" in each["message"]) for each in found] == [("invalid-port", True)]
+    # It is used alone, too.
+    (root / "Makefile").write_text("install:\n\thelm install web charts/web\n")
+    found = lint(root, "--no-cache", ".")["findings"]
+    assert sorted(each["message"].split("`")[3] for each in found) == ["80001", "80002"]
+
+
+def test_what_a_kustomization_changes_in_a_chart_is_not_judged_with_other_values(tmp_path: Path) -> None:
+    text = "helmCharts: [{name: web}]\npatches:\n  - {patch: '{}', target: {kind: Service}}\n"
+    files = {**below("charts/web", {**GOOD, "values.yaml": "port: 80001\n"}), "kustomization.yaml": text}
+    report = lint(write_files(tmp_path, files), "--no-cache", ".")
+
+    assert {each["rule"] for each in report["findings"]} >= {"unjudged-chart", "unbuilt-kustomization"}
+    assert "invalid-port" not in {each["rule"] for each in report["findings"]}
+    strict = lint(tmp_path, "--no-cache", "--strict-files", ".")
+    assert "error" in {each["severity"] for each in strict["findings"] if each["rule"] == "unjudged-chart"}
+
+
+def test_only_options_that_helm_3_and_4_have_are_used(tmp_path: Path) -> None:
+    programs = tmp_path / "bin"
+    path = count_helm(programs)
+    text = "helmCharts:\n  - {name: web, releaseName: a, namespace: b, kubeVersion: 1.31.0, valuesInline: {port: 81}}\n"
+    root = write_files(tmp_path / "web", {**below("charts/web", GOOD), "kustomization.yaml": text})
+    lint(root, "--no-cache", ".", path=path)
+
+    apis = "apiregistration.k8s.io/v1,apiregistration.k8s.io/v1/APIService"
+    assert read_calls(programs) == [
+        f"template a chart --api-versions {apis} --kube-version 1.31.0 --namespace b --values values/0.yaml"
+    ]
+
+
+DEEP_VALUES = "a: " + "{a: " * 2_000 + "1" + "}" * 2_000 + "\n"
+HOSTILE = {
+    "loop": {"templates/a.yaml": "{{ range until 100000 }}{{ range until 100000 }}{{ end }}{{ end }}a: 1\n"},
+    "endless template": {"templates/a.yaml": '{{ define "r" }}{{ template "r" . }}{{ end }}{{ template "r" . }}\n'},
+    "endless include": {"templates/a.yaml": '{{ define "r" }}{{ include "r" . }}{{ end }}{{ include "r" . }}\n'},
+    "endless tpl": {"templates/a.yaml": "{{ tpl .Values.x . }}\n", "values.yaml": "x: '{{ tpl .Values.x . }}'\n"},
+    "output": {"templates/a.yaml": '{{ range until 100000 }}a{{ . }}: {{ repeat 1000 "x" }}\n{{ end }}\n'},
+    "memory": {"templates/a.yaml": 'a: {{ repeat 2000000000 "xxxx" | len }}\n'},
+    "random": {"templates/a.yaml": "a: {{ randAlphaNum 2000000000 | len }}\n"},
+    "deep values": {"values.yaml": DEEP_VALUES, "templates/a.yaml": "a: {{ toYaml .Values | quote }}\n"},
+    "many templates": {f"templates/{at}.yaml": "a: 1\n" for at in range(3_000)},
+    "many marks": {"templates/a.yaml": "".join(f"a{at}: {{{{ .Values.port }}}}\n" for at in range(50_000))},
+    "regular expression": {"templates/a.yaml": 'a: {{ regexMatch "(a*)*b" (repeat 5000000 "a") }}\n'},
+    "keys": {"templates/a.yaml": 'a: {{ range until 20 }}{{ genPrivateKey "rsa" | len }}{{ end }}\n'},
+    "aliases": {
+        "values.yaml": "a: &a [x,x,x,x,x,x,x,x,x]\n"
+        + "".join(f"b{at}: &b{at} [{', '.join([f'*b{at - 1}' if at else '*a'] * 9)}]\n" for at in range(9))
+    },
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_chart_ends_within_its_limits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setattr(run_helm, "_CPU_SECONDS", 2)
+    root = write_files(tmp_path / "web", {**GOOD, **HOSTILE[name]})
+    before = os.times()
+    report = lint(root, "--no-cache", "--strict-files", ".")
+    after = os.times()
+
+    # What is not judged is refused, and what is judged has been rendered.
+    judged = report["summary"]["objects"] > 0
+    errors = [each for each in report["findings"] if each["severity"] == "error"]
+    assert judged or errors
+    used = after.children_user + after.children_system - before.children_user - before.children_system
+    # Two renders, each with the limit of the processor; a limit of the test, not of the machine.
+    assert used < 6

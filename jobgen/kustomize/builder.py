@@ -8,7 +8,8 @@ objects are updated at the end. What cannot be built is named, and the rest is b
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from jobgen.k8s.nodes import as_list, as_mapping
@@ -64,6 +65,8 @@ class Build(NamedTuple):
     """Who built the values: `jobgen`, `kubectl` or `kustomize`."""
     needs_tool: frozenset[str] = frozenset()
     """The sentences of `unbuilt` about what kubectl or kustomize can build from the same files."""
+    charts: Mapping[str, str] = MappingProxyType({})
+    """The sentences of `unbuilt` about charts, each with the kustomization that names them."""
 
     @property
     def is_refused(self) -> bool:
@@ -106,7 +109,8 @@ def build_own(tree: SourceTree, root: str) -> Build:
     )
     findings = tuple(dict.fromkeys(builder.findings))
     files, needs_tool = frozenset(builder.files), frozenset(builder.needs_tool)
-    return Build(root, objects, findings, tuple(builder.unbuilt), files, needs_tool=needs_tool)
+    charts = dict(builder.charts)
+    return Build(root, objects, findings, tuple(builder.unbuilt), files, needs_tool=needs_tool, charts=charts)
 
 
 class _Builder:
@@ -116,6 +120,7 @@ class _Builder:
         self.findings: list[Finding] = []
         self.unbuilt: dict[str, None] = {}
         self.needs_tool: set[str] = set()
+        self.charts: dict[str, str] = {}
         self.files: set[str] = set()
         self.above: list[str] = []
         """The kustomizations that are being read: each one lists the next."""
@@ -339,7 +344,10 @@ class _Builder:
             self.read(kustomization, "crds", item)
         for field in ("helmCharts", "helmChartInflationGenerator"):
             if kustomization.fields.get(field):
-                self.cannot_build(f"`{field}` of `{kustomization.path}` needs helm")
+                sentence = f"`{field}` of `{kustomization.path}` needs helm"
+                self.cannot_build(sentence)
+                if field == "helmCharts":
+                    self.charts[sentence] = kustomization.path
         for field in ("generators", "transformers", "validators"):
             for item in kustomization.items(field):
                 self.name_plugin(kustomization, field, item)

@@ -20,6 +20,8 @@ class ChartSurvey(NamedTuple):
     """What the files are that say how a chart is rendered."""
     folders: Sequence[str] = ()
     """The folders of the charts; what is below them is counted with their metadata."""
+    kustomizations: frozenset[str] = frozenset()
+    """The kustomizations whose charts are all judged."""
 
 
 if TYPE_CHECKING:

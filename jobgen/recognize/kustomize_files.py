@@ -174,11 +174,13 @@ class KustomizeBuild(Build):
         self.source = source
         self._tool = tool
         self._files = files
+        self.judged_charts: frozenset[str] = frozenset()
+        """The kustomizations whose charts are all judged by themselves."""
 
     def read(self) -> bytes:
         """Return a digest of all that it reads: its files, and the tool for what jobgen cannot build."""
         digest = blake2b(digest_size=16)
-        digest.update(repr(self._tool).encode("utf-8", "surrogatepass"))
+        digest.update(repr((self._tool, sorted(self.judged_charts & self._files))).encode("utf-8", "surrogatepass"))
         for path in sorted(self._files):
             digest.update(blake2b(self.source.read(path).content, digest_size=16).digest())
         return digest.hexdigest().encode()
@@ -195,11 +197,12 @@ class KustomizeBuild(Build):
         # The Operator SDK completes this base when it writes a bundle.
         objects = [each for each in built.objects if not each.file.endswith(BUNDLE_SUFFIX) and not is_sealed(each.data)]
         findings = list(built.findings)
-        if built.unbuilt:
-            count = len(built.unbuilt) - 1
+        unbuilt = [each for each in built.unbuilt if built.charts.get(each) not in self.judged_charts]
+        if unbuilt:
+            count = len(unbuilt) - 1
             parts = "1 more part was" if count == 1 else f"{count} more parts were"
             more = f" and {parts} not built" if count else ""
-            message = f"{built.unbuilt[0]}, so it was not checked{more}"
+            message = f"{unbuilt[0]}, so it was not checked{more}"
             findings.append(Finding("unbuilt-kustomization", "meta", Severity.WARNING, message, Location(built.root)))
         return Built(objects, findings)
 

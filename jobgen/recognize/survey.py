@@ -149,9 +149,20 @@ def _add_gitops(
         for entry in survey.entries
         if entry.path not in unjudged
     ]
+    judged = [_leave_out_charts(entry, charts.kustomizations) for entry in judged] if charts.kustomizations else judged
     judged += charts.entries
     judged += [note_findings(f"{missing[0].location.file}/paths", missing)] if missing else []
     return Survey(judged, {**survey.taken, **charts.taken}, survey.tree, charts.folders)
+
+
+def _leave_out_charts(entry: FileEntry, kustomizations: frozenset[str]) -> FileEntry:
+    """Return an entry that does not report charts of kustomizations which are judged by themselves."""
+    build = entry.build
+    if not isinstance(build, KustomizeBuild):
+        return entry
+    # What other kustomizations change in these objects is not known.
+    build.judged_charts = kustomizations.intersection((build.file,))
+    return entry._replace(content=build.read())
 
 
 class _Recognizer:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
+from typing import Any
 
 from jobgen.engine.inputs import digest_bytes
 from jobgen.features.helm.cluster_apis import may_be_missing
@@ -14,8 +15,9 @@ from jobgen.features.helm.open_values import settle_open_values
 from jobgen.features.helm.refusals import FAILS, read_refusal, report_fault, report_refusal, report_stopped
 from jobgen.features.helm.run_helm import Helm
 from jobgen.features.helm.stage import list_arguments, render_with_marks
-from jobgen.features.helm.uses import Use
+from jobgen.features.helm.uses import Part, Use
 from jobgen.features.helm.value_schema import find_violations
+from jobgen.k8s.nodes import get_path
 from jobgen.model import budget
 from jobgen.model.budget import FREE_FILE_STEPS, RUN, Work, charge
 from jobgen.model.data import Location, Node, value_of
@@ -56,6 +58,7 @@ class ChartBuild(Build):
             values,
             inputs,
             list_arguments(self.use),
+            sorted(part.value for part in self.use.without),
             self.use.by,
             self.use.is_definite,
             self.use.is_replaced,
@@ -103,6 +106,8 @@ class ChartBuild(Build):
             findings += (_move(each, locator, number) for each in source.findings if each.rule != "not-a-mapping")
             for position, document in enumerate(source.documents):
                 data = document.data
+                if _is_left_out(data, self.use):
+                    continue
                 start = locator.find_document(chunk.path, str(data.get("kind") or ""))
                 trace = partial(locator.trace, number, position, start)
                 objects.append(BuiltObject(data, trace, start.file, len(objects), start))
@@ -140,6 +145,15 @@ class ChartBuild(Build):
         yield from (each.file for each in (*self.use.base, *self.use.values))
         yield self._secrets
         yield _hold(self._hidden)
+
+
+def _is_left_out(data: Mapping[str, Any], use: Use) -> bool:
+    """Return True if a release does not install an object, because it leaves hooks, or tests, out."""
+    annotation = get_path(data, "metadata", "annotations", "helm.sh/hook") if use.without else None
+    if not isinstance(annotation, str):
+        return False
+    is_test = any(event.strip().startswith("test") for event in annotation.split(","))
+    return Part.HOOKS in use.without or (is_test and Part.TESTS in use.without)
 
 
 def _note_document(finding: Finding) -> Finding:

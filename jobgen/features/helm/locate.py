@@ -161,8 +161,7 @@ class Locator:
         unmarked = [at for at in range(start, end - 1) if marked.lines[at].strip()[:1] not in ("", "#")]
         if not unmarked or place is None:
             return
-        template = self.read_template(place[0])
-        line = template.text.split("\n")[place[1] - 1].strip() if template else ""
+        line = self._split(place[0])[place[1] - 1].strip()
         prefix, action, _ = line.partition("{{")
         if not action or not marked.lines[unmarked[0]].strip().startswith(prefix.strip()):
             for at in unmarked:
@@ -182,14 +181,13 @@ class Locator:
         origin = self.use.chart.origins[path]
         if origin.endswith(_ARCHIVES):
             return Location(origin)
-        content = self.use.chart.files[path].decode("utf-8", "replace")
-        line = self._split(path, content)[number - 1]
+        line = self._split(path)[number - 1]
         at = line.find(text) if text and "\n" not in text else -1
         return Location(origin, number, (at if at >= 0 else len(line) - len(line.lstrip())) + 1)
 
-    def _split(self, path: str, content: str) -> list[str]:
+    def _split(self, path: str) -> list[str]:
         if path not in self._texts:
-            self._texts[path] = content.split("\n")
+            self._texts[path] = self.use.chart.files[path].decode("utf-8", "replace").split("\n")
         return self._texts[path]
 
     @cached_property

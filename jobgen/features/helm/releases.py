@@ -9,8 +9,8 @@ import posixpath
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from jobgen.features.helm.charts import METADATA, Chart
-from jobgen.features.helm.uses import Use, Values, name_release
+from jobgen.features.helm.charts import METADATA, VALUES, Chart
+from jobgen.features.helm.uses import Part, Use, Values, name_release
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.kustomize.kustomization import load
 from jobgen.kustomize.resource import read_inline
@@ -46,6 +46,10 @@ class Releases(NamedTuple):
 
     uses: list[Use]
     unjudged: list[Unjudged]
+    kustomized: Mapping[str, Sequence[str]]
+    """The folders of the charts that each kustomization names."""
+    judged: frozenset[str]
+    """The kustomizations whose charts are all judged."""
 
 
 class _Reader:
@@ -56,6 +60,8 @@ class _Reader:
         self.charts = dict(charts)
         self.uses: list[Use] = []
         self.unjudged: list[Unjudged] = []
+        self.kustomized: dict[str, list[str]] = {}
+        self.judged: set[str] = set()
 
     def find_chart(self, folder: str | None) -> Chart | None:
         """Return the chart in a folder; None if there is none."""
@@ -129,6 +135,7 @@ class _Reader:
                 sources=(self.tree.read(source.owner.file),),
                 kube_version=as_text(helm.get("kubeVersion")),
                 api_versions=tuple(map(as_text, as_list(helm.get("apiVersions")))),
+                without=_list_left_out(helm, is_kustomize=False),
             )
         )
 
@@ -311,6 +318,7 @@ class _Reader:
         fields = as_mapping(load(self.tree.around.tree.source, path).fields)
         folder = posixpath.dirname(path)
         home = as_text(as_mapping(fields.get("helmGlobals")).get("chartHome")) or "charts"
+        is_judged = True
         for each in map(as_mapping, as_list(fields.get("helmCharts"))):
             at = location_of(each) or Location(path)
             name, version = as_text(each.get("name")), as_text(each.get("version"))
@@ -318,23 +326,14 @@ class _Reader:
             chart = self.find_chart(posixpath.normpath(posixpath.join(folder, home, inside)))
             if chart is None:
                 self.leave_out(at, name, REMOTE)
+                is_judged = False
                 continue
+            self.kustomized.setdefault(path, []).append(chart.folder)
             if any(fields.get(field) for field in _CHANGES):
                 self.leave_out(at, name, CHANGED)
+                is_judged = False
                 continue
-            named = [as_text(each.get("valuesFile")), *map(as_text, as_list(each.get("additionalValuesFiles")))]
-            paths = [posixpath.normpath(posixpath.join(folder, text)) for text in named if text]
-            read = [self.read_file(text) for text in paths]
-            values = [Values(file) for file in read if file]
-            given = each.get("valuesInline")
-            if isinstance(given, dict) and given:
-                place = location_of(given) or at
-                text = json.dumps(untraced(given)).encode("utf-8", "surrogatepass")
-                merge = as_text(each.get("valuesMerge"))
-                values.insert(0 if merge == "merge" else len(values), Values(File(place.file, text), given))
-                is_exact = merge != "replace"
-            else:
-                is_exact = True
+            values, is_exact = self.list_kustomize_values(each, chart, folder, at)
             self.uses.append(
                 Use(
                     chart,
@@ -342,12 +341,49 @@ class _Reader:
                     as_text(each.get("namespace")) or as_text(fields.get("namespace")),
                     tuple(values),
                     by=at,
-                    is_definite=is_exact and None not in read,
+                    is_definite=is_exact,
                     sources=(self.tree.read(path),),
                     kube_version=as_text(each.get("kubeVersion")),
                     api_versions=tuple(map(as_text, as_list(each.get("apiVersions")))),
+                    without=_list_left_out(each, is_kustomize=True),
                 )
             )
+        if is_judged:
+            self.judged.add(path)
+
+    def list_kustomize_values(
+        self, entry: Mapping[str, Any], chart: Chart, folder: str, at: Location
+    ) -> tuple[list[Values], bool]:
+        """Return the values of an entry of `helmCharts` in their order, and whether all are known."""
+
+        def read(node: Node) -> File | None:
+            return self.read_file(posixpath.normpath(posixpath.join(folder, as_text(node))))
+
+        named = read(entry.get("valuesFile")) if entry.get("valuesFile") else None
+        others = [read(node) for node in as_list(entry.get("additionalValuesFiles"))]
+        is_known = None not in others and (named is not None or not entry.get("valuesFile"))
+        layers = [Values(named)] if named else []
+        given, merge = entry.get("valuesInline"), as_text(entry.get("valuesMerge")) or "override"
+        if isinstance(given, dict) and given:
+            place = location_of(given) or at
+            inline = Values(File(place.file, json.dumps(untraced(given)).encode("utf-8", "surrogatepass")), given)
+            if merge == "merge":
+                # The values that they are merged into win, also those of the chart.
+                own = self.read_file(chart.join(VALUES))
+                layers = [inline, *(layers or ([Values(own)] if own else []))]
+            else:
+                layers = [inline] if merge == "replace" else [*layers, inline]
+            is_known = is_known and merge in ("merge", "override", "replace")
+        return [*layers, *(Values(file) for file in others if file)], is_known
+
+
+def _list_left_out(fields: Mapping[str, Any], *, is_kustomize: bool) -> frozenset[Part]:
+    """Return what a release leaves out: kustomize has definitions of kinds only if asked for, and Argo CD always."""
+    names = {"skipHooks": Part.HOOKS, "skipTests": Part.TESTS, "skipCrds": Part.CRDS}
+    found = {part for name, part in names.items() if value_of(fields.get(name)) is True}
+    if is_kustomize and value_of(fields.get("includeCRDs")) is not True:
+        found.add(Part.CRDS)
+    return frozenset(found)
 
 
 def _write(node: Node) -> str:
@@ -383,4 +419,4 @@ def list_releases(tree: GitOpsTree, charts: Sequence[Chart]) -> Releases:
     for path in tree.around.paths:
         if is_kustomization(path) and b"helmCharts" in tree.read(path).content:
             reader.add_kustomize(path)
-    return Releases(reader.uses, reader.unjudged)
+    return Releases(reader.uses, reader.unjudged, reader.kustomized, frozenset(reader.judged))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from jobgen.features.helm.charts import METADATA, SCHEMA, VALUES, Chart, read_fields
 from jobgen.features.helm.run_helm import CHART, Helm, Rendered, Stop, run_helm
-from jobgen.features.helm.uses import Use, Values, merge_values
+from jobgen.features.helm.uses import Part, Use, Values, merge_values
 from jobgen.features.helm.value_schema import is_local
 from jobgen.model.data import ValidFields
 
@@ -93,7 +93,13 @@ def render_with_marks(use: Use, helm: Helm) -> tuple[Rendered, Mapping[str, Sequ
 
 def list_arguments(use: Use) -> list[str]:
     """Return the arguments of `helm template` for a use."""
-    found = [use.release, CHART, "--include-crds", "--api-versions", ",".join((*_EVERYWHERE, *use.api_versions))]
+    found = [
+        use.release,
+        CHART,
+        *([] if Part.CRDS in use.without else ["--include-crds"]),
+        "--api-versions",
+        ",".join((*_EVERYWHERE, *use.api_versions)),
+    ]
     found += ["--kube-version", use.kube_version] if use.kube_version else []
     found += ["--namespace", use.namespace] if use.namespace else []
     for number in range(len(use.values)):

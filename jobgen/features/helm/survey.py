@@ -12,7 +12,7 @@ from jobgen.features.helm.cluster_apis import set_cluster
 from jobgen.features.helm.commands import list_commands
 from jobgen.features.helm.metadata import find_metadata_faults
 from jobgen.features.helm.refusals import UNJUDGED
-from jobgen.features.helm.releases import Releases, Unjudged, list_releases
+from jobgen.features.helm.releases import CHANGED, Releases, Unjudged, list_releases
 from jobgen.features.helm.run_helm import Helm, find_helm
 from jobgen.features.helm.stage import list_arguments
 from jobgen.features.helm.unread_values import find_unread
@@ -46,7 +46,8 @@ def survey_charts(
         uses = {each.folder: [Use(each, name_release(each), values=given, is_definite=True)] for each in charts}
     else:
         uses = _list_uses(tree, charts, releases, own)
-    charts = list({use.chart.folder: use.chart for several in uses.values() for use in several}.values())
+    used = (use.chart for several in uses.values() for use in several)
+    charts = list({each.folder: each for each in (*charts, *used)}.values())
     faults = {each.metadata_file: find_metadata_faults(each) for each in charts}
     refused = {path: found for path, found in faults.items() if found}
     charts = [each for each in charts if each.metadata_file not in refused]
@@ -71,6 +72,8 @@ def survey_charts(
             own_uses = own_uses[:_MAX_USES]
         count = pluralize(len(own_uses), "release")
         described[chart.metadata_file] = Taken(RENDERED_CHART, f"helm renders it; it is checked in {count}")
+        if not own_uses:
+            described[chart.metadata_file] = Taken(CHART, CHANGED)
         if chart.missing:
             described[chart.metadata_file] = Taken(CHART, "it needs charts that must be downloaded")
         listed = (each.file.path for use in own_uses for each in (*use.base, *use.values) if each.data is None)
@@ -78,7 +81,8 @@ def survey_charts(
             if path in own and around.tree.exists(path):
                 described[path] = Taken(VALUES_FILE, f"values of the chart `{chart.name}`")
         entries += _make_entries(own_uses, helm)
-    return ChartSurvey(entries, described, tuple(each.folder for each in charts))
+    judged = releases.judged if not options.values else frozenset()
+    return ChartSurvey(entries, described, tuple(each.folder for each in charts), judged)
 
 
 def _find_charts(tree: GitOpsTree, taken: Mapping[str, Taken], own: frozenset[str]) -> list[Chart]:
@@ -121,6 +125,10 @@ def _list_uses(
         elif use.chart.folder not in {each.folder for each in charts} and not own.isdisjoint(_list_files(use)):
             # A release is judged if its chart is linted, or what says how it is released.
             uses.setdefault(use.chart.folder, []).append(use)
+    for folder in {each for several in releases.kustomized.values() for each in several}:
+        if folder in uses:
+            # Nothing is installed with the values of the chart alone, or with files that the kustomization names.
+            uses[folder] = [use for use in uses[folder] if use.by is not None]
     return uses
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from enum import Enum
 from typing import Any
 
 from jobgen.features.helm.charts import VALUES, Chart
@@ -27,6 +28,14 @@ class Values(NamedTuple):
     """With locations, for values that are not a file of the tree."""
     is_secret: bool = False
     """True if a Secret has them: nothing shows them."""
+
+
+class Part(Enum):
+    """A part of what a chart installs that a release can leave out."""
+
+    CRDS = "crds"
+    HOOKS = "hooks"
+    TESTS = "tests"
 
 
 class Use(NamedTuple):
@@ -54,6 +63,8 @@ class Use(NamedTuple):
     """The files of the objects that say what is released."""
     kube_version: str = ""
     api_versions: tuple[str, ...] = ()
+    without: frozenset[Part] = frozenset()
+    """What of the chart is not installed."""
 
     @property
     def name(self) -> str:
