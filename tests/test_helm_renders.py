@@ -210,11 +210,15 @@ SHOWN = """\
 apiVersion: v1
 kind: ConfigMap
 metadata: {name: shown}
-data: {a: %(a)s, b: %(b)s, c: %(c)s, d: %(d)s, name: "{{ .Release.Name }}", space: "{{ .Release.Namespace }}", kube: %(k)s}
+data:
+  a: {{ .Values.a | quote }}
+  b: {{ .Values.b | quote }}
+  c: {{ .Values.c | quote }}
+  d: {{ .Values.d | quote }}
+  name: {{ .Release.Name }}
+  space: {{ .Release.Namespace }}
+  kube: {{ .Capabilities.KubeVersion.Version }}
 """
-SHOWN %= {name: "{{ .Values.%s | quote }}" % name for name in "abcd"} | {
-    "k": "{{ .Capabilities.KubeVersion.Version | quote }}"
-}
 HOOK = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s, annotations: {helm.sh/hook: %s}}\n"
 CRD = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: crd}\n"
 
@@ -303,7 +307,7 @@ HOSTILE = {
     "random": {"templates/a.yaml": "a: {{ randAlphaNum 2000000000 | len }}\n"},
     "deep values": {"values.yaml": DEEP_VALUES, "templates/a.yaml": "a: {{ toYaml .Values | quote }}\n"},
     "many templates": {f"templates/{at}.yaml": "a: 1\n" for at in range(3_000)},
-    "many marks": {"templates/a.yaml": "".join(f"a{at}: {{{{ .Values.port }}}}\n" for at in range(50_000))},
+    "many marks": {"templates/a.yaml": "".join(f"a{at}: {{{{ .Values.port }}}}\n" for at in range(10_000))},
     "regular expression": {"templates/a.yaml": 'a: {{ regexMatch "(a*)*b" (repeat 5000000 "a") }}\n'},
     "keys": {"templates/a.yaml": 'a: {{ range until 20 }}{{ genPrivateKey "rsa" | len }}{{ end }}\n'},
     "aliases": {

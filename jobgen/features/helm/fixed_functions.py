@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections import Counter
+from functools import partial
 from typing import TYPE_CHECKING
 
 from jobgen.features.helm.template_text import Template
@@ -72,7 +73,7 @@ def fix_functions(template: Template, path: str, prefix: str) -> Fixed:
     defined: list[str] = []
     seen: Counter[str] = Counter()
 
-    def replace(match: re.Match[str], line: str) -> str:
+    def replace(line: str, match: re.Match[str]) -> str:
         name = match["name"]
         if name is None:
             return match[0]
@@ -101,7 +102,7 @@ def fix_functions(template: Template, path: str, prefix: str) -> Fixed:
             number = template.line_at(action.start)
             end = template.starts[number] if number < len(template.starts) else len(template.text)
             line = template.text[template.starts[number - 1] : end].strip()
-            written = _CALL.sub(lambda match, line=line: replace(match, line), written)
+            written = _CALL.sub(partial(replace, line), written)
         parts.append(written)
         at = action.end
     return Fixed("".join((*parts, template.text[at:])), "".join(defined))

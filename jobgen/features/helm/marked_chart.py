@@ -101,9 +101,8 @@ class MarkedChart:
             return {}
         # The last one that helm renders, so that a failure of another template is that of the chart.
         found |= {f"{folder}/+{self.name}.yaml": self._write_object(each) for folder, each in folders.items()}
-        found[f"templates/_{self.name}.tpl"] = (
-            f'{{{{ define "{self.name}" }}}}{{{{ "" }}}}{{{{ end }}}}{"".join(defined)}'
-        )
+        silent = f'{{{{ define "{self.name}" }}}}{{{{ "" }}}}{{{{ end }}}}'
+        found[f"templates/_{self.name}.tpl"] = "".join((silent, *defined))
         return found
 
     def _write_object(self, paths: list[str]) -> str:
