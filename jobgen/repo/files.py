@@ -118,6 +118,10 @@ class Build:
         """Build the objects."""
         raise NotImplementedError
 
+    def make_again(self) -> Sequence[BuiltObject]:
+        """Return the objects of another build, in which what is random, or the time, is another one."""
+        return self.make().objects
+
     def read_sources(self, finding: Finding) -> Iterable[File]:
         """Return the files that the values of a finding may come from."""
         raise NotImplementedError

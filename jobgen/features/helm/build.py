@@ -14,7 +14,7 @@ from jobgen.features.helm.locate import Chunk, Locator, split_output
 from jobgen.features.helm.open_values import settle_open_values
 from jobgen.features.helm.refusals import FAILS, read_refusal, report_fault, report_refusal, report_stopped
 from jobgen.features.helm.run_helm import Helm
-from jobgen.features.helm.stage import list_arguments, render_with_marks
+from jobgen.features.helm.stage import list_arguments, render, render_with_marks
 from jobgen.features.helm.uses import Part, Use
 from jobgen.features.helm.value_schema import find_violations
 from jobgen.k8s.nodes import get_path
@@ -94,6 +94,11 @@ class ChartBuild(Build):
         objects, findings = self._read(split_output(rendered.output, use.chart), marked)
         self._secrets = _collect_secrets(objects)
         return Built(objects, findings)
+
+    def make_again(self) -> Sequence[BuiltObject]:
+        """Return the objects that helm writes with the functions of the chart itself."""
+        rendered = render(self.use, self._helm)
+        return self._read(split_output(rendered.output, self.use.chart), {})[0]
 
     def _read(
         self, chunks: Sequence[Chunk], marked: Mapping[str, Sequence[str]]
