@@ -53,7 +53,7 @@ def _suggest(tree: GitOpsTree, path: str) -> str:
 def _differs_once(names: Sequence[str], others: Sequence[str]) -> bool:
     """Return True if one name of a path is similar to that of another path, and the rest are equal."""
     pairs = [(one, other) for one, other in zip(names, others, strict=False) if one != other]
-    return len(names) == len(others) and len(pairs) == 1 and bool(find_closest(pairs[0][1], pairs[0][:1], 0.75))
+    return len(names) == len(others) and len(pairs) == 1 and bool(find_closest(pairs[0][1], [pairs[0][0]], 0.75))
 
 
 def _list_above(path: str) -> Iterator[str]:

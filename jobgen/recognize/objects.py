@@ -31,7 +31,7 @@ _FORMAT = lazy_pattern(r"\d+(?:\.\d+)*\Z")
 
 def is_sealed(data: Mapping[str, Any]) -> bool:
     """Return True if SOPS has encrypted even the kind of an object, so that nobody can say what it is."""
-    return "sops" in data and str(value_of(data.get("kind"))).startswith("ENC[")
+    return str(value_of(data.get("kind"))).startswith("ENC[") and "sops" in data
 
 
 def begins_object(content: bytes) -> bool:
@@ -47,7 +47,7 @@ def may_hold_objects(content: bytes) -> bool:
 def is_object(data: Mapping[str, Any]) -> bool:
     """Return True if a document is a Kubernetes object, or was meant to be one: it has two of the fields of objects."""
     # Configuration of local tools, such as kustomize and kind, is none.
-    if _is_local(data) or is_sealed(data):
+    if _is_local(data) or ("sops" in data and is_sealed(data)):
         return False
     if "apiVersion" in data and "kind" in data:
         return True

@@ -248,8 +248,8 @@ def _settle(file: str, findings: list[Finding], tree: FileTree) -> Iterator[Find
     """Return the findings of a file, with an info about its variables if a program fills them in."""
     named = [(finding, find_variable(finding) or _find_hidden(finding, tree)) for finding in findings]
     unset = {id(finding): token for finding in findings if (token := _find_unset(finding, tree))}
-    name = posixpath.basename(file)
-    is_named = bool(_TEMPLATE_NAME.search(name))
+    # Most names have none of the words, and need no pattern.
+    is_named = ("templ" in file or "tmpl" in file or "tpl" in file) and _is_named(file)
     if is_named:
         unset |= {id(each): token for each in findings if (token := find_snake(each) or _find_argument(each, tree))}
     if not unset and not any(
@@ -262,6 +262,7 @@ def _settle(file: str, findings: list[Finding], tree: FileTree) -> Iterator[Find
         variable and (finding.rule in VALUE_RULES or finding.rule == _FORM) for finding, variable in named
     )
     # So do its name, a comment in it, and a script beside it.
+    name = posixpath.basename(file)
     is_template = is_template or is_named or bool(_TOOL.search(tree.read(file).content))
     is_template = is_template or bool(tree.find_mention(file, b"envsubst", name.encode("utf-8", "surrogateescape")))
     filled: list[tuple[Finding, str]] = []
@@ -278,6 +279,10 @@ def _settle(file: str, findings: list[Finding], tree: FileTree) -> Iterator[Find
     yield from (each for each in others if each.rule != "missing-field" or (each.object, each.pointer) not in holders)
     if filled:
         yield _report(filled)
+
+
+def _is_named(file: str) -> bool:
+    return _TEMPLATE_NAME.search(posixpath.basename(file)) is not None
 
 
 def find_variable(finding: Finding) -> str:
