@@ -336,3 +336,15 @@ def test_findings_about_changes_name_the_line_and_follow_the_documentation(tmp_p
         ("immutable-field-changed", "error", "Job"),
         ("immutable-field-changed", "warning", "DeepSpeedJob"),
     }
+
+
+def test_the_controller_of_a_gateway_class_is_immutable(tmp_path):
+    for folder, name in (("old", "a"), ("new", "b")):
+        (tmp_path / folder).mkdir()
+        text = "apiVersion: gateway.networking.k8s.io/v1\nkind: GatewayClass\nmetadata: {name: g}\n"
+        (tmp_path / folder / "a.yaml").write_text(f"{text}spec: {{controllerName: example.com/{name}}}\n")
+
+    report = diff_states(tmp_path, "", (), folders=("old", "new"), format_="json", exit_code=False)
+
+    [changed] = json.loads(report.out)["objects"]
+    assert changed["effect"] == "rejected"

@@ -336,7 +336,7 @@ def test_any_defaults_together_are_no_change(tmp_path_factory, data):
 
 WITHOUT_DEFAULTS = frozenset(
     """AppWrapper CSINode CSIStorageCapacity ClusterTrustBundle ControllerRevision CustomResourceDefinition
-    EndpointSlice IPAddress LeaderWorkerSet LeaseCandidate PodCertificateRequest PodGroup ReplicaSet
+    EndpointSlice GatewayClass IPAddress LeaderWorkerSet LeaseCandidate PodCertificateRequest PodGroup ReplicaSet
     ResourceSlice RuntimeClass ServiceCIDR StorageVersionMigration VolumeAttachment Workload""".split()
 )
 """Kinds whose immutable fields have no defaults."""

@@ -388,6 +388,8 @@ IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
         reason="the version in which objects are stored must stay in `spec.versions`, with `storage: false`",
         rejects=_removes_stored_version,
     ),
+    # A rule of the CRD; shipped schemas of other operators have no rules about updates.
+    _Fields("gateway.networking.k8s.io", "GatewayClass", "spec/controllerName"),
     # Operators: what their webhooks reject.
     _JobSet(_JOBSET_SCHEDULING, reason=_ADMITTED, rejects=lambda edit: edit.queued),
     _JobSet(
