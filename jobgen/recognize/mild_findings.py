@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.recognize.tree import FileTree
-from jobgen.schema.shipped_kinds import is_shipped_group
+from jobgen.schema.shipped_kinds import is_known_elsewhere
 
 # Folders with objects that show how something is done, and that run for a short time.
 _EXAMPLES = lazy_pattern(r"(?:\A|/)(?:examples?|samples?|demos?|docs?|tutorials?|quick-?starts?)(?=/)")
@@ -30,7 +30,7 @@ def soften(findings: Iterable[Finding], tree: FileTree, *, is_jobs_repository: b
 
 def _is_excused(finding: Finding, tree: FileTree, is_jobs_repository: bool) -> bool:
     if finding.rule in _UNCHECKED:
-        return not is_jobs_repository and not _is_of_known_group(finding)
+        return not is_jobs_repository and not _is_almost_known(finding)
     check = _CHECKS.get(finding.rule)
     return check is not None and check(finding, tree)
 
@@ -39,10 +39,10 @@ def _is_excused(finding: Finding, tree: FileTree, is_jobs_repository: bool) -> b
 _UNCHECKED = frozenset(("missing-schema", "unbuilt-kustomization"))
 
 
-def _is_of_known_group(finding: Finding) -> bool:
-    """Return True for a kind or version that is missing from a group whose others are known."""
-    group = finding.object.api_version.rpartition("/")[0] if finding.object else ""
-    return finding.rule == "missing-schema" and is_shipped_group(group)
+def _is_almost_known(finding: Finding) -> bool:
+    """Return True for a kind or version that is missing among others that are known, and so is probably wrong."""
+    obj = finding.object
+    return finding.rule == "missing-schema" and obj is not None and is_known_elsewhere(obj.api_version, obj.kind)
 
 
 def _never_runs_again(finding: Finding, tree: FileTree) -> bool:

@@ -75,9 +75,9 @@ def _list_group(folder: str, group: str) -> list[str]:
     return list_shipped_schemas(f"{folder}/{group}") if group in list_shipped_schemas(folder) else []
 
 
-def is_shipped_group(group: str) -> bool:
-    """Return True if jobgen ships the schema of a kind of a group."""
-    return is_of_kubernetes(group) or any(_list_group(folder, group) for folder in FOLDERS)
+def is_known_elsewhere(api_version: str, kind: str) -> bool:
+    """Return True if an operator that runs jobs has the group, or any version of another operator has the kind."""
+    return bool(_list_group(FOLDERS[0], api_version.rpartition("/")[0])) or any(list_versions(api_version, kind))
 
 
 def name_plural(api_version: str, kind: str) -> str:

@@ -25,7 +25,9 @@ _FIELDS: Final[Mapping[str, Any]] = {
     "admissionFairSharing": "usageHalfLifeTime usageSamplingInterval resourceWeights",
     "objectRetentionPolicies.workloads": "afterFinished afterDeactivatedByKueue",
 }
-_FRAMEWORKS: Final = frozenset(each.framework for each in INTEGRATIONS.values())
+_FORMER: Final = "kubeflow.org/mxjob"
+"""What releases before 0.10 manage."""
+_FRAMEWORKS: Final = frozenset((_FORMER, *(each.framework for each in INTEGRATIONS.values())))
 _FINAL, _INITIAL = "LessThanOrEqualToFinalShare", "LessThanInitialShare"
 _STRATEGIES: Final = ([_FINAL], [_INITIAL], [_FINAL, _INITIAL])
 _TIMESTAMPS: Final = ("Creation", "Eviction")
