@@ -325,7 +325,7 @@ CASES = {
     ),
     "an assignment with spaces": (
         f'{SCRIPT}      RESUME = "--resume"\n      python train.py\n',
-        ("script-syntax", 4, "warning", "write `RESUME=\"--resume\"` without the spaces around `=`"),
+        ("script-syntax", 4, "warning", 'write `RESUME="--resume"` without the spaces around `=`'),
     ),
     "an assignment with a space in a condition": (
         f'{SCRIPT}      set -e\n      if [ -f /x ]; then\n        A ="b"\n      fi\n      python train.py\n',
