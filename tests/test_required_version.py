@@ -7,7 +7,7 @@ from command import run_jobgen_text
 from gitrepository import Repository
 from packaging.specifiers import SpecifierSet
 
-from jobgen.rendering import config
+from jobgen.rendering import settings_errors
 
 JOB = """\
 apiVersion: jobgen.dev/v1
@@ -28,9 +28,9 @@ CONDITIONS = [
 
 @pytest.mark.parametrize("version", ["0.2.0", "0.2.1", "0.10.3", "1.0.0"])
 def test_conditions_mean_what_pip_means(monkeypatch, version):
-    monkeypatch.setattr(config, "__version__", version)
+    monkeypatch.setattr(settings_errors, "__version__", version)
     for condition in CONDITIONS:
-        problems = list(config.find_version_problem({"required-version": condition}))
+        problems = list(settings_errors.find_version_problem({"required-version": condition}))
 
         assert [problem.rule for problem in problems] == (
             [] if SpecifierSet(condition).contains(version) else ["wrong-jobgen-version"]
@@ -39,7 +39,7 @@ def test_conditions_mean_what_pip_means(monkeypatch, version):
 
 @pytest.mark.parametrize("condition", ["0.2", ">=", "=>0.2", "~=1", ">=0.2.*", ">=0.2,", "latest", ">=0.2 <0.3", ">=٣"])
 def test_what_is_not_a_condition_is_an_error(condition):
-    problems = list(config.find_version_problem({"required-version": condition}))
+    problems = list(settings_errors.find_version_problem({"required-version": condition}))
 
     assert [problem.rule for problem in problems] == ["invalid-value"]
     assert f"`{condition}`" in problems[0].message

@@ -106,13 +106,13 @@ def _group_titles(changes: ChangeSet) -> list[_Titles]:
     """Group identical changes in the same environments, so that each environment with a change is in a headline."""
     places: dict[Hashable, dict[str, set[str]]] = {}
     for one in changes.impacts:
-        titles = places.setdefault(_title(changes, one, bare=True), {})
-        titles.setdefault(one.current.env, set()).add(_title(changes, one))
+        by_environment = places.setdefault(_title(changes, one, bare=True), {})
+        by_environment.setdefault(one.current.env, set()).add(_title(changes, one))
     same: dict[Hashable, _Titles] = {}
     for one in changes.impacts:
         bare = _title(changes, one, bare=True)
         # Two objects of one environment that differ only in the namespace keep it.
-        is_one = all(len(titles) == 1 for titles in places[bare].values())
+        is_one = all(len(names) == 1 for names in places[bare].values())
         shared = set[str]().union(*places[bare].values())
         title = bare if is_one and len(shared) > 1 else _title(changes, one)
         key = (one.action, one.outcome, one.stops, _describe_fields(one))

@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jobgen.check.cluster.state import (
     CLUSTER_KINDS,
-    CONFIG_KINDS,
     NAMED_KINDS,
-    RUNTIME_KINDS,
     ClusterState,
     Name,
     Others,
@@ -32,14 +30,13 @@ from jobgen.check.rules import WARNING, Rule, Violation, all_rules
 from jobgen.engine.inputs import digest_bytes
 from jobgen.engine.store import Query
 from jobgen.engine.workers import parallel_map
-from jobgen.k8s.kinds import CLUSTER_SCOPED, qualify_kind
 from jobgen.k8s.kueue import get_kueue_queue
 from jobgen.k8s.nodes import as_mapping
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import format_amount
 from jobgen.model.data import Node, location_of, untraced, value_of
-from jobgen.model.finding import Finding, Identity, Problem, Severity
+from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.lazy_re import may_mention
 from jobgen.model.limits import (
     MAX_EXCESSES,
@@ -53,6 +50,21 @@ from jobgen.model.mutated import Mutated
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import find_path, format_pointer
 from jobgen.model.quantity import to_milli
+from jobgen.pipeline.cluster_groups import (
+    CONFIGS,
+    REFERENCE_RULE,
+    Member,
+    group_by_file,
+    has_decided,
+    is_of_other_folder,
+    join_files,
+    join_part,
+    kind_of,
+    may_refer,
+    namespace_of,
+    read_text,
+    split_by_state,
+)
 from jobgen.pipeline.environment_checker import find_duplicates, report_folder, report_missing_folder
 from jobgen.rendering import config
 from jobgen.rendering.build import identity_of, split_list
@@ -64,7 +76,7 @@ from jobgen.rendering.run_state import RunState
 from jobgen.rendering.trace import Job
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
-from jobgen.repo.files import FileEntry, read_file
+from jobgen.repo.files import FileEntry
 from jobgen.repo.root import SETTINGS
 from jobgen.spec.overlay import Cluster
 
@@ -75,18 +87,6 @@ if TYPE_CHECKING:
 
 Value = TypeVar("Value")
 Objects = Sequence["Mapping[str, Node]"]
-
-
-class Member(NamedTuple):
-    """An object of an environment: its identity, its file, and its place there."""
-
-    identity: Identity
-    path: str
-    position: int
-    item: int
-    companion: int = 0
-    is_queued: bool = False
-    """True if Kueue decides when its pods start."""
 
 
 class Checked(NamedTuple):
@@ -190,13 +190,7 @@ _TRACED: Query[Objects] = Query("traced")
 _STATE: Query[KnownState] = Query("state")
 _CLUSTER: Query[Checked] = Query("cluster")
 
-_DECIDING_KINDS = (
-    frozenset(("LimitRange", "Namespace", "PriorityClass", "Queue", "ResourceQuota", *RUNTIME_KINDS))
-    | CONFIG_KINDS
-    | NAMED_KINDS
-)
 _QUOTA_RULE = "exceeds-quota"
-_REFERENCE_RULE = "unknown-reference"
 _SHARE = 500
 """How many files are checked before the results are kept. A newer edit ends a run, and must not lose much."""
 
@@ -230,124 +224,22 @@ def find_cluster_problems(
         is_known = bool(cluster.state or cluster.complete or shared)
         found_in_state = [each for each in checker.defects if each.scope == "cluster" and each.name not in off]
         checked = [*rules, *found_in_state]
-        groups = [(each, checked) for each in (_split_by_state(members, own) if is_standalone else [members])]
+        groups = [(each, checked) for each in (split_by_state(members, own) if is_standalone else [members])]
         if is_standalone:
-            joinable = [each for each in (*map(_join_part, parts), _CONFIGS) if not kinds.isdisjoint(each.kinds)]
-            groups = _join_files(groups, joinable, jobs.entries) if joinable else groups
-        groups = [(several, each) for several, each in groups if is_known or _has_decided(several, own)]
+            joinable = [each for each in (*map(join_part, parts), CONFIGS) if not kinds.isdisjoint(each.kinds)]
+            groups = join_files(groups, joinable, jobs.entries) if joinable else groups
+        groups = [(several, each) for several, each in groups if is_known or has_decided(several, own)]
         if groups:
             checks = {id(each): _ClusterCheck(checker, jobs, each, parts, shared) for _, each in groups}
             yield from next(iter(checks.values())).findings
             runs = ((several, checks[id(each)].run(several, jobs.progress)) for several, each in groups)
             for several, found in ((several, found) for several, run in runs for found in run):
                 is_uncertain = found.rule in uncertain and not is_known
-                if is_standalone and (is_uncertain or _is_of_other_folder(found, several)):
+                if is_standalone and (is_uncertain or is_of_other_folder(found, several)):
                     # One file does not say enough, and folders may be meant for different clusters.
                     yield found._replace(severity=Severity.WARNING)
-                elif is_whole or is_standalone or found.rule != _REFERENCE_RULE:
+                elif is_whole or is_standalone or found.rule != REFERENCE_RULE:
                     yield found
-
-
-def _has_decided(members: Sequence[Member], own: frozenset[str]) -> bool:
-    """Return True if some objects decide about others; alone, they decide nothing, except those of features."""
-    kinds = set(map(_kind_of, members))
-    deciding = kinds & (_DECIDING_KINDS | own)
-    return bool(kinds & own) or bool(deciding and kinds - deciding)
-
-
-def _split_by_state(members: Sequence[Member], own: frozenset[str]) -> list[list[Member]]:
-    """The objects of each file that has some which decide about others, and those of all other files together."""
-    deciding = _DECIDING_KINDS | own
-    files = {member.path for member in members if _kind_of(member) in deciding}
-    by_file = _group_by_file(member for member in members if member.path in files)
-    return [*by_file.values(), [member for member in members if member.path not in files]]
-
-
-class _Joinable(NamedTuple):
-    """Objects that belong together although they are in several files, and the files that use them."""
-
-    kinds: frozenset[str]
-    required: frozenset[str]
-    """Without an object of these kinds, nothing is joined."""
-    may_use: Callable[[str, Sequence[str]], bool]
-    """Return True if a file may use objects, from its text and their names."""
-    has_rule: Callable[[Rule], bool]
-    """Return True for the rules that are about them."""
-
-
-def _join_part(part: StatePart) -> _Joinable:
-    def may_use(text: str, names: Sequence[str]) -> bool:
-        # Imported late: few folders have such objects.
-        from jobgen.model.meant import find_meant
-
-        return any(name in names or find_meant(name, names) for name in set(part.find_used(text)))
-
-    return _Joinable(part.joined, part.kinds, may_use, lambda rule: rule.scope == part.scope)
-
-
-def _may_refer(text: str, names: Sequence[str] = ()) -> bool:
-    """Return True if a file may refer to a ConfigMap, a Secret or a claim."""
-    return "onfigMap" in text or "ecret" in text or "ersistentVolumeClaim" in text
-
-
-_REFERRED_KINDS = CONFIG_KINDS | NAMED_KINDS
-_CONFIGS = _Joinable(_REFERRED_KINDS, _REFERRED_KINDS, _may_refer, lambda rule: rule.name == _REFERENCE_RULE)
-
-
-def _is_of_other_folder(found: Finding, members: Sequence[Member]) -> bool:
-    """Return True for a reference to an object in a file of another folder, unless one build has both."""
-    if found.rule != _REFERENCE_RULE or len({member.path for member in members}) == 1:
-        return False
-    folders = {each.location.file.rpartition("/")[0] for each in found.related}
-    return folders != {found.location.file.rpartition("/")[0]}
-
-
-_Group = tuple[list["Member"], list[Rule]]
-"""Objects that are checked together, and the rules that check them."""
-
-
-def _join_files(groups: list[_Group], joinable: Sequence[_Joinable], entries: Sequence[FileEntry]) -> list[_Group]:
-    """Add a group for the files whose objects belong together, and for the files that use them.
-
-    Only the rules about these objects apply to it, and no longer to these files by themselves. Files that have an
-    object twice are of several clusters: then only those of one folder belong together.
-    """
-    texts = {entry.path: entry for entry in entries}
-    members, rules = [member for several, _ in groups for member in several], groups[0][1]
-    for each in joinable:
-        joined = _group_by_file(member for member in members if _kind_of(member) in each.kinds)
-        if each.required.isdisjoint(_kind_of(member) for several in joined.values() for member in several):
-            continue
-        # Those of a build have the path of its kustomization, and belong together in any case.
-        is_one = not _has_object_twice(joined.values())
-        folders = {path: "" if is_one else path.rpartition("/")[0] for path in joined}
-        for folder in dict.fromkeys(folders.values()):
-            files = {path: several for path, several in joined.items() if folders[path] == folder}
-            names = sorted({member.identity.name for several in files.values() for member in several})
-            others = {member.path for member in members if is_one or member.path.rpartition("/")[0] == folder}
-            others = {path for path in others.difference(files) if each.may_use(_read_text(texts[path]), names)}
-            if not others or _has_object_twice(files.values()):
-                continue
-            places = others.union(files)
-            groups = [
-                (several, [rule for rule in own if not each.has_rule(rule)] if several[0].path in files else own)
-                for several, own in groups
-                if several
-            ]
-            together = [member for member in members if member.path in places]
-            groups.append((together, [rule for rule in rules if each.has_rule(rule)]))
-    return groups
-
-
-def _has_object_twice(files: Iterable[Sequence[Member]]) -> bool:
-    names = [(_kind_of(each), each.identity.namespace, each.identity.name) for several in files for each in several]
-    return len(set(names)) < len(names)
-
-
-def _read_text(entry: FileEntry) -> str:
-    if entry.build is not None:
-        return "\n".join(repr(built.data) for built in entry.build().objects)
-    return read_file(entry).content.decode("utf-8", "replace")
 
 
 def _read_policy_namespaces(root: Folder) -> Iterator[Mapping[str, Node]]:
@@ -410,9 +302,9 @@ class _ClusterCheck:
         concerned = (
             member
             for member in members
-            if is_total or _kind_of(member) in kinds or self._is_concerned(member, namespaces, keyed)
+            if is_total or kind_of(member) in kinds or self._is_concerned(member, namespaces, keyed)
         )
-        checked = self._check_files(list(_group_by_file(concerned).values()), known, progress)
+        checked = self._check_files(list(group_by_file(concerned).values()), known, progress)
         for each in checked:
             yield from each.findings
         yield from self._find_excesses([use for each in checked for use in each.uses], state)
@@ -420,18 +312,18 @@ class _ClusterCheck:
 
     def _is_concerned(self, member: Member, namespaces: frozenset[str], keyed: frozenset[str]) -> bool:
         """Return True if the state may decide about an object; `keyed` namespaces have ConfigMaps and Secrets only."""
-        namespace = _namespace_of(member)
+        namespace = namespace_of(member)
         if namespace in namespaces and namespace not in keyed:
             return True
         if keyed.isdisjoint((namespace, "")):
             return False
-        return self._layers_refer or _may_refer(_read_text(self._entries[member.path]))
+        return self._layers_refer or may_refer(read_text(self._entries[member.path]))
 
     @cached_property
     def _layers_refer(self) -> bool:
         """True if an overlay may add references to ConfigMaps or Secrets."""
         project = self._tracer.project
-        return _may_refer(repr(project.overlays)) or _may_refer(repr(project.settings))
+        return may_refer(repr(project.overlays)) or may_refer(repr(project.settings))
 
     def _read_exported(self, shared: list[Mapping[str, Node]]) -> Objects:
         """Read the exported state. Namespaces in `shared` are part of it."""
@@ -481,10 +373,10 @@ class _ClusterCheck:
 
     def _build_state(self, members: Sequence[Member]) -> KnownState:
         cluster, exported = self._runner.expander.environment.cluster, self._exported
-        kinds = self._exported_kinds.union(map(_kind_of, members))
+        kinds = self._exported_kinds.union(map(kind_of, members))
         parts = [part for part in self._parts if part.kinds & kinds]
         wanted = list_kinds_to_read(parts, with_references=bool(cluster.complete))
-        by_file = _group_by_file(member for member in members if _kind_of(member) in wanted)
+        by_file = group_by_file(member for member in members if kind_of(member) in wanted)
         # Among the objects of a repository, another rule compares the names of claims.
         named = {*cluster.complete, *(NAMED_KINDS if self._is_standalone else ())}
         own = tuple(
@@ -492,9 +384,9 @@ class _ClusterCheck:
             for path, several in by_file.items()
         )
         names = tuple(
-            (kind, "" if kind in CLUSTER_KINDS else _namespace_of(each), each.identity.name)
+            (kind, "" if kind in CLUSTER_KINDS else namespace_of(each), each.identity.name)
             for each in (members if named else ())
-            if (kind := _kind_of(each)) in named
+            if (kind := kind_of(each)) in named
         )
         others = self._others
         sources = StateSources(exported, own, names, tuple(rule.name for rule in self._rules), others)
@@ -640,7 +532,7 @@ class _ClusterCheck:
             # Each is located in its file, which takes long if there are many.
             for excess in islice(find_excesses(uses, state.quotas), MAX_EXCESSES):
                 by_member.setdefault(excess.takers[0][0], []).append(excess)
-            for members in _group_by_file(by_member).values():
+            for members in group_by_file(by_member).values():
                 jobs = {(job.position, job.item): job for job in self._read_jobs(members)}
                 for member in members:
                     find = partial(find_problems, exceeded=by_member[member])
@@ -649,22 +541,6 @@ class _ClusterCheck:
         except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
             problem = report_exception(f"the rule `{_QUOTA_RULE}`", error, {})
             yield locate(problem, SETTINGS)._replace(env=self._runner.name)
-
-
-def _namespace_of(member: Member) -> str:
-    return "" if _kind_of(member) in CLUSTER_SCOPED else member.identity.namespace
-
-
-def _kind_of(member: Member) -> str:
-    """The kind of an object, with its group if a kind of another group is known by this name."""
-    return qualify_kind(member.identity.api_version, member.identity.kind)
-
-
-def _group_by_file(members: Iterable[Member]) -> dict[str, list[Member]]:
-    found: dict[str, list[Member]] = {}
-    for member in members:
-        found.setdefault(member.path, []).append(member)
-    return found
 
 
 def _blame(problem: Problem, node: Node, counts: Sequence[Node]) -> Problem:

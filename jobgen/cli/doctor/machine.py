@@ -21,7 +21,7 @@ from jobgen.cli.doctor import NOTE, OK, PROBLEM, Check
 from jobgen.engine.inputs import read_start
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.rendering.config import is_met
+from jobgen.rendering.settings_errors import is_met
 from jobgen.repo import git
 from jobgen.repo.files import MANIFEST_SUFFIXES, read_path
 from jobgen.repo.walk import list_paths

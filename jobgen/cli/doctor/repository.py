@@ -21,10 +21,11 @@ from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.pipeline.policies import load_policies
 from jobgen.rendering import config
-from jobgen.rendering.config import FIELD, ProjectConfig
+from jobgen.rendering.config import ProjectConfig
 from jobgen.rendering.read_jobs import read_jobs
 from jobgen.rendering.redact_results import redact_shared
 from jobgen.rendering.run import Run
+from jobgen.rendering.settings_errors import FIELD
 from jobgen.repo import layout
 from jobgen.repo.files import MANIFEST_SUFFIXES, read_file, read_path
 from jobgen.repo.lock import TREE
