@@ -120,9 +120,9 @@ def survey_files(
     has_charts = CHART_METADATA in "\n".join(paths)
     if has_charts or tree.gitops_files:
         filling: dict[str, list[Build]] = {}
-        for found in filter(None, (entry.build for entry in builds)):
-            for path in found.fills:
-                filling.setdefault(path, []).append(found)
+        for filler in filter(None, (entry.build for entry in builds)):
+            for path in filler.fills:
+                filling.setdefault(path, []).append(filler)
         survey = _add_gitops(survey, around, (made, filling), own, chart_options)
     return survey
 
