@@ -89,7 +89,8 @@ def _report_command(container: Container, text: str) -> Violation:
     message = f"`{shorten(text)}` is not the name of a program; "
     if not words or len(text) > MAX_SHOWN or any(sign in text for sign in "|&;<>$\n"):
         script = f'"{text}"' if len(text) <= MAX_SHOWN and not any(sign in text for sign in '"\n\\`') else "…"
-        return Violation(node, f"{message}start a shell: `[sh, -c, {script}]`")
+        # The advice does not tell findings apart.
+        return Violation(node, f"{message}start a shell: `[sh, -c, {script}]`", evidence=(shorten(text), "[sh, -c, …]"))
     others = [word for word in container.words[1:] if word[:1] != "-" and _COMMAND.match(word)]
     if container.words[-1] in others and words[-1][:1] != "-":
         # Each item is a command.
@@ -101,7 +102,7 @@ def _report_command(container: Container, text: str) -> Violation:
     # A dash may be that of an item, which was indented too far.
     if "-" in words:
         return Violation(node, f"{message}write one item for each word")
-    return _advise_items(container, 0, words, message)
+    return _advise_items(container, 0, words, message)._replace(evidence=(shorten(text), to_inline_yaml([*words])))
 
 
 def _find_joined_items(container: Container) -> Iterator[Violation]:
