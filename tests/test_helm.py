@@ -275,6 +275,23 @@ def test_a_value_that_is_missing_is_named_once(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize("has_schema", [True, False])
+def test_a_value_that_no_file_of_values_sets_is_named_once(tmp_path: Path, has_schema: bool) -> None:
+    schema = {"values.schema.json": json.dumps({"required": ["name"]})} if has_schema else {}
+    files = {
+        **GOOD,
+        **schema,
+        "templates/a.yaml": 'a: {{ required "set the name" .Values.name }}\n',
+        **{f"values-{name}.yaml": f"# {name}\nport: 81\n" for name in "abc"},
+        "README.md": "Use values-a.yaml, values-b.yaml or values-c.yaml.\n",
+    }
+    report = lint(write_files(tmp_path, files))
+
+    found = [(each["severity"], each["file"], each["rule"]) for each in report["findings"]]
+    place = "Chart.yaml" if has_schema else "templates/a.yaml"
+    assert found == [("info", place, "chart-value-missing")]
+
+
 def test_a_template_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     files = {
         **below("a", {**GOOD, "templates/a.yaml": "a: 1\nb: {{ nofunction }}\n"}),

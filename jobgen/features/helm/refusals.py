@@ -93,6 +93,8 @@ def report_refusal(use: Use, refusal: Refusal) -> Finding:
     if refusal.rule == NEEDS_VALUE:
         value = refusal.value or _find_read(use, path, refusal.line)
         what = f"`{value}` has no value" if value else "a value is missing"
+        # What the chart's own values lack is the same fault with each file that does not set it.
+        how = "in the default values" if use.by is None and not use.is_definite else how
         severity = Severity.ERROR if use.is_definite else Severity.INFO
         return _report(NEEDS_VALUE, severity, f"{what} {how}, {rest}: {refusal.reason}", at)
     if refusal.rule == FAILS:

@@ -68,7 +68,10 @@ def _report(use: Use, values: ValueTree, path: tuple[str, ...], text: str) -> Fi
         name = ".".join((*path, required[1] or required[2]))
         severity = Severity.ERROR if use.is_definite else Severity.INFO
         message = f"`.Values.{name}` has no value, and the schema of the chart requires it, so nothing was checked"
-        return Finding(MISSING, "meta", severity, message, _place(use, values, path))
+        # What the chart's own values lack is the same fault with each file that does not set it.
+        is_own = use.by is None and not use.is_definite and not values.find_key((*path, required[1]))
+        at = Location(use.chart.metadata_file) if is_own and not path else _place(use, values, path)
+        return Finding(MISSING, "meta", severity, message, at)
     severity = Severity.ERROR if use.is_definite else Severity.WARNING
     shown = f"`.Values.{'.'.join(path)}`" if path else "the values"
     message = f"{shown} does not fit the schema of the chart, so helm renders nothing: {reason}"
