@@ -106,8 +106,8 @@ def _group_titles(changes: ChangeSet) -> list[_Titles]:
     """Group identical changes in the same environments, so that each environment with a change is in a headline."""
     places: dict[Hashable, dict[str, set[str]]] = {}
     for one in changes.impacts:
-        by_environment = places.setdefault(_title(changes, one, bare=True), {})
-        by_environment.setdefault(one.current.env, set()).add(_title(changes, one))
+        found = places.setdefault(_title(changes, one, bare=True), {})
+        found.setdefault(one.current.env, set()).add(_title(changes, one))
     same: dict[Hashable, _Titles] = {}
     for one in changes.impacts:
         bare = _title(changes, one, bare=True)

@@ -12,7 +12,7 @@ from jobgen.engine.inputs import list_folder
 from jobgen.features.convert.importing.collect import SkippedManifest
 from jobgen.k8s.nodes import as_mapping
 from jobgen.model.builtin_rules import UNJUDGED_CHART_RULES
-from jobgen.model.data import Location
+from jobgen.model.data import Location, ValidFields
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -52,7 +52,7 @@ def write_renderings(directory: Path, path: str, scratch: Path) -> tuple[list[st
             place = faults[0].location if faults else Location(build.file)
             left_out[place, reason] = SkippedManifest(place, f"{reason} (environment `{environment}`)")
             continue
-        again = build.make_again()
+        again = build.build_again()
         files = written.setdefault(environment, {})
         for number, each in enumerate(built.objects):
             reason = _explain(each, again[number] if number < len(again) else None)
@@ -73,13 +73,13 @@ def _prevents(finding: Finding) -> bool:
     return finding.severity is Severity.ERROR or finding.rule in UNJUDGED_CHART_RULES
 
 
-def _explain(built: BuiltObject, again: BuiltObject | None) -> str:
+def _explain(built: BuiltObject, again: ValidFields | None) -> str:
     """Return why an object of a chart is not the same in a repository; empty if it is."""
     annotations = as_mapping(as_mapping(built.data.get("metadata")).get("annotations"))
     named = f"{built.data.get('kind')} `{as_mapping(built.data.get('metadata')).get('name')}`"
     if _HOOK in annotations:
         return f"{named} is a hook of helm, which runs it at another time than a repository does"
-    if again is None or again.data != built.data:
+    if again != built.data:
         return f"helm renders {named} differently each time, with a random value or the time"
     return ""
 
