@@ -272,8 +272,8 @@ def convert_folder(directory: Path, source: str, root: Path) -> Converted:
 def _convert_folder(directory: Path, source: str, project: ProjectConfig, root: Path) -> Converted:
     if is_chart(directory / source):
         with open_scratch() as scratch:
-            written, lost = write_renderings(directory, source, scratch)
-            done = _convert_folder(scratch, ".", project, root) if written else _NOTHING
+            names, lost = write_renderings(directory, source, scratch)
+            done = _convert_folder(scratch, ".", project, root) if names else _NOTHING
         notes = format_all_notes(lost, {}) + done.notes
         return done._replace(notes=notes, left_out=done.left_out + len(lost))
     sources = find_sources(directory, [source])

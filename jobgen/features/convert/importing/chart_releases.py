@@ -124,7 +124,7 @@ def _find_builds(
         elif entry.build:
             for each in entry.build().findings if release is None else ():
                 if each.rule in UNJUDGED_CHART_RULES:
-                    left_out[each.location, each.message] = SkippedManifest(each.location, each.message)
+                    left_out[each.location, each.rule] = SkippedManifest(each.location, each.message)
 
 
 def _name(path: str) -> str:
