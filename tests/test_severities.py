@@ -38,7 +38,7 @@ CONSEQUENCES = {
         kind-not-served long-job-name missing-main-container missing-replicas missing-role mixed-mpi-versions
         nproc-per-node-twice number-out-of-bounds pod-security-violation priority-differs-from-class
         priority-without-class rejected-by-operator rejected-child reserved-runtime-env role-without-template
-        service-port-clash
+        invalid-kueue-configuration service-port-clash
         unfilled-placeholder unknown-enum-value unknown-reference unknown-role unsupported-restart-policy""",
     "never-starts": """command-in-one-string gang-beyond-queue gpu-share-range inadmissible-job malformed-image
         memory-too-small min-available-too-high never-starts pod-name-collision queue-quota-exceeded unknown-queue""",
@@ -51,7 +51,7 @@ CONSEQUENCES = {
         team-budget-exceeded team-cloud-identity team-node-name team-untracked-object unqueued-accelerators
         unrequested-devices""",
     "leaks": "plain-secret",
-    "ignored": """argocd-typo arguments-after-script backoff-without-restarts bad-sync-wave
+    "ignored": """argocd-typo arguments-after-script autoscaler-without-effect backoff-without-restarts bad-sync-wave
         deprecated-nproc-per-node gang-without-volcano ignored-device-claims ineffective-queue-label
         ineffective-quota kueue-label-as-annotation misread-annotation overwritten-env overwritten-restart-policy
         pod-security-label-typo queue-label-typo runtime-patch-time topology-on-job
@@ -59,7 +59,7 @@ CONSEQUENCES = {
     "wastes": """cluster-outlives-job idle-command idle-gpus launch-variables launcher-on-one-pod overlapping-runs
         ray-gpu-mismatch uncounted-claim unmounted-volume unreachable-quota wave-without-health""",
     "exposes": "dangerous-capability host-namespaces host-path privileged-container runtime-socket",
-    "risk": """exposed-devices file-mounted-as-folder
+    "risk": """blocked-eviction exposed-devices file-mounted-as-folder
         gpu-image-without-gpus finalizer-in-git gpu-budget-exceeded lost-checkpoints lost-logs
         hook-without-health
         install-at-start instance-label-on-pods lost-exit-code kueue-and-volcano-queues min-available-too-low
@@ -76,15 +76,18 @@ CONSEQUENCES = {
 # Rules that report what would be refused, never start or fail, and what is not known about it.
 UNCERTAIN = {
     "admits-nothing": "a queue can be closed on purpose; a job in it is an error of its own, `inadmissible-job`",
+    "broken-script": "nothing may start the script; where a command does, it is an error of another rule",
     "child-name-collision": "the objects can be meant for different clusters",
     "command-split-by-shell": "the submitter may have what the rest of the entrypoint needs",
     "compute-domain-size": "newer drivers start pods before all nodes have joined",
+    "conflicting-autoscalers": "the objects can be meant for different clusters",
     "cpu-image-on-gpus": "the name of an image does not prove what is in it",
     "cpu-too-large": "there are machines with more CPUs",
     "dropped-field": "the gate may be on",
     "duplicate-role": "only the operator's documents are public",
     "endless-sidecar": "the image or a script can end the program in another way",
     "endless-sync": "Kueue or a person can resume the Job, and newer releases of Argo CD wait for its result",
+    "failing-probe": "the server may be ready in time",
     "feature-gate-off": "the gate may be on; if the environment declares its gates, it is an error",
     "fixed-node": "the node may have room",
     "flavor-without-nodes": "an autoscaler may add nodes",
@@ -125,6 +128,7 @@ UNCERTAIN = {
     "shell-syntax-without-shell": "some images have a program `cd`, and a program may read `&&`",
     "shm-over-memory": "the volume may never be full",
     "slots-gpu-mismatch": "processes may share a GPU",
+    "stuck-rollout": "an autoscaler may add nodes",
     "stuck-after-admission": "the pods may get nodes that they tolerate",
     "ttl-in-runtime": "the version of Trainer decides",
     "unknown-runtime": "the runtime may exist in the cluster only",

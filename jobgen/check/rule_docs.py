@@ -152,7 +152,7 @@ _OWN_REASONS = {
     ),
     "chart-metadata-invalid": (
         "helm reads `Chart.yaml` before anything else, and refuses a chart without a name and a version of SemVer, with"
-        " a type that it does not know, and with two dependencies of one name. This is found without helm, too."
+        " a type that it does not know, and with two dependencies of one name. This is also found without helm."
         " Correct the field."
     ),
     "chart-render-fails": (

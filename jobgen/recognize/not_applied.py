@@ -67,7 +67,7 @@ def recognize_config(path: str, content: bytes) -> Taken | None:
         return None
     strange = next((version for version in versions if not _CLUSTER_VERSION.match(version)), "")
     if strange.startswith("ENC[") and b"sops" in content:
-        return Taken(TEMPLATE, "SOPS has encrypted its kind, too, so it can be read only with its key")
+        return Taken(TEMPLATE, "SOPS has also encrypted its kind, so it can be read only with its key")
     # A number is a fault in an object of a known kind.
     is_number = strange[:1].isdigit() and not (b"metadata" in content and _list_known_kinds().intersection(kinds))
     if strange and (any("/" in kind for kind in kinds) or is_number):

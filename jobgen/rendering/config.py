@@ -21,7 +21,6 @@ from jobgen.model.finding import Finding, FixStep, Problem, Severity
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.locate import locate
-from jobgen.rendering.settings_errors import FIELD, find_unknown_names, find_version_problem
 from jobgen.repo import layout
 from jobgen.repo.commit import CommitPath, Folder, read_date
 from jobgen.repo.files import File
@@ -500,6 +499,9 @@ class _Loader:
             yield Problem("invalid-value", message, data["rendered"])
         # A change may remove an environment that the settings of its base name.
         is_old = layout.find_judge(self.root) is not None
+        # Imported late: folders without settings have no such errors.
+        from jobgen.rendering.settings_errors import find_unknown_names
+
         for problem in find_unknown_names(data, self.root, overlays):
             if not (is_old and problem.rule == "unknown-overlay"):
                 yield problem
@@ -509,6 +511,8 @@ class _Loader:
 
         A commit is compared with, or judges; a change that raises the version must be possible.
         """
+        from jobgen.rendering.settings_errors import FIELD, find_version_problem
+
         if layout.find_judge(self.root) is not None:
             own = layout.read_own_setting(self.root, FIELD)
             data = {} if own is None else {FIELD: own}

@@ -17,7 +17,7 @@ def invalid_kueue_configuration(manifest: Manifest) -> Iterator[Violation]:
     Kueue reads its Configuration strictly: with an unknown field, a negative number or an unknown strategy of fair
     sharing, the manager stops at its start, and no job is admitted. An unknown name among `frameworks`, a `timeout` of
     `waitForPodsReady` that no pod with GPUs can keep, and `backoffLimitCount: 0`, which gives up a job after its first
-    delay, are warnings.
+    delay, are each a warning.
 
     Correct the field or the value as the message says.
     """
