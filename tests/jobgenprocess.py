@@ -8,6 +8,7 @@ Starting an interpreter, importing jobgen and reading the shipped kinds and poli
 from __future__ import annotations
 
 import atexit
+import base64
 import contextlib
 import functools
 import gc
@@ -49,8 +50,8 @@ WARM_UP = (
 """What the process runs that others are forked from, so that shipped data is read once."""
 
 
-def run_here(arguments: list[str]) -> None:
-    """Run one command in this process, and drop what it prints."""
+def run_here(arguments: list[str]) -> tuple[int, str, str]:
+    """Run one command in this process, and return its exit code, its output in Base64, and its standard error."""
     process, leave = os.getpid(), os._exit
 
     def end(code: int) -> None:
@@ -63,10 +64,14 @@ def run_here(arguments: list[str]) -> None:
     sys.argv, sys.stdout, sys.stderr, os._exit = ["jobgen", *arguments], out, err, end
     try:
         runpy.run_module("jobgen", run_name="__main__")
-    except SystemExit:
-        pass
+        code = 0
+    except SystemExit as done:
+        code = done.code
     finally:
         (sys.stdout, sys.stderr), os._exit = streams, leave
+    out.flush()
+    err.flush()
+    return code, base64.b64encode(out.buffer.getvalue()).decode(), err.buffer.getvalue().decode()
 
 
 def run_jobgen(
