@@ -25,6 +25,7 @@ UNSHOWN = {
     "tool-built-kustomization": "another program builds it: tests/test_lint_kustomize.py",
     "kustomize-disagrees": "kustomize is another program: tests/test_second_opinion.py",
     "kustomize-failed": "kustomize is another program: tests/test_second_opinion.py",
+    "chart-metadata-invalid": "a chart is a folder: tests/test_helm.py",
     "chart-render-fails": "another program renders charts: tests/test_helm.py",
     "chart-value-missing": "another program renders charts: tests/test_helm.py",
     "chart-values-invalid": "another program renders charts: tests/test_helm.py",

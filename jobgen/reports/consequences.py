@@ -74,6 +74,8 @@ def leave_out_consequences(findings: Sequence[Finding], read_text: Callable[[str
     rules = {each.rule for each in findings}
     if "inadmissible-job" in rules:
         findings = _leave_out_inactive(findings)
+    if "folded-item" in rules:
+        findings = _leave_out_joined(findings)
     if "unmounted-volume" in rules:
         findings = _leave_out_unmounted(findings)
     findings = _leave_out_queues(_leave_out_unexpanded(_leave_out_unnamed(findings, read_text)))
@@ -96,6 +98,21 @@ def leave_out_consequences(findings: Sequence[Finding], read_text: Callable[[str
         if each.location.file not in files
         or not _may_follow(each)
         or not any(_follows(each, cause) for cause in causes.get(_find_document(each, texts[each.location.file]), ()))
+    ]
+
+
+def _leave_out_joined(findings: Sequence[Finding]) -> Sequence[Finding]:
+    """Return the findings without those about a script whose lines YAML has joined."""
+    joined = {
+        (each.location.file, line)
+        for each in findings
+        if each.rule == "folded-item"
+        for line in (each.location.line, each.location.line + 1)
+    }
+    return [
+        each
+        for each in findings
+        if each.rule != "broken-script" or (each.location.file, each.location.line) not in joined
     ]
 
 

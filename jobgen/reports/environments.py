@@ -15,8 +15,9 @@ _MOST_NOTES = 6
 OF_CLUSTERS = frozenset(
     """cohort-cycle exceeds-limit-range exceeds-quota flavor-without-nodes foreign-volume gang-beyond-queue
     inadmissible-job injected-proxy larger-than-nodes misspelled-claim pod-security-violation
-    priority-differs-from-class runtime-mismatch stuck-after-admission team-budget-exceeded uncounted-claim
-    unknown-cluster-queue unknown-cohort unknown-queue unknown-reference unknown-runtime unreachable-quota""".split()
+    priority-differs-from-class runtime-mismatch stuck-after-admission stuck-rollout team-budget-exceeded
+    uncounted-claim unknown-cluster-queue unknown-cohort unknown-queue unknown-reference unknown-runtime
+    unreachable-quota""".split()
 )
 """Rules that compare a job with objects of its cluster, which every environment may name in its own way."""
 

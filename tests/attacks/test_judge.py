@@ -535,9 +535,9 @@ def test_a_file_that_replaces_a_shipped_one_is_not_called_weaker(repository):
     params = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: allowed-registries}\ndata: {registries: ''}\n"
     commit(repository, {"jobgen.yaml": "policies: [supply-chain]\n", "policies/params/allowed-registries.yaml": params})
 
-    summary = lint_paths(repository, (), (), format_="text").err
+    summary = lint_paths(repository, (), (), format_="text", verbose=True).err
 
-    assert "policies/params/allowed-registries.yaml replaces a shipped file" in summary
+    assert "customized: policies/params/allowed-registries.yaml replaces a shipped file\n" in summary
     assert "weaker" not in summary
 
 

@@ -48,6 +48,7 @@ def survey_charts(
         uses = _list_uses(tree, charts, releases, own)
     used = (use.chart for several in uses.values() for use in several)
     charts = list({each.folder: each for each in (*charts, *used)}.values())
+    folders = tuple(each.folder for each in charts)
     faults = {each.metadata_file: find_metadata_faults(each) for each in charts}
     refused = {path: found for path, found in faults.items() if found}
     charts = [each for each in charts if each.metadata_file not in refused]
@@ -58,7 +59,8 @@ def survey_charts(
     helm = find_helm() if options.has_tool else None
     if helm is None:
         found = _leave_out(charts, _NO_HELM if options.has_tool else "this command starts no other program")
-        return found._replace(entries=[*found.entries, *left_out, *known], taken={**found.taken, **described})
+        taken = {**found.taken, **described}
+        return found._replace(entries=[*found.entries, *left_out, *known], taken=taken, folders=folders)
     entries = [*_note_remote(charts), *left_out, *known]
     cluster = options.find_cluster() if options.find_cluster else Cluster()
     for chart in charts:
@@ -82,7 +84,7 @@ def survey_charts(
                 described[path] = Taken(VALUES_FILE, f"values of the chart `{chart.name}`")
         entries += _make_entries(own_uses, helm)
     judged = releases.judged if not options.values else frozenset()
-    return ChartSurvey(entries, described, tuple(each.folder for each in charts), judged)
+    return ChartSurvey(entries, described, folders, judged)
 
 
 def _find_charts(tree: GitOpsTree, taken: Mapping[str, Taken], own: frozenset[str]) -> list[Chart]:

@@ -22,7 +22,8 @@ _SETENV = lazy_pattern(r"setenv\s+(\w+)\s+(\S+)")
 _PIPEFAIL = lazy_pattern(r"set\s+((?:-[a-np-z]+\s+)*)pipefail\b")
 _PYTHON = lazy_pattern(r"import\s+[\w.]+(?:\s+as\s+\w+|,.*)?[ \t]*(?=\n|\Z)|from\s+[\w.]+\s+import\s")
 _TEST = lazy_pattern(
-    r"(?m)^\s*(?:if|elif|while|until)?\s*(\[ ([^\s=!]+)(==|!=|=)([^\s=]+) \])(?=\s*(?:;|&&|\|\||\n|\Z))"
+    r"(?m)^[ \t]*(?:(?:if|elif|while|until)[ \t]+)?"
+    r"(\[ ([^\s=!]{1,99})(==|!=|=)([^\s=]{1,99}) \])(?=[ \t]*(?:;|&&|\|\||\n|\Z))"
 )
 _OPEN = lazy_pattern(r"\$\{(\w+)(?=[\s\"'/;]|\Z)")
 _DASHES = "–—−"
