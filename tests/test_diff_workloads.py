@@ -23,8 +23,9 @@ def job(image="i:1", more="", pods=""):
     return f"{{{more}{pod(image, pods)}}}"
 
 
-def jobset(image="i:1", more="", pods="", item="", number=1):
-    inner = f"parallelism: {number}, completions: {number}, completionMode: Indexed, {pod(image, pods)}"
+def jobset(image="i:1", more="", pods="", item="", number=1, completions=None, mode="Indexed"):
+    counts = f"parallelism: {number}, completions: {number if completions is None else completions}"
+    inner = f"{counts}, completionMode: {mode}, {pod(image, pods)}"
     return f"{{{more}replicatedJobs: [{{name: a, {item}template: {{spec: {{{inner}}}}}}}]}}"
 
 
@@ -103,6 +104,16 @@ CASES = [
     (JOBSET, "", jobset(), jobset(pods="restartPolicy: Never, "), "rejected", "are immutable"),
     (JOBSET, "", jobset(number=1), jobset(number=2), "rejected", "`ElasticJobSet`"),
     (JOBSET, "gates", jobset(number=1), jobset(number=2), "in-place", ""),
+    (JOBSET, "gates", jobset(number=2), jobset(number=4, completions=5), "rejected", "to one number above 0"),
+    (JOBSET, "gates", jobset(number=2), jobset(number=0), "rejected", "to one number above 0"),
+    (
+        JOBSET,
+        "gates",
+        jobset(number=2, mode="NonIndexed"),
+        jobset(number=4, mode="NonIndexed"),
+        "rejected",
+        "in indexed jobs",
+    ),
     (JOBSET, "", jobset(more=SUSPENDED), jobset(more=SUSPENDED, pods=NODES), "in-place", ""),
     (JOBSET, "", jobset(more=SUSPENDED), jobset("i:2", more=SUSPENDED), "rejected", "only scheduling directives"),
     (JOBSET, QUEUE, jobset(more=SUSPENDED), jobset(more=SUSPENDED, pods=NODES), "rejected", "Kueue has admitted"),

@@ -69,6 +69,30 @@ def _value_at(obj: Mapping[str, Node], path: str) -> Node:
     return node
 
 
+def _breaks_elastic_job(edit: Edit) -> bool:
+    """Return True if numbers change in a job of a JobSet that is not elastic: indexed, with a completion for each pod.
+
+    It needs a pod. A number that is not written follows from the other one.
+    """
+    old, new = (_read_numbers(obj) for obj in (edit.old, edit.new))
+    return any(
+        mode != "Indexed" or len(numbers) > 1 or any(number < 1 for number in numbers)
+        for name, (mode, numbers) in new.items()
+        if numbers != old.get(name, (mode, numbers))[1]
+    )
+
+
+def _read_numbers(jobset: Mapping[str, Node]) -> dict[Node, tuple[Node, frozenset[int]]]:
+    """The completion mode of each job of a JobSet, and the numbers of its pods and completions that are written."""
+    jobs, found = _value_at(jobset, "spec/replicatedJobs"), {}
+    for job in jobs if isinstance(jobs, list) else ():
+        spec = _value_at(job, "template/spec") if isinstance(job, dict) else None
+        if isinstance(job, dict) and isinstance(spec, dict) and isinstance(job.get("name"), str):
+            numbers = (spec.get("parallelism"), spec.get("completions"))
+            found[job["name"]] = (spec.get("completionMode"), frozenset(n for n in numbers if isinstance(n, int)))
+    return found
+
+
 def _is_not_added(edit: Edit) -> bool:
     return edit.op != "added"
 
@@ -396,6 +420,11 @@ IMMUTABLE_FIELDS: tuple[ImmutableFields, ...] = (
         _JOBSET_NUMBERS,
         reason="the jobs of a JobSet are immutable, unless the feature gate `ElasticJobSet` is on",
         rejects=lambda edit: "ElasticJobSet" not in edit.gates,
+    ),
+    _JobSet(
+        _JOBSET_NUMBERS,
+        reason="`parallelism` and `completions` of a JobSet can be changed in indexed jobs, to one number above 0",
+        rejects=_breaks_elastic_job,
     ),
     _JobSet(
         "spec/replicatedJobs",
