@@ -160,3 +160,28 @@ def test_an_object_without_a_name_is_checked(tmp_path, name):
     assert [each.split()[0] for each in found] == ["jobs:3", "jobs:4", *found[2:]]
     assert "jobs:4 unknown-field" in found
     assert not [each for each in found if "duplicate" in each]
+
+
+OLD = {
+    "MPIJob": ("kubeflow.org/v1alpha2", "mpiReplicaSpecs: {Worker: {TEMPLATE}}"),
+    "Deployment": ("apps/v1beta1", "TEMPLATE"),
+    "CronJob": ("batch/v1beta1", "schedule: '@daily', jobTemplate: {spec: {TEMPLATE}}"),
+}
+
+
+@pytest.mark.parametrize("kind", OLD)
+def test_an_old_version_hides_no_fault_of_the_pods(tmp_path, kind):
+    version, spec = OLD[kind]
+    policy = "Always" if kind == "Deployment" else "Never"
+    pod = f"restartPolicy: {policy}, imagePullPolicy: Always, containers: [{{name: A, image: a}}]"
+    right = f"restartPolicy: {policy}, containers: [{{name: a, image: 'a:1'}}]"
+    found = {}
+    for name, template in (("wrong", pod), ("right", right)):
+        (tmp_path / "jobs.yaml").write_text(
+            f"apiVersion: {version}\nkind: {kind}\nmetadata: {{name: a, namespace: ml}}\n"
+            f"spec: {{{spec.replace('TEMPLATE', f'template: {{spec: {{{template}}}}}')}}}\n"
+        )
+        found[name] = sorted(each.rule for each in jobgen.lint(tmp_path).findings if each.severity.value == "error")
+
+    assert found["right"] == ["old-api-version"]
+    assert found["wrong"] == ["invalid-container-name", "old-api-version", "unknown-field"]

@@ -55,7 +55,7 @@ _SchemaCheck = Callable[[Mapping[str, Node]], list[Problem]]
 
 # Pod rules that the schema of a CRD covers too; its messages are more precise.
 _ALSO_IN_SCHEMA = frozenset(("invalid-quantity", "missing-pod-field"))
-# The cluster does not have the kind, so it does not look at the rest of the object.
+# The cluster does not have the kind, so it does not look at the rest of the object. Pods stay in a newer version.
 _NOT_SERVED = frozenset(("old-api-version", "unknown-kind"))
 # Rules rely on the types of a schema, so they do not see the value that has such a problem.
 _PRECLUDES_RULES = frozenset(("wrong-type",))
@@ -294,7 +294,8 @@ class Checker:
 
         problems = run(_SCHEMA, lambda: self._check_schema(manifest))
         if any(problem.rule in _NOT_SERVED for problem in problems):
-            return problems
+            is_old = problems[0].rule == "old-api-version" and problems[0].severity is Severity.ERROR
+            return [*problems, *run(_PODS, lambda: self._check_old_pods(manifest))] if is_old else problems
         problems += run(
             _METADATA, lambda: validate_object_metadata(obj.get("metadata"), find_metadata_format(obj, self._release))
         )
@@ -316,6 +317,17 @@ class Checker:
         causes = [one for one in problems if one.rule in _PRECLUDES_RULES or manifest.group in BUILTIN_GROUPS]
         problems += drop_consequences(own, causes) if causes else own
         return problems
+
+    def _check_old_pods(self, manifest: Manifest) -> Iterator[Problem]:
+        """What stays wrong in the pods of an object when its version is replaced."""
+        # Imported late: few objects have an old version.
+        from jobgen.check.old_versions import check_fields, find_pods
+
+        for pod in find_pods(manifest):
+            found = check_fields(pod)
+            yield from found
+            hidden = _ALSO_IN_SCHEMA if found else frozenset()
+            yield from (problem for problem in _validate_pod(pod, self._release) if problem.rule not in hidden)
 
     def _decode(self, manifest: Manifest) -> Manifest:
         """An object of one of Kubernetes' own kinds as Go reads its null items; others as they are."""
