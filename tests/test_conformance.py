@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -13,11 +14,13 @@ import pytest
 import yaml
 from sampling import leave
 from sharedfiles import shared_folder
+from test_written_defaults import CASES
 
 DOCS = Path(__file__).parent.parent / "docs"
 sys.path.insert(0, str(DOCS))
 
 import build_conformance  # noqa: E402 -- it is found in the folder above
+from conformance import Verdict  # noqa: E402 -- the same
 
 PAGE = (DOCS / "conformance.md").read_text("utf-8")
 
@@ -40,7 +43,8 @@ def test_every_disagreement_has_a_reason():
 
 
 def test_page_lists_all_suites():
-    rows = [line.split(" | ")[0][2:] for line in PAGE.splitlines() if line.startswith("| ") and " | " in line[2:]]
+    suites = PAGE.partition("## Repositories and updates")[0]
+    rows = [line.split(" | ")[0][2:] for line in suites.splitlines() if line.startswith("| ") and " | " in line[2:]]
 
     assert [name for name in rows if name not in ("suite", "")] == build_conformance.list_suites()
 
@@ -91,6 +95,24 @@ def test_reasons_of_the_page_are_those_of_the_file_and_none_is_stale(suite):
     for reason, cases in shown.items():
         unmatched = [case for case in cases if not any(fnmatchcase(case, pattern) for pattern in written[reason])]
         assert unmatched == []
+
+
+def test_the_page_has_the_stored_counts_of_repositories_and_updates():
+    [(updates, agree)] = [(int(row[2]), int(row[3])) for row in ROW.findall(PAGE) if row[:2] == ("", "update")]
+    jobsets = [Verdict(str(number), number < agree, group="update") for number in range(updates)]
+
+    assert build_conformance.format_measured(jobsets) in PAGE
+    assert len(CASES) == build_conformance.WRITTEN_DEFAULTS
+
+
+def test_counts_of_a_repository_are_parts_of_each_other():
+    stored = json.loads(build_conformance.REPOSITORIES.read_text("utf-8"))
+
+    assert len(stored) == 9
+    for counts in stored.values():
+        assert counts["exact"] <= counts["kept"] <= counts["right errors"]
+        assert counts["left"] <= counts["wrong errors"]
+        assert counts["found"] <= counts["missed faults"]
 
 
 def test_reasons_are_about_suites_that_exist():
