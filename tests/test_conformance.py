@@ -61,7 +61,8 @@ def section(suite):
 
 
 def test_numbers_of_the_page_add_up():
-    rows = [(name, reference, *map(int, numbers)) for name, reference, *numbers in ROW.findall(PAGE)]
+    suites = PAGE.partition("## Repositories and updates")[0]
+    rows = [(name, reference, *map(int, numbers)) for name, reference, *numbers in ROW.findall(suites)]
     groups: dict[str, list[tuple[int, ...]]] = {}
     suite = ""
     for name, _, *numbers in rows:
