@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jobgen.check.idle_services import find_idle_services
 from jobgen.cli.run_lint import lint_paths
 
-RULES = ("conflicting-copies", "role-of-another-kind", "service-selects-nothing", "internal-error")
+RULES = ("conflicting-copies", "role-of-another-kind", "service-selects-nothing", "unknown-reference", "internal-error")
 
 
 def lint(folder: Path, files: dict[str, str]) -> list[tuple[str, int, str, str]]:
@@ -170,3 +170,27 @@ def test_a_binding_names_a_role_of_its_file_as_another_kind(tmp_path):
         == "`a` is a Role, and there is no ClusterRole of this name, so the binding grants nothing; write `kind: Role`"
     )
     assert lint(tmp_path, {"a.yaml": BINDING % "ClusterRole"}) == []
+
+
+KAFKA = """\
+apiVersion: kafka.strimzi.io/v1beta2
+kind: Kafka
+metadata: {name: events}
+---
+apiVersion: kafka.strimzi.io/v1beta2
+kind: KafkaTopic
+metadata:
+  name: rates
+  labels: {strimzi.io/cluster: %s}
+"""
+
+
+@pytest.mark.parametrize("name", ["prices", "events", "$CLUSTER"])
+def test_a_topic_names_a_cluster_of_its_file(tmp_path, name):
+    found = lint(tmp_path, {"a.yaml": KAFKA % name})
+    alone = lint(tmp_path, {"a.yaml": (KAFKA % name).partition("---\n")[2]})
+
+    reason = "`prices` is no Kafka of these files, so the operator ignores the KafkaTopic"
+    message = f"{reason}; write the name of the Kafka, such as `events`"
+    assert found == ([("a.yaml", 9, "unknown-reference", message)] if name == "prices" else [])
+    assert alone == []

@@ -343,6 +343,7 @@ def _matches(entry: _Entry, values: set[tuple[str, str]]) -> bool:
 _ObjectKey: TypeAlias = tuple[str, str, str, str]
 """What the API server identifies an object by: group, kind, namespace and name."""
 
+_FindLinks: TypeAlias = Callable[[Sequence[Mapping[str, Any]]], Iterator[tuple[int, Problem]]]
 # Fields that say nothing about what an object does.
 _IGNORED_FIELDS = frozenset(("apiVersion", "kind", "metadata", "status"))
 _MAX_SHOWN = 3
@@ -352,6 +353,7 @@ def find_file_problems(jobs: Sequence[tuple[Job, Rendered]], tracer: Tracer, env
     """Report what is wrong with the objects of one file together; each finding with the number of its object."""
     from jobgen.check.bound_roles import find_misnamed_roles
     from jobgen.check.idle_services import Workload, find_idle_services, report_idle_service
+    from jobgen.check.kafka_clusters import find_lost_members
 
     objects = [made.object for _, made in jobs]
     checks: list[tuple[int, Callable[[Any], list[Problem]]]] = []
@@ -366,13 +368,14 @@ def find_file_problems(jobs: Sequence[tuple[Job, Rendered]], tracer: Tracer, env
             checks.append((number, report))
     except OverBudgetError as error:
         yield 0, locate(Problem(TOO_MANY_STEPS, str(error), category="meta"), first.file.path, first.start())
-    for number, _ in find_misnamed_roles(objects):
+    for find in (find_misnamed_roles, find_lost_members):
+        for number, _ in find(objects):
 
-        def check(traced: Any, number: int = number) -> list[Problem]:
-            others = [*objects[:number], traced, *objects[number + 1 :]]
-            return [problem for place, problem in find_misnamed_roles(others) if place == number]
+            def check(traced: Any, number: int = number, find: _FindLinks = find) -> list[Problem]:
+                others = [*objects[:number], traced, *objects[number + 1 :]]
+                return [problem for place, problem in find(others) if place == number]
 
-        checks.append((number, check))
+            checks.append((number, check))
     for number, check_again in checks:
         job, made = jobs[number]
         for finding in tracer.findings(job, env, check_again, made.companion):

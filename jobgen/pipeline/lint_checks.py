@@ -55,6 +55,8 @@ CHECKED_SCOPE = f"jobs {discard_object.__name__}"
 ACROSS: Query[list[Finding]] = Query("across", encode_findings, decode_findings)
 """What a lint found in all files together."""
 _CHECKED_WHOLE: Query[FileResult] = Query("checked with objects")
+_LINKED_KINDS = ("Kafka", "KafkaConnect", "RoleBinding", "Service")
+"""Kinds of which a file has an object if objects of the file are checked together."""
 
 
 class LintChecks:
@@ -199,7 +201,7 @@ class LintChecks:
         # Standalone files are not one environment, so rules over all its objects do not apply.
         for _, several in groupby(made, key=lambda each: each[0].file.path):
             objects = list(several)
-            if any(rendered.identity.kind in ("RoleBinding", "Service") for _, _, rendered in objects):
+            if any(rendered.identity.kind in _LINKED_KINDS for _, _, rendered in objects):
                 # Imported late: most files have no such objects.
                 from jobgen.pipeline.lint_across import find_file_problems
 

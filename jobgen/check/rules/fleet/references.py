@@ -28,7 +28,8 @@ def unknown_reference(manifest: Manifest, state: ClusterState) -> Iterator[Viola
     its SealedSecret, and this names all keys. Keys are readable if SOPS encrypts the values. A name of a ConfigMap or
     Secret is a warning if it is one slip of the keyboard away from one of the repository, or if only another namespace
     has it: the cluster can have an object of this name. In folders without `jobgen.yaml`, files can be meant for
-    different clusters, so what another folder has is also a warning.
+    different clusters, so what another folder has is also a warning. There, a file or a build that has a cluster of
+    Strimzi must have the one that `strimzi.io/cluster` names in its topics, users and connectors.
 
     Correct the name, or add the object. A kind that other tools create does not belong in `cluster.complete`.
     """
