@@ -52,8 +52,7 @@ verdict is also right about every word of its message. A **wrong** one is about 
 GONE = """
 Of the right errors that are not kept, 48 are about placeholders in files of which another placeholder is reported, 14
 are about charts whose values come from outside of the repository, 3 are about a patch that no build lists, and 3 are
-milder findings today. Not found are two claims that no file of their repository has, and the topic of a Kafka cluster
-that does not exist.
+milder findings today. Not found are two claims that no file of their repository has: a person may create them.
 """
 UPDATES = """
 | update | reference | cases | agree | disagree |
