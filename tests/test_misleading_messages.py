@@ -232,7 +232,7 @@ def test_old_kinds_of_kubeflow_are_not_those_of_tensorstack(tmp_path):
     metadata: {name: bert, namespace: ml}
     spec:
       replicaSpecs:
-        - {replicas: 1, replicaType: MASTER, template: {spec: {restartPolicy: OnFailure, containers: [{name: a, image: a}]}}}
+        - {replicas: 1, replicaType: MASTER, template: {spec: {containers: [{name: a, image: a}]}}}
     """
     assert {found["rule"] for found in lint_files(tmp_path, {"job.yaml": job})} == {"old-api-version"}
 

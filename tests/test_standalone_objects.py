@@ -190,7 +190,7 @@ def test_a_topic_names_a_cluster_of_its_file(tmp_path, name):
     found = lint(tmp_path, {"a.yaml": KAFKA % name})
     alone = lint(tmp_path, {"a.yaml": (KAFKA % name).partition("---\n")[2]})
 
-    reason = "`prices` is no Kafka of these files, so the operator ignores the KafkaTopic"
+    reason = "these files have a Kafka, but not `prices`, so the operator ignores the KafkaTopic"
     message = f"{reason}; write the name of the Kafka, such as `events`"
     assert found == ([("a.yaml", 9, "unknown-reference", message)] if name == "prices" else [])
     assert alone == []

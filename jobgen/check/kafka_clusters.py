@@ -29,7 +29,7 @@ def find_lost_members(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[i
         owners = (obj for obj, other in zip(objects, kinds, strict=True) if other == owner)
         known = sorted(as_text(get_path(obj, "metadata", "name")) for obj in owners)
         if name and name not in known and not any(sign in each for sign in _UNFILLED for each in (name, *known)):
-            message = f"`{name}` is no {owner} of these files, so the operator ignores the {kind}"
+            message = f"these files have a {owner}, but not `{name}`, so the operator ignores the {kind}"
             advice = f"; write the name of the {owner}, such as `{known[0]}`"
             problem = Problem("unknown-reference", message + advice, node, category="cluster")
             yield number, problem._replace(severity=Severity.WARNING)
