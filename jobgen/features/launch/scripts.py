@@ -16,8 +16,9 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
 _SHELLS = frozenset(("sh", "bash", "ash", "dash"))
+_POSIX = frozenset(("sh", "dash"))
 _PATH = lazy_pattern(r"(?<![\w$}.-])/[\w.-][\w./-]*")
-_SHEBANG = lazy_pattern(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(?:\S*/)?(?:ba|da|a)?sh\b")
+_SHEBANG = lazy_pattern(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(?:\S*/)?((?:ba|da|a)?sh)\b")
 # A command without these signs has nothing that a shell could refuse.
 _SIGNS = lazy_pattern(r"['\"`(){}\\<;\n]|[|&]\s*\Z|\A\s*[|&]|\b(?:if|then|fi|do|done|case|esac)\b")
 
@@ -26,6 +27,10 @@ _MAY_SLIP = lazy_pattern(
     r"(?m)^\s*(?:(?:export|readonly|declare|local)\s+(?:\$|\w+\s+=|\w+=[ \t]+[\w\"'$/.]|\w+:\s|\w+=[^\s,]*,\s)|"
     r"setenv\s|set\s+(?:\w+=|(?:-[a-np-z]+\s+)*pipefail)|\$\w+=|\w+=[ \t]+[\d\"'])|\A\s*(?:import|from)\s|^\s*//|"
     r"\bpip3?\s+install\s.*\w[><]|\[\s+\S+=\S+\s+\]|\s[–—−]|\$\{\w+(?:[\s\"'/;]|\Z)|\$\(\((?!.*\)\))"
+)
+_MAY_BE_BASH = lazy_pattern(
+    r"\[\[|\bsource\s|\w\]?\+?=\(|\+=|\]=|\bpipefail\b|\bfunction\s|\(\(|<<<|[<>]\(|&>|==|\$\{!|"
+    r"\$\{\w+[\[/^,]|\$\{\w+:\s*[\d$-]|\b(?:declare|typeset|shopt|mapfile|readarray|pushd|popd)\s"
 )
 _WRITES = lazy_pattern(
     r"(?:>\s*|\b(?:chmod|chown|cp|install|ln|mkdir|mv|rsync|sed|tee|touch|truncate)\s[^\n;&|]*)/(?!(?:dev|proc|tmp)\b)\w"
@@ -40,6 +45,8 @@ class Script(NamedTuple):
     path: str = ""
     written: Node = None
     """The text of a file, as it is written."""
+    shell: str = ""
+    """The shell that runs it."""
 
     def name_line(self, line: int) -> str:
         """Return where a line is, for a message; empty if the script has only one."""
@@ -62,6 +69,9 @@ def list_mistakes(container: Container) -> Iterator[tuple[Script, Mistake]]:
                 yield script, mistake
         for mistake in _list_slips(text) if _MAY_SLIP.search(text) else ():
             yield script, mistake
+        if script.shell in _POSIX and _MAY_BE_BASH.search(text):
+            for mistake in _find_bash_syntax(script, container.image):
+                yield script, mistake
         if has_files and not script.path and (text[:1] == "/" or "\n/" in text or "&& /" in text or "; /" in text):
             yield from _list_modes(container)
         if _WRITES.search(text) and container.volume_mounts:
@@ -87,6 +97,14 @@ def _list_slips(text: str) -> Iterator[Mistake]:
     yield from find_slips(text)
 
 
+def _find_bash_syntax(script: Script, image: str) -> Iterator[Mistake]:
+    # Imported late: few scripts of `sh` are written for Bash.
+    from jobgen.features.launch.shell.bash_syntax import find_bash_syntax
+
+    advice = "start the script with `bash -c`" if not script.path else f"start it with `bash {script.path}`"
+    yield from find_bash_syntax(script.text, image, advice)
+
+
 def list_text_mistakes(text: str) -> Iterator[Mistake]:
     """Yield what is wrong with the text of a script in a file."""
     if _SIGNS.search(text):
@@ -99,7 +117,7 @@ def _list_scripts(container: Container, *, has_files: bool) -> Iterator[Script]:
     own = find_script(container)
     if own is not None and own.shell in _SHELLS:
         # Kubernetes makes one `$` of two.
-        yield Script(own.text.replace("$$", "$"), own.node)
+        yield Script(own.text.replace("$$", "$"), own.node, shell=own.shell)
     if has_files:
         yield from _list_files(container)
 
@@ -126,5 +144,17 @@ def _list_files(container: Container) -> Iterator[Script]:
                 continue
             is_run = before.rpartition("/")[2] in _SHELLS and text == path
             if _SHEBANG.match(script) or (not script.startswith("#!") and (is_run or path.endswith(".sh"))):
-                yield Script(script, item, path, written)
+                yield Script(script, item, path, written, _find_shell(script, path, text, before))
         before = text
+
+
+def _find_shell(script: str, path: str, item: str, before: str) -> str:
+    """Return the shell that runs a file: the one before its path in the command, or else that of its first line."""
+    if item == path and (name := before.rpartition("/")[2]) in _SHELLS:
+        return name
+    at = item.find(path)
+    words = [word for word in item[:at].rpartition("\n")[2].split() if word[:1] != "-"]
+    if words and (name := words[-1].rpartition("/")[2]) in (*_SHELLS, "source", "."):
+        return name
+    found = _SHEBANG.match(script)
+    return found[1] if found else ""
