@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from jobgen.model.data import Node, ValidFields, location_of, to_scalar, value_of, with_value
+from jobgen.model.data import Node, TracedScalar, ValidFields, location_of, to_scalar, value_of, with_value
 from jobgen.model.finding import FixStep, Problem
 from jobgen.model.quantity import canonicalize_quantity
 from jobgen.model.suggest import describe_quantities, find_key, suggest_quantity
@@ -37,11 +37,12 @@ _RESOURCE_WORDS = {
     **dict.fromkeys(("mem", "Memory", "ram"), "memory"),
 }
 _NOT_RESOURCES = {
-    **dict.fromkeys(("shm", "shm_size", "shmSize"), "`shm` beside `resources`"),
-    **{name: f"`{name}` beside `resources`" for name in ("nodeSelector", "priority", "queue", "replicas")},
+    **dict.fromkeys(("shm", "shm_size", "shmSize"), "`shm: {}` beside `resources`"),
+    **{name: f"`{name}: {{}}` beside `resources`" for name in ("priority", "queue", "replicas")},
+    "nodeSelector": "`nodeSelector` beside `resources`",
     **dict.fromkeys(("disk", "storage"), "`ephemeral-storage`, or a claim in `volumes`"),
 }
-"""Words for what has a field of its own."""
+"""Words for what has a field of its own; `{}` is the value."""
 _FOREIGN_WORDS = frozenset((*_RESOURCE_WORDS, *_NOT_RESOURCES))
 
 
@@ -136,7 +137,8 @@ def render_resources(resources: dict[str, Any], problems: list[Problem]) -> dict
                 fix_steps = (FixStep("rename", name, meant),)
                 problems.append(Problem("unknown-resource", message, name, category="pod", fix_steps=fix_steps))
             elif place := _NOT_RESOURCES.get(name):
-                message = f"containers cannot request the resource `{name}`; write {place}"
+                message = f"containers cannot request the resource `{name}`"
+                message = f"{message}; write {place.format(value_of(amounts[name]))}"
                 problems.append(Problem("unknown-resource", message, name, category="pod"))
         rendered[side] = {}
         for name, value in amounts.items():
@@ -163,7 +165,11 @@ def render_quantity(value: Node, name: str, problems: list[Problem]) -> Node:
             return value
         if len(_quantities) < _MAX_QUANTITIES:
             _quantities[found] = rendered
-    return with_value(value, rendered)
+    quantity = with_value(value, rendered)
+    if rendered != found and type(quantity) is TracedScalar and str(found)[-1:] == "m":
+        # Thousandths are a slip in most amounts, and messages show them.
+        quantity.written = str(found)
+    return quantity
 
 
 _quantities: dict[str | int | float, str] = {}

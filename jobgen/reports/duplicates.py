@@ -26,7 +26,10 @@ SAME_FAULTS: tuple[tuple[str, Literal["value", "mapping", "line", "place", "obje
     # The table of the kind, and the schema of the declared release.
     ("field-newer-than-operator unknown-field", "value"),
     # The list of the schema, and the list of the pod.
-    ("duplicate-item duplicate-container-name duplicate-mount-path duplicate-port duplicate-volume", "value"),
+    (
+        "duplicate-item duplicate-container-name duplicate-env duplicate-mount-path duplicate-port duplicate-volume",
+        "value",
+    ),
     ("malformed-image mutable-image-tag untagged-image", "value"),
     # The pull policy matters only because the tag is mutable: a pinned version fixes both.
     ("stale-image mutable-image-tag untagged-image", "mapping"),

@@ -34,6 +34,7 @@ from jobgen.check.admission.names import (
 )
 from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node, locatable, value_of
+from jobgen.model.finding import Problem, Severity
 from jobgen.model.quantity import canonicalize_quantity, to_milli
 from jobgen.model.suggest import did_you_mean
 
@@ -70,14 +71,29 @@ def _validate_env_name(key: str, value: Node, owner: Fields, pod: Validation) ->
 def validate_env(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the variables of one container."""
     is_valid = is_env_name if pod.release >= _RELAXED_SINCE else is_strict_env_name
+    seen: dict[str, Fields] = {}
     for item in list_mappings(value):
         name = value_of(item.get("name"))
         if name is None or name == "":
             pod.report_missing("a variable", item, "name", key)
-        elif type(name) is str and not is_valid(name):
-            _validate_env_name("name", item["name"], item, pod)
+        elif type(name) is str:
+            if not is_valid(name):
+                _validate_env_name("name", item["name"], item, pod)
+            elif name in seen:
+                _report_repeated(name, seen[name], item, pod)
+            seen[name] = item
         if "valueFrom" in item:
             _validate_source(item["valueFrom"], item, pod)
+
+
+def _report_repeated(name: str, first: Fields, item: Fields, pod: Validation) -> None:
+    """Warn about a variable that hides an earlier one, as the API server does."""
+    text = as_text(item.get("value"))
+    # A value can be made of the one before it.
+    if f"$({name})" not in text:
+        message = f"`{name}` is set twice in one `env`, and only this value has an effect; remove one of them"
+        related = ((first["name"], "it is set first here"),)
+        pod.problems.append(Problem("duplicate-env", message, item["name"], related, severity=Severity.WARNING))
 
 
 def _validate_source(source: Node, item: Fields, pod: Validation) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from jobgen.features.launch.options import Options
 from jobgen.features.launch.values import Fault, Program, Word
 from jobgen.k8s.joined_words import SCRIPT_AND_MORE
-from jobgen.k8s.nodes import as_list, as_text
+from jobgen.k8s.nodes import as_list, as_text, get_path, list_mappings
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.shell.commands import MAX_SHOWN, shorten, split_words
 from jobgen.k8s.shell.syntax import SyntaxFault, parse_all
@@ -104,6 +104,16 @@ def check_quotes(manifest: Manifest) -> Iterator[Fault]:
         if isinstance(fault, SyntaxFault) and fault.kind == "open" and fault.sign in ("'", '"'):
             message = f"a quotation mark `{fault.sign}` of the entrypoint is not closed (`No closing quotation`)"
             yield Fault(node, f"{message}; write the other one")
+
+
+def check_entrypoint(manifest: Manifest) -> Iterator[Fault]:
+    """Yield a job of Ray without an entrypoint, which the submitter of KubeRay starts no program with."""
+    spec = manifest.spec
+    submitter = next(iter(list_mappings(get_path(spec, "submitterPodTemplate", "spec", "containers"))), {})
+    is_submitted = as_text(spec.get("submissionMode")) in ("", "K8sJobMode", "SidecarMode")
+    if "entrypoint" in spec and not as_text(spec["entrypoint"]).strip() and is_submitted and not submitter.get("command"):
+        message = "`entrypoint` is empty (`Error: Missing argument 'ENTRYPOINT...'`)"
+        yield Fault(spec["entrypoint"], f"{message}; write the command that trains, such as `python train.py`")
 
 
 def check_entrypoint_words(program: Program) -> Iterator[Fault]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
 
-from jobgen.features.launch import accelerate, deepspeed, mpi, paddle, torchrun
+from jobgen.features.launch import accelerate, deepspeed, items, mpi, paddle, torchrun
 from jobgen.features.launch.config_files import check_files, check_settings
 from jobgen.features.launch.hf_trainer import check_deepspeed, check_trainer
 from jobgen.features.launch.items import PROGRAMS_AS_MODULES, check_entrypoint_words, check_name, check_quotes
@@ -149,6 +149,7 @@ def _find_faults(manifest: Manifest) -> Iterator[Fault]:
             yield from deepspeed.check_slots(manifest)
     if manifest.kind_name == "RayJob":
         yield from check_quotes(manifest)
+        yield from items.check_entrypoint(manifest)
     if manifest.kind_name == "RayService":
         yield from check_ray_service(manifest)
     yield from (fault for _, container in find_trainers(manifest) for fault in check_mode(container))

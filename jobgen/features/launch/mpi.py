@@ -100,6 +100,10 @@ _PER_NODE = lazy_pattern(
 _OTHER_MAPPING = lazy_pattern(
     r"ppr:\d+:(?!node|host)|dist|seq|rankfile",
 )
+_SHORT_SLIPS = {"pn": "np", "mac": "mca", "cma": "mca", "hots": "host", "hsot": "host", "ohst": "host"}
+"""Misspellings of names that are too short to be compared."""
+_OF_OTHERS = frozenset(("envall", "envnone", "env_all", "env_none"))
+"""Options that some release has, beside known ones that are alike."""
 # What only Open MPI has.
 _OPEN_MPI = frozenset(("allow_run_as_root", "mca", "omca", "prtemca"))
 _HIDING = (".sh", "torchrun", "torch.distributed", "accelerate", "deepspeed", "mpirun", "mpiexec", "horovodrun")
@@ -133,7 +137,7 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
     if (fault := _check_number(parts)) is not None:
         return [fault], World(), ()
     if any(part.unknown is not None or not part.is_certain for part in parts):
-        return [], World(), ()
+        return [*_check_unknown(program, first)], World(), ()
     scripts = start_words(program, first.rest) if len(parts) == 1 else ()
     is_horovod = program.name == "horovodrun"
     if (
@@ -176,6 +180,24 @@ def _check_number(parts: Sequence[Options]) -> Fault | None:
             found = f"`{word.text}` follows it"
         return Fault(word.node, f"`-np` takes a number, but {found}; write the number of processes behind it")
     return None
+
+
+def _check_unknown(program: Program, options: Options) -> Iterator[Fault]:
+    """Yield an option that is one slip away from a known one; releases of mpirun have options of their own."""
+    word = options.unknown
+    text = (word.text or "").partition("=")[0] if word is not None and options.is_certain else ""
+    name = text.lstrip("-").replace("-", "_")
+    is_start = program.name == "horovodrun" and any(each.startswith(name) for each in SYNTAX.counts)
+    if word is None or not name or name in _OF_OTHERS or is_start:
+        return
+    # Imported late: most options are known.
+    from jobgen.model.meant import find_meant
+
+    meant = _SHORT_SLIPS.get(name) or find_meant(name, [*SYNTAX.counts, *SYNTAX.aliases])
+    if meant:
+        dashes = text[: len(text) - len(text.lstrip("-"))]
+        message = f"`{text}` is no known option of `{program.name}`"
+        yield Fault(word.node, f"{message}; did you mean `{dashes}{meant.replace('_', '-')}`?", False)
 
 
 def _starts_others(scripts: Sequence[Program]) -> bool:

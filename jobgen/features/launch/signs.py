@@ -13,7 +13,7 @@ CHECKED_WORDS = ("NCCL_SOCKET", "NCCL_IB", "GLOO_SOCKET", "CUDA_VISIBLE", "DMLC_
 """How the names of variables that are checked begin."""
 NAMED_WORDS = (
     *("CUDA_", "HF_", "NCCL_", "NVIDIA_", "OMP_", "TORCH_", "TRANSFORMERS_"),
-    *("_IB_", "_P2P_", "_NUM_THREADS", "_SOCKET_IFNAME", "_VISIBLE_DEVICES"),
+    *("TF_CPP", "WANDB_MODE", "_IB_", "_P2P_", "_NUM_THREADS", "_SOCKET_IFNAME", "_VISIBLE_DEVICES"),
 )
 """Parts of the names of variables that libraries read; a misspelled one has another part that is right."""
 CHECKED = lazy_pattern(rf"(?m)^(?:{'|'.join(CHECKED_WORDS)})")
@@ -56,7 +56,7 @@ def has_launch(manifest: Manifest) -> bool:
 def _is_plain_entrypoint(manifest: Manifest) -> bool:
     """Return True if Ray runs a script of which nothing is known: no name, no option, no file of the repository."""
     entrypoint = as_text(manifest.spec.get("entrypoint"))
-    if not entrypoint or _SIGNS.search(entrypoint) or _UNUSUAL.search(entrypoint) or _SEVERAL.search(entrypoint):
+    if not entrypoint.strip() or _SIGNS.search(entrypoint) or _UNUSUAL.search(entrypoint) or _SEVERAL.search(entrypoint):
         return False
     mounted = [volume for pod in manifest.pods for volume in pod.volumes if not _FILES.isdisjoint(volume)]
     return not mounted

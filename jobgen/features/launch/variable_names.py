@@ -1,4 +1,4 @@
-"""Names of variables that are one slip of the keyboard away from one that a known library reads."""
+"""Variables with a name that is one slip away from one that a library reads, or with a value that it does not know."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from jobgen.features.launch.settings import RULE
 from jobgen.features.launch.values import Fault
+from jobgen.features.launch.variable_values import VALUES, check_value
 from jobgen.k8s.objects import Container, Manifest
 
 _STEM = 4
@@ -44,6 +45,8 @@ def check_names(manifest: Manifest) -> Iterator[Fault]:
 
 def _check_container(container: Container) -> Iterator[Fault]:
     for name, entry in container.env:
+        if name in VALUES:
+            yield from check_value(name, entry)
         if name in _KNOWN or name in _SHORT or (name[:_STEM] not in _STARTS and name[-_STEM:] not in _ENDS):
             continue
         meant = _find_meant(name)

@@ -140,7 +140,7 @@ def memory_too_small(container: Container) -> Iterator[Violation]:
     sizes = to_milli(limit), to_milli(request)
     for node, size, severity in zip((limit, request), sizes, (ERROR, WARNING), strict=True):
         if size is not None and 0 < size < _MEBIBYTE:
-            written = str(value_of(node))
+            written = str((node.written if type(node) is TracedScalar else "") or value_of(node))
             fix_steps = (FixStep("set", node, _suggest(written)),)
             yield Violation(node, _explain_memory(written), severity=severity, fix_steps=fix_steps, safe=False)
             return
