@@ -1,7 +1,10 @@
 """Commands of which a shell runs more or less than was meant, and those that only wait."""
 
+from __future__ import annotations
+
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.operators.checks import is_since
@@ -13,7 +16,11 @@ from jobgen.k8s.workloads import RAY_CLUSTERS
 from jobgen.model.data import Node
 from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.named_tuple import NamedTuple
 from jobgen.yamlio.read import read
+
+if TYPE_CHECKING:
+    from jobgen.k8s.shell.tree import AndOr
 
 _JOBS = {"RayCronJob": ("spec", "jobTemplate"), "RayJob": ("spec",)}
 _CLUSTERS = {**RAY_CLUSTERS, "RayCronJob": ("spec", "jobTemplate", "rayClusterSpec")}
@@ -342,11 +349,12 @@ _KINDS = """JAXJob Job JobSet PaddleJob PyTorchJob PyTorchTrainingJob TensorFlow
 XGBoostTrainingJob""".split()
 
 
-@rule("job", WARNING, kinds=(*_KINDS, *_MPI), words=("sleep", "tail"))
+@rule("job", WARNING, kinds=(*_KINDS, *_MPI), words=("sleep", "tail", "wait"))
 def idle_command(manifest: Manifest) -> Iterator[Violation]:
     """A command that only waits, such as `sleep infinity`, in a job that holds GPUs.
 
-    The job holds its GPUs and its quota until it is deleted.
+    The job holds its GPUs and its quota until it is deleted. So does a script that starts the training in the
+    background, and then follows its log, or waits for a server such as TensorBoard.
 
     Write the command that trains. To try something by hand, use a pod or a notebook with few GPUs and a deadline, such
     as `activeDeadlineSeconds`.
@@ -359,11 +367,12 @@ def idle_command(manifest: Manifest) -> Iterator[Violation]:
         found = _find_waiting(main) if main else None
         gpus = _count_gpus(role) if found else 0
         if found and gpus:
-            node, command, is_all = found
-            what = f"only runs `{command}`" if is_all else f"ends with `{command}`"
+            what = f"only runs `{found.command}`" if found.is_all else f"ends with `{found.command}`"
+            if found.beside:
+                what = f"runs `{found.beside}` in the background and {what}"
             message = f"{role.title} {what}, so the job never ends and holds {pluralize(gpus, 'GPU')}"
-            fix = "write the command that trains" if is_all else "remove it"
-            yield Violation(node, f"{message}; {fix}")
+            fix = "write the command that trains" if found.is_all else found.advice
+            yield Violation(found.node, f"{message}; {fix}")
 
 
 def _count_gpus(role: Role) -> int:
@@ -373,12 +382,23 @@ def _count_gpus(role: Role) -> int:
     return role.gpus or (role.pod.main_container.gpus if role.pod.main_container else 0)
 
 
-def _find_waiting(container: Container) -> tuple[Node, str, bool] | None:
-    """Return the item with the command that waits, the command, and whether there is nothing else."""
+class _Waiting(NamedTuple):
+    """A command that never ends: its item, how messages name it, and what runs beside it."""
+
+    node: Node
+    command: str
+    is_all: bool
+    """True if there is nothing else."""
+    advice: str = "remove it"
+    beside: str = ""
+    """The program that trains in the background."""
+
+
+def _find_waiting(container: Container) -> _Waiting | None:
     script = find_script(container)
     if script is None:
         words = container.words
-        return (container.command_line[0], " ".join(words), True) if _waits(words) else None
+        return _Waiting(container.command_line[0], " ".join(words), True) if _waits(words) else None
     from jobgen.k8s.shell.steps import list_steps, list_words, read_commands
     from jobgen.k8s.shell.tree import Loop
 
@@ -391,11 +411,65 @@ def _find_waiting(container: Container) -> tuple[Node, str, bool] | None:
     if isinstance(last, Loop):
         inner = [list_words(each) for step in list_steps(last.condition + last.body) for each in step.commands]
         is_endless = not last.until and len(inner) == 2 and inner[0] in _ALWAYS and inner[1][:1] == ("sleep",)
-        return (script.node, "while true; do sleep …; done", is_all) if is_endless else None
+        return _Waiting(script.node, "while true; do sleep …; done", is_all) if is_endless else None
     words = list_words(last)
     # What runs only after a failure, in the background or beside it does not keep every job.
-    is_beside = commands[-1].is_background or (not operator and any(each.is_background for each in commands[-2:-1]))
-    return (script.node, " ".join(words), is_all) if _waits(words) and operator != "||" and not is_beside else None
+    if operator == "||" or commands[-1].is_background:
+        return None
+    if not operator and any(each.is_background for each in commands[:-1]):
+        found = _find_endless(script, commands, words)
+        if found or commands[-2].is_background:
+            return found
+    return _Waiting(script.node, " ".join(words), is_all) if _waits(words) else None
+
+
+# Programs that never end by themselves, which a script starts beside the training.
+_SERVERS = lazy_pattern(
+    r"tensorboard\b|jupyter(?:-lab|-notebook)?\b|(?:\S*/)?sshd\b|visdom\b|mlflow\s+(?:server|ui)\b|nvidia-smi\s+dmon\b|"
+    r"python[\d.]*\s+-m\s+(?:http\.server|tensorboard\.main|visdom\.server)\b|dcgm-exporter\b|node_exporter\b"
+)
+_TRAINS = lazy_pattern(r"(?:\S*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed|mpirun|mpiexec|horovodrun)")
+_NUMBER_OF_LAST = lazy_pattern(r"\A\$\{?(\w+)\}?\Z")
+
+
+def _find_endless(script: Script, commands: Sequence[AndOr], words: Sequence[str]) -> _Waiting | None:
+    """Return the last command of a script if it never ends, though the training in the background does."""
+    from jobgen.k8s.shell.steps import list_words
+    from jobgen.k8s.shell.tree import Simple
+
+    started: list[Sequence[str]] = []
+    numbers: dict[str, Sequence[str]] = {}
+    for each in commands[:-1]:
+        last = each.pipelines[-1][1].commands[-1]
+        if each.is_background:
+            started.append(list_words(last))
+        elif started and isinstance(last, Simple) and not last.words:
+            # `PID=$!`
+            numbers.update({found.name: started[-1] for found in last.assignments if not isinstance(found.value, list)})
+        elif _TRAINS.fullmatch((list_words(last) or ("",))[0]) or list_words(last)[:1] in (("wait",), ("kill",)):
+            return None
+    trained = next((each for each in started if each and _TRAINS.fullmatch(each[0]) and not _serves(each)), None)
+    if trained is None:
+        return None
+    program, shown = trained[0].rpartition("/")[2], " ".join(words)
+    if words[:1] == ("tail",) and "--pid" not in shown and any(word in ("-f", "-F", "-fn", "--follow") for word in words):
+        return _Waiting(script.node, shown, False, f"start `{program}` without `&`", program)
+    if _waits(words):
+        return _Waiting(script.node, shown, False, f"write `wait $!` behind `{program}` instead", program)
+    if words[:1] != ("wait",):
+        return None
+    found = [numbers.get(match[1]) for word in words[1:] if (match := _NUMBER_OF_LAST.match(word))]
+    waited = [each for each in found if each] if len(words) > 1 else started
+    server = next((each for each in waited if _serves(each)), None)
+    if server is None or (len(words) > 1 and len(waited) != len(words) - 1):
+        return None
+    name = server[0].rpartition("/")[2]
+    advice = f"start `{program}` without `&`, as the last command"
+    return _Waiting(script.node, f"{shown}`, which waits for `{name}", False, advice, program)
+
+
+def _serves(words: Sequence[str]) -> bool:
+    return _SERVERS.match(" ".join(words)) is not None or _waits(words)
 
 
 def _waits(words: Sequence[str]) -> bool:

@@ -1,0 +1,181 @@
+"""Values of jobs that are accepted and not what was meant: variables, entrypoints, options, commands that never end."""
+
+from __future__ import annotations
+
+import textwrap
+
+import pytest
+from test_command_mistakes import WRITERS, lint_text, write_job, write_pytorch_job, write_spec
+
+GPU = "resources: {limits: {nvidia.com/gpu: 1, cpu: 8, memory: 64Gi}}"
+MPI = f"""\
+apiVersion: kubeflow.org/v2beta1
+kind: MPIJob
+metadata: {{name: a, namespace: ml}}
+spec:
+  runPolicy: {{cleanPodPolicy: Running}}
+  mpiReplicaSpecs:
+    Launcher:
+      template: {{spec: {{containers: [{{name: m, image: "registry.example.com/a:1.0.0", command: %s}}]}}}}
+    Worker:
+      replicas: 2
+      template: {{spec: {{containers: [{{name: m, image: "registry.example.com/a:1.0.0", {GPU}}}]}}}}
+"""
+RAY = f"""\
+apiVersion: ray.io/v1
+kind: RayJob
+metadata: {{name: a, namespace: ml}}
+spec:
+  shutdownAfterJobFinishes: true
+%s
+  rayClusterSpec:
+    rayVersion: 2.40.0
+    headGroupSpec:
+      rayStartParams: {{}}
+      template: {{spec: {{containers: [{{name: h, image: "rayproject/ray:2.40.0", {GPU}}}]}}}}
+"""
+
+
+@pytest.mark.parametrize("value", ["''", "' '", "", "~"])
+def test_an_empty_entrypoint_starts_nothing(value, tmp_path):
+    [found] = lint_text(tmp_path, RAY % f"  entrypoint: {value}")
+
+    assert (found["severity"], found["line"]) == ("error", 6)
+    assert found["message"].startswith("`entrypoint` is empty (`Error: Missing argument 'ENTRYPOINT...'`); write ")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "  entrypoint: ''\n  submissionMode: HTTPMode",
+        "  entrypoint: ''\n  submissionMode: InteractiveMode",
+        "  entrypoint: python t.py",
+    ],
+)
+def test_an_entrypoint_is_needed_where_the_submitter_runs_it(lines, tmp_path):
+    assert not [each for each in lint_text(tmp_path, RAY % lines) if "is empty" in each["message"]]
+
+
+def test_a_variable_that_is_set_twice_has_the_last_value(tmp_path):
+    text = write_job("command: [python, t.py]\nenv:\n- {name: A, value: a}\n- {name: B, value: b}\n- {name: A, value: c}\n")
+    [found] = lint_text(tmp_path, text)
+
+    assert (found["rule"], found["severity"]) == ("duplicate-env", "warning")
+    assert text.split("\n")[found["line"] - 1].strip() == "- {name: A, value: c}"
+    assert found["message"].startswith("`A` is set twice in one `env`")
+
+
+def test_a_variable_can_be_made_of_itself(tmp_path):
+    env = "env:\n- {name: A, value: a}\n- {name: A, value: $(A)/c}\n"
+    assert not lint_text(tmp_path, write_job(f"command: [python, t.py]\n{env}"))
+
+
+def test_a_list_whose_items_must_differ_has_one_finding(tmp_path):
+    env = "env:\n- {name: A, value: a}\n- {name: A, value: c}\n"
+    [found] = lint_text(tmp_path, write_pytorch_job(f"command: [torchrun, t.py]\n{env}"))
+
+    assert (found["rule"], found["severity"]) == ("duplicate-item", "error")
+
+
+# Options of mpirun, and what was meant; empty for known ones, and for what no slip explains.
+OPTIONS = {
+    "[mpirun, -pn, '2', python, t.py]": "`-np`",
+    "[mpirun, --hostfiel, /x, python, t.py]": "`--hostfile`",
+    "[mpirun, --allow-run-as-rot, -np, '2', python, t.py]": "`--allow-run-as-root`",
+    "[mpirun, -bindto, none, python, t.py]": "`-bind-to`",
+    "[mpiexec, -mac, a, b, python, t.py]": "`-mca`",
+    "[mpirun, --oversubscrib, python, t.py]": "`--oversubscribe`",
+    "[mpirun, -bind-to, none, -np, '2', python, t.py]": "",
+    "[mpirun, -genvall, python, t.py]": "",
+    "[mpirun, -envall, python, t.py]": "",
+    "[mpirun, --brand-new, python, t.py]": "",
+    "[horovodrun, -np, '2', --verbos, python, t.py]": "",
+}
+
+
+@pytest.mark.parametrize("command", OPTIONS)
+def test_an_option_of_mpirun_one_slip_away_from_another_is_named(command, tmp_path):
+    found = [each for each in lint_text(tmp_path, MPI % command) if "known option" in each["message"]]
+
+    meant = OPTIONS[command]
+    assert [(each["severity"], each["line"]) for each in found] == [("warning", 8)] * bool(meant), found
+    assert all(each["message"].endswith(f"; did you mean {meant}?") for each in found), found
+
+
+# Values of variables, and what to write; empty for those that the library knows.
+VALUES = {
+    "NCCL_DEBUG=DEBUG": "write `INFO`",
+    "NCCL_DEBUG=warning": "write `WARN`",
+    "NCCL_DEBUG=IFNO": "write `INFO`",
+    "NCCL_DEBUG=info": "",
+    "NCCL_DEBUG=x": "write `VERSION`, `WARN`, `INFO`, `ABORT`, `TRACE` or `NONE`",
+    "NCCL_DEBUG=$(LEVEL)": "",
+    "NCCL_IB_DISABLE=true": "write `1`",
+    "NCCL_P2P_DISABLE=maybe": "write `0` or `1`",
+    "NCCL_P2P_LEVEL=NVLINK": "write `LOC`, ",
+    "NCCL_P2P_LEVEL=NVL": "",
+    "TORCH_DISTRIBUTED_DEBUG=DETAILS": "write `DETAIL`",
+    "TORCH_DISTRIBUTED_DEBUG=detail": "",
+    "NVIDIA_DRIVER_CAPABILITIES=compute,utilities": "write `utility`",
+    "NVIDIA_DRIVER_CAPABILITIES=compute,utility": "",
+    "CUDA_DEVICE_ORDER=PCI_BUS": "write `PCI_BUS_ID` or `FASTEST_FIRST`",
+    "TF_CPP_MIN_LOG_LEVEL=ERROR": "write `2`",
+    "WANDB_MODE=off": "write `disabled`",
+    "WANDB_MODE=offline": "",
+}
+
+
+@pytest.mark.parametrize("setting", VALUES)
+@pytest.mark.parametrize("write", [write_job, write_pytorch_job])
+def test_a_variable_with_few_values_has_one_of_them(write, setting, tmp_path):
+    name, _, value = setting.partition("=")
+    env = f'env:\n- {{name: {name}, value: "{value}"}}\n- {{name: LEVEL, value: x}}\n'
+    found = [each for each in lint_text(tmp_path, write(f"command: [torchrun, t.py]\n{env}")) if name in each["message"]]
+    found = [each for each in found if "does not know the value" in each["message"]]
+
+    assert [(each["severity"], each["rule"]) for each in found] == [("warning", "launch-variables")] * bool(
+        VALUES[setting]
+    )
+    assert all(VALUES[setting] in each["message"] for each in found), found
+
+
+# Scripts that never end though the training does, and what the message says; empty for those that end.
+SCRIPTS = {
+    "torchrun t.py &\ntail -f /dev/null": "start `torchrun` without `&`",
+    "torchrun t.py > log 2>&1 &\ntail -f log": "start `torchrun` without `&`",
+    "torchrun t.py &\nsleep infinity": "write `wait $!` behind `torchrun` instead",
+    "tensorboard --logdir /l &\nT=$!\ntorchrun t.py &\nwait $T": "`wait $T`, which waits for `tensorboard`",
+    "tensorboard --logdir /l &\npython t.py &\nwait": "`wait`, which waits for `tensorboard`",
+    "tensorboard --logdir /l &\npython t.py &\nP=$!\nwait $P": "",
+    "tensorboard --logdir /l &\npython t.py": "",
+    "python t.py &\nwait": "",
+    "python a.py &\npython b.py &\nwait": "",
+    "python t.py &\nP=$!\ntail -f log --pid=$P": "",
+    "python t.py &\nP=$!\ntail -f log &\nwait $P": "",
+    "monitor &\npython t.py\nkill %1": "",
+}
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+@pytest.mark.parametrize("write", [write_job, write_pytorch_job, write_spec])
+def test_a_job_whose_script_waits_for_a_server_never_ends(write, script, tmp_path):
+    text = write(f"command: [bash, -c]\nargs:\n- |\n{textwrap.indent(script, '  ')}\n")
+    found = [each for each in lint_text(tmp_path, text) if each["rule"] == "idle-command"]
+
+    assert [each["severity"] for each in found] == ["warning"] * bool(SCRIPTS[script]), found
+    assert all(SCRIPTS[script] in each["message"] for each in found), found
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_memory_with_thousandths_is_shown_as_it_is_written(write, tmp_path):
+    text = write("command: [python, t.py]\n").replace("64Gi", "64000m")
+    [found] = [each for each in lint_text(tmp_path, text) if each["rule"] == "memory-too-small"]
+
+    assert found["message"].startswith("`64000m` is too little memory: `m` means thousandths of a byte; write `64000Mi`")
+
+
+def test_shared_memory_in_resources_has_its_line(tmp_path):
+    text = write_spec("command: [python, t.py]\n").replace("  shm: 16Gi\n", "").replace("gpu: 1}", "gpu: 1, shm: 16Gi}")
+    [found] = [each for each in lint_text(tmp_path, text) if "shm" in each["message"]]
+
+    assert found["message"].endswith("; write `shm: 16Gi` beside `resources`")
