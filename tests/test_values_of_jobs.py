@@ -179,3 +179,50 @@ def test_shared_memory_in_resources_has_its_line(tmp_path):
     [found] = [each for each in lint_text(tmp_path, text) if "shm" in each["message"]]
 
     assert found["message"].endswith("; write `shm: 16Gi` beside `resources`")
+
+
+@pytest.mark.parametrize("write", [write_job, write_pytorch_job])
+def test_a_relative_mount_path_is_below_the_root(write, tmp_path):
+    mounts = "volumeMounts:\n- {name: d, mountPath: data}\n- {name: d, mountPath: /other}\n"
+    text = write(f"command: [torchrun, t.py]\n{mounts}", "volumes:\n- {name: d, emptyDir: {}}\n")
+    [found] = lint_text(tmp_path, text)
+
+    assert (found["rule"], found["severity"]) == ("invalid-volume-path", "warning")
+    assert "mounts the volume at `/data`" in found["message"]
+
+
+CONFIG = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: conf, namespace: ml}
+data:
+  config.yaml: |
+    lr: 0.1
+    bs: [1
+  good.yaml: |
+    lr: 0.1
+"""
+# Options of Hydra, and what is wrong with the file that they name.
+HYDRA = {
+    "--config-path=/conf, --config-name=config": "Hydra cannot read `/conf/config.yaml`, which is not YAML",
+    "--config-path, /conf, --config-name, config.yaml": "Hydra cannot read `/conf/config.yaml`, which is not YAML",
+    "-cp, /conf, -cn, config": "Hydra cannot read `/conf/config.yaml`, which is not YAML",
+    "--config-dir=/conf, --config-name=config": "Hydra cannot read `/conf/config.yaml`, which is not YAML",
+    "--config-path=/conf, --config-name=goood": "did you mean `/conf/good.yaml`?",
+    "--config-dir=/conf, --config-name=goood": "",
+    "--config-path=/conf, --config-name=good": "",
+    "--config-path=conf, --config-name=config": "",
+    "--config-name=config": "",
+}
+
+
+@pytest.mark.parametrize("options", HYDRA)
+@pytest.mark.parametrize("program", ["python", "torchrun"])
+def test_the_file_that_hydra_reads_is_checked(program, options, tmp_path):
+    mounts = "volumeMounts: [{name: s, mountPath: /conf}]\n"
+    text = write_job(f"command: [{program}, t.py, {options}]\n{mounts}", "volumes:\n- {name: s, configMap: {name: conf}}\n")
+    found = lint_text(tmp_path, text, **{"jobs/b.yaml": CONFIG})
+
+    assert [(each["severity"], HYDRA[options] in each["message"]) for each in found] == [("error", True)] * bool(
+        HYDRA[options]
+    ), found

@@ -40,6 +40,7 @@ from jobgen.check.admission.scheduling import validate_label_selector, validate_
 from jobgen.k8s.feature_gates import is_on
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.model.data import Node, locatable, value_of
+from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.quantity import to_milli
 
@@ -100,9 +101,18 @@ def validate_volume_mounts(key: str, value: Node, owner: Fields, pod: Validation
                 if path in paths:
                     message = f"two mounts of the container have the path `{path}`; change one of them"
                     pod.report("duplicate-mount-path", message, mount["mountPath"])
+                elif path[0] not in "/\\$" and path[1:2] != ":":
+                    _report_relative(path, mount["mountPath"], pod)
                 paths.add(path)
             if len(mount) > 2:
                 _validate_mount_options(mount, owner, pod)
+
+
+def _report_relative(path: str, node: Node, pod: Validation) -> None:
+    """Warn about a path of a mount that the kubelet takes for one below the root."""
+    message = f"`mountPath` is `{path}`, and the kubelet mounts the volume at `/{path}`, not in the working directory"
+    problem = Problem(_PATH_RULE, f"{message}; write the whole path", node, category=pod.subject.category)
+    pod.problems.append(problem._replace(severity=Severity.WARNING))
 
 
 def _validate_volume_reference(what: str, mount: Fields, parent: str, pod: Validation) -> None:

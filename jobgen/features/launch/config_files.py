@@ -26,6 +26,13 @@ _SEARCHING = frozenset(
 _READ = lazy_pattern(r"(?i)config|cfg|yaml|json|toml|recipe|deepspeed|settings|hparams|hostfile|script")
 # Options that name what a program writes, or what may be missing.
 _NOT_READ = tuple("out save log dir cache ckpt checkpoint export dest result board folder root prefix optional".split())
+_HYDRA = {
+    **dict.fromkeys(("--config-path", "-cp"), "path"),
+    **dict.fromkeys(("--config-dir", "-cd"), "dir"),
+    **dict.fromkeys(("--config-name", "-cn"), "name"),
+}
+"""Options of Hydra with the folder and the name of a config file."""
+_OF_HYDRA = ("--config-name", "-cn")
 _UNCLEAR = tuple("*?[{$`")
 _TEMPLATE = lazy_pattern(r"\{\{|\{%|<%")
 _MAX_SHOWN = 5
@@ -49,6 +56,8 @@ def check_files(program: Program, volumes: MountedFiles) -> Iterator[Fault]:
     if program.name in _SEARCHING:
         return
     yield from _check_paths(program, volumes, _list_paths(program))
+    if any((word.text or "").startswith(_OF_HYDRA) for word in program.words):
+        yield from _check_paths(program, volumes, _list_configs(program, volumes))
 
 
 def check_settings(program: Program, volumes: MountedFiles, container: Container) -> Iterator[Fault]:
@@ -91,6 +100,28 @@ def _list_paths(program: Program) -> Iterator[_Path]:
         elif equals and value.startswith("/"):
             yield _Path(value, word, _to_name(name))
         option = _to_name(text) if text.startswith("-") and not equals else ""
+
+
+def _list_configs(program: Program, volumes: MountedFiles) -> Iterator[_Path]:
+    """Yield the config file that Hydra reads: a name in a folder, with or without its ending."""
+    given: dict[str, Word] = {}
+    option = ""
+    for word in program.words:
+        name, equals, value = (word.text or "").partition("=")
+        if option and word.text is not None:
+            given[option] = word
+        elif equals and name in _HYDRA:
+            given[_HYDRA[name]] = Word(value, word.node)
+        option = "" if equals else _HYDRA.get(word.text or "", "")
+    name = (given["name"].text or "") if "name" in given else ""
+    for place in ("path", "dir"):
+        folder = (given[place].text or "") if place in given else ""
+        if not name or not folder.startswith("/"):
+            continue
+        path = posixpath.join(folder, name if name.endswith((".yaml", ".yml")) else f"{name}.yaml")
+        # The file may be in another folder than one that is only searched, too.
+        if place == "path" or volumes.read(path) is not None:
+            yield _Path(path, given["name"], "config_name")
 
 
 def _to_name(text: str) -> str:
@@ -172,6 +203,8 @@ def _find_reader(program: Program, option: str) -> str:
         return "accelerate" if option in ("config_file", "deepspeed_config_file") else ""
     if option == "job.config_file":
         return "torchtitan"
+    if option == "config_name":
+        return "Hydra"
     is_trainer = any((word.text or "").startswith(("--output_dir", "--output-dir")) for word in program.words)
     return "the Trainer" if option == "deepspeed" and is_trainer else ""
 
