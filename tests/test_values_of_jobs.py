@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import textwrap
+from pathlib import Path
+from typing import Any
 
 import pytest
+from test_clear_messages import TODAY
 from test_command_mistakes import WRITERS, lint_text, write_job, write_pytorch_job, write_spec
+
+from jobgen.cli.run_lint import lint_paths
 
 GPU = "resources: {limits: {nvidia.com/gpu: 1, cpu: 8, memory: 64Gi}}"
 MPI = f"""\
@@ -57,7 +63,9 @@ def test_an_entrypoint_is_needed_where_the_submitter_runs_it(lines, tmp_path):
 
 
 def test_a_variable_that_is_set_twice_has_the_last_value(tmp_path):
-    text = write_job("command: [python, t.py]\nenv:\n- {name: A, value: a}\n- {name: B, value: b}\n- {name: A, value: c}\n")
+    text = write_job(
+        "command: [python, t.py]\nenv:\n- {name: A, value: a}\n- {name: B, value: b}\n- {name: A, value: c}\n"
+    )
     [found] = lint_text(tmp_path, text)
 
     assert (found["rule"], found["severity"]) == ("duplicate-env", "warning")
@@ -130,7 +138,9 @@ VALUES = {
 def test_a_variable_with_few_values_has_one_of_them(write, setting, tmp_path):
     name, _, value = setting.partition("=")
     env = f'env:\n- {{name: {name}, value: "{value}"}}\n- {{name: LEVEL, value: x}}\n'
-    found = [each for each in lint_text(tmp_path, write(f"command: [torchrun, t.py]\n{env}")) if name in each["message"]]
+    found = [
+        each for each in lint_text(tmp_path, write(f"command: [torchrun, t.py]\n{env}")) if name in each["message"]
+    ]
     found = [each for each in found if "does not know the value" in each["message"]]
 
     assert [(each["severity"], each["rule"]) for each in found] == [("warning", "launch-variables")] * bool(
@@ -171,7 +181,9 @@ def test_memory_with_thousandths_is_shown_as_it_is_written(write, tmp_path):
     text = write("command: [python, t.py]\n").replace("64Gi", "64000m")
     [found] = [each for each in lint_text(tmp_path, text) if each["rule"] == "memory-too-small"]
 
-    assert found["message"].startswith("`64000m` is too little memory: `m` means thousandths of a byte; write `64000Mi`")
+    assert found["message"].startswith(
+        "`64000m` is too little memory: `m` means thousandths of a byte; write `64000Mi`"
+    )
 
 
 def test_shared_memory_in_resources_has_its_line(tmp_path):
@@ -220,9 +232,75 @@ HYDRA = {
 @pytest.mark.parametrize("program", ["python", "torchrun"])
 def test_the_file_that_hydra_reads_is_checked(program, options, tmp_path):
     mounts = "volumeMounts: [{name: s, mountPath: /conf}]\n"
-    text = write_job(f"command: [{program}, t.py, {options}]\n{mounts}", "volumes:\n- {name: s, configMap: {name: conf}}\n")
+    text = write_job(
+        f"command: [{program}, t.py, {options}]\n{mounts}", "volumes:\n- {name: s, configMap: {name: conf}}\n"
+    )
     found = lint_text(tmp_path, text, **{"jobs/b.yaml": CONFIG})
 
     assert [(each["severity"], HYDRA[options] in each["message"]) for each in found] == [("error", True)] * bool(
         HYDRA[options]
     ), found
+
+
+def lint_folder(folder: Path) -> list[dict[str, Any]]:
+    return json.loads(lint_paths(folder, (), (), format_="json", today=TODAY).out)["findings"]
+
+
+ROLES = """\
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: pod-reader, namespace: ml}
+rules: [{apiGroups: [""], resources: [pods], verbs: [get]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: reader, namespace: %s}
+subjects: [{kind: ServiceAccount, name: trainer, namespace: ml}]
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: %s}
+"""
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name", "is_found"),
+    [("ml", "pod-raeder", True), ("ml", "pod-reader", False), ("ml", "operator", False)],
+)
+def test_a_binding_to_a_misspelled_role_grants_nothing(namespace, name, is_found, tmp_path):
+    (tmp_path / "r.yaml").write_text(ROLES % (namespace, name))
+    found = [each for each in lint_folder(tmp_path) if each["rule"] == "role-of-another-kind"]
+
+    assert [(each["severity"], each["line"]) for each in found] == [("warning", 10)] * is_found
+    assert all(each["message"].endswith("; did you mean `pod-reader`?") for each in found)
+
+
+@pytest.mark.parametrize(
+    ("name", "rest", "words"),
+    [
+        ("pytroch", "image: registry.example.com/b:1.0.0", "adds a container `pytroch`"),
+        ("pytroch", "env: [{name: A, value: b}]", "or write `pytorch` for its name"),
+        ("pytorch", "image: registry.example.com/b:1.0.0", ""),
+        ("sidecar", "image: registry.example.com/b:1.0.0", ""),
+    ],
+)
+def test_a_patch_with_a_misspelled_container_names_the_one_that_was_meant(name, rest, words, tmp_path):
+    (tmp_path / "kustomization.yaml").write_text("resources: [a.yaml]\npatches:\n- path: p.yaml\n")
+    (tmp_path / "a.yaml").write_text(write_job("command: [python, t.py]\n"))
+    patch = f"  template:\n    spec:\n      containers:\n      - name: {name}\n        {rest}\n"
+    head = "apiVersion: batch/v1\nkind: Job\nmetadata: {name: a, namespace: ml}\nspec:\n"
+    (tmp_path / "p.yaml").write_text(head + patch)
+    found = [each for each in lint_folder(tmp_path) if name in each["message"]]
+
+    assert [(each["file"], words in each["message"]) for each in found] == [("p.yaml", True)] * bool(words), found
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("run: python t.py --lr=0.1\n", "write `command: [python, t.py, --lr=0.1]`"),
+        ("command: [python, null]\n", '; remove it, or write `""` for an empty argument'),
+        ("command: [python, t.py]\nargs:\n-\n", '; remove it, or write `""` for an empty argument'),
+    ],
+)
+def test_a_wrong_command_has_an_answer_of_its_own(lines, words, tmp_path):
+    [found] = lint_text(tmp_path, write_spec(lines))
+
+    assert found["message"].endswith(words)

@@ -1,4 +1,4 @@
-"""Find RoleBindings that name a role of their file, or of their build, as one of another kind."""
+"""Find RoleBindings that name a role of their file, or of their build, as one of another kind, or misspell it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.model.data import Node
 from jobgen.model.finding import Problem, Severity
+from jobgen.model.meant import find_meant
 
 RULE = "role-of-another-kind"
 KINDS = ("Role", "ClusterRole")
 
 
 def find_misnamed_roles(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[int, Problem]]:
-    """Report each RoleBinding, by its number, whose role is among the objects, and is of the other kind."""
+    """Report each RoleBinding, by its number, whose role is of the other kind among the objects, or has a name like its own."""
     kinds = [as_text(obj.get("kind")) for obj in objects]
     roles = {
         (kind, as_text(get_path(obj, "metadata", "name")))
@@ -24,9 +25,17 @@ def find_misnamed_roles(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple
         reference = as_mapping(objects[number].get("roleRef")) if kind == "RoleBinding" else {}
         written, name = as_text(reference.get("kind")), as_text(reference.get("name"))
         other = KINDS[written == "Role"]
-        if written in KINDS and (written, name) not in roles and (other, name) in roles:
+        if written not in KINDS or (written, name) in roles:
+            continue
+        if (other, name) in roles:
             message = explain(name, written, other)
             yield number, Problem(RULE, message, reference["kind"], category="fleet", severity=Severity.WARNING)
+        # A name with a sign is filled in later.
+        elif (
+            name and "$" not in name and (meant := find_meant(name, [each for kind, each in roles if kind == written]))
+        ):
+            message = f"no {written} beside the binding has the name `{name}`; did you mean `{meant}`?"
+            yield number, Problem(RULE, message, reference["name"], category="fleet", severity=Severity.WARNING)
 
 
 def explain(name: str, written: str, other: str) -> str:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from jobgen.k8s.nodes import as_mapping
+from jobgen.k8s.nodes import as_mapping, get_path, list_mappings
 from jobgen.kustomize.field_specs import KNOWN_TYPES
 from jobgen.kustomize.kustomization import text_of
 from jobgen.kustomize.resource import Resource, identify
@@ -15,6 +15,7 @@ from jobgen.kustomize.select import PatternError, select
 from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, TracedList, TracedScalar, count_nodes, is_null, override, value_of, with_value
 from jobgen.model.finding import Problem, Severity
+from jobgen.model.meant import find_meant
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean, suggest_name
 from jobgen.spec.json_patch import apply_json_patch, copy_containers
@@ -425,10 +426,30 @@ def _merge(
         return resources
     if merged is None:
         return [each for each in resources if each is not resource]
+    problems += _list_added_containers(resource, fields)
     if patch.allow_name_change or patch.allow_kind_change:
         resource.store_id()
     resource.node = merged
     return resources
+
+
+def _list_added_containers(resource: Resource, fields: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield each container that a patch adds, and that is one slip away from a container of the object."""
+    path = _POD_PATHS.get(resource.kind)
+    if path is None:
+        return
+    patched = as_mapping(get_path(fields, *path, "spec"))
+    for field in ("containers", "initContainers"):
+        added = [each for each in list_mappings(patched.get(field)) if "image" in each and _DIRECTIVE not in each]
+        if not added:
+            continue
+        known = [text_of(each.get("name")) for each in list_mappings(get_path(resource.node, *path, "spec", field))]
+        for each in added:
+            name = text_of(each.get("name"))
+            # A container without an image has an error of its own.
+            if name and name not in known and (meant := find_meant(name, known)):
+                message = f"the patch adds a container `{name}` to {resource.id}; did you mean `{meant}`?"
+                yield Problem("patch-matches-nothing", message, each["name"], severity=Severity.WARNING)
 
 
 def _to_texts(field: str, node: Any) -> Any:

@@ -216,13 +216,16 @@ def _show_right_form(
     if problem.rule != "wrong-type" or problem.about != key or problem.answer:
         return problem
     # Imported late: most documents are valid.
-    from jobgen.schema.right_forms import show_blocks, show_config, show_right_form, show_right_item
+    from jobgen.schema.right_forms import show_blocks, show_command, show_config, show_right_form, show_right_item
 
     if title == "configs" and (form := show_config(str(key), value_of(holder[key]))):
         message = f"`{key}` has text, and `configs` has ConfigMaps by name; {form}"
         return problem._replace(message=message, answer=form, cause="other form")
     is_item = key in ("command", "args") and problem.item >= 0
     if is_item and (form := show_right_item(untraced(holder[key]), problem.item)):
+        return _add_form(problem, form)
+    is_command = key == "run" and "command" in fields.known and "command" not in holder
+    if is_command and (form := show_command(untraced(holder[key]))):
         return _add_form(problem, form)
     meant = find_closest(key, [*fields.known]) if key not in fields.known else ""
     if meant and meant not in holder and accepts(fields[meant], holder[key]):

@@ -44,8 +44,10 @@ _ENTRY_WITHOUT_SPACE = lazy_pattern(r"([A-Za-z_][\w./-]*):([^\s:/]\S*)")
 
 
 def show_right_item(items: Sequence[Plain], index: int) -> str:
-    """Return `; write …` with the item of a command that YAML reads as a mapping: it has a colon and a space."""
+    """Return `; write …` with the item of a command that YAML reads as a mapping, for its colon and space, or null."""
     item = items[index]
+    if item is None:
+        return '; remove it, or write `""` for an empty argument'
     entry = next(iter(item.items())) if isinstance(item, dict) and len(item) == 1 else None
     if entry is None or isinstance(entry[1], (dict, list)):
         return ""
@@ -118,6 +120,14 @@ def _show_roles(name: str, counts: Plain) -> str:
         return ""
     shown = f"roles: {to_inline_yaml({str(key): {'replicas': count} for key, count in counts.items()})}"
     return f"; write `{shown}`" if counts and len(shown) <= _MAX_FORM and "`" not in shown else ""
+
+
+def show_command(text: Plain) -> str:
+    """Return `; write …` with a command that stands as a text in another field; empty if it is none."""
+    words = text.split() if isinstance(text, str) and not _SHELL_SYNTAX.search(text) else []
+    shown = f"command: {to_inline_yaml(words)}"
+    is_plain = len(words) > 1 and len(shown) <= _MAX_FORM and "`" not in shown and not find_secrets_in_text(shown)
+    return f"; write `{shown}`" if is_plain else ""
 
 
 def show_config(name: str, text: Node) -> str:

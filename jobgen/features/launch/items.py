@@ -111,7 +111,12 @@ def check_entrypoint(manifest: Manifest) -> Iterator[Fault]:
     spec = manifest.spec
     submitter = next(iter(list_mappings(get_path(spec, "submitterPodTemplate", "spec", "containers"))), {})
     is_submitted = as_text(spec.get("submissionMode")) in ("", "K8sJobMode", "SidecarMode")
-    if "entrypoint" in spec and not as_text(spec["entrypoint"]).strip() and is_submitted and not submitter.get("command"):
+    if (
+        "entrypoint" in spec
+        and not as_text(spec["entrypoint"]).strip()
+        and is_submitted
+        and not submitter.get("command")
+    ):
         message = "`entrypoint` is empty (`Error: Missing argument 'ENTRYPOINT...'`)"
         yield Fault(spec["entrypoint"], f"{message}; write the command that trains, such as `python train.py`")
 

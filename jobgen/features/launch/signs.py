@@ -56,7 +56,12 @@ def has_launch(manifest: Manifest) -> bool:
 def _is_plain_entrypoint(manifest: Manifest) -> bool:
     """Return True if Ray runs a script of which nothing is known: no name, no option, no file of the repository."""
     entrypoint = as_text(manifest.spec.get("entrypoint"))
-    if not entrypoint.strip() or _SIGNS.search(entrypoint) or _UNUSUAL.search(entrypoint) or _SEVERAL.search(entrypoint):
+    if (
+        not entrypoint.strip()
+        or _SIGNS.search(entrypoint)
+        or _UNUSUAL.search(entrypoint)
+        or _SEVERAL.search(entrypoint)
+    ):
         return False
     mounted = [volume for pod in manifest.pods for volume in pod.volumes if not _FILES.isdisjoint(volume)]
     return not mounted

@@ -71,7 +71,9 @@ VALUES = {
         meant={"off": "disabled", "false": "disabled", "disable": "disabled", "on": "online", "none": "disabled"},
     ),
     "TRANSFORMERS_VERBOSITY": _Words(
-        ("detail", "debug", "info", "warning", "error", "critical"), "transformers ignores it", meant={"warn": "warning"}
+        ("detail", "debug", "info", "warning", "error", "critical"),
+        "transformers ignores it",
+        meant={"warn": "warning"},
     ),
 }
 """The variables, each with its words."""

@@ -156,12 +156,13 @@ def collect_roles(manifest: Manifest) -> Iterator[Fact]:
 
 @rule("fleet", WARNING, kinds=("RoleBinding", *_ROLES), collect=collect_roles)
 def role_of_another_kind(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
-    """A RoleBinding that names a Role as a ClusterRole, or the other way round.
+    """A RoleBinding that names a Role as a ClusterRole, or the other way round, or a role by a misspelled name.
 
     The API server accepts a binding to a role that does not exist, and its subjects get no permissions. The rule
-    reports a binding only if the repository has a role of its name, and none of its kind.
+    reports a binding only if the repository has a role of its name, and none of its kind, or if its file or build has a
+    role of its kind whose name is one slip of the keyboard away.
 
-    Correct `kind` in `roleRef`. An existing binding must be deleted first: its `roleRef` cannot be changed.
+    Correct `kind` or `name` in `roleRef`. An existing binding must be deleted first: its `roleRef` cannot be changed.
     """
     del cluster
     roles = {fact.value[1:]: fact for fact in facts if fact.value[0]}

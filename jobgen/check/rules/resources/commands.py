@@ -452,7 +452,11 @@ def _find_endless(script: Script, commands: Sequence[AndOr], words: Sequence[str
     if trained is None:
         return None
     program, shown = trained[0].rpartition("/")[2], " ".join(words)
-    if words[:1] == ("tail",) and "--pid" not in shown and any(word in ("-f", "-F", "-fn", "--follow") for word in words):
+    if (
+        words[:1] == ("tail",)
+        and "--pid" not in shown
+        and any(word in ("-f", "-F", "-fn", "--follow") for word in words)
+    ):
         return _Waiting(script.node, shown, False, f"start `{program}` without `&`", program)
     if _waits(words):
         return _Waiting(script.node, shown, False, f"write `wait $!` behind `{program}` instead", program)
