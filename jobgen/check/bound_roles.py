@@ -14,7 +14,7 @@ KINDS = ("Role", "ClusterRole")
 
 
 def find_misnamed_roles(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[int, Problem]]:
-    """Report each RoleBinding, by its number, whose role is of the other kind among the objects, or has a name like its own."""
+    """Report each RoleBinding, by its number, whose role is of the other kind, or has a name one slip away."""
     kinds = [as_text(obj.get("kind")) for obj in objects]
     roles = {
         (kind, as_text(get_path(obj, "metadata", "name")))

@@ -67,11 +67,10 @@ def list_mistakes(container: Container) -> Iterator[tuple[Script, Mistake]]:
         if _SIGNS.search(text):
             for mistake in find_mistakes(text, is_whole=not script.path):
                 yield script, mistake
-        for mistake in _list_slips(text) if _MAY_SLIP.search(text) else ():
+        is_posix = script.shell in _POSIX and _MAY_BE_BASH.search(text) is not None
+        slips = _list_slips(text) if _MAY_SLIP.search(text) else ()
+        for mistake in (*slips, *(_find_bash_syntax(script, container.image) if is_posix else ())):
             yield script, mistake
-        if script.shell in _POSIX and _MAY_BE_BASH.search(text):
-            for mistake in _find_bash_syntax(script, container.image):
-                yield script, mistake
         if has_files and not script.path and (text[:1] == "/" or "\n/" in text or "&& /" in text or "; /" in text):
             yield from _list_modes(container)
         if _WRITES.search(text) and container.volume_mounts:

@@ -114,33 +114,33 @@ def _list_of_command(command: Command, text: str) -> Iterator[_Syntax]:
 
 
 def _list_of_program(command: Simple, text: str) -> Iterator[_Syntax]:
-    words = list_words(command)
-    if words[:1] == ("source",):
-        yield _SOURCE
-    elif words[:1] == ("set",) and "pipefail" in words and not _OPTION_TEST.search(text):
-        yield _PIPEFAIL
-    elif words and words[0] in ("[", "test") and "==" in words:
-        yield _EQUALS
-    elif words and words[0] in _BUILTINS:
-        yield _Syntax(f"`{words[0]}`", rf"\b{words[0]}\b", _NOT_FOUND.format(words[0]))
+    yield from _list_of_words(list_words(command), text)
+    words = [each for each in command.words if not isinstance(each, Assignment)]
     for assignment in (*command.assignments, *(each for each in command.words if isinstance(each, Assignment))):
         if isinstance(assignment.value, list):
             yield _ARRAY
-        elif assignment.item is not None:
-            yield _ITEM
-        elif assignment.appends:
-            yield _APPENDED
+        elif assignment.item is not None or assignment.appends:
+            yield _ITEM if assignment.item is not None else _APPENDED
     for redirection in command.redirections:
-        if redirection.descriptor == "&":
-            yield _BOTH
-        elif redirection.operator == "<<<":
-            yield _STRING
-    for word in (each for each in command.words if not isinstance(each, Assignment)):
-        for part in word:
-            if isinstance(part, Substitution) and part.is_file:
-                yield _FILE
-            elif isinstance(part, Parameter):
-                yield from _list_of_parameter(part)
+        if redirection.descriptor == "&" or redirection.operator == "<<<":
+            yield _BOTH if redirection.descriptor == "&" else _STRING
+    for part in (each for word in words for each in word):
+        if isinstance(part, Parameter):
+            yield from _list_of_parameter(part)
+        elif isinstance(part, Substitution) and part.is_file:
+            yield _FILE
+
+
+def _list_of_words(words: tuple[str, ...], text: str) -> Iterator[_Syntax]:
+    program = words[0] if words else ""
+    if program == "source":
+        yield _SOURCE
+    elif program == "set" and "pipefail" in words and not _OPTION_TEST.search(text):
+        yield _PIPEFAIL
+    elif program in ("[", "test") and "==" in words:
+        yield _EQUALS
+    elif program in _BUILTINS:
+        yield _Syntax(f"`{program}`", rf"\b{program}\b", _NOT_FOUND.format(program))
 
 
 def _list_of_parameter(part: Parameter) -> Iterator[_Syntax]:

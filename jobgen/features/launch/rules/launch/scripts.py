@@ -16,10 +16,10 @@ def script_syntax(container: Container) -> Iterator[Violation]:
     a warning if other commands can follow, or if a command can end the script before. So are tests without their
     brackets, commands behind `exec`, which never run, a script that ends while a command of it runs in the background,
     commands that write to a volume which is read-only, and files of a ConfigMap that have no mode to be executed with.
-    Syntax of Bash is a warning, too, in a script that `sh` runs: dash, which the images of Debian and Ubuntu have, lacks
-    `[[`, `source`, arrays and `pipefail`. It is not reported if the name of the image says that it has another `sh`.
-
     Scripts of `sh -c` are checked, and those in ConfigMaps of the repository that a command names.
+
+    Syntax of Bash is a warning, too, in a script that `sh` runs: dash, the `sh` of Debian and Ubuntu, has no `[[`,
+    `source`, arrays and `pipefail`. It is not reported if the name of the image says that it has another `sh`.
 
     Follow the message. `bash -n FILE` finds most of these faults.
     """
