@@ -237,7 +237,7 @@ CASES = {
         change(RESOURCES, f"{RESOURCES[:-1]}, shm: 1Gi}}"), "jobs/a.yaml:7", "`shm` beside `resources`"
     ),
     "queue of resources": Case(
-        change(RESOURCES, f"{RESOURCES[:-1]}, queue: a}}"), "jobs/a.yaml:7", "write `queue` beside `resources`"
+        change(RESOURCES, f"{RESOURCES[:-1]}, queue: a}}"), "jobs/a.yaml:7", "write `queue: a` beside `resources`"
     ),
     "cores": Case(change("cpu: 8", "cpu: 8 cores"), "jobs/a.yaml:7", "must be a quantity such as `8`", True),
     "memory without a unit": Case(change("memory: 64Gi", "memory: 64"), "jobs/a.yaml:7", "write `64Gi`", True),

@@ -68,7 +68,7 @@ CONSEQUENCES = {
         mixed-schedulers mutable-image-tag queue-label-on-pods queue-support-ending queued-tolerations
         shared-output small-shared-memory stale-image suspend-in-git template-text uncounted-accelerators
         uncounted-devices
-        unnecessary-image-pull uneven-priority untagged-image curly-quote single-process split-argument
+        unnecessary-image-pull uneven-priority untagged-image curly-quote foreign-path single-process split-argument
         stray-quote unused-parallelism""",
     "advice": "gpu-share-without-count node-agent non-canonical-quantity",
 }

@@ -68,8 +68,8 @@ def launch_variables(manifest: Manifest) -> Iterator[Violation]:
     The device plugin numbers the GPUs of a container from 0, so `CUDA_VISIBLE_DEVICES` can only hide some of them.
     `NCCL_SOCKET_IFNAME=lo` keeps pods from reaching each other. `NCCL_IB_DISABLE=1` beside RDMA devices holds them for
     nothing. `GLOO_SOCKET_IFNAME` takes one name, unlike NCCL's variable. `NCCL_IB_HCA` without RDMA devices, and more
-    OpenMP threads than CPUs, are only slow, and reported as info. Variables such as `NCCL_DEBUG` have few values, and a
-    library ignores or refuses others; so they do with a name that is misspelled.
+    OpenMP threads than CPUs, are only slow, and reported as info. Variables such as `NCCL_DEBUG` know few values, and
+    another value, or a misspelled name, has no effect.
 
     Remove the variable, or follow the message.
     """
