@@ -234,7 +234,7 @@ CASES = {
     ),
     # Resources and roles.
     "shared memory": Case(
-        change(RESOURCES, f"{RESOURCES[:-1]}, shm: 1Gi}}"), "jobs/a.yaml:7", "`shm` beside `resources`"
+        change(RESOURCES, f"{RESOURCES[:-1]}, shm: 1Gi}}"), "jobs/a.yaml:7", "`shm: 1Gi` beside `resources`"
     ),
     "queue of resources": Case(
         change(RESOURCES, f"{RESOURCES[:-1]}, queue: a}}"), "jobs/a.yaml:7", "write `queue: a` beside `resources`"

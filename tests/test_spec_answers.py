@@ -135,7 +135,7 @@ CASES = {
     ),
     "bounds of a job": Case(append("  maxReplicas: 4\n"), 10, "write `maxReplicas` of a role, below `roles`"),
     "labels at the top": Case(JOB + "labels: {team: nlp}\n", 10, "put it below `metadata`"),
-    "shm in resources": Case(change("gpu: 1}", "gpu: 1, shm: 4Gi}"), 7, "write `shm` beside `resources`"),
+    "shm in resources": Case(change("gpu: 1}", "gpu: 1, shm: 4Gi}"), 7, "write `shm: 4Gi` beside `resources`"),
 }
 
 
