@@ -32,14 +32,14 @@ def test_navigation_has_its_parts_and_every_page_once():
     parts = read_navigation()
     listed = [page for pages in parts.values() for page in pages]
 
-    assert list(parts) == ["Home", "Tutorial", "How-to", "Reference", "Explanation", "简体中文"]
+    assert list(parts) == ["Home", "Start", "How-to", "Reference", "Explanation", "简体中文"]
     assert sorted(listed) == sorted(PAGES)
 
 
 def test_the_first_page_lists_the_same_pages_in_the_same_parts():
     text = (ROOT / "docs/index.md").read_text("utf-8")
     for part, pages in read_navigation().items():
-        if part in {"How-to", "Reference", "Explanation"}:
+        if part in {"Start", "How-to", "Reference", "Explanation"}:
             section = text.partition(f"\n## {part}\n")[2].partition("\n## ")[0]
             linked = re.findall(r"^\|.*?\(([\w/-]+\.md)\)", section, re.MULTILINE)
 
