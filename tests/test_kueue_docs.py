@@ -1,6 +1,5 @@
-"""docs/kueue.md: its files make a repository in which its commands print what the page shows."""
+"""The pages about Kueue: their files, in order, make a repository in which their commands print what they show."""
 
-import base64
 import doctest
 import re
 import shlex
@@ -8,9 +7,12 @@ import shutil
 from pathlib import Path
 
 import pytest
-from jobgenprocess import run_here
+from command import run_jobgen_text
 
-PAGE = Path(__file__).parent.parent / "docs/kueue.md"
+DOCS = Path(__file__).parent.parent / "docs"
+PAGES = [DOCS / "kueue.md", DOCS / "queue_changes.md", DOCS / "queue_places.md"]
+LIBRARY = DOCS / "kueue_library.md"
+END = "\n<!-- end of the page -->\n"
 FILE = re.compile(r"^```(?:yaml|csv)\n# (\S+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^```text\n\$ jobgen (.*?)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -24,7 +26,7 @@ def repository(tmp_path):
 
 
 def test_commands_print_what_the_page_shows(repository, accept):
-    text = PAGE.read_text("utf-8")
+    text = END.join(page.read_text("utf-8") for page in PAGES)
     shown, main, has_run = text, repository.parent / "main", False
     for block in re.finditer(r"^```(yaml|csv|text)\n.*?^```$", text, re.MULTILINE | re.DOTALL):
         # A command sees the files above it; in `../main`, those above the last command before them.
@@ -35,16 +37,16 @@ def test_commands_print_what_the_page_shows(repository, accept):
             (repository / file[1]).parent.mkdir(parents=True, exist_ok=True)
             (repository / file[1]).write_text(file[2])
         if command := COMMAND.match(block[0]):
-            code, encoded, err = run_here(["-C", str(repository), *shlex.split(command[1])])
-            out, has_run = base64.b64decode(encoded).decode(), True
-            assert (code, err) == (0, "")
-            shown = shown.replace(block[0], f"```text\n$ jobgen {command[1]}\n{out}```")
+            done, has_run = run_jobgen_text(repository, *shlex.split(command[1])), True
+            assert (done.returncode, done.stderr) == (0, "")
+            shown = shown.replace(block[0], f"```text\n$ jobgen {command[1]}\n{done.stdout}```")
     if accept:
-        PAGE.write_text(shown, "utf-8")
+        for page, part in zip(PAGES, shown.split(END), strict=True):
+            page.write_text(part, "utf-8")
 
     assert len(COMMAND.findall(text)) >= 3
     assert shown == (shown if accept else text)
 
 
 def test_python_examples():
-    assert doctest.testfile(str(PAGE), module_relative=False).failed == 0
+    assert doctest.testfile(str(LIBRARY), module_relative=False).failed == 0

@@ -182,13 +182,13 @@ def test_files_that_are_no_cases_are_named(tmp_path, content, message):
 
 
 def test_documented_gates_are_those_of_the_table():
-    section = (DOCS / "kueue.md").read_text().partition("\n### Feature gates\n")[2].partition("\n## ")[0]
+    section = (DOCS / "kueue_rules.md").read_text().partition("\n### Feature gates\n")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| `(\w+)` \| (\w+) \|", section, re.MULTILINE)
     assert dict(rows) == {name: "no" if name in NOT_SIMULATED else "yes" for name in GATES}
 
 
 def test_public_names_are_documented():
-    page = (DOCS / "kueue.md").read_text()
+    page = (DOCS / "kueue_library.md").read_text()
     assert [name for name in kueue.__all__ if f"`{name}" not in page] == []
     assert jobgen.__name__ == "jobgen"
 

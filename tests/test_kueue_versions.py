@@ -347,6 +347,6 @@ def test_any_value_of_feature_gates_is_survived(value):
 
 def test_the_documentation_has_what_is_not_simulated():
     """Each row of the table is the version and the text."""
-    page = (Path(__file__).parent.parent / "docs/kueue.md").read_text()
+    page = (Path(__file__).parent.parent / "docs/kueue_rules.md").read_text()
     rows = [f"| {show_version(each.until)} | {each.text} |" for each in DIFFERENCES]
     assert [row for row in rows if row not in page] == []
