@@ -52,7 +52,7 @@ def test_ci_covers_linux_and_macos_and_uses_the_matrix(job):
 
 
 def test_ci_runs_the_test_command_of_the_readme(job):
-    fences = re.findall(r"^```\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
+    fences = re.findall(r"^```\w*\n(.*?)^```$", (ROOT / "README.md").read_text("utf-8"), re.MULTILINE | re.DOTALL)
     commands = [line.partition("#")[0].strip() for fence in fences for line in fence.splitlines()]
     command = "make test"
 
