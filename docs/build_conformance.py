@@ -1,4 +1,4 @@
-"""Write docs/conformance.md: how far jobgen agrees with public conformance suites, and why where it does not.
+"""Write docs/conformance.md: the agreement with public conformance suites, and the reasons of each difference.
 
 With --check, only test whether the page is current. With names of suites, run these and print every disagreement.
 With --repositories FILE, store the counts that `score.py`, beside the labels of repositories, wrote with --json.
