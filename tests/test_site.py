@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -124,6 +126,27 @@ def test_chinese_pages_are_marked_as_chinese(site):
     assert {name for name, language in languages.items() if language == "zh"} == {
         name.replace(".md", ".html") for name in PAGES if name.startswith("zh/")
     }
+
+
+@needs_mkdocs
+@pytest.mark.stress  # `make docs` builds the site, too
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@pytest.mark.parametrize(
+    ("query", "pages"),
+    [
+        ("disable a rule", {"configure_rules.html", "lint.html"}),
+        ("ignore a finding", {"configure_rules.html", "lint.html"}),
+        ("baseline", {"configure_rules.html", "lint.html"}),
+        ("install", {"install.html"}),
+        ("queue", {"kueue.html", "queue_changes.html"}),
+        ("environment", {"environments.html"}),
+    ],
+)
+def test_the_search_finds_the_page_about_a_task_first(site, query, pages):
+    command = ["node", str(ROOT / "tests/site_search.js"), str(site), query]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert json.loads(done.stdout)[query][0].partition("#")[0] in pages
 
 
 def has_chinese_font() -> bool:

@@ -8,6 +8,19 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+_BOOST = {
+    "configure_rules.md": 100.0,
+    "environments.md": 10.0,
+    "install.md": 10.0,
+    "kueue.md": 10.0,
+    "lint.md": 3.0,
+    "queue_changes.md": 5.0,
+    "api.md": 0.2,
+    "assistants.md": 0.2,
+    "defects.md": 0.2,
+    "rules.md": 0.2,
+}
+"""How much pages count in the search, if not 1: long lists have every word, and pages that explain come first."""
 _UPWARD = re.compile(r"(?<=\]\()\.\./[\w./-]+")
 
 
@@ -16,6 +29,8 @@ def on_page_markdown(markdown: str, *, page: Any, config: dict[str, Any], **_: o
     source = page.file.src_uri
     if source == "index.md":
         page.meta["hide"] = ["navigation"]
+    if source in _BOOST:
+        page.meta["search"] = {"boost": _BOOST[source]}
     if source == "rules.md":
         # Hundreds of headings and examples: buttons and a second table of contents take a browser seconds.
         page.meta["hide"] = ["toc"]
