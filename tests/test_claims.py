@@ -96,3 +96,18 @@ def test_pages_name_the_commands_that_read_a_cluster():
 )
 def test_wrong_claims_do_not_come_back(claim):
     assert [page.name for page in PAGES if claim in page.read_text("utf-8")] == []
+
+
+def test_the_change_log_begins_with_a_summary_that_leads_to_its_headings():
+    text = (ROOT / "CHANGELOG.md").read_text("utf-8")
+    newest = text.split("\n## ")[1]
+    headings = re.findall(r"^### (.+)$", newest, re.MULTILINE)
+    summary = newest.partition("### In short\n")[2].partition("\n### ")[0]
+    linked = re.findall(r"\[([^\]]+)\]\(#", summary)
+
+    assert headings[:2] == ["In short", "What to do when you update"]
+    assert len(set(headings)) == len(headings)
+    assert len(summary.split()) < 300
+    assert set(linked) <= set(headings)
+    assert len(linked) >= 5
+    assert text.count("(unreleased)") == 0
