@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,12 @@ def test_the_first_page_lists_the_same_pages_in_the_same_parts():
             linked = re.findall(r"^\|.*?\(([\w/-]+\.md)\)", section, re.MULTILINE)
 
             assert sorted(linked) == sorted(pages)
+
+
+def test_pages_that_come_first_in_the_search_exist():
+    boosted = runpy.run_path(str(ROOT / "docs/site/hooks.py"))["_BOOST"]
+
+    assert boosted.keys() <= PAGES
 
 
 def test_lists_are_lists_on_the_site_too():
