@@ -2,13 +2,12 @@
 
 import json
 import re
-from base64 import b64decode
 from pathlib import Path
 
 import pytest
 from capacity_repository import FILES, GPU, PRICES, make_job, write
+from command import run_jobgen_text
 from growth import FACTOR
-from jobgenprocess import run_here
 from pagedata import PageData
 from report_browser import measure_cpu, settle, wait_until
 
@@ -26,8 +25,8 @@ NAMES = ("kind", "namespace", "name", "queue", "clusterQueue", "decision", "reas
 
 
 def run(folder, *words):
-    code, out, err = run_here(["-C", str(folder), *words])
-    return code, b64decode(out).decode(), err
+    done = run_jobgen_text(folder, *words)
+    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.fixture(scope="module")

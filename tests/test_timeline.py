@@ -7,9 +7,9 @@ from pathlib import Path
 
 import jsonschema
 import pytest
+from command import run_jobgen_text
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jobgenprocess import run_here
 from report_browser import browser  # noqa: F401 -- a fixture
 
 from jobgen.api.errors import UsageError
@@ -256,7 +256,7 @@ def test_utilization_is_that_of_the_day(project):
 def test_deadlines(project, deadline, severity):
     folder = project(timed("first", 16, "4h-8h", deadline))
     missed = read_rows(folder)["first"]["missed"]
-    code = run_here(["-C", str(folder), "queue", "--timeline", "--from", BEGIN, "--exit-code"])[0]
+    code = run_jobgen_text(folder, "queue", "--timeline", "--from", BEGIN, "--exit-code").returncode
 
     assert (missed and missed["severity"]) == severity
     assert code == (severity == "error")
@@ -401,8 +401,8 @@ def test_lint_reports_deadlines_from_the_same_simulation(project):
 
 def test_what_a_lint_keeps_of_deadlines_depends_on_the_date(project, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    folder = str(project(timed("first", 16, "4h", "2026-11-18T02:00Z"), timed("other", 1, "4h")))
-    found = [run_here(["-C", folder, "lint", "--today", f"2026-11-{day}"])[2] for day in ("16", "17", "18", "16")]
+    folder = project(timed("first", 16, "4h", "2026-11-18T02:00Z"), timed("other", 1, "4h"))
+    found = [run_jobgen_text(folder, "lint", "--today", f"2026-11-{day}").stderr for day in ("16", "17", "18", "16")]
 
     assert ["1 warning" in each for each in found] == [False, False, True, False]
     contents = ask_findings(LintRequest(Path(folder)), Store()).contents
@@ -532,13 +532,13 @@ def test_formats_show_the_same_times(project, name):
 
 
 def test_options_of_a_timeline_need_it(project):
-    folder = str(project(timed("first", 16, "4h")))
+    folder = project(timed("first", 16, "4h"))
 
     for option in (["--format", "html"], ["--from", BEGIN], ["--history", "x.csv"]):
-        code, _, err = run_here(["-C", folder, "queue", *option])
-        assert (code, "add `--timeline`" in err) == (2, True)
-    code, _, err = run_here(["-C", folder, "queue", "--timeline"])
-    assert (code, "there is no commit to take the date from; pass `--from`" in err) == (2, True)
+        done = run_jobgen_text(folder, "queue", *option)
+        assert (done.returncode, "add `--timeline`" in done.stderr) == (2, True)
+    done = run_jobgen_text(folder, "queue", "--timeline")
+    assert (done.returncode, "there is no commit to take the date from; pass `--from`" in done.stderr) == (2, True)
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "dark"), (1200, "light")])

@@ -64,7 +64,7 @@ from jobgen.reports.entries import count_severities, format_findings
 @click.option(
     "--exit-code",
     is_flag=True,
-    help="Exit 1 if a job is never admitted, has a queue and is unmanaged, or cannot meet its deadline.",
+    help="Exit 1 if a job is never admitted, names a queue that Kueue ignores, or cannot meet its deadline.",
 )
 @today_option
 @click.pass_obj

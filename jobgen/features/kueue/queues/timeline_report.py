@@ -93,13 +93,13 @@ class TimelineRow(NamedTuple):
             return explain(self.answer)
         parts = [f"waits for the end of {show_names(self.after)}"] if self.after else []
         if self.state == WAITS:
-            parts.append(f"still waits at the end; at first, {explain(self.answer)}")
+            parts.append(f"still waiting; initially, {explain(self.answer)}")
         evictions = [_show_eviction(several) for several in zip_longest(*map(_list_evictions, self.spans))]
         parts += evictions[:_MAX_EVICTIONS]
         if len(evictions) > _MAX_EVICTIONS:
             parts.append(pluralize(len(evictions) - _MAX_EVICTIONS, "more eviction"))
         if self.times.expected is None and self.state in (STARTS, RUNNING, UNMANAGED):
-            parts.append("no duration is known, so it never ends")
+            parts.append("duration unknown; set `run.expected`")
         return "; ".join(parts)
 
 
