@@ -109,5 +109,4 @@ def test_pods_are_equal_for_training(pods, name, one, other):
     found = compare_pods(pods[name, one], pods[name, other])
 
     assert [each for each in found if each.training] == []
-    assert not any(each.training for each in found)
     assert found
