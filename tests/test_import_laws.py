@@ -297,6 +297,22 @@ def test_what_overlays_add_is_kept_out_and_named(tmp_path: Path) -> None:
     assert_same(render(tmp_path, "dev"), [BASE])
 
 
+@pytest.mark.parametrize("resources", [{"cpu": 4, "gpu": 2}, {"limits": {"nvidia.com/gpu": 1}}])
+@pytest.mark.parametrize("default", ["{gpu: 1}", "{limits: {gpu: 1}}", "{requests: {gpu: 1}, limits: {gpu: 1}}"])
+def test_an_amount_of_gpus_is_not_set_twice_where_environments_name_them_differently(
+    tmp_path: Path, resources: dict[str, Any], default: str
+) -> None:
+    wanted = make_manifest(number_of("PyTorchJob"), {"resources": resources})
+    other = f", cluster: {{gpuResource: amd.com/gpu}}, defaults: {{resources: {default}}}"
+    put(tmp_path, overlays("kubeflow", dev=f", defaults: {{resources: {default}}}", prod=other))
+    put(tmp_path, {"in/a.yaml": wanted})
+    done = run_jobgen_text(tmp_path, "import", "in", "-o", "jobs")
+
+    assert done.returncode == 0, done.stderr
+    for env in ("dev", "prod"):
+        assert_same(render(tmp_path, env), [wanted])
+
+
 def test_what_overlays_set_and_lock_is_named(tmp_path: Path) -> None:
     put(tmp_path, overlays("kubeflow", dev=", defaults: {queue: q, labels: {a: b}}, locked: [queue]"))
     put(tmp_path, {"in/a.yaml": BASE})

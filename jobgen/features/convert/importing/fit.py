@@ -156,6 +156,7 @@ def _remove_defaults(spec: ImportedSpec, document: Fields, path: str, runners: S
     own = copy.deepcopy(document["spec"])
     changed, frameworks = {**document, "spec": own}, collect_frameworks(tuple(runners[0].expander.kinds))
     kind_defaults: Any = untraced(dict(spec.kind.frameworks[str(own["framework"])].defaults))
+    gpu_names = frozenset(runner.expander.environment.cluster.gpu_resource for runner in runners)
     for runner in runners:
         environment = runner.expander.environment
         attributes = runner.expander.attributes(JobDocument(document, path))
@@ -163,8 +164,21 @@ def _remove_defaults(spec: ImportedSpec, document: Fields, path: str, runners: S
             block: Any = untraced(each.block)
             if each.matches(attributes) and isinstance(block, dict):
                 added = {key: value for key, value in block.items() if key not in _SET_BY_JOB}
-                _shield(own, added, kind_defaults, lambda: not config.find_errors(changed, "trainingjob", frameworks))
+                named = _name_gpus_as_job(own, added, gpu_names, environment.cluster.gpu_resource)
+                _shield(own, named, kind_defaults, lambda: not config.find_errors(changed, "trainingjob", frameworks))
     return {**document, "spec": sort_fields(own) if "platform" not in own else _sort_with_platform(own)}
+
+
+def _name_gpus_as_job(own: Any, added: Any, gpu_names: frozenset[str], gpu_resource: str) -> Any:
+    """Return defaults with the name that GPUs have in their environment where the job names those of an environment.
+
+    A null for `gpu` beside `nvidia.com/gpu` would set one amount twice where GPUs are `nvidia.com/gpu`.
+    """
+    if not isinstance(own, dict) or not isinstance(added, dict):
+        return added
+    is_named = not gpu_names.isdisjoint(own)
+    named = {gpu_resource if is_named and key == "gpu" else key: value for key, value in added.items()}
+    return {key: _name_gpus_as_job(own.get(key), value, gpu_names, gpu_resource) for key, value in named.items()}
 
 
 def _sort_with_platform(own: Fields) -> Fields:
