@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, is_hypothesis_test, settings
+from hypothesis.internal.conjecture import providers
 from jobgenprocess import start_server, use_server
 from kubectl import GO
 from sampling import EXAMPLES
@@ -71,6 +72,11 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("jobgen")
     if server := getattr(config, "workerinput", {}).get("server"):
         use_server(server)
+
+
+# Hypothesis parses all local modules for constants that it tries beside random data: five seconds in each process. The
+# data of a law would depend on the modules that other tests import, and change with each constant of the code.
+providers._get_local_constants = lambda: providers._local_constants
 
 
 @pytest.hookimpl(optionalhook=True)
