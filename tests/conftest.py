@@ -6,6 +6,7 @@ import gc
 import os
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +97,23 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if is_slow else None
 
 
-@pytest.fixture(autouse=True)
-def _begin_run() -> None:
-    """Give each test the budget of a run of its own; a command begins one itself."""
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Give each test the budget of a run of its own, and no answers from a cache that another test has enabled.
+
+    A command that a test runs in its process begins a run, and enables the cache. A fixture would take five times as
+    long, for each of thousands of tests.
+    """
+    RUN.reset()
+    before = cache._folder, cache._salt, cache._secret
+    try:
+        return (yield)
+    finally:
+        cache._folder, cache._salt, cache._secret = before
+
+
+def pytest_runtest_call() -> None:
+    """What a fixture of a module has used is not of the budget of the test."""
     RUN.reset()
 
 
@@ -142,11 +157,3 @@ def accept(request: pytest.FixtureRequest) -> bool:
 def stress(request: pytest.FixtureRequest) -> int:
     """By which factor randomized tests run more often than usual."""
     return 40 if request.config.getoption("--stress") else 1
-
-
-@pytest.fixture(autouse=True)
-def same_cache():
-    """A command that a test runs in its process enables the cache; the next test must not get answers from it."""
-    before = cache._folder, cache._salt, cache._secret
-    yield
-    cache._folder, cache._salt, cache._secret = before
