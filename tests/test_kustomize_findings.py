@@ -351,3 +351,70 @@ def test_an_object_of_flux_is_no_kustomization(tmp_path):
     from jobgen.kustomize import plan
 
     assert plan(FolderTree(Path(tmp_path)), ["kustomization.yaml"]).roots == ()
+
+
+CONTAINERS = "[{name: pytorch, image: a/b:1, command: [torchrun, train.py], resources: {limits: {cpu: 8}}}]"
+TRAINING = (
+    "apiVersion: kubeflow.org/v1\nkind: PyTorchJob\nmetadata: {name: bert}\n"
+    "spec: {pytorchReplicaSpecs: {Worker: {replicas: 2, template: {spec: {containers: {}}}}}}\n"
+)
+WEB = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: bert}\nspec: {template: {spec: {containers: {}}}}\n"
+PATCHED = "resources: [a.yaml]\npatches:\n- path: p.yaml\n"
+
+
+def training(containers):
+    return TRAINING.replace("containers: {}", f"containers: {containers}")
+
+
+def build_files(folder, **files):
+    for name, text in files.items():
+        (folder / f"{name}.yaml").write_text(text)
+    return build(FolderTree(folder), "kustomization.yaml", None)
+
+
+@pytest.mark.parametrize(
+    ("patch", "lost", "severity"),
+    [
+        (
+            "[{name: pytorch, resources: {limits: {memory: 1Gi}}}]",
+            "`image`, `command`, `resources.limits.cpu`",
+            "error",
+        ),
+        ("[{name: pytorch, image: a/b:2}]", "`command`, `resources`", "warning"),
+    ],
+)
+def test_a_patch_that_replaces_the_list_of_a_custom_resource(patch, lost, severity, tmp_path):
+    """What the container loses is said once, at the list; without its image, the object is checked as it was meant."""
+    found = build_files(tmp_path, kustomization=PATCHED, a=training(CONTAINERS), p=training(patch))
+    [finding] = found.findings
+    assert (finding.rule, finding.severity, finding.location[:2]) == ("patch-replaces-list", severity, ("p.yaml", 4))
+    assert f"so {lost} of `pytorch` are lost in PyTorchJob `bert`" in finding.message
+    [container] = found.objects[0].data["spec"]["pytorchReplicaSpecs"]["Worker"]["template"]["spec"]["containers"]
+    assert ("command" in container) == (severity == "error")
+
+
+def test_lists_that_merge_or_that_lose_nothing_are_not_reported(tmp_path):
+    patch = "[{name: pytorch, resources: {limits: {memory: 1Gi}}}]"
+    found = build_files(
+        tmp_path,
+        kustomization=PATCHED,
+        a=WEB.replace("containers: {}", f"containers: {CONTAINERS}"),
+        p=WEB.replace("containers: {}", f"containers: {patch}"),
+    )
+    assert not found.findings
+    whole = CONTAINERS.replace("cpu: 8", "cpu: 9")
+    assert not build_files(tmp_path, kustomization=PATCHED, a=training(CONTAINERS), p=training(whole)).findings
+
+
+def test_a_file_that_is_missing_is_looked_for_in_the_folders_below(tmp_path):
+    """A file of the same name is meant before one with another extension; of two, none is."""
+    (tmp_path / "src").mkdir()
+    (tmp_path / "src/train.py").write_text("")
+    generator = "configMapGenerator:\n- name: a\n  files: [train.py]\n"
+    files = {"kustomization": f"resources: [train.yaml]\n{generator}", "train": SERVICE}
+    [finding] = build_files(tmp_path, **files).findings
+    assert finding.message.endswith("did you mean `src/train.py`?")
+    (tmp_path / "test").mkdir()
+    (tmp_path / "test/train.py").write_text("")
+    [finding] = build_files(tmp_path, **files).findings
+    assert "`src/train.py`" not in finding.message

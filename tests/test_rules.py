@@ -62,6 +62,7 @@ UNSHOWN = {
     "kustomization-id-conflict": "a kustomization has files: tests/test_kustomize_findings.py",
     "kustomization-load-restricted": "a kustomization has files: tests/test_kustomize_findings.py",
     "flux-substitution-fails": "a Kustomization of Flux has files: tests/test_recognize.py",
+    "patch-replaces-list": "a kustomization has files: tests/test_kustomize_findings.py",
     "kustomize-build-fails": "a kustomization has files: tests/test_kustomize_findings.py",
     "empty-file": "an example is not empty: tests/test_silently_green.py",
     "file-name-too-long": "only a tree has files: tests/hostile/file-name-too-long.txt",

@@ -137,6 +137,13 @@ _OWN_REASONS = {
         " only Services that share labels with a workload of their file, or are alone with one, are reported."
     ),
     "kustomization-load-restricted": _RESTRICTED,
+    "patch-replaces-list": (
+        "kustomize merges a list by the names of its items only where it knows the kind, such as a Deployment. In a"
+        " custom resource, such as a PyTorchJob, the list of the patch takes the place of the one before: a container"
+        " that the patch gives only `resources` has no image and no command any more. It is an error if no pod can"
+        " start, and a warning else. Use a JSON patch, such as `{op: replace, path: /spec/…/containers/0/image, value:"
+        " …}`, repeat the whole item, or name a schema in `openapi` that has the keys of the list."
+    ),
     "gitops-path-missing": (
         "Argo CD and Flux cannot render what they do not find, so they apply nothing of the object, and what runs stays"
         " as it is. A path is checked only if a Git remote, or the source that `flux bootstrap` wrote, has the same"

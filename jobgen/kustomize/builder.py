@@ -34,6 +34,8 @@ from jobgen.spec.json_patch import copy_containers
 
 _FILE_STEPS, _OBJECT_STEPS = 200, 2
 """The steps of a file that is read, and of an object that is looked at."""
+# A file that is missing is looked for in so many folders, and among so many names of each.
+_MOST_FOLDERS, _MOST_NAMES = 64, 1000
 _MAX_DEPTH = 50
 _MAX_SHOWN = 60
 _LOCAL = "config.kubernetes.io/local-config"
@@ -318,7 +320,10 @@ class _Builder:
             self.add_finding("kustomization-file-missing", message, item)
 
     def suggest(self, folder: str, text: str) -> str:
-        """Return the path that was probably meant: with another extension, or one of the same folder."""
+        """Return the path that was probably meant: in a folder below, with another extension, or of the same folder."""
+        below = self.find_below(folder, posixpath.basename(text))
+        if below:
+            return f"did you mean `{below}`?"
         stem, extension = posixpath.splitext(text)
         others = [f"{stem}{each}" for each in (".yaml", ".yml", ".json", "") if each != extension]
         paths = [*others, f"../{text}", posixpath.basename(text), text.replace("_", "-"), text.replace("-", "_")]
@@ -329,6 +334,19 @@ class _Builder:
         known = sorted(each for each in self.files if posixpath.dirname(each) == folder)
         closest = find_closest(text, [posixpath.relpath(each, folder or ".") for each in known], 0.8)
         return f"did you mean `{closest}`?" if closest else ""
+
+    def find_below(self, folder: str, name: str) -> str:
+        """Return the only file of a name in the folders below one; empty if there is none, or if there are more."""
+        found: list[str] = []
+        folders = [folder]
+        for above in folders:
+            for each in self.tree.list_names(above)[:_MOST_NAMES]:
+                path = posixpath.join(above, each)
+                if each[:1] != "." and len(folders) < _MOST_FOLDERS and self.tree.is_folder(path):
+                    folders.append(path)
+                elif each == name and above != folder:
+                    found.append(posixpath.relpath(path, folder or "."))
+        return found[0] if len(found) == 1 else ""
 
     # Generating and transforming
 

@@ -110,18 +110,75 @@ class MergeError(Exception):
         self.node = node
 
 
+class Replaced(NamedTuple):
+    """A list of a custom resource that a patch replaces, and with it fields that the patch does not repeat."""
+
+    patch: Node
+    base: Node
+    item: str
+    """The name of the item that is in both lists."""
+    lost: Sequence[str]
+    """The fields of the item that only the object has."""
+    is_needed: bool
+    """True if no pod starts without one of the fields."""
+
+
 def merge_patch(
-    base: dict[str, Any], patch: Mapping[str, Any], schemas: Schemas | None = None
+    base: dict[str, Any],
+    patch: Mapping[str, Any],
+    schemas: Schemas | None = None,
+    replaced: list[Replaced] | None = None,
 ) -> dict[str, Any] | None:
-    """Return an object with a patch merged into it, None if the patch deletes it; raise MergeError if that fails."""
-    merged = _Merge(_built_in() if schemas is None else schemas).merge(base, patch, None)
+    """Return an object with a patch merged into it, None if the patch deletes it; raise MergeError if that fails.
+
+    Where a patch replaces a list, so that a container loses its image, the list is merged as it was meant.
+    """
+    merged = _Merge(_built_in() if schemas is None else schemas, replaced).merge(base, patch, None)
     return merged if isinstance(merged, dict) else None
+
+
+_NAMES = ("name", "groupName")
+_MEANT = Schema(MappingProxyType({}), ("name",))
+
+
+def _find_replaced(base: Any, patch: Any) -> Replaced | None:
+    """Return the first item of a list that loses fields if a patch replaces the list; None if none does."""
+    for item in patch:
+        key = next((each for each in _NAMES if isinstance(item, dict) and text_of(item.get(each))), None)
+        if key is None or _DIRECTIVE in item:
+            continue
+        name = text_of(item[key])
+        lost = _list_lost(_find_item(base, [(key, name)]), item)
+        if lost:
+            fields = [path.rpartition(".")[2] for path, _ in lost]
+            is_needed = "image" in fields or "containers" in fields or any(_has_pod(node) for _, node in lost)
+            return Replaced(patch, base, name, [path for path, _ in lost], is_needed)
+    return None
+
+
+def _list_lost(base: Any, patch: Any, path: str = "") -> list[tuple[str, Node]]:
+    """Return the fields that only the mapping of the object has, in mappings that both have."""
+    if not isinstance(base, dict) or not isinstance(patch, dict) or _directive(patch):
+        return []
+    lost: list[tuple[str, Node]] = []
+    for key, value in base.items():
+        if key not in patch:
+            lost.append((f"{path}{key}", value))
+        else:
+            lost += _list_lost(value, patch[key], f"{path}{key}.")
+    return lost
+
+
+def _has_pod(node: Any) -> bool:
+    """Return True for a mapping that has the containers of a pod below it."""
+    return isinstance(node, dict) and ("containers" in node or any(map(_has_pod, node.values())))
 
 
 class _Merge(NamedTuple):
     """One merge; `None` is a field that is missing, as opposed to a `null`."""
 
     schemas: Schemas
+    replaced: list[Replaced] | None = None
 
     def merge(self, base: Any, patch: Any, schema: Schema | None) -> Any:
         """Return the merged value; None deletes the field."""
@@ -148,7 +205,7 @@ class _Merge(NamedTuple):
             return base
         if is_null(patch):
             return None
-        return patch if base is None or base is patch else override(patch, base)
+        return self.replace(base, patch, schema)
 
     def merge_mappings(self, base: Any, patch: Any, schema: Schema | None) -> Any:
         if patch is not None and is_null(patch):
@@ -169,6 +226,18 @@ class _Merge(NamedTuple):
             if value is not None:
                 merged[key] = value
         return merged or (base if not base else {})
+
+    def replace(self, base: Any, patch: Any, schema: Schema | None) -> Any:
+        """Replace a scalar or a list, and note what the list of a custom resource loses."""
+        if base is None or base is patch:
+            return patch
+        is_noted = schema is None and self.replaced is not None and isinstance(patch, list)
+        found = _find_replaced(base, patch) if is_noted else None
+        if self.replaced is None or found is None:
+            return override(patch, base)
+        self.replaced.append(found)
+        # The findings of the object are about what was meant: what follows from the loss is the same fault.
+        return self.merge_lists(base, patch, _MEANT) if found.is_needed else override(patch, base)
 
     def merge_lists(self, base: Any, patch: Any, schema: Schema) -> Any:
         if patch is not None and is_null(patch):
@@ -419,11 +488,13 @@ def _merge(
         fields |= {key: kept for key in document if key == "metadata"}
     if patch.allow_kind_change:
         fields |= {key: document[key] for key in document if key == "kind"}
+    replaced: list[Replaced] = []
     try:
-        merged = merge_patch(resource.node, fields, schemas)
+        merged = merge_patch(resource.node, fields, schemas, replaced)
     except MergeError as error:
         problems.append(_fail(f"{error}; write the same type as {resource.id}", error.node))
         return resources
+    problems += [_report_replaced(each, resource) for each in replaced]
     if merged is None:
         return [each for each in resources if each is not resource]
     problems += _list_added_containers(resource, fields)
@@ -450,6 +521,23 @@ def _list_added_containers(resource: Resource, fields: Mapping[str, Any]) -> Ite
             if name and name not in known and (meant := find_meant(name, known)):
                 message = f"the patch adds a container `{name}` to {resource.id}; did you mean `{meant}`?"
                 yield Problem("patch-matches-nothing", message, each["name"], severity=Severity.WARNING)
+
+
+def _report_replaced(replaced: Replaced, resource: Resource) -> Problem:
+    shown = [f"`{field}`" for field in replaced.lost[:_MOST_SHOWN]]
+    rest = len(replaced.lost) - len(shown)
+    fields = ", ".join(shown) + (f" and {rest} more" if rest else "")
+    verb = "is" if len(replaced.lost) == 1 else "are"
+    message = (
+        f"kustomize replaces lists of a custom resource, so {fields} of `{replaced.item}` {verb} lost in"
+        f" {resource.id.kind} `{resource.id.name}`; use a JSON patch of the one field, or repeat the whole item"
+    )
+    severity = Severity.ERROR if replaced.is_needed else Severity.WARNING
+    related = ((replaced.base, "the list that is replaced"),)
+    return Problem("patch-replaces-list", message, replaced.patch, related, "gitops", severity)
+
+
+_MOST_SHOWN = 4
 
 
 def _to_texts(field: str, node: Any) -> Any:

@@ -12,7 +12,7 @@ from typing import Protocol
 from jobgen.engine.inputs import FOLDER, describe, exists, find_program, is_link
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.atomic import links_outside
-from jobgen.repo.commit import CommitPath, Folder, read_committed
+from jobgen.repo.commit import CommitPath, Folder, list_folder_names, read_committed
 from jobgen.repo.files import KUSTOMIZATION_NAMES, File, FileEntry, read_file, report_link_outside
 
 
@@ -31,6 +31,9 @@ class SourceTree(Protocol):
 
     def is_folder(self, path: str) -> bool:
         """Return True if the path is a folder that may be read."""
+
+    def list_names(self, path: str) -> Sequence[str]:
+        """Return the names in a folder that may be read; none if it cannot be."""
 
 
 class FolderTree:
@@ -73,6 +76,12 @@ class FolderTree:
             found = self._find(path)
             return found.is_dir() if isinstance(found, CommitPath) else bool(found) and describe(found).endswith(FOLDER)
         return False
+
+    def list_names(self, path: str) -> Sequence[str]:
+        """Return the names in a folder that may be read; none if it cannot be."""
+        with suppress(OSError, ValueError):
+            return sorted(list_folder_names(self.folder / path)) if self.is_folder(path) else ()
+        return ()
 
     def _find(self, path: str) -> CommitPath | str:
         """Return where a path is; empty if that is outside of the repository, or nowhere."""

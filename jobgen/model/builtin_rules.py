@@ -103,6 +103,7 @@ _ERRORS = {
         "kustomization-cycle": "Kustomizations that list each other in a cycle.",
         "kustomization-file-missing": "A file or folder that a kustomization lists and that does not exist.",
         "kustomization-id-conflict": "Two objects with the same kind, namespace and name in one kustomization.",
+        "patch-replaces-list": "A patch that replaces a list of a custom resource, and so loses fields of its items.",
         "kustomize-build-fails": "A kustomization that kustomize cannot build.",
         "queue-changed": "A new queue for a job that is not suspended, which Kueue rejects.",
         "edited-rendered-file": "A file in the rendered tree that is stale, changed or deleted.",
