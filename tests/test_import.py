@@ -448,3 +448,46 @@ def test_patch_between_two_trees(base, wanted):
 @given(templates, templates)
 def test_patch_between_two_templates(base, wanted):
     assert is_equivalent(merge(base, create_patch(base, wanted), []), wanted)
+
+
+PLACED = {
+    "apiVersion": "kubeflow.org/v1",
+    "kind": "PyTorchJob",
+    "metadata": {"name": "bert"},
+    "spec": {
+        "pytorchReplicaSpecs": {
+            role: {
+                "replicas": 1,
+                "restartPolicy": "OnFailure",
+                "template": {
+                    "spec": {
+                        "containers": [{"name": "pytorch", "image": "a.example/b:1", "command": ["torchrun", "t.py"]}]
+                    }
+                },
+            }
+            for role in ("Master", "Worker")
+        }
+    },
+}
+
+
+def test_a_manifest_of_the_repository_keeps_the_namespace_of_its_overlays(tmp_path):
+    """It is rendered where it is, so the job that takes its place must be deployed to the same namespaces."""
+    (tmp_path / "jobgen.yaml").write_text("apiVersion: jobgen.dev/v1\nkind: Settings\n")
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/old.yaml").write_text(yaml.safe_dump(PLACED))
+    (tmp_path / "overlays/dev").mkdir(parents=True)
+    (tmp_path / "overlays/dev/overlay.yaml").write_text(
+        "apiVersion: jobgen.dev/v1\nkind: Overlay\nmetadata: {name: dev}\n"
+        "spec: {namespace: ml-dev, cluster: {platform: kubeflow}}\n"
+    )
+    before = [each.object for each in Run(config.load(tmp_path), ["dev"])]
+    done = jobgen(tmp_path, "import", "jobs/old.yaml", "-o", "jobs")
+
+    assert done.returncode == 0, done.stderr
+    assert "`jobs/old.yaml` is in `jobs`, so it is rendered, too; delete it" in done.stderr
+    assert "error" not in done.stderr
+    (tmp_path / "jobs/old.yaml").unlink()
+    after = [each.object for each in Run(config.load(tmp_path), ["dev"])]
+    assert [each["metadata"]["namespace"] for each in (*before, *after)] == ["ml-dev", "ml-dev"]
+    assert [typed(each["spec"]) for each in after] == [typed(each["spec"]) for each in before]

@@ -35,6 +35,8 @@ class Destination(NamedTuple):
     """The path of the folder of the jobs, from there."""
     is_rendered: bool = True
     """False if the folder is not in `jobs/` of a repository, so that no overlay applies to it."""
+    replaced: tuple[str, ...] = ()
+    """The real paths of the manifests in `jobs/` that the jobs take the place of."""
 
 
 class Plan(NamedTuple):
@@ -83,7 +85,7 @@ def plan_import(
     if proves and not breaches:
         promises = _list_promises(imported, others, arranged, destination)
         files = {move(path, destination.folder): text for path, text in arranged.files.items()}
-        breaches = prove_files(destination.root, files, promises)
+        breaches = prove_files(destination.root, files, promises, destination.replaced)
     return Plan(arranged, breaches, notes)
 
 
@@ -153,9 +155,12 @@ def _list_promises(
     found = [_describe(each) for each in imported]
     found += [(identity_of(each.manifest).name, each.location, (each.manifest,)) for each, _ in others]
     platforms = [*(each.spec.kind.platform if each.spec.is_spec else "" for each in imported), *("" for _ in others)]
+    placed = [*(each.spec.is_placed for each in imported), *(False for _ in others)]
     return [
-        Promise(move(path, destination.folder), position, name, _name_place(location), objects, platform)
-        for (name, location, objects), platform, (path, position) in zip(found, platforms, arranged.places, strict=True)
+        Promise(move(path, destination.folder), position, name, _name_place(location), objects, platform, is_placed)
+        for (name, location, objects), platform, is_placed, (path, position) in zip(
+            found, platforms, placed, arranged.places, strict=True
+        )
     ]
 
 

@@ -16,6 +16,7 @@ from jobgen.cli.options import force_option, output_option
 from jobgen.cli.replaced_objects import refuse_losses
 from jobgen.cli.result import ExitCode, Result, error_result, read_stdin, write_new_files
 from jobgen.cli.starter import Converted
+from jobgen.engine.inputs import edited
 from jobgen.features.convert.import_environments import (
     clean_other,
     convert_environments,
@@ -35,6 +36,7 @@ from jobgen.features.convert.importing.collect import (
     leave_out_duplicates,
 )
 from jobgen.features.convert.importing.sources import Sources, find_sources, shorten_list
+from jobgen.k8s.nodes import as_mapping
 from jobgen.model.data import Plain
 from jobgen.model.finding import Severity
 from jobgen.rendering import config
@@ -137,9 +139,11 @@ def import_manifests(
     found = list(
         leave_out_duplicates(collect_manifests(sources.entries, project.kinds), has_overlays=bool(project.overlays))
     )
-    imported = [each for each in found if isinstance(each, ImportedManifest)]
+    imported = _find_placed([each for each in found if isinstance(each, ImportedManifest)], directory, destination)
     if not imported:
         return error_result(ExitCode.NOTHING_TO_DO, "there is nothing to import", _format_left_out(found, sources))
+    placed = dict.fromkeys(each.location.file for each in imported if each.spec.is_placed) if output else {}
+    destination = destination._replace(replaced=tuple(os.path.realpath(directory / file) for file in placed))
     plan = plan_import(imported, [], destination, factor=factor, proves=output is not None)
     if plan.breaches:
         notes = _format_left_out(found, sources) + sources.hide_secrets(plan.format_breaches())
@@ -154,6 +158,8 @@ def import_manifests(
     total = f"{pluralize(len(imported), 'object')} imported{f', {len(lost)} not' if lost else ''}\n"
     if not (output and destination.is_rendered):
         notes += "".join(_NEEDS.format(name=name) for name in list_missing_platforms(imported, project))
+    rendered = [file for file in placed if (directory / file).resolve() not in full]
+    notes += "".join(visible(_RENDERED_TOO.format(file=file)) + "\n" for file in rendered)
     if output is None:
         overlays = [content for path, content in files.items() if factor and path.startswith("overlays/")]
         return Result(code, "---\n".join([*overlays, *documents]), notes + total)
@@ -163,10 +169,29 @@ def import_manifests(
     written = _write(full, home, directory, notes, [each.spec.manifest for each in imported] if force else None)
     if isinstance(written, Result):
         return written
-    return Result(code, err=written + notes + total + (_lint(full, home) if destination.is_rendered else ""))
+    with edited({path: b"" for path in destination.replaced if Path(path) not in full}):
+        findings = _lint(full, home) if destination.is_rendered else ""
+    return Result(code, err=written + notes + total + findings)
 
 
+_RENDERED_TOO = "`{file}` is in `jobs`, so it is rendered, too; delete it, now that the job replaces it"
 _NOT_RENDERED = "`{folder}` is not in the folder `jobs` of the repository, so jobgen does not render these jobs"
+
+
+def _find_placed(
+    imported: Sequence[ImportedManifest], directory: Path, destination: Destination
+) -> list[ImportedManifest]:
+    """Return the manifests, and mark those in the folder of jobs, which get the namespace of overlays there."""
+    if not destination.is_rendered:
+        return list(imported)
+    jobs = destination.root / "jobs"
+    return [
+        each._replace(spec=each.spec._replace(is_placed=True))
+        if "namespace" not in as_mapping(each.spec.manifest.get("metadata"))
+        and (directory / each.location.file).resolve().is_relative_to(jobs)
+        else each
+        for each in imported
+    ]
 
 
 def _find_destination(directory: Path, output: str | None) -> Destination:

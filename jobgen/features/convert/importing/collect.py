@@ -59,6 +59,8 @@ class ImportedSpec(NamedTuple):
     is_spec: bool = True
     companions: tuple[dict[str, Plain], ...] = ()
     """The objects that are rendered beside it and were imported with it: the Service of its pods."""
+    is_placed: bool = False
+    """True if the manifest has no namespace, and the overlays of the repository give it theirs where it is."""
 
     @property
     def name(self) -> str:

@@ -18,6 +18,7 @@ from jobgen.features.convert.importing.verify import (
     find_differences,
     format_differences,
     is_equivalent,
+    leave_out_namespace,
     render_objects,
 )
 from jobgen.model.data import Location, Plain, location_of, untraced, value_of
@@ -109,13 +110,18 @@ def _render_everywhere(document: Fields, path: str, runners: Sequence[Environmen
 
 
 def _is_same(seen: _Seen, spec: ImportedSpec) -> bool:
-    return seen.rendered is not None and is_equivalent(seen.rendered, spec.manifest)
+    return seen.rendered is not None and is_equivalent(_compared(seen.rendered, spec), spec.manifest)
+
+
+def _compared(rendered: dict[str, Plain], spec: ImportedSpec) -> dict[str, Plain]:
+    """Return an object without the namespace that overlays give its manifest, too."""
+    return leave_out_namespace(rendered) if spec.is_placed else rendered
 
 
 def _explain(seen: _Seen, spec: ImportedSpec) -> tuple[str, ...]:
     if seen.rendered is None:
         return seen.problems or ("no object is rendered",)
-    return tuple(format_differences(find_differences(spec.manifest, seen.rendered)))
+    return tuple(format_differences(find_differences(spec.manifest, _compared(seen.rendered, spec))))
 
 
 def _write_resource_names(
@@ -205,7 +211,7 @@ def _patch_rest(spec: ImportedSpec, document: Fields, path: str, runners: Sequen
     patch: Any = document["spec"].get("manifest") or {}
     for seen in _render_everywhere(document, path, runners):
         if seen.rendered is not None and not _is_same(seen, spec):
-            patch = _join_patches(patch, create_patch(seen.rendered, spec.manifest))
+            patch = _join_patches(patch, create_patch(_compared(seen.rendered, spec), spec.manifest))
     return {**document, "spec": {**document["spec"], "manifest": patch}} if patch else document
 
 

@@ -12,7 +12,12 @@ from typing import Any
 
 from jobgen.engine.inputs import edited
 from jobgen.features.convert.importing.pod_fields import remove_server_fields
-from jobgen.features.convert.importing.verify import find_differences, format_differences, is_equivalent
+from jobgen.features.convert.importing.verify import (
+    find_differences,
+    format_differences,
+    is_equivalent,
+    leave_out_namespace,
+)
 from jobgen.model.data import Plain, location_of
 from jobgen.model.finding import Finding, Severity
 from jobgen.model.named_tuple import NamedTuple
@@ -37,6 +42,8 @@ class Promise(NamedTuple):
     objects: Sequence[Mapping[str, Plain]]
     platform: str = ""
     """The platform of a job, which not every environment has."""
+    is_placed: bool = False
+    """True if overlays give the manifest its namespace, as they do to the job."""
 
 
 class Breach(NamedTuple):
@@ -47,9 +54,15 @@ class Breach(NamedTuple):
     details: tuple[str, ...] = ()
 
 
-def prove_files(root: Path, files: Mapping[str, str], promises: Sequence[Promise]) -> list[Breach]:
-    """Return the promises that the files, by their paths from the root, would not keep in some environment."""
-    drafts = {os.path.realpath(root / path): text.encode("utf-8", "surrogateescape") for path, text in files.items()}
+def prove_files(
+    root: Path, files: Mapping[str, str], promises: Sequence[Promise], replaced: Sequence[str] = ()
+) -> list[Breach]:
+    """Return the promises that the files, by their paths from the root, would not keep in some environment.
+
+    `replaced` are the real paths of manifests that the files take the place of.
+    """
+    drafts = dict.fromkeys(replaced, b"")
+    drafts |= {os.path.realpath(root / path): text.encode("utf-8", "surrogateescape") for path, text in files.items()}
     names = {each.name for each in promises}
     with edited(drafts):
         project = config.load(root)
@@ -112,14 +125,17 @@ def _compare(
             advice = f"; add it to `jobs` in {places}" if places else ""
             yield Breach(promise.place, f"no environment selects it, so it would not be rendered{advice}")
         for env, several in rendered.get(key, {}).items():
-            details = tuple(_list_differences(several, promise.objects))
+            details = tuple(_list_differences(several, promise))
             if details:
                 where = f" in `{env}`" if env else ""
                 yield Breach(promise.place, f"it would not render to this object{where}", details)
 
 
-def _list_differences(made: Sequence[Rendered], wanted: Sequence[Mapping[str, Plain]]) -> Iterator[str]:
+def _list_differences(made: Sequence[Rendered], promise: Promise) -> Iterator[str]:
+    wanted = promise.objects
     objects: list[Any] = [remove_server_fields(dict(each.object))[0] for each in made if not _is_runtime(each)]
+    if promise.is_placed:
+        objects = [leave_out_namespace(each) for each in objects]
     for one, other in zip(wanted, objects, strict=False):
         if not is_equivalent(dict(one), other):
             yield from format_differences(find_differences(dict(one), other))

@@ -70,6 +70,14 @@ def render_objects(
     return rendered, [*(problem.message for problem in problems), *failed]
 
 
+def leave_out_namespace(rendered: Mapping[str, Plain]) -> dict[str, Plain]:
+    """Return an object without its namespace."""
+    metadata = rendered.get("metadata")
+    if not isinstance(metadata, dict):
+        return dict(rendered)
+    return {**rendered, "metadata": {key: value for key, value in metadata.items() if key != "namespace"}}
+
+
 def is_equivalent(one: Plain, other: Plain, name: str = "", parent: str = "") -> bool:
     """Return True if two nodes mean the same: quantities by value, volumes and mounts in any order, all else exactly.
 
