@@ -473,7 +473,7 @@ PLACED = {
 
 def test_a_manifest_of_the_repository_keeps_the_namespace_of_its_overlays(tmp_path):
     """It is rendered where it is, so the job that takes its place must be deployed to the same namespaces."""
-    (tmp_path / "jobgen.yaml").write_text("apiVersion: jobgen.dev/v1\nkind: Settings\n")
+    (tmp_path / "jobgen.yaml").write_text("")
     (tmp_path / "jobs").mkdir()
     (tmp_path / "jobs/old.yaml").write_text(yaml.safe_dump(PLACED))
     (tmp_path / "overlays/dev").mkdir(parents=True)
@@ -485,8 +485,8 @@ def test_a_manifest_of_the_repository_keeps_the_namespace_of_its_overlays(tmp_pa
     done = jobgen(tmp_path, "import", "jobs/old.yaml", "-o", "jobs")
 
     assert done.returncode == 0, done.stderr
-    assert "`jobs/old.yaml` is in `jobs`, so it is rendered, too; delete it" in done.stderr
-    assert "error" not in done.stderr
+    assert "`jobs/old.yaml` is in `jobs`, so it is rendered, too; delete it" in done.stderr.decode()
+    assert b"error" not in done.stderr
     (tmp_path / "jobs/old.yaml").unlink()
     after = [each.object for each in Run(config.load(tmp_path), ["dev"])]
     assert [each["metadata"]["namespace"] for each in (*before, *after)] == ["ml-dev", "ml-dev"]

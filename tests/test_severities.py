@@ -126,6 +126,7 @@ UNCERTAIN = {
     "shared-device-claim": "a device of the network can be used from several nodes",
     "shared-single-node-claim": "all pods may run on one node; `ReadWriteOncePod` is an error",
     "shell-syntax-without-shell": "some images have a program `cd`, and a program may read `&&`",
+    "shm-too-small": "a program may write nothing to the volume",
     "shm-over-memory": "the volume may never be full",
     "slots-gpu-mismatch": "processes may share a GPU",
     "stuck-rollout": "an autoscaler may add nodes",

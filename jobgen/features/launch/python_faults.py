@@ -18,6 +18,8 @@ _NEWER = lazy_pattern(r"""\b[fFtT][rR]?["']|\b[rR][fFtT]["']|^\s*(?:async\s+)?(?
 _OPEN = lazy_pattern(r"'(.)' was never closed")
 _ALONE = lazy_pattern(r"unmatched '(.)'")
 _OTHER = lazy_pattern(r"closing parenthesis '(.)' does not match opening parenthesis '(.)'")
+# Statements that need a line of their own.
+_FOLLOWS = lazy_pattern(r"(for|while|if|with|def|class|try|async)\b")
 _SHOWN = 60
 
 
@@ -49,7 +51,11 @@ def _describe(text: str, error: SyntaxError) -> PythonFault | None:
     number = min(max(error.lineno or 1, 1), len(lines))
     if _TEMPLATE.search(text) or _NEWER.search(lines[number - 1]):
         return None
+    start = lines[number - 1].encode()[: max(error.offset or 1, 1) - 1].decode(errors="replace")
+    follows = _FOLLOWS.match(lines[number - 1][len(start) :]) if start.rstrip().endswith(";") else None
     answer = _advise(lines, number, error.msg)
+    if follows and error.msg == "invalid syntax":
+        answer = f"`{follows[1]}` cannot follow `;`", "begin a line with it, in a block of text (`|`)"
     if not answer:
         return None
     return PythonFault(f"{answer[0]} (Python: `{error.msg}`); {answer[1]}", find_line(text, number))

@@ -31,12 +31,12 @@ def check_references(manifest: Manifest) -> Iterator[Fault]:
     for container in containers:
         if _IN_VALUE.search(container.search_text):
             yield from _list_late(container)
-    written = [container for container in containers if any(_list_unset(container))]
+    written = [container for container in containers if any(_list_unset(container)) or any(_list_in_values(container))]
     if not written:
         return
     reported = {id(fault.node) for fault in find_faults(manifest)} if has_launch(manifest) else set()
     for container, env in read_environments(manifest):
-        for name, node in _list_unset(container):
+        for name, node in (*_list_unset(container), *_list_in_values(container)):
             if find_variable(env, name) is None and not _SERVICE.fullmatch(name) and id(node) not in reported:
                 yield Fault(node, f"`$({name})` stays as it is: {_advise(manifest, name, list(env))}", False)
 
@@ -72,6 +72,21 @@ def _list_unset(container: Container) -> Iterator[tuple[str, Node]]:
             return
         if "$(" in text:
             yield from ((name, node) for name in REFERENCE.findall(text) if name not in own)
+
+
+def _list_in_values(container: Container) -> Iterator[tuple[str, Node]]:
+    """Yield the names in values of variables that the container itself does not set: Kubernetes leaves them.
+
+    A value that a shell may read, such as a script, can mean a program by `$(NAME)`: names of variables are upper case.
+    """
+    if not _IN_VALUE.search(container.search_text):
+        return
+    known = container.variables
+    for name, entry in container.env:
+        text = as_text(entry.get("value"))
+        for other in REFERENCE.findall(text) if "$(" in text and not _MAY_READ.search(text) else ():
+            if other not in known and other.isupper() and other != name:
+                yield other, entry["value"]
 
 
 def _advise(manifest: Manifest, name: str, known: list[str]) -> str:

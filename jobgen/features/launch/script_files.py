@@ -4,14 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from jobgen.features.launch.python_faults import find_python_fault
+from jobgen.features.launch.python_faults import PythonFault, find_python_fault
 from jobgen.features.launch.scripts import list_text_mistakes
-from jobgen.model.data import Location
+from jobgen.k8s.nodes import as_text
+from jobgen.k8s.objects import Container
+from jobgen.model.data import Location, Node
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.yamlio.inner_text import find_line
 
 _SHELL = lazy_pattern(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(?:\S*/)?(?:ba|da|a)?sh\b")
 _PYTHON = lazy_pattern(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(?:\S*/)?python[\d.]*\b")
+
+
+def find_code_fault(container: Container) -> tuple[Node, PythonFault] | None:
+    """Return what Python refuses in the text behind `python -c`, and the item with the text; None if nothing."""
+    line = container.command_line
+    for option, item in zip(line[1:], line[2:], strict=False):
+        if as_text(option) == "-c":
+            text = as_text(item)
+            # Kubernetes, or another tool, puts something else there.
+            fault = None if "$(" in text or "${" in container.image else find_python_fault(text.replace("$$", "$"))
+            return (item, fault) if fault else None
+        if as_text(option)[:1] != "-":
+            break
+    return None
 
 
 def find_file_mistakes(name: str, text: str) -> Iterator[tuple[int, str, Location]]:

@@ -153,6 +153,25 @@ def memory_too_small(container: Container) -> Iterator[Violation]:
         yield Violation(node, f"{message}; write gibibytes, such as `64Gi`", devices, severity)
 
 
+@rule("pod", WARNING, fields=("volumes",), words=("sizeLimit",))
+def shm_too_small(pod: Pod) -> Iterator[Violation]:
+    """A volume with `medium: Memory` of less than one mebibyte: a missing unit, or `m`, which means thousandths.
+
+    `16` is 16 bytes. What writes to `/dev/shm`, such as the workers of a `DataLoader` and NCCL, fails with `Bus error`,
+    or the pod is evicted because its volume is larger than its limit.
+
+    Write `16Gi`.
+    """
+    for volume in pod.volumes:
+        source = as_mapping(volume.get("emptyDir"))
+        node = source.get("sizeLimit") if as_text(source.get("medium")) == "Memory" else None
+        size = to_milli(node) if node is not None else None
+        if size is not None and 0 < size < _MEBIBYTE:
+            written = str(value_of(node))
+            fix_steps = (FixStep("set", node, _suggest(written)),)
+            yield Violation(node, _explain_memory(written), fix_steps=fix_steps, safe=False)
+
+
 def _explain_memory(written: str) -> str:
     if written.endswith("m"):
         reason = "`m` means thousandths of a byte"

@@ -8,7 +8,7 @@ from jobgen.k8s.objects import Manifest
 
 @rule("manifest", WARNING, words=("$(",))
 def undefined_reference(manifest: Manifest) -> Iterator[Violation]:
-    """A `$(NAME)` in a command, though the container has no variable of that name.
+    """A `$(NAME)` in a command or in the value of a variable, though the container has no variable of that name.
 
     Kubernetes replaces `$(NAME)` only if the container has the variable, in `env` or `envFrom`, or if the operator sets
     it. Kubernetes does not know the variables in the image. The program receives the literal text `$(NAME)`. Scripts of

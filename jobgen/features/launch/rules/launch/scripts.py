@@ -16,7 +16,8 @@ def script_syntax(container: Container) -> Iterator[Violation]:
     a warning if other commands can follow, or if a command can end the script before. So are tests without their
     brackets, commands behind `exec`, which never run, a script that ends while a command of it runs in the background,
     commands that write to a volume which is read-only, and files of a ConfigMap that have no mode to be executed with.
-    Scripts of `sh -c` are checked, and those in ConfigMaps of the repository that a command names.
+    Scripts of `sh -c` are checked, code of `python -c`, and scripts in ConfigMaps of the repository that a command
+    names.
 
     Syntax of Bash is a warning, too, in a script that `sh` runs: dash, the `sh` of Debian and Ubuntu, has no `[[`,
     `source`, arrays and `pipefail`. It is not reported if the name of the image says that it has another `sh`.
@@ -30,6 +31,17 @@ def script_syntax(container: Container) -> Iterator[Violation]:
         from jobgen.features.launch.modes import check_mode
 
         yield from (Violation(fault.node, fault.message) for fault in check_mode(container))
+    if "\n-c\n" in text and "python" in program:
+        # Imported late: few commands have the text of a program.
+        from jobgen.features.launch.script_files import find_code_fault
+
+        found = find_code_fault(container)
+        if found is not None:
+            item, (message, inside) = found
+            place = inside if type(item) is TracedScalar else None
+            yield Violation(
+                item, f"in line {inside.line} of the code, {message}", at=item if place else None, inside=place
+            )
     if "sh" not in text:
         return
     # Few containers have scripts.
