@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from jobgen.features.launch.python_faults import PythonFault, find_python_fault
 from jobgen.features.launch.scripts import list_text_mistakes
@@ -19,7 +20,7 @@ _PYTHON = lazy_pattern(r"#!\s*(?:\S*/env\s+(?:-S\s+)?)?(?:\S*/)?python[\d.]*\b")
 def find_code_fault(container: Container) -> tuple[Node, PythonFault] | None:
     """Return what Python refuses in the text behind `python -c`, and the item with the text; None if nothing."""
     line = container.command_line
-    for option, item in zip(line[1:], line[2:], strict=False):
+    for option, item in pairwise(line[1:]):
         if as_text(option) == "-c":
             text = as_text(item)
             # Kubernetes, or another tool, puts something else there.

@@ -16,7 +16,7 @@ from jobgen.features.launch.values import VISIBLE, Fault, Pods, Program, Word, W
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Container, Manifest
 from jobgen.k8s.operators import is_operator_since
-from jobgen.model.data import value_of
+from jobgen.model.data import TracedScalar, value_of
 from jobgen.model.finding import FixStep, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
@@ -29,6 +29,8 @@ _WORDS = frozenset(("auto", "gpu", "cpu", "xpu"))
 _LOCAL = frozenset(("localhost", "127.0.0.1", "::1", "[::1]"))
 # Kinds whose operator makes one job of all pods; the pods of others can be meant to work alone.
 JOINED = frozenset(("PyTorchJob", "PyTorchTrainingJob", "TrainJob"))
+# Kinds whose pods train together, and whose operators know other frameworks.
+_TRAINING = frozenset(("TFJob", "MXJob", "XGBoostJob", "PaddleJob", "JAXJob"))
 _NO_HOST = "The hostname of the rendezvous endpoint must be a dot-separated list of labels"
 # Pods of training-operator.
 _POD = lazy_pattern(r"(.+)-(master|worker)-(\d{1,6})(?:\.|\Z)")
@@ -228,6 +230,8 @@ def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
     if least > count:
         message = f"{run.name} waits for {shown}, but {has}, so it fails after a timeout"
         yield Fault(value.node, f"{message}; {advice}", is_error, fix, pods.related, NODES_RULE)
+    elif most < count and most == 1 and given is None and (message := _describe_alone(run, pods, count)):
+        yield Fault(value.node, message, False, (), pods.related, ALONE_RULE)
     elif most < count and (pods.kind in JOINED or most > 1):
         if most == 1:
             source = "" if given else " by default"
@@ -244,6 +248,27 @@ def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
     else:
         yield from _check_meeting(run, pods, count, least)
         yield from _check_rank(run, pods)
+
+
+def _describe_alone(run: Torchrun, pods: Pods, count: int) -> str:
+    """Return that each pod trains alone where nothing tells the launcher of the others; empty if that can be meant."""
+    manifest = pods.container.pod.manifest
+    if pods.kind in _TRAINING:
+        reason, advice = f"the operator of a {pods.kind} sets none of its variables", "use `framework: pytorch`"
+        if type(kind := manifest.object["kind"]) is not TracedScalar or not kind.layer.startswith("kind "):
+            advice = "use a PyTorchJob"
+    elif (pods.kind, manifest.group) == ("Job", "batch") and _meets_others(pods):
+        reason = "a Job sets none of its variables"
+        advice = f"add `--nnodes={count} --node-rank=$(JOB_COMPLETION_INDEX) --master-addr=…`, or use a PyTorchJob"
+    else:
+        return ""
+    return f"each of the {count} pods trains alone, because {reason} for {run.name}; {advice}"
+
+
+def _meets_others(pods: Pods) -> bool:
+    """Return True if the pods of a Job have names for each other, or an address of the first."""
+    spec = pods.container.pod.spec
+    return "subdomain" in spec or any(name in pods.container.variables for name in ("MASTER_ADDR", "WORLD_SIZE"))
 
 
 def is_started_by_operator(pods: Pods) -> bool:
