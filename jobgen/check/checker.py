@@ -598,11 +598,11 @@ def _validate_pod_of_role(pod: Pod, role: Role, volumes: list[str], release: Rel
         count=role.count,
         release=release,
     )
-    if not pod.template:
-        # An empty template has no location itself.
-        key = next((key for key in role.replica_spec if key == "template"), role.key)
-        prefix = f"role `{role.replica_type}`: "
-        problems = [problem._replace(node=key, message=prefix + problem.message) for problem in problems]
+    if problems:
+        # Imported late: most pods are right.
+        from jobgen.check.bare_roles import place_in_role
+
+        problems = place_in_role(problems, role)
     # Rules report names that are too long.
     if name and not is_valid_name and len(name) < MAX_SUBDOMAIN and is_dns_subdomain(pod.manifest.name):
         message = f"role `{role.replica_type}` gives a pod the invalid name `{name}`; {DNS_SUBDOMAIN}"

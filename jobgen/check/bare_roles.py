@@ -1,0 +1,45 @@
+"""Problems of a pod that are about what its role does not have: a template, or an image that another role has."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from jobgen.k8s.nodes import as_list, as_mapping
+from jobgen.k8s.objects import Role
+from jobgen.model.data import Node, TracedScalar, value_of
+from jobgen.model.finding import Problem
+
+_FIELDS = ("image", "command", "args")
+
+
+def place_in_role(problems: list[Problem], role: Role) -> list[Problem]:
+    """Return the problems of a pod of a role; those of what is not there at the role."""
+    if role.pod.template:
+        return [_explain_missing_image(problem, role) for problem in problems]
+    # An empty template has no location itself.
+    key = next((key for key in role.replica_spec if key == "template"), role.key)
+    prefix = f"role `{role.replica_type}`: "
+    return [problem._replace(node=key, message=prefix + problem.message) for problem in problems]
+
+
+def _explain_missing_image(problem: Problem, role: Role) -> Problem:
+    """Return a problem of a missing image at the role that lacks it, with the role that has one; others as they are."""
+    main = _find_main(role)
+    name = main.get("name")
+    is_added = type(name) is TracedScalar and name.layer.startswith("kind ")
+    if problem.node is not main or not is_added or value_of(main.get("image")):
+        return problem
+    for other in role.manifest.roles:
+        found = _find_main(other)
+        if other is role or not value_of(found.get("image")):
+            continue
+        lacking = [field for field in _FIELDS if field in found and field not in main]
+        fields, them = " and no ".join(f"`{field}`" for field in lacking), "it" if len(lacking) == 1 else "them"
+        message = f"role `{role.name}` has no {fields}, and only `{other.name}` has {them}; move {them} to `spec`"
+        return problem._replace(message=message, at=role.replica_spec)
+    return problem
+
+
+def _find_main(role: Role) -> Mapping[str, Node]:
+    containers = as_list(role.pod.spec.get("containers"))
+    return as_mapping(containers[0]) if containers else {}
