@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 from jobgen.check.admission.fields import is_empty, join_names
@@ -162,13 +163,20 @@ def out_of_bounds(name: str, node: Node, low: int, high: int | None = None) -> V
         yield Violation(node, f"`{name}` must be at most {high}, got `{found}`")
 
 
-def not_one_of(name: str, node: Node, known: list[str], *, allow_empty: bool = True) -> Violations:
-    """Yield a violation if a text is not one of those that the operator knows."""
+_NO_WORDS: Mapping[str, str] = MappingProxyType({})
+
+
+def not_one_of(
+    name: str, node: Node, known: list[str], *, allow_empty: bool = True, meant: Mapping[str, str] = _NO_WORDS
+) -> Violations:
+    """Yield a violation if a text is not one of those that the operator knows; `meant` are words for some of them."""
     found = value_of(node)
     if not isinstance(found, str) or found in known or (allow_empty and not found):
         return
-    message = f"`{name}` is `{found}`, but must be {join_names(known, 'or')}{did_you_mean(found, known)}"
-    fix_steps, safe = suggest_value(node, known)
+    wanted = [meant[found]] if found in meant else known
+    hint = f"; did you mean `{meant[found]}`?" if found in meant else did_you_mean(found, known)
+    message = f"`{name}` is `{found}`, but must be {join_names(known, 'or')}{hint}"
+    fix_steps, safe = suggest_value(node, wanted)
     yield Violation(node, message, fix_steps=fix_steps, safe=safe)
 
 

@@ -37,7 +37,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean, find_key
+from jobgen.model.suggest import did_you_mean, find_key, list_alternatives
 
 OPERATOR = "jobset"
 
@@ -158,12 +158,22 @@ def _check_managed_by(manifest: Manifest) -> Violations:
         yield Violation(node, f"`{found}` has {len(found)} characters; use at most {_MAX_NAME}")
 
 
+def _describe_unknown(wanted: str, names: list[str]) -> str:
+    hint = did_you_mean(wanted, names)
+    if not hint and names:
+        hint = f"; write {list_alternatives(f'`{name}`' for name in names[:_MOST_NAMED])}"
+    return f"there is no replicated job `{wanted}`{hint}"
+
+
+_MOST_NAMED = 4
+
+
 def _check_targets(manifest: Manifest, *path: str) -> Violations:
     names = [job.name for job in _list_jobs(manifest)]
     for targets in find_nodes(manifest.spec, (*path, "targetReplicatedJobs")):
         for found, node in iter_strings(targets):
             if found not in names:
-                yield Violation(node, f"there is no replicated job `{found}`{did_you_mean(found, names)}")
+                yield Violation(node, _describe_unknown(found, names))
 
 
 def _check_success_policy(manifest: Manifest) -> Violations:
@@ -231,8 +241,7 @@ def _check_coordinator(manifest: Manifest) -> Violations:
     jobs = {job.name: job for job in _list_jobs(manifest)}
     job = jobs.get(wanted)
     if job is None:
-        message = f"there is no replicated job `{wanted}`{did_you_mean(wanted, list(jobs))}"
-        yield Violation(coordinator["replicatedJob"], message)
+        yield Violation(coordinator["replicatedJob"], _describe_unknown(wanted, list(jobs)))
         return
     yield from out_of_bounds("jobIndex", coordinator.get("jobIndex"), 0, max(job.replicas - 1, 0))
     if not job.is_indexed or job.completions is None:

@@ -37,6 +37,7 @@ OPERATOR = "volcano"
 _MAX_NAME = 63
 _EVENTS = ["*", "PodFailed", "PodEvicted", "PodPending", "Unknown", "TaskCompleted", "TaskFailed", "JobUpdated"]
 _ACTIONS = "AbortJob RestartJob RestartTask RestartPod RestartPartition TerminateJob CompleteJob ResumeJob".split()
+_MEANT_ACTIONS = {"Restart": "RestartJob", "Abort": "AbortJob", "Terminate": "TerminateJob", "Complete": "CompleteJob"}
 # The first version with an action or a plugin, if that is not the first of all.
 _ADDED = {"RestartPod": "1.11", "RestartPartition": "1.14", "hcclrank": "1.13", "ray": "1.13"}
 # The webhook adds the plugin `svc` for these.
@@ -216,7 +217,8 @@ def _check_events(
             yield Violation(node, f"event `{event}` is also in an earlier policy; remove one of them")
     known = _since(manifest, _ACTIONS)
     if is_set(policy.get("action")):
-        yield from not_one_of("action", policy["action"], known, allow_empty=False)
+        # The pods of a distributed job start again together: `Restart` is none of the others.
+        yield from not_one_of("action", policy["action"], known, allow_empty=False, meant=_MEANT_ACTIONS)
     else:
         yield Violation(policy, f"a policy for an event requires `action`; set it to one such as `{known[1]}`")
 

@@ -104,6 +104,9 @@ def command(
     return init(directory, directory / folder, choices, force=force)
 
 
+_NEW = "; to add a job, run `jobgen new NAME --framework FRAMEWORK`"
+
+
 def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Result:
     """Write the files of a new repository, unless an existing file differs."""
     fault = _find_fault(directory, choices)
@@ -127,7 +130,7 @@ def init(directory: Path, folder: Path, choices: Choices, *, force: bool) -> Res
         conflicts = "".join(f"{visible(line)}\n" for line in _list_conflicts(folder, wanted, force=force))
         if conflicts:
             advice = "move them" if force else "move them, or overwrite them with --force"
-            return error_result(ExitCode.ERRORS, f"nothing was written; {advice}", conflicts)
+            return error_result(ExitCode.ERRORS, f"nothing was written; {advice}{_NEW}", conflicts)
         stale = {
             path: content
             for path, content in wanted.items()

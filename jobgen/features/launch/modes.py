@@ -9,7 +9,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.k8s.objects import Container
 from jobgen.k8s.shell.commands import Script, find_script
 from jobgen.k8s.shell.steps import read_words
-from jobgen.model.data import Node
+from jobgen.model.data import Node, TracedScalar
 
 _MODE = 0o644  # of files in volumes, by default
 
@@ -54,7 +54,10 @@ def _check_path(container: Container, path: str, node: Node) -> Iterator[Fault]:
             message = f"`{path}` is a file of a volume with mode `{mode:04o}`, which no user can execute"
             shell = "python" if path.endswith(".py") else "sh"
             start = f"`[{shell}, {path}]`" if node is container.command[0] else f"`{shell} {path}`"
-            advice = f"set `defaultMode: 0755`, or start it with a shell: {start}"
-            if shell == "python":
-                advice = f"set `defaultMode: 0755`, or start it with Python: {start}"
+            kind = container.pod.manifest.object["kind"]
+            is_spec = type(kind) is TracedScalar and kind.layer.startswith("kind ")
+            # A spec has modes as texts, so that no reader takes them for decimal numbers.
+            wanted = '"0755"' if is_spec else "0755"
+            program = "Python" if shell == "python" else "a shell"
+            advice = f"set `defaultMode: {wanted}`, or start it with {program}: {start}"
             yield Fault(node, f"{message} (`permission denied`); {advice}")

@@ -141,8 +141,9 @@ def memory_too_small(container: Container) -> Iterator[Violation]:
     for node, size, severity in zip((limit, request), sizes, (ERROR, WARNING), strict=True):
         if size is not None and 0 < size < _MEBIBYTE:
             written = str((node.written if type(node) is TracedScalar else "") or value_of(node))
-            fix_steps = (FixStep("set", node, _suggest(written)),)
-            yield Violation(node, _explain_memory(written), severity=severity, fix_steps=fix_steps, safe=False)
+            meant = _suggest(written, for_gpus=container.gpus > 1)
+            fix_steps = (FixStep("set", node, meant),)
+            yield Violation(node, _explain_memory(written, meant), severity=severity, fix_steps=fix_steps, safe=False)
             return
     # The request counts if there is no limit.
     node, size = (request, sizes[1]) if limit is None else (limit, sizes[0])
@@ -168,24 +169,26 @@ def shm_too_small(pod: Pod) -> Iterator[Violation]:
         size = to_milli(node) if node is not None else None
         if size is not None and 0 < size < _MEBIBYTE:
             written = str(value_of(node))
-            fix_steps = (FixStep("set", node, _suggest(written)),)
-            yield Violation(node, _explain_memory(written), fix_steps=fix_steps, safe=False)
+            meant = _suggest(written, for_gpus=False)
+            fix_steps = (FixStep("set", node, meant),)
+            yield Violation(node, _explain_memory(written, meant), fix_steps=fix_steps, safe=False)
 
 
-def _explain_memory(written: str) -> str:
+def _explain_memory(written: str, meant: str) -> str:
     if written.endswith("m"):
         reason = "`m` means thousandths of a byte"
     elif written[-1].isdigit():
         reason = "without a unit it means bytes"
     else:
         reason = "no program fits into less than a mebibyte"
-    return f"`{written}` is too little memory: {reason}; write `{_suggest(written)}`"
+    return f"`{written}` is too little memory: {reason}; write `{meant}`"
 
 
-def _suggest(written: str) -> str:
-    """Return the quantity that was probably meant."""
+def _suggest(written: str, *, for_gpus: bool) -> str:
+    """Return the quantity that was probably meant; less than a gibibyte is none for several GPUs."""
     digits = written.rstrip("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
-    return f"{digits}Mi" if written.endswith("m") or len(digits) > 2 else f"{digits}Gi"
+    is_small = written.endswith("m") or len(digits) > 2
+    return f"{digits}Mi" if is_small and not (for_gpus and len(digits) < 4) else f"{digits}Gi"
 
 
 _KINDS = frozenset(("PyTorchJob", "PyTorchTrainingJob"))

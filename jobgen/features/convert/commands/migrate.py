@@ -184,6 +184,9 @@ def _check_names(_: click.Context, __: click.Parameter, names: tuple[str, ...]) 
     return names
 
 
+_NEED_ALL = "`--write` and `--dry-run` need `--all`; `-o DIR` writes the jobs that are named"
+
+
 @click.command("migrate")
 @click.argument("jobs", nargs=-1, metavar="[JOB|FILE]...", shell_complete=complete_jobs_and_files)
 @click.option(
@@ -238,7 +241,7 @@ def command(
     """
     if not all_jobs:
         if write or dry_run or not jobs:
-            message = "name the jobs to migrate" if not jobs else "`--write` and `--dry-run` need `--all`"
+            message = "name the jobs to migrate" if not jobs else _NEED_ALL
             raise click.UsageError(message)
         return migrate_jobs(directory, jobs, target, envs, output, accepted, force=force, runtimes=runtimes)
     if jobs or envs or (dry_run and (write or output)) or (write and output):

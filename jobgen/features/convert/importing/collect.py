@@ -254,6 +254,13 @@ class ImportedManifest(NamedTuple):
         return self.builder or self.location.file
 
 
+def _explain(finding: Finding) -> str:
+    """Return why a file is not read; a template is meant to be one, so nothing in it must be quoted."""
+    if finding.rule != "template-text":
+        return finding.message
+    return "this is a template; render it first, such as with `helm template … | jobgen import -`"
+
+
 def collect_manifests(
     entries: Iterable[FileEntry], kinds: Sequence[Kind]
 ) -> Iterator[ImportedManifest | SkippedManifest]:
@@ -264,7 +271,7 @@ def collect_manifests(
     objects = [item for one in read_files for each in one.documents for item in split_list(each.data)]
     services = match_services([*objects, *(each.data for each, _ in built)], kinds)
     for file, documents, findings, is_optional in read_files:
-        yield from (SkippedManifest(finding.location, finding.message) for finding in findings)
+        yield from (SkippedManifest(each.location, _explain(each)) for each in findings)
         if not (documents or findings):
             yield SkippedManifest(Location(file.path), "the file holds no object", is_lost=False)
         elif is_optional and documents and not any(is_object(each.data) for each in documents):
