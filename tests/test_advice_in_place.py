@@ -1,4 +1,4 @@
-"""What a user gets for mistakes in values, roles and references: the right rule on the right line, and what to write."""
+"""What a user gets for mistakes in values, roles and references: the right rule, its line, and what to write."""
 
 import pytest
 from command import jobgen

@@ -54,6 +54,10 @@ class _VirtualFile(NamedTuple):
     def exists(self, path: str) -> bool:
         return path in (self.path, posixpath.dirname(self.path)) or self.tree.exists(path)
 
+    def list_names(self, path: str) -> Sequence[str]:
+        """Return the names in a folder."""
+        return self.tree.list_names(path)
+
     def is_folder(self, path: str) -> bool:
         return path == posixpath.dirname(self.path) or self.tree.is_folder(path)
 

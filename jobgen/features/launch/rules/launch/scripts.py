@@ -37,10 +37,10 @@ def script_syntax(container: Container) -> Iterator[Violation]:
 
         found = find_code_fault(container)
         if found is not None:
-            item, (message, inside) = found
-            place = inside if type(item) is TracedScalar else None
+            item, (message, where) = found
+            place = where if type(item) is TracedScalar else None
             yield Violation(
-                item, f"in line {inside.line} of the code, {message}", at=item if place else None, inside=place
+                item, f"in line {where.line} of the code, {message}", at=item if place else None, inside=place
             )
     if "sh" not in text:
         return
