@@ -263,7 +263,7 @@ def test_findings_of_small_repositories_are_the_recorded_ones_and_their_baseline
     }
     found = {name: sorted(map(result_line, several)) for name, several in results.items()}
     if accept:
-        write_sections("repositories.txt", found)
+        write_sections("repositories.txt", of_recorded_rules(found))
         return
     unknown = {
         name: [f"{original_rule_name(each['ruleId'])} {each['message']['text']}" for each in several if is_new(each)]

@@ -16,7 +16,10 @@ from sampling import sample
 from jobgen.repo.layout import list_starter_frameworks
 from jobgen.yamlio.read import read
 
-REFUSED = "jobgen: nothing was written; move them, or overwrite them with --force\n"
+REFUSED = (
+    "jobgen: nothing was written; move them, or overwrite them with --force; to add a job, run `jobgen new NAME "
+    "--framework FRAMEWORK`\n"
+)
 
 
 def jobgen(cwd: Path, *words: str) -> subprocess.CompletedProcess[str]:

@@ -196,7 +196,7 @@ def _check_unknown(program: Program, options: Options) -> Iterator[Fault]:
     meant = _SHORT_SLIPS.get(name) or find_meant(name, [*SYNTAX.counts, *SYNTAX.aliases])
     if meant:
         dashes = text[: len(text) - len(text.lstrip("-"))]
-        message = f"`{text}` is no known option of `{program.name}`"
+        message = f"`{text}` is not an option of `{program.name}`"
         yield Fault(word.node, f"{message}; did you mean `{dashes}{meant.replace('_', '-')}`?", False)
 
 

@@ -19,7 +19,7 @@ def script_syntax(container: Container) -> Iterator[Violation]:
     Scripts of `sh -c` are checked, code of `python -c`, and scripts in ConfigMaps of the repository that a command
     names.
 
-    Syntax of Bash is a warning, too, in a script that `sh` runs: dash, the `sh` of Debian and Ubuntu, has no `[[`,
+    Syntax of Bash is also a warning in a script that `sh` runs: dash, the `sh` of Debian and Ubuntu, has no `[[`,
     `source`, arrays and `pipefail`. It is not reported if the name of the image says that it has another `sh`.
 
     Follow the message. `bash -n FILE` finds most of these faults.
