@@ -51,7 +51,7 @@ WARM_UP = (
 
 
 def run_here(arguments: list[str]) -> tuple[int, str, str]:
-    """Run one command in this process: its exit code and what it prints, the output in base64."""
+    """Run one command in this process, and return its exit code, its output in Base64, and its standard error."""
     process, leave = os.getpid(), os._exit
 
     def end(code: int) -> None:

@@ -51,7 +51,7 @@ class Outcome(NamedTuple):
 def run_commands(commands: Iterable[list[str]], folder: Path) -> list[Outcome]:
     """Run the commands one after another; they share a cache and start outside of any repository."""
     elsewhere = folder / "elsewhere"
-    elsewhere.mkdir()
+    elsewhere.mkdir(exist_ok=True)
     done = [jobgen(elsewhere, *command, XDG_CACHE_HOME=str(folder / "cache")) for command in commands]
     return [Outcome(each.returncode, each.stdout) for each in done]
 

@@ -168,7 +168,7 @@ def settle_findings(
     from jobgen.recognize.mild_findings import soften
 
     known = set(findings)
-    certain = leave_out_gated(list(settle_generated(findings, survey.tree)), survey.tree)
+    certain = leave_out_gated(list(settle_generated(leave_open(findings, survey.tree), survey.tree)), survey.tree)
     found = soften(report_variables(certain, survey.tree), survey.tree, is_jobs_repository=is_jobs_repository)
     settled = [severe for each in found if (severe := each if each in known else project.apply_severity(each))]
     if not is_strict:

@@ -112,7 +112,7 @@ def _group_titles(changes: ChangeSet) -> list[_Titles]:
     for one in changes.impacts:
         bare = _title(changes, one, bare=True)
         # Two objects of one environment that differ only in the namespace keep it.
-        is_one = all(len(names) == 1 for names in places[bare].values())
+        is_one = all(len(titles) == 1 for titles in places[bare].values())
         shared = set[str]().union(*places[bare].values())
         title = bare if is_one and len(shared) > 1 else _title(changes, one)
         key = (one.action, one.outcome, one.stops, _describe_fields(one))

@@ -126,10 +126,6 @@ class Build:
         """Return the files that the values of a finding may come from."""
         raise NotImplementedError
 
-    def build_again(self) -> Sequence[ValidFields]:
-        """Return the objects as the tool itself makes them, perhaps different each time."""
-        return [each.data for each in self().objects]
-
 
 class File(NamedTuple):
     """A file of the repository: its path from the root, and its content or the finding that explains its absence."""

@@ -288,11 +288,15 @@ class _Compiler:
         )
 
         self._locations = self._locations or locate_fields(self.root)
-        is_top = problem.node in _OF_METADATA and isinstance(obj, dict) and any(key is problem.node for key in obj)
-        path = "metadata" if is_top else find_field_path(problem.node, obj, self._locations)
+        own, key = find_own_path(problem.node, obj), problem.node
+        if not own and isinstance(obj, dict) and key in OBJECT_META["properties"]:
+            fix_steps, safe = suggest_move(key, obj[key], obj, "metadata", obj)
+            message = f"{problem.message}; it belongs in `metadata`"
+            return problem._replace(message=message, fix_steps=fix_steps, safe=safe, meant="")
+        path = find_field_path(key, obj, self._locations)
         if not path:
-            return problem
-        is_first = not is_top and path == self._locations[problem.node][0]
+            return problem._replace(message=problem.message + ask_for(problem.meant))
+        is_first = path == self._locations[problem.node][0]
         fix_steps, safe = suggest_field_move(problem.node, obj, self._locations) if is_first else NO_FIX
         name = problem.evidence[1]
         message = problem.message
@@ -338,12 +342,6 @@ class _Compiler:
         if not (close or alike) and (above := find_holder(field, holder, properties, types)):
             return _Hint(f"; put it below `{above}`")
         return _Hint(ask_for(close or alike), meant=close or alike, is_alike=bool(alike))
-
-
-_OF_METADATA = frozenset(
-    ("annotations", "finalizers", "generateName", "labels", "name", "namespace", "ownerReferences")
-)
-"""Fields that mean their metadata at the top of an object, whatever `spec` has."""
 
 
 def _mapping(

@@ -15,12 +15,12 @@ from jobgen.features.helm.open_values import settle_open_values
 from jobgen.features.helm.refusals import FAILS, read_refusal, report_fault, report_refusal, report_stopped
 from jobgen.features.helm.run_helm import Helm
 from jobgen.features.helm.stage import list_arguments, render, render_with_marks
-from jobgen.features.helm.uses import Use
+from jobgen.features.helm.uses import Part, Use
 from jobgen.features.helm.value_schema import find_violations
 from jobgen.k8s.nodes import get_path
 from jobgen.model import budget
 from jobgen.model.budget import FREE_FILE_STEPS, RUN, Work, charge
-from jobgen.model.data import Location, Node, ValidFields, value_of
+from jobgen.model.data import Location, Node, value_of
 from jobgen.model.finding import Finding, Related
 from jobgen.rendering.file_secrets import read_masked
 from jobgen.rendering.redact import hide_quoted
@@ -117,11 +117,6 @@ class ChartBuild(Build):
                 trace = partial(locator.trace, number, position, start)
                 objects.append(BuiltObject(data, trace, start.file, len(objects), start))
         return objects, findings
-
-    def build_again(self) -> Sequence[ValidFields]:
-        """Return the objects as helm itself makes them, with random values and times."""
-        chunks = split_output(render(self.use, self._helm).output, self.use.chart)
-        return [document.data for each in chunks for document in read_masked(each.content, each.path).documents]
 
     def list_comments(self) -> Iterator[File]:
         """Return the templates whose comments suppress findings."""

@@ -97,6 +97,7 @@ def _find_charts(tree: GitOpsTree, taken: Mapping[str, Taken], own: frozenset[st
         folders = (folder for folder in list_folders(path) if source.exists(posixpath.join(folder, METADATA)))
         charts += (Chart(source, folder) for folder in list(folders)[-1:])
     unique = {each.folder: each for each in charts}
+    unique |= {each.folder: each for each in _list_dependents(tree, set(unique), own) if each.folder not in unique}
     # A file of this name may be another program's.
     return [each for each in unique.values() if each.name or source.is_folder(each.join("templates"))]
 

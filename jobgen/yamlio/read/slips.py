@@ -84,6 +84,7 @@ _MISSING_COMMA = re.compile(r"(?<=[^,{\s:]) (?=[\w./-]+: )")
 _MISSING_COMMA_OF_ITEMS = re.compile(r"(?<=[^\s,\[:{][\"']) (?=[\"'][^\s,\]])")
 _KEY = re.compile(r"\s*(?:- )?(?:[\w./-]+: )?(?=\S)")
 _BLOCK_KEY = re.compile(r"( *)([\w./-]+): [|>][+-]?\s*\Z")
+_WHOLE_METADATA = re.compile(r"metadata: +\{[^{}#]*(?:\{[^{}#]*\}[^{}#]*)*\}\s*(?:#.*)?\Z")
 _BLOCK_START = re.compile(r" *(?:- )*(?:[\w./-]+: +)?[|>][+-]?\s*\Z")
 _ENTRY = re.compile(r" *(?:- |[\w./-]+:(?: |\Z))")
 _WIDE_DASH = re.compile(r"( *)-  +([\w./-]+:.*)\Z")
@@ -317,6 +318,7 @@ def _list_certain(lines: Sequence[str], number: int) -> Iterator[Slip]:
         if more:
             yield Slip(number, line, _write_ascii(line), reason, more=more)
     yield from _indent_text(lines, number)
+    yield from _find_lost_spec(lines, number)
     yield from _indent_end(lines, number)
     for pattern, form, reason in _RUNS:
         width = _measure_indent(line)
@@ -373,6 +375,16 @@ def _indent_text(lines: Sequence[str], number: int) -> Iterator[Slip]:
     run = takewhile(lambda line: _measure_indent(line) == len(key[1]) and not _ENTRY.match(line), lines[number + 1 :])
     below = sum(1 for _ in zip(run, range(_MOST_LINES), strict=False))
     yield Slip(number, lines[number], f"  {lines[number]}", f"is text of `{key[2]}`, and not indented below it", below)
+
+
+def _find_lost_spec(lines: Sequence[str], number: int) -> Iterator[Slip]:
+    """Yield the lines of `spec` without the line `spec:` above them, which a complete `metadata` precedes."""
+    above = next((each for each in reversed(lines[:number]) if each.strip()), "")
+    width = _measure_indent(lines[number])
+    if width and _WHOLE_METADATA.match(above) and not any(line.startswith("spec:") for line in lines):
+        run = takewhile(lambda line: not line.strip() or _measure_indent(line) >= width, lines[number + 1 :])
+        new = lines[number][width:]
+        yield Slip(number, lines[number], new, "belongs in `spec`", sum(1 for _ in run), parent="spec")
 
 
 def _indent_end(lines: Sequence[str], number: int) -> Iterator[Slip]:

@@ -52,7 +52,7 @@ def write_renderings(directory: Path, path: str, scratch: Path) -> tuple[list[st
             place = faults[0].location if faults else Location(build.file)
             left_out[place, reason] = SkippedManifest(place, f"{reason} (environment `{environment}`)")
             continue
-        again = build.build_again()
+        again = [each.data for each in build.make_again()]
         files = written.setdefault(environment, {})
         for number, each in enumerate(built.objects):
             reason = _explain(each, again[number] if number < len(again) else None)
