@@ -12,6 +12,7 @@ from test_misread import H
 
 from jobgen.cli.run_lint import lint_paths
 from jobgen.features.launch.shell.values import UNKNOWN
+from jobgen.k8s import programs
 from jobgen.model.mend import UNKNOWN_TEXT
 
 MAIN = """\
@@ -497,3 +498,8 @@ def test_a_value_names_variables_above_it(tmp_path):
 def test_a_comma_inside_of_a_quotation_mark_moves_out(tmp_path):
     [found] = lint_text(tmp_path, write_spec('command: ["python", "t.py," "--lr=1"]\n'))
     assert '"t.py", "--lr=1"]`' in found["message"]
+
+
+@pytest.mark.parametrize("name", [*programs._MEANT, "hl-smi", "rocm-smi", "julia", "Rscript", "node"])
+def test_a_program_that_exists_is_not_told_to_be_another(name):
+    assert programs.describe_program([name, "--help"]) is None

@@ -36,7 +36,7 @@ def describe_program(words: Sequence[str]) -> tuple[str, bool] | None:
     if (_PYTHON.match(first) and script.endswith(".sh")) or (first in SHELLS and script.endswith(".py")):
         program = "sh" if script.endswith(".sh") else "python"
         return f"`{first}` cannot run `{script}`; write `{to_inline_yaml([program, *words[1:]])}`", False
-    if first in PROGRAMS or "/" in first or " " in first:
+    if first in PROGRAMS or first in _MEANT or "/" in first or " " in first:
         return None
     # Imported late: most programs are common ones.
     from jobgen.model.meant import find_meant
