@@ -358,3 +358,14 @@ def test_curly_quotes_are_reported_where_they_stand_for_straight_ones(tmp_path):
         ("curly-quote", 19),
         ("curly-quote", 19),
     ]
+
+
+@pytest.mark.parametrize("entry", ["env: {A: b}", "tolerations: [{operator: Exists}]", "volumes: [data:/data]"])
+def test_a_field_of_the_job_below_resources_is_told_where_it_stands(entry, tmp_path):
+    written = "resources: {cpu: 8, memory: 64Gi, gpu: 1}"
+    text = JOB.replace(written, f"resources:\n    cpu: 8\n    memory: 64Gi\n    gpu: 1\n    {entry}")
+    [found] = lint_files(tmp_path, {"jobs/a.yaml": text})
+
+    name = entry.partition(":")[0]
+    assert (text.splitlines()[found["line"] - 1], found["rule"]) == (f"    {entry}", "unknown-field")
+    assert found["message"] == f"`{name}` is not a resource but a field beside `resources`; indent it as `resources`"

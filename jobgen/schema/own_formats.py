@@ -209,6 +209,13 @@ class _Compiler:
         return _mapping(fields, schema.get("required", ()), title, least, report, complete)
 
 
+_BESIDE_RESOURCES = frozenset(
+    """affinity args command configs env envFrom labels nodeSelector ports securityContext sidecars tolerations
+    volumes""".split()
+)
+"""Fields of a job and of a role that have entries, which stand below `resources` if they are indented too far."""
+
+
 def _show_right_form(
     problem: Problem, key: str, holder: Any, fields: LazyFields[Check], examples: list[Any], title: str
 ) -> Problem:
@@ -221,6 +228,9 @@ def _show_right_form(
     if title == "configs" and (form := show_config(str(key), value_of(holder[key]))):
         message = f"`{key}` has text, and `configs` has ConfigMaps by name; {form}"
         return problem._replace(message=message, answer=form, cause="other form")
+    if title == "resources" and key in _BESIDE_RESOURCES:
+        message = f"`{key}` is not a resource but a field beside `resources`; indent it as `resources`"
+        return Problem("unknown-field", message, key)
     is_item = key in ("command", "args") and problem.item >= 0
     if is_item and (form := show_right_item(untraced(holder[key]), problem.item)):
         return _add_form(problem, form)
