@@ -238,7 +238,10 @@ def _judge_processes(
         if settings.rank is None:
             error = "int() argument must be a string, a bytes-like object or a real number, not 'NoneType'"
             message = f"`--num_machines {count}` without `--machine_rank` (accelerate: `{error}`)"
-            faults.append(Fault(machines.node, f"{message}; write `--machine_rank $(RANK)`"))
+            # Without an address, the ranks would meet at `None`.
+            others = " --main_process_ip $(MASTER_ADDR) --main_process_port $(MASTER_PORT)"
+            advice = f"write `--machine_rank $(RANK){others if settings.address is None else ''}`"
+            faults.append(Fault(machines.node, f"{message}; {advice}"))
             return faults, World()
         address = settings.address
         values["nnodes"] = Word(str(count), machines.node)
