@@ -214,6 +214,12 @@ def waits(kind: Kind, role: str) -> bool:
     return kind.framework == "mpi" and role == "Worker"
 
 
+def start(kind: Kind, text: str) -> str:
+    """Return a text with the command of a kind: torchrun joins only pods that their operator introduces to it."""
+    is_joined = kind.framework in ("pytorch", "mpi")
+    return text if is_joined else text.replace("torchrun", "python3").replace("--nproc-per-node=auto", "-u")
+
+
 def manifest_template(kind: Kind) -> str:
     """Return a manifest with placeholders for its number."""
     text = HEAD.format(kind=kind)
@@ -222,7 +228,7 @@ def manifest_template(kind: Kind) -> str:
         if waits(kind, role):
             pods = pods.replace(COMMAND, "")
         text += pods.replace(GPUS, "") if role in IDLE else pods
-    return text
+    return start(kind, text)
 
 
 def spec_template(kind: Kind) -> str:
@@ -237,7 +243,7 @@ def spec_template(kind: Kind) -> str:
         held = "" if all_train or role in IDLE else ", resources: {gpu: 4}"
         held += f", {SPEC_COMMAND}" if has_waiting and not waits(kind, role) else ""
         text += f"    {role.lower()}: {{replicas: {count}{held}}}\n"
-    return text
+    return start(kind, text)
 
 
 MANIFEST_TEMPLATES = (*map(manifest_template, REPLICATED), TRAINJOB)
