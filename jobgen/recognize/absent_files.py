@@ -1,4 +1,4 @@
-"""What nobody can say of the objects of a kustomization whose patches or inputs do not exist here.
+"""What is not known about the objects of a kustomization whose patches or inputs do not exist here.
 
 The missing file is reported at the kustomization. What its objects lack may be in it, so that is no error.
 """
@@ -26,7 +26,7 @@ _MAX_FILES = 2_000
 class _Patch(NamedTuple):
     path: str
     kind: str
-    """The kind that it changes; empty if nobody says."""
+    """The kind that it changes; empty if it is not stated."""
 
 
 class _Incomplete(NamedTuple):

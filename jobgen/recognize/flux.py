@@ -91,7 +91,7 @@ RULE = "flux-substitution-fails"
 _BOOTSTRAPPED = "flux-system"
 """The source that `flux bootstrap` creates: the repository that the Kustomizations are in."""
 _ARTIFACTS = frozenset(("Bucket", "ExternalArtifact", "OCIRepository"))
-"""Sources with files that somebody has put there, of a folder of the repository."""
+"""Sources whose files can be copies of a folder of the repository."""
 _VALID_NAME = lazy_pattern(r"[_A-Za-z][_A-Za-z0-9]*\Z")
 # Fields of a Kustomization that become fields of the kustomization of its folder.
 _FIELDS = {"targetNamespace": "namespace", "namePrefix": "namePrefix", "nameSuffix": "nameSuffix"}

@@ -1,7 +1,7 @@
 """Findings that are milder than their rule says, because of where they are or of what the repository says itself.
 
-A warning asks somebody to change something. It is an info where nobody will: what jobgen could not check of manifests
-that nobody asked it to check, a file that a script of the repository creates, a placeholder that a page explains.
+A warning asks for a change. It is an info where no change is expected: what jobgen could not check of manifests
+that were only found beside others, a file that a script of the repository creates, a placeholder that a page explains.
 """
 
 from __future__ import annotations

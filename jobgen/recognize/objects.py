@@ -30,7 +30,7 @@ _FORMAT = lazy_pattern(r"\d+(?:\.\d+)*\Z")
 
 
 def is_sealed(data: Mapping[str, Any]) -> bool:
-    """Return True if SOPS has encrypted even the kind of an object, so that nobody can say what it is."""
+    """Return True if SOPS has encrypted even the kind of an object, so that its sort is not known."""
     return str(value_of(data.get("kind"))).startswith("ENC[") and "sops" in data
 
 

@@ -48,7 +48,7 @@ class _Path(NamedTuple):
     """The option that it is the value of, with `_` for `-`; empty for an argument, or the program itself."""
     is_program: bool = False
     is_variable: bool = False
-    """True for the value of a variable, which nobody may read."""
+    """True for the value of a variable, which must not be shown."""
 
 
 def check_files(program: Program, volumes: MountedFiles) -> Iterator[Fault]:

@@ -107,7 +107,7 @@ def parse_script(text: str) -> Script:
 def parse_all(text: str, *, is_template: bool = False) -> Parsed:
     """Return the commands of a script up to what is wrong with it, or not understood.
 
-    With `is_template`, another tool may write it anew before a shell reads it: `${a.b}` and `<NAME>` stay as they are.
+    With `is_template`, another tool may change it before a shell reads it: `${a.b}` and `<NAME>` stay as they are.
     """
     if len(text) > MAX_SCRIPT:
         return Parsed((), (), (), UnsupportedSyntax())

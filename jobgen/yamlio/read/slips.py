@@ -35,7 +35,7 @@ _LEAST_LIKELY = 6
 _LESS_LIKELY = 3
 """How many lines nearer another change is preferred to one that moves several lines."""
 _CERTAIN = -1
-"""The rank of a change that nobody needs to compare with others."""
+"""The rank of a change that is not compared with others."""
 _MOST = 5
 """How many slips of one document are reported."""
 _MOST_SHOWN = 40
