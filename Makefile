@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo compile test test-fast stress bench guard docs conformance dist sbom record-release vscode clean
+.PHONY: demo dev compile test test-fast rule stress bench guard docs conformance dist sbom record-release vscode clean
 
 .venv/pyvenv.cfg:
 	$(PYTHON) -m venv .venv
@@ -16,6 +16,9 @@ BIN := .venv/bin
 .venv/ready: pyproject.toml | .venv/pyvenv.cfg
 	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch .venv/installed $@
+
+dev: compile
+	@echo 'run `. .venv/bin/activate`: it puts jobgen, pytest and ruff on PATH'
 
 demo: .venv/installed
 	@echo '$$ jobgen render pytorch-simple -e prod'
@@ -57,6 +60,12 @@ test-fast: compile
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(PYTEST) -m 'not slow'
+
+# Everything about one rule: its examples, without each of their fields, its page, its consequence and its translation.
+RULE ?= $(error name the rule, such as `make rule RULE=mutable-image-tag`)
+rule: compile
+	$(PYTEST) -n 0 --stress tests/test_rules.py tests/test_missing_fields.py -k '$(RULE)'
+	$(PYTEST) tests/test_rule_docs.py tests/test_rule_names.py tests/test_rule_pages.py tests/test_severities.py tests/test_translations.py
 
 # What the suite tries a few times, tried for an hour with new random data: laws, damaged files, killed runs, runs that
 # meet. And what takes long: large conformance suites, an installation by pip, a build that is repeated.

@@ -2,28 +2,58 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
+import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, is_hypothesis_test, settings
 from hypothesis.internal.conjecture import providers
-from jobgenprocess import start_server, use_server
+from jobgenprocess import start_server
 from kubectl import GO
+from moduletrees import name_shared, parse_module
 from sampling import EXAMPLES
 
 from jobgen import cache
 from jobgen.model.budget import RUN
 
-# The browser of the tests of the HTML page.
-pytest_plugins = ("report_browser",)
+# The processes that run tests, and the browser of the tests of the HTML page.
+pytest_plugins = ("forked", "report_browser")
 
+MEMORY = Path("/dev/shm")
+
+
+def _write_to_memory() -> None:
+    """Let tests write their files to memory, if there is enough: a disk takes a tenth more CPU time, and longer.
+
+    TMPDIR names another place, where pytest keeps the files of the last runs.
+    """
+    if "TMPDIR" in os.environ or not os.access(MEMORY, os.W_OK) or shutil.disk_usage(MEMORY).free < 4 << 30:
+        return
+    for left in MEMORY.glob("jobgen-tests-*-*"):
+        # A run that was killed has not removed its files.
+        if not Path("/proc", left.name.split("-")[2]).exists():
+            shutil.rmtree(left, ignore_errors=True)
+    folder = tempfile.mkdtemp(prefix=f"jobgen-tests-{os.getpid()}-", dir=MEMORY)
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    atexit.register(_remove, folder, os.getpid())
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+_write_to_memory()
+# Git copies a dozen examples of hooks into each new repository, unless a template has none.
+os.environ["GIT_TEMPLATE_DIR"] = tempfile.mkdtemp(prefix="jobgen-tests-")
+for folder in ("hooks", "info"):
+    os.mkdir(os.path.join(os.environ["GIT_TEMPLATE_DIR"], folder))
 # The cache of another run must not decide whether a test passes.
 os.environ["XDG_CACHE_HOME"] = tempfile.mkdtemp(prefix="jobgen-tests-")
 # In CI, the day of the run decides what has expired.
@@ -72,25 +102,14 @@ def pytest_configure(config: pytest.Config) -> None:
         suppress_health_check=[HealthCheck.too_slow],
     )
     settings.load_profile("jobgen")
-    if server := getattr(config, "workerinput", {}).get("server"):
-        use_server(server)
-        config.pluginmanager.register(_ShortReports())
+    if config.getoption("processes", "0") != "0" and not config.option.collectonly:
+        # It reads what all commands need while tests are collected.
+        start_server()
 
 
 # Hypothesis parses all local modules for constants that it tries beside random data: five seconds in each process. The
 # data of a law would depend on the modules that other tests import, and change with each constant of the code.
 providers._get_local_constants = lambda: providers._local_constants
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_configure_node(node: Any) -> None:
-    """Run the commands of all processes by one server: what it reads once is a second of CPU time."""
-    node.workerinput["server"] = start_server()
-
-
-def pytest_xdist_auto_num_workers() -> int:
-    """Start one process more than there are cores: the tests of editors and of the page wait for other processes."""
-    return (os.cpu_count() or 1) + 1
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
@@ -114,19 +133,6 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
         cache._folder, cache._salt, cache._secret = before
 
 
-class _ShortReports:
-    """Tells the process that collects the results of others what it needs: one report of a test that passes.
-
-    pytest-xdist sends six messages for each test, and an empty test takes three times as long as without it.
-    """
-
-    def pytest_runtest_protocol(self, item: pytest.Item, nextitem: pytest.Item | None) -> bool:
-        for report in runtestprotocol(item, log=False, nextitem=nextitem):
-            if report.when == "call" or not report.passed:
-                item.ihook.pytest_runtest_logreport(report=report)
-        return True
-
-
 def pytest_runtest_call() -> None:
     """What a fixture of a module has used is not of the budget of the test."""
     RUN.reset()
@@ -140,7 +146,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker("slow")
     is_left = _gains_nothing if config.getoption("--stress") else _needs_stress
     config.hook.pytest_deselected(items=[item for item in items if is_left(item)])
-    items[:] = sorted((item for item in items if not is_left(item)), key=lambda item: item.path.name not in LONG)
+    items[:] = sorted((item for item in items if not is_left(item)), key=_order)
+
+
+def _order(item: pytest.Item) -> tuple[bool, bool]:
+    """Begin with the tests of the code, which one process runs, and other long ones."""
+    return name_shared(item) is not parse_module, item.path.name not in LONG
 
 
 def _needs_stress(item: pytest.Item) -> bool:

@@ -18,9 +18,10 @@ class Repository:
         self.folder, self.home = folder, home
         install_jobgen(home / "bin")
         binaries = f"{home / 'bin'}{os.pathsep}{Path(sys.executable).parent}"
-        quiet = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "PRE_COMMIT_HOME": str(home)}
+        quiet = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
         people = {f"GIT_{who}_{what}": "a@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("GIT_", "PRE_COMMIT"))}
+        quiet |= {"GIT_TEMPLATE_DIR": os.environ["GIT_TEMPLATE_DIR"], "PRE_COMMIT_HOME": str(home)}
         self.environ = {**kept, "PATH": f"{binaries}{os.pathsep}{os.environ['PATH']}", **quiet, **people}
         self.run("git", "init", "--quiet", "--initial-branch=main")
 
@@ -28,7 +29,7 @@ class Repository:
         """Let `jobgen` be the installed program, which starts Python, rather than one that asks a server."""
         (self.home / "bin/jobgen").unlink()
 
-    def run(self, *words: str, timeout: float = 120) -> subprocess.CompletedProcess[str]:
+    def run(self, *words: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             words,
             cwd=self.folder,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
+from cProfile import Profile
 from time import process_time
 
 FACTOR = 4
@@ -50,16 +50,11 @@ def _measure(work: Callable[[], object]) -> float:
 
 def count_calls(work: Callable[[], object]) -> int:
     """Count the calls of functions, also of those written in C: the same on a fast and on a busy machine."""
-    count = 0
-
-    def note(frame: object, event: str, argument: object) -> None:
-        nonlocal count
-        count += event in ("call", "c_call")
-
-    before = sys.getprofile()
-    sys.setprofile(note)
+    # Several times as fast as a function of Python that is called for each of them.
+    profile = Profile()
+    profile.enable()
     try:
         work()
     finally:
-        sys.setprofile(before)
-    return count
+        profile.disable()
+    return sum(entry.callcount for entry in profile.getstats())

@@ -79,7 +79,7 @@ def run_jobgen(
     *arguments: str,
     given: bytes = b"",
     env: Mapping[str, str] | None = None,
-    timeout: float = 60,
+    timeout: float = 300,
     limit: Callable[[], None] | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run one command in a process of its own; `limit` is called once in the process that it is forked from."""
@@ -118,17 +118,9 @@ def install_jobgen(folder: Path) -> None:
     (folder / "jobgen").chmod(0o755)
 
 
-def start_server() -> str:
-    """Start the process that commands are forked from, and return its address."""
-    return _start_server(None).address
-
-
-def use_server(address: str) -> None:
-    """Fork commands from the process that another one has started."""
-    _shared.append(address)
-
-
-_shared: list[str] = []
+def start_server() -> None:
+    """Start the process that commands are forked from, for this process and those that are forked from it."""
+    _start_server(None)
 
 
 class _Server:
@@ -163,7 +155,7 @@ _start_server = functools.cache(_Server)
 
 
 def _find_server(limit: Callable[[], None] | None) -> str:
-    return _shared[0] if _shared and not limit else _start_server(limit).address
+    return _start_server(limit).address
 
 
 def _serve(listener: socket.socket) -> None:

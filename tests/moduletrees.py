@@ -7,6 +7,8 @@ import functools
 import gc
 from pathlib import Path
 
+import pytest
+
 
 @functools.cache
 def parse_module(path: Path) -> ast.Module:
@@ -30,3 +32,8 @@ def list_nodes(tree: ast.AST) -> list[ast.AST]:
             elif isinstance(value, list):
                 nodes += [each for each in value if isinstance(each, ast.AST)]
     return nodes
+
+
+def name_shared(item: pytest.Item) -> object:
+    """Return what tests that one process should run have in common: their module, or the trees of all modules."""
+    return getattr(getattr(item, "module", None), parse_module.__name__, item.path)

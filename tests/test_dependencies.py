@@ -117,7 +117,7 @@ def test_no_other_package_is_imported():
 @pytest.mark.parametrize("row", [*DEVELOPERS, *PROGRAMS], ids=lambda row: row.name)
 def test_place_of_a_tool_mentions_it(row):
     words = {row.name, row.name.replace("-bin", ""), row.name.replace("-cli-bin", ""), *import_names(row.name)}
-    words |= {row.name.replace("-", "_"), "-n auto" if row.name == "pytest-xdist" else row.name}
+    words |= {row.name, row.name.replace("-", "_")}
     (place,) = row.places
     text = (ROOT / place).read_text("utf-8")
 

@@ -11,6 +11,7 @@ import threading
 from pathlib import Path
 
 import pytest
+from processes import list_left
 
 import jobgen
 from jobgen import cache
@@ -242,22 +243,17 @@ def test_limit_of_processes_is_no_fault(monkeypatch):
 
     monkeypatch.setattr(os, "fork", refuse)
     monkeypatch.setattr(parallel, "_count_cores", lambda: 4)
-    handles = len(os.listdir("/proc/self/fd"))
+    before = list_left()
 
     assert parallel.parallel_map(list(range(2_000)), lambda part: [2 * each for each in part]) == list(
         range(0, 4_000, 2)
     )
-    assert len(os.listdir("/proc/self/fd")) == handles
-
-
-def list_children() -> list[str]:
-    """The processes that this one has started and not waited for; other tests may have left some running."""
-    return [pid for task in Path("/proc/self/task").iterdir() for pid in (task / "children").read_text().split()]
+    assert not list_left() - before
 
 
 def test_work_beside_has_its_own_process(monkeypatch):
     monkeypatch.setattr(parallel, "_count_cores", lambda: 2)
-    handles, children = len(os.listdir("/proc/self/fd")), list_children()
+    before = list_left()
     with parallel.run_beside(os.getpid, 100) as wait:
         assert wait() != os.getpid()
     with parallel.run_beside(os.getpid, 99) as wait:
@@ -266,7 +262,7 @@ def test_work_beside_has_its_own_process(monkeypatch):
         wait()
     with pytest.raises(KeyError), parallel.run_beside(lambda: "a" * 100_000, 200):
         raise KeyError
-    assert (len(os.listdir("/proc/self/fd")), list_children()) == (handles, children)
+    assert not list_left() - before
 
 
 def test_limit_of_threads_is_no_fault(tmp_path, monkeypatch):
