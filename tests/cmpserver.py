@@ -98,14 +98,14 @@ class Server:
         """Run the plugin with a timeout."""
         if "timeout" not in more:  # then signals are not passed on
             more.setdefault("program", name_program())
-        timeout = more.pop("timeout", 60.0)
+        timeout = more.pop("timeout", 300.0)
         with self.start(repository, path, parameters, **more) as run:
             try:
                 out, err = run.communicate(timeout=timeout)
             except subprocess.TimeoutExpired:
                 os.killpg(run.pid, signal.SIGTERM)
                 try:
-                    out, err = run.communicate(timeout=30)
+                    out, err = run.communicate(timeout=120)
                 except subprocess.TimeoutExpired:
                     os.killpg(run.pid, signal.SIGKILL)
                     out, err = run.communicate()

@@ -124,7 +124,7 @@ class Client:
         """Send a notification."""
         self.send({"jsonrpc": "2.0", "method": method, "params": params})
 
-    def request(self, method: str, params: Any, timeout: float = 60) -> dict[str, Any]:
+    def request(self, method: str, params: Any, timeout: float = 300) -> dict[str, Any]:
         """Send a request, and return the answer."""
         self._requests += 1
         self.send({"jsonrpc": "2.0", "id": self._requests, "method": method, "params": params})
@@ -132,12 +132,12 @@ class Client:
         self.wait(lambda: number in self._answers, timeout)
         return self._answers.pop(number)
 
-    def answer_without_id(self, timeout: float = 60) -> dict[str, Any]:
+    def answer_without_id(self, timeout: float = 300) -> dict[str, Any]:
         """Return the error that the server sent about a message without a number."""
         self.wait(lambda: None in self._answers, timeout)
         return self._answers.pop(None)
 
-    def wait(self, is_done: Any, timeout: float = 60) -> None:
+    def wait(self, is_done: Any, timeout: float = 300) -> None:
         """Take messages until something holds."""
         end = time.monotonic() + timeout
         while not is_done():
@@ -205,13 +205,13 @@ class Client:
         )
         return [int(each) for each in found.stdout.split()]
 
-    def wait_children(self, timeout: float = 60) -> None:
+    def wait_children(self, timeout: float = 300) -> None:
         """Wait until the server has started its background process."""
         end = time.monotonic() + timeout
         while not self.list_children():
             self._check_time(end)
 
-    def wait_log(self, text: str, times: int, timeout: float = 60) -> None:
+    def wait_log(self, text: str, times: int, timeout: float = 300) -> None:
         """Wait until the log has a text so many times."""
         end = time.monotonic() + timeout
         while self.log.read_text().count(text) < times:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import zip_longest
 from typing import Any
 
 import pytest
@@ -22,15 +23,28 @@ def laws(count: int) -> settings:
     return settings(max_examples=examples(count))
 
 
-def sample(cases: Iterable[Any], step: int) -> list[Any]:
-    """Return all cases; only each one in `step` is run without `--stress`, from the first on."""
-    return [case if at % step == 0 else _mark(case) for at, case in enumerate(cases)]
+def is_long_run() -> bool:
+    """Return True with `--stress`."""
+    return settings.get_profile("jobgen").max_examples > EXAMPLES
+
+
+def sample(cases: Iterable[Any], step: int, ids: Iterable[str | None] = ()) -> list[Any]:
+    """Return each case in `step`, from the first on, and with `--stress` the others, too."""
+    rows = zip_longest(cases, ids)
+    return _select((case, name, at % step == 0) for at, (case, name) in enumerate(rows))
 
 
 def leave(cases: Iterable[Any], is_long: Callable[[Any], bool]) -> list[Any]:
-    """Return all cases; those that take long are run with `--stress` only."""
-    return [_mark(case) if is_long(case) else case for case in cases]
+    """Return the cases that do not take long, and with `--stress` the others, too."""
+    return _select((case, None, not is_long(case)) for case in cases)
 
 
-def _mark(case: Any) -> Any:
-    return pytest.param(*(case if type(case) is tuple else (case,)), marks=pytest.mark.stress)
+def _select(cases: Iterable[tuple[Any, str | None, bool]]) -> list[Any]:
+    # Thousands of tests that are listed and left out would take seconds.
+    is_stress = is_long_run()
+    return [_name(case, name, is_short) for case, name, is_short in cases if is_short or is_stress]
+
+
+def _name(case: Any, name: str | None, is_short: bool) -> Any:
+    marks = () if is_short else pytest.mark.stress
+    return pytest.param(*(case if type(case) is tuple else (case,)), marks=marks, id=name)

@@ -72,7 +72,7 @@ class Shell:
     def send(self, text: str) -> None:
         os.write(self.controller, text.encode())
 
-    def read_until(self, pattern: str, seconds: float = 60) -> str:
+    def read_until(self, pattern: str, seconds: float = 300) -> str:
         """Return what the terminal shows up to a pattern."""
         shown, deadline = "", time.monotonic() + seconds
         while not re.search(pattern, shown):

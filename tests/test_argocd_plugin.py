@@ -240,7 +240,7 @@ def large(repository: Path) -> Path:
 
 
 def group_is_gone(group: int) -> bool:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         try:
             os.killpg(group, 0)
@@ -252,14 +252,14 @@ def group_is_gone(group: int) -> bool:
 
 def test_plugin_stops_at_the_timeout_and_on_sigterm(server: Server, large: Path) -> None:
     with server.start(large, ".", PROD, JOBGEN_CMP_TIMEOUT="0.3") as late:
-        out, err = late.communicate(timeout=60)
+        out, err = late.communicate(timeout=300)
     assert (late.returncode, out, err) == (4, "", "jobgen: not finished after 0.3 seconds; nothing was generated\n")
     assert group_is_gone(late.pid)
 
     with server.start(large, ".", PROD) as told:
         time.sleep(0.8)
         os.killpg(told.pid, signal.SIGTERM)
-        out, err = told.communicate(timeout=60)
+        out, err = told.communicate(timeout=300)
     assert out == ""
     assert (told.returncode, err) in (
         (4, "jobgen: ended by a signal; nothing was generated\n"),
@@ -504,5 +504,5 @@ print(cmp._run_in_time(globals()[sys.argv[1]]).err, end="")
     for name, expected in (("hide_exceptions", late), ("hide_everything_once", late), ("never_return", "")):
         command = [sys.executable, str(script), name]
         env = {**os.environ, "JOBGEN_CMP_TIMEOUT": "0.2", "PYTHONPATH": str(ROOT)}
-        done = subprocess.run(command, check=False, env=env, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, check=False, env=env, capture_output=True, text=True, timeout=300)
         assert (done.stdout, done.returncode) == (expected, 0 if expected else 1), (name, done.stderr)

@@ -18,6 +18,7 @@ from jobgenprocess import run_jobgen
 from sampling import sample
 
 from jobgen.cli.run_lint import BASELINE
+from jobgen.repo.atomic import replace_file
 
 LIBC = ctypes.CDLL(None)
 DROP_CAPABILITY, OVERRIDE_PERMISSIONS = 24, 1
@@ -75,7 +76,7 @@ def run(root: Path, *words: str) -> tuple[int, str]:
 def run_in_trouble(root: Path, trouble: Callable[[], None], *words: str) -> tuple[int, str]:
     """Run a command with a pipe for its output, so that only what it writes to files fails."""
     with start(root, *words, preexec_fn=trouble) as process:
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=300)
     return process.returncode, err
 
 
@@ -152,6 +153,17 @@ def test_killed_fix_leaves_each_file_old_or_new(repository: Path, stress: int) -
     assert {path: content for path, content in state(repository).items() if "/.jobgen-" not in path} == new
 
 
+def test_who_reads_a_file_while_it_is_replaced_has_all_of_the_old_one(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.yaml"
+    path.write_bytes(b"old" * 1000)
+    with path.open("rb", buffering=0) as reader:
+        replace_file(path, b"new", tmp_path)
+        assert reader.read() == b"old" * 1000
+
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["jobs.yaml"]
+
+
 def test_concurrent_fixes(repository: Path, tmp_path: Path, stress: int) -> None:
     old = state(repository)
     run(repository, "lint", "--fix")
@@ -162,7 +174,7 @@ def test_concurrent_fixes(repository: Path, tmp_path: Path, stress: int) -> None
         runs = [
             start(repository, *words) for words in (("lint", "--fix"), ("lint", "--fix"), ("render", "-o", "../out"))
         ]
-        ends = [(process.communicate(timeout=60)[1], process.returncode) for process in runs]
+        ends = [(process.communicate(timeout=300)[1], process.returncode) for process in runs]
 
         assert all(code in (0, 1) and "internal error" not in said for said, code in ends), ends
         assert state(repository) == new
@@ -170,7 +182,7 @@ def test_concurrent_fixes(repository: Path, tmp_path: Path, stress: int) -> None
 
 def test_concurrent_baseline_writes(repository: Path) -> None:
     runs = [start(repository, "lint", "--write-baseline") for _ in range(3)]
-    ends = [(process.communicate(timeout=60)[1], process.returncode) for process in runs]
+    ends = [(process.communicate(timeout=300)[1], process.returncode) for process in runs]
 
     assert [code for _, code in ends] == [0, 0, 0]
     assert run(repository, "lint", "--baseline", BASELINE)[0] == 0

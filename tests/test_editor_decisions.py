@@ -180,7 +180,7 @@ def test_decisions_in_an_editor(tmp_path):
         return [lens["command"]["title"] for lens in lenses]
 
     def wait_for(client, text):
-        end = time.monotonic() + 60
+        end = time.monotonic() + 300
         while text not in json.dumps(titles := list_titles(client)):
             assert time.monotonic() < end, titles
             client.settle(0.1)

@@ -127,7 +127,8 @@ def test_fix_leaves_unsafe_changes_out(transcript, repository):
 
 
 @pytest.mark.parametrize(
-    ("rule", "case"), sample(EXAMPLES_OF_FAULTS, 3), ids=[f"{rule}: {case.title}" for rule, case in EXAMPLES_OF_FAULTS]
+    ("rule", "case"),
+    sample(EXAMPLES_OF_FAULTS, 5, [f"{rule}: {case.title}" for rule, case in EXAMPLES_OF_FAULTS]),
 )
 def test_unsafe_fix_of_an_example_adds_no_errors(rule, case, tmp_path):
     case.write(tmp_path)

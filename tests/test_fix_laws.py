@@ -129,8 +129,7 @@ CONTENTS = {
 
 @pytest.mark.parametrize(
     ("rule", "case"),
-    sample(EXAMPLES_WITH_FIXES, 2),
-    ids=[f"{rule}: {case.title}" for rule, case in EXAMPLES_WITH_FIXES],
+    sample(EXAMPLES_WITH_FIXES, 2, [f"{rule}: {case.title}" for rule, case in EXAMPLES_WITH_FIXES]),
 )
 @pytest.mark.parametrize("variant", CONTENTS)
 def test_a_fix_changes_only_what_its_finding_is_about(rule, case, variant, tmp_path):
@@ -418,6 +417,9 @@ def test_a_path_that_is_written_as_a_key_is_fixed(file, typed, fixed, tmp_path):
         ("jobgen.dev/v1beta1", ["jobgen.dev/v1"], "jobgen.dev/v1"),
         ("batch/v1beta1", ["batch/v1"], ""),
         ("x" * 1_000_000, ["x"], ""),
+        ("gpu-queue", ["gpu-queue"], ""),
+        ("gpu-queue", ["gpu-queue", "gpu-queues"], ""),
+        ("GPU-queue", ["gpu-queue"], "gpu-queue"),
     ],
 )
 def test_certain_words(word, known, meant):

@@ -57,6 +57,7 @@ def test_a_revision_that_does_not_exist_is_an_error(tmp_path):
         guard.extract("nosuchrevision", tmp_path)
 
 
+@pytest.mark.stress  # each pull request is guarded
 def test_a_revision_is_extracted_with_its_data_and_compiled_modules(tmp_path):
     if subprocess.run(["git", "rev-parse", "HEAD"], cwd=guard.ROOT, capture_output=True, check=False).returncode:
         pytest.skip("this folder is not a Git repository")

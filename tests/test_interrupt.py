@@ -87,7 +87,7 @@ class Session:
         return len(listed.stdout.split())
 
     def finish(self) -> int:
-        self.read(60)
+        self.read(300)
         code = self.process.wait(60)
         os.close(self.controller)
         return code
@@ -104,7 +104,7 @@ def list_files(folder: Path) -> set[str]:
 def test_a_signal_leaves_nothing_behind(fleet: Path, to_all: bool, number: signal.Signals) -> None:
     before = list_files(fleet)
     session = Session(fleet, "lint")
-    assert session.read(60, LINE), session.shown
+    assert session.read(300, LINE), session.shown
     (os.killpg if to_all else os.kill)(session.process.pid, number)
     code = session.finish()
 
@@ -119,7 +119,7 @@ def test_a_signal_leaves_nothing_behind(fleet: Path, to_all: bool, number: signa
 def test_a_signal_during_a_run_leaves_no_half_of_a_tree(fleet: Path, tmp_path: Path, number: signal.Signals) -> None:
     root = Path(shutil.copytree(fleet, tmp_path / "repository"))
     session = Session(root, "render", "-o", "rendered")
-    session.read(60, LINE)
+    session.read(300, LINE)
     os.killpg(session.process.pid, number)
     code = session.finish()
 
@@ -156,7 +156,7 @@ def test_a_signal_while_files_are_written_leaves_each_old_or_new(
 def test_a_signal_that_the_caller_ignores_stays_ignored(fleet: Path) -> None:
     """As with `nohup`."""
     session = Session(fleet, "lint", hangup=signal.SIG_IGN)
-    assert session.read(60, LINE), session.shown
+    assert session.read(300, LINE), session.shown
     os.kill(session.process.pid, signal.SIGHUP)
     assert session.finish() == 0
 

@@ -236,8 +236,7 @@ def list_ways(kind, rendered: Rendered) -> Iterator[tuple[str, Any, Expander]]:
 
 KINDS = pytest.mark.parametrize(
     "index",
-    sample(range(len(JOB_KINDS)), 3),
-    ids=[f"{kind.platform}-{kind.name}-{kind.operator}" for kind in JOB_KINDS],
+    sample(range(len(JOB_KINDS)), 3, [f"{kind.platform}-{kind.name}-{kind.operator}" for kind in JOB_KINDS]),
 )
 
 

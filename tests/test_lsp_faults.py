@@ -8,6 +8,7 @@ import sys
 import threading
 import time
 import tracemalloc
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -373,7 +374,7 @@ def test_no_process_stays(tmp_path, end):
             client.notify("exit", None)
         code = client.process.wait(60)
         assert code == {"closes": 0, "dies": -signal.SIGKILL, "exits without shutdown": 1}[end]
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while find_processes(processes) and time.monotonic() < deadline:
             time.sleep(0.05)
         assert not find_processes(processes)
@@ -400,7 +401,7 @@ def test_command_in_a_terminal_says_that_it_waits(tmp_path):
     server.send_signal(signal.SIGINT)
     os.close(terminal)
     os.close(stdin)
-    out, error = server.communicate(timeout=60)
+    out, error = server.communicate(timeout=300)
     assert (out, "Traceback" in error) == ("", False)
 
 
@@ -423,8 +424,9 @@ def test_background_process_is_started_again(tmp_path):
         assert is_alive(client, folder)
 
 
-def test_exception_in_a_feature_is_logged_with_its_name(caplog):
+def test_exception_in_a_feature_is_logged_with_its_name():
     import asyncio
+    import logging
 
     from jobgen.features.editor.server.app import JobgenServer
 
@@ -443,12 +445,16 @@ def test_exception_in_a_feature_is_logged_with_its_name(caplog):
         raise ZeroDivisionError
 
     handlers = server.protocol.fm
+    log = StringIO()
+    writer = logging.StreamHandler(log)
+    logging.getLogger().addHandler(writer)
     assert handlers.features["jobgen/fails"](None) is None
     assert asyncio.run(handlers.features["jobgen/failsLater"](None)) is None
     assert handlers.commands["jobgen.fails"](1, "a") is None
+    logging.getLogger().removeHandler(writer)
     for name in ("jobgen/fails", "jobgen/failsLater", "jobgen.fails"):
-        assert f"`{name}` failed" in caplog.text
-    assert caplog.text.count("Traceback") == 3
+        assert f"`{name}` failed" in log.getvalue()
+    assert log.getvalue().count("Traceback") == 3
 
 
 POSITIONS = ((3, 5), (6, 900), (2**31 - 1, 2**31 - 1))

@@ -205,7 +205,7 @@ def test_random_edits_end_with_the_findings_of_lint(tmp_path, stress, seed):
                 client.settle(random.choice((0, 0, 0.01, 0.2)))
             expected = list_expected(editor)
             with suppress(TimeoutError):
-                client.wait(lambda: list_shown(client) == expected, 30)  # noqa: B023 -- called at once
+                client.wait(lambda: list_shown(client) == expected, 300)  # noqa: B023 -- called at once
             assert list_shown(client) == expected, f"after {compared} comparisons"
             compared += 1
             memory = measure_memory(client.process.pid)

@@ -254,7 +254,7 @@ def make_numbered_job(framework, kind):
     return make_job(**spec, command=["torchrun", "t.py"], replicas=4)
 
 
-@pytest.mark.parametrize(("framework", "source", "target"), sample(PAIRS, 3), ids=IDS)
+@pytest.mark.parametrize(("framework", "source", "target"), sample(PAIRS, 3, IDS))
 def test_number_of_nodes_on_each_pair_of_platforms(framework, source, target):
     job = make_numbered_job(framework, source)
     done = migrate_job(job, source, target, framework, PROJECT.kinds)

@@ -51,7 +51,7 @@ def render_kind(folder, name, spec):
     return next(yaml.safe_load_all(done.stdout))["kind"]
 
 
-@pytest.mark.parametrize("arguments", sample([[], ["-e", "prod"]], 2), ids=["", "-e"])
+@pytest.mark.parametrize("arguments", sample([[], ["-e", "prod"]], 2, ["", "-e"]))
 @pytest.mark.parametrize(
     ("platforms", "overlay", "spec", "target", "way"),
     [

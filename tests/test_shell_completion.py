@@ -165,7 +165,7 @@ def run_fish(folder: Path, programs: Path, command: str) -> list[str]:
 
 def ask(folder: Path, *words: str, shell: str = "zsh") -> subprocess.CompletedProcess[str]:
     """Ask as the scripts do."""
-    done = run_jobgen(folder, *words, env={**os.environ, "_JOBGEN_COMPLETE": shell}, timeout=60)
+    done = run_jobgen(folder, *words, env={**os.environ, "_JOBGEN_COMPLETE": shell}, timeout=300)
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
@@ -222,7 +222,7 @@ def list_parameters(command: click.Command, words: list[str]) -> Iterator[tuple[
         yield from list_parameters(inner, [*words, name])
 
 
-FREE = {"DATE", "N", "NAME", "DURATION", "FORMAT=FILE", "I/N", "NAME=FOLDER", "URL", "VERSION", "FILE"}
+FREE = {"DATE", "N", "NAME", "DURATION", "I/N", "NAME=FOLDER", "URL", "VERSION", "FILE"}
 """Values that have no candidates."""
 
 

@@ -57,7 +57,11 @@ class _StoppedError(Exception):
 
 
 def suggest_quota(
-    queued: QueuedJobs, decision: Decision, running: frozenset[str], is_wanted: Callable[[Job], bool]
+    queued: QueuedJobs,
+    decision: Decision,
+    running: frozenset[str],
+    is_wanted: Callable[[Job], bool],
+    most_work: int | None = None,
 ) -> Suggestion:
     """Find the smallest changes of quota that admit the wanted jobs, and stop none that is admitted in `decision`."""
     wanted: dict[str, Answer] = {}
@@ -72,7 +76,7 @@ def suggest_quota(
         elif answer.decision == NEVER or answer.job.queue:
             impossible.append((answer.key, _explain(answer)))
     quotas: list[SuggestedQuota] = []
-    left, untried = _MOST_WORK, 0
+    left, untried = _MOST_WORK if most_work is None else most_work, 0
     for group in split_groups(queued):
         keys = {each.key for job in group.jobs for each in job.workloads}
         targets = {key: answer for key, answer in wanted.items() if key in keys}
