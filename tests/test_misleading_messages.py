@@ -27,7 +27,8 @@ from jobgen.cli.run_lint import lint_paths
 from jobgen.features.convert.commands.migrate import migrate_jobs
 from jobgen.features.convert.migrate.differences import list_names
 from jobgen.k8s.resources import summarize_memory
-from jobgen.model.data import TracedScalar, untraced, value_of
+from jobgen.model.data import untraced
+from jobgen.model.place import PathTo
 from jobgen.pipeline.policies import load_policies
 from jobgen.rendering import config
 from jobgen.rendering.build import is_spec
@@ -357,16 +358,6 @@ def hint_documents() -> Iterator[Any]:
                 yield document.data
 
 
-def path_to(tree: Any, node: Any) -> tuple[Any, ...] | None:
-    if tree is node:
-        return ()
-    for step, child in tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ():
-        path = path_to(child, node)
-        if path is not None:
-            return (step, *path)
-    return None
-
-
 def with_value_at(tree: Any, path: tuple[Any, ...], value: Any) -> Any:
     if not path:
         return value
@@ -386,15 +377,17 @@ def test_a_value_that_a_hint_names_is_not_refused():
         check = Checker(PROJECT.root, PROJECT.kinds, cluster, all_rules(), evaluator)
         for document in hint_documents():
             plain = untraced(document)
-            for problem in check(document):
+            for problem in check(plain):
                 match = HINT.search(problem.message)
-                path = path_to(document, problem.node) if match and type(problem.node) is TracedScalar else None
+                is_value = type(problem.node) is PathTo and not problem.node.is_key
+                is_value = is_value and not isinstance(problem.node.follow(plain), (dict, list))
+                path = problem.node.steps if match and is_value else None
                 # Its hint is about another field, which it names.
                 if match is None or path is None or problem.rule in ("slots-gpu-mismatch", "endless-sync"):
                     continue
                 before = Counter(found.rule for found in check(plain))
                 for text in re.findall(r"[^`]+(?=`(?:$|,| or))|[0-9]+", match[1]):
-                    value = int(text) if type(value_of(problem.node)) is int else text
+                    value = int(text) if type(problem.node.follow(plain)) is int else text
                     after = Counter(found.rule for found in check(with_value_at(plain, path, value)))
                     if problem.rule == "unknown-role":
                         # Its fields belong to the role that is there, which a message names, too.

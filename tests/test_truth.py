@@ -15,8 +15,9 @@ from jobgen.check.admission import validate_pod_template
 from jobgen.check.admission.fields import Kind
 from jobgen.check.checker import Checker
 from jobgen.check.rules import all_rules
-from jobgen.model.data import location_of, with_layer
+from jobgen.model.data import location_of, untraced, with_layer
 from jobgen.model.finding import Severity
+from jobgen.model.placed import follow
 from jobgen.model.times import is_time
 from jobgen.rendering import config
 from jobgen.rendering.build import manifest_errors
@@ -52,7 +53,10 @@ def find_errors(text: str) -> list[tuple[str, int]]:
     """The rule and line of every error about a manifest."""
     found = []
     for document in read(text.encode(), "a.yaml", traced=True).documents:
-        problems = manifest_errors(document.data) or CHECK(document.data)
+        placed = CHECK(untraced(document.data))
+        problems = manifest_errors(document.data) or [
+            follow(problem, lambda path, tree=document.data: path.follow(tree)) for problem in placed
+        ]
         found += [
             (problem.rule, getattr(problem.location, "line", 0))
             for problem in problems

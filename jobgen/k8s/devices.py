@@ -10,9 +10,10 @@ from typing import TypeAlias
 
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
-from jobgen.model.finding import pluralize
+from jobgen.model.finding import Identity, pluralize
 from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, find_at
 from jobgen.model.quantity import to_milli
 
 # Found without the pattern, which takes as long to compile as some files to check.
@@ -249,7 +250,16 @@ _DEFINED_TWICE = Claim({}, "it is defined more than once, and not the same")
 
 def concerns_devices(obj: Mapping[str, Node]) -> bool:
     """Return True if an object belongs in a catalog: devices, claims, namespaces, which may allow some, LimitRanges."""
-    kind, group = as_text(obj.get("kind")), as_text(obj.get("apiVersion")).rpartition("/")[0]
+    return _belongs_in_catalog(as_text(obj.get("kind")), as_text(obj.get("apiVersion")))
+
+
+def is_device_kind(identity: Identity) -> bool:
+    """Return True if the objects of a kind belong in a catalog."""
+    return _belongs_in_catalog(identity.kind, identity.api_version)
+
+
+def _belongs_in_catalog(kind: str, api_version: str) -> bool:
+    group = api_version.rpartition("/")[0]
     return (kind in KINDS and group == GROUP) or (kind, group) in _OTHER_KINDS
 
 
@@ -342,7 +352,8 @@ def _count_request(request: Mapping[str, Node], catalog: DeviceCatalog, reasons:
 class PodClaim(NamedTuple):
     """A claim of a pod: a claim of its own, made from a template, or one that it shares with other pods."""
 
-    name: Node
+    place: At | None
+    """The place of its name."""
     kind: str
     key: ClaimKey
     definition: Claim | None
@@ -371,7 +382,7 @@ def find_claims(entries: Node, namespace: str, read_catalog: CatalogSource) -> I
     for entry in as_list(entries):
         if isinstance(entry, dict):
             kind = CLAIM if as_text(entry.get("resourceClaimName")) else TEMPLATE
-            name = entry.get("resourceClaimName" if kind == CLAIM else "resourceClaimTemplateName")
-            key = (namespace, as_text(name))
+            field = "resourceClaimName" if kind == CLAIM else "resourceClaimTemplateName"
+            key = (namespace, as_text(entry.get(field)))
             known = read_catalog().claims if kind == CLAIM else read_catalog().templates
-            yield as_text(entry.get("name")), PodClaim(name, kind, key, known.get(key))
+            yield as_text(entry.get("name")), PodClaim(find_at(entry, field), kind, key, known.get(key))

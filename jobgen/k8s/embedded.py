@@ -10,6 +10,7 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.place import At, find_at
 from jobgen.yamlio.read import read_shared
 
 Parameters = Mapping[str, str]
@@ -37,16 +38,18 @@ def is_creating(resource: Mapping[str, Node], parameters: Parameters) -> bool:
     return action in CREATING or TEMPLATE_TEXT in action
 
 
-def find_resource_text(resource: Mapping[str, Node]) -> tuple[str, Node]:
-    """Return the field of a `resource` of a Workflow with the text of what it creates, and its value.
+def find_resource_text(resource: Mapping[str, Node]) -> tuple[str, At]:
+    """Return the field of a `resource` of a Workflow with the text of what it creates, and the place of the text.
 
-    An artifact that is not written in the Workflow has no text; the value is then the artifact.
+    An artifact that is not written in the Workflow has no text; the place is then that of the artifact.
     """
     if resource.get("manifestFrom") is None:
-        return "manifest", resource.get("manifest")
-    artifact = get_path(resource["manifestFrom"], "artifact")
-    text = get_path(artifact, "raw", "data")
-    return "manifestFrom", resource["manifestFrom"] if artifact is None else artifact if text is None else text
+        return "manifest", At(resource, "manifest")
+    artifact = find_at(resource, "manifestFrom", "artifact")
+    if artifact is None or artifact.node is None:
+        return "manifestFrom", At(resource, "manifestFrom")
+    text = find_at(artifact.node, "raw", "data")
+    return "manifestFrom", artifact if text is None or text.node is None else text
 
 
 def read_embedded(text: str) -> list[Mapping[str, Node]] | None:

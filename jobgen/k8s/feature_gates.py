@@ -14,7 +14,7 @@ from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.model.data import Node
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import find_key
+from jobgen.model.place import At
 
 
 class Gate(NamedTuple):
@@ -119,15 +119,15 @@ def list_dropped(kind: str, release: Release = NEWEST_RELEASE) -> tuple[tuple[st
     )
 
 
-def find_nodes(holder: Node, path: str) -> Iterator[tuple[Node, Node]]:
-    """The keys and values at a path in which `[]` stands for each item of a list."""
+def find_places(holder: Node, path: str) -> Iterator[At]:
+    """The places of the keys at a path in which `[]` stands for each item of a list."""
     step, _, rest = path.partition(".")
     name = step.removesuffix("[]")
     found = as_mapping(holder)
     if name not in found:
         return
     if not rest:
-        yield find_key(found, name), found[name]
+        yield At(found, name, is_key=True)
         return
     for child in as_list(found[name]) if step.endswith("[]") else (found[name],):
-        yield from find_nodes(child, rest)
+        yield from find_places(child, rest)

@@ -11,6 +11,7 @@ from jobgen.k8s.team_uses import QUEUES
 from jobgen.k8s.workloads import find_workload
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import add_article
+from jobgen.model.place import At, find_at
 
 DOMAIN = "kueue.x-k8s.io/"
 QUEUE_LABEL = DOMAIN + "queue-name"
@@ -23,6 +24,13 @@ def get_queue(manifest: Manifest) -> Node:
     field = manifest.kind.fields.get("queue")
     found = get_path(manifest.object, *map(str, field.at)) if field else None
     return found if as_text(found) else None
+
+
+def find_queue(manifest: Manifest) -> At | None:
+    """Return the place of the name of the job's queue, in the field that its kind has for it."""
+    field = manifest.kind.fields.get("queue") if manifest.kind else None
+    path = ("metadata", "labels", QUEUE_LABEL) if manifest.kind is None else map(str, field.at) if field else ()
+    return find_at(manifest.object, *path) if path else None
 
 
 def get_kueue_queue(manifest: Manifest) -> Node:
@@ -117,10 +125,10 @@ def creates_wrapped_objects(manifest: Manifest) -> bool:
     return value_of(manifest.spec.get("suspend")) is not True or get_kueue_queue(manifest) is not None
 
 
-def get_suspend(manifest: Manifest) -> Node:
-    """Return the value of the job's suspend field; None if its kind has no such field or it is not set."""
+def find_suspend(manifest: Manifest) -> At | None:
+    """Return the place of the job's suspend field; None if its kind has no such field or it is not set."""
     path = find_suspend_path(manifest)
-    return get_path(manifest.object, *path) if path else None
+    return find_at(manifest.object, *path) if path else None
 
 
 def find_suspend_path(manifest: Manifest) -> tuple[str, ...]:
@@ -134,4 +142,5 @@ def find_suspend_path(manifest: Manifest) -> tuple[str, ...]:
 
 def is_suspended(manifest: Manifest) -> bool:
     """Return True if the job is suspended."""
-    return value_of(get_suspend(manifest)) is True
+    path = find_suspend_path(manifest)
+    return bool(path) and value_of(get_path(manifest.object, *path)) is True

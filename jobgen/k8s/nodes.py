@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from jobgen.model.data import Node, TracedScalar, value_of
 from jobgen.model.path import NamedItem, Step
+from jobgen.model.place import At, Place
 
 
 # Every rule reads nodes, so these functions ask first what is cheap and common: a plain type, or nothing.
@@ -69,3 +71,23 @@ def find_nodes(node: Node, steps: Sequence[Step]) -> Iterator[Node]:
         found = [node[step]] if isinstance(node, dict) and step in node else []
     for child in found:
         yield from find_nodes(child, rest)
+
+
+def find_places(node: Node, steps: Sequence[Step]) -> Iterator[Place]:
+    """Yield the places of what `find_nodes` yields; without steps, the node itself."""
+    if not steps:
+        yield node
+        return
+    step, rest = steps[0], steps[1:]
+    keys: Iterable[Any] = range(len(as_list(node)))
+    if isinstance(node, dict):
+        keys = node if step == "*" else (step,) if step in node and not isinstance(step, NamedItem) else ()
+    elif isinstance(step, NamedItem):
+        keys = [key for key in keys if as_text(as_mapping(as_list(node)[key]).get(step.field)) == step.value]
+    elif step != "*":
+        keys = [key for key in keys if key == step]
+    for place in (At(node, key) for key in keys):
+        if rest:
+            yield from find_places(place.node, rest)
+        else:
+            yield place

@@ -24,8 +24,10 @@ from jobgen.k8s.devices import (
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes, get_path, list_mappings
 from jobgen.k8s.workloads import list_template_paths
 from jobgen.model.cached_property import cached_property
-from jobgen.model.data import Node, TracedScalar, value_of
+from jobgen.model.data import Node, value_of
+from jobgen.model.finding import SetByPatch
 from jobgen.model.path import NamedItem
+from jobgen.model.place import At, Gathered, Place, find_at
 from jobgen.model.quantity import to_milli
 from jobgen.spec import kinds
 from jobgen.spec.kinds import Kind
@@ -36,11 +38,12 @@ from jobgen.spec.teams import TeamScope
 ConfigSource = Callable[..., Mapping[str, Node] | None]
 """Returns the data of a ConfigMap, or the keys of a Secret, by its namespace, name and kind; None if no file has it.
 
-A value that is not known is null: a binary one, or one of a Secret.
+With `is_traced`, it has locations, which otherwise it has if the object has them. A value that is not known is null: a
+binary one, or one of a Secret.
 """
 
 
-def no_configs(namespace: str, name: str, kind: str = "ConfigMap") -> None:
+def no_configs(namespace: str, name: str, kind: str = "ConfigMap", *, is_traced: bool = False) -> None:
     """Find nothing."""
 
 
@@ -162,12 +165,28 @@ class Container:
         is_own = self.devices is self.own_devices
         return self.own_gpus if is_own else self.pod.manifest.count_gpus(self.devices)
 
+    def word_place(self, index: int) -> At:
+        """Return the place of a word of its command line."""
+        own = len(self.command)
+        return At(self.command, index) if index < own else At(as_list(self.data.get("args")), index - own)
+
     @property
-    def device_node(self) -> Node:
-        """The node with the number of devices or the name of a claim for devices; None if there is none."""
-        wanted = (*self.limits.items(), *self.requests.items())
-        counts = (value for name, value in wanted if is_device(str(name)) and to_milli(value))
-        return next(chain(counts, (use.get("name") for use in self._list_claim_uses())), None)
+    def command_places(self) -> Iterator[At]:
+        """The places of the words of its command line."""
+        return map(self.word_place, range(len(self.command_line)))
+
+    @property
+    def value_places(self) -> Iterator[At]:
+        """The places of the words of its command line, and of the values of its variables."""
+        values = (At(entry, "value") for _, entry in self.env if "value" in entry)
+        return chain(self.command_places, values)
+
+    @property
+    def device_place(self) -> At | None:
+        """The place of the number of devices or of the name of a claim for devices; None if there is none."""
+        wanted = ((holder, name) for holder in (self.limits, self.requests) for name in holder)
+        counts = (At(holder, name) for holder, name in wanted if is_device(str(name)) and to_milli(holder[name]))
+        return next(chain(counts, (At(use, "name") for use in self._list_claim_uses() if "name" in use)), None)
 
     def _list_claim_uses(self) -> list[dict[str, Node]]:
         return list_mappings(self.resources.get("claims"))
@@ -283,19 +302,32 @@ class Role:
         return "the pod" if kind and kind.replicas.shape in ("item", "one") else f"`{self.replica_type}`"
 
     @property
-    def compared_count(self) -> tuple[tuple[Node, str], ...]:
-        """The numbers that its pods are counted by, as they are written, for findings that compare them."""
+    def compared_count(self) -> tuple[tuple[At, str], ...]:
+        """The numbers that its pods are counted by, for findings that compare them; what a patch sets is shown."""
         kind = self.manifest.kind
         layout = kind.replicas if kind else ReplicaLayout()
         paths = (kind.replicas_at[-1:],) if kind and kind.shape == "one" else (*layout.counts, layout.times)
-        nodes = (get_at(self.replica_spec, path) for path in paths if path)
+        places = (find_at(self.replica_spec, *map(str, path)) for path in paths if path)
         return tuple(
-            (node, f"{self.replica_type} has {node.value}, set by {node.layer}")
-            if type(node) is TracedScalar and node.layer[:9] == "patch of "
-            else (node, "")
-            for node in nodes
-            if as_integer(node) is not None
+            (place, SetByPatch(f"{self.replica_type} has {number}"))
+            for place in places
+            if place is not None and (number := as_integer(place.node)) is not None
         )
+
+    @property
+    def place(self) -> Place:
+        """The place of its name, or of what is described where the kind has no name for it."""
+        obj, kind = self.manifest.object, self.manifest.kind
+        if kind is None or kind.shape == "one":
+            steps = [*map(str, kind.replicas_at)][:-1] if kind else []
+            return (find_at(obj, *steps, is_key=True) if steps else None) or At(obj, "kind")
+        for item in kind.list_items(obj):
+            if item.data is self.replica_spec and item.key == self.key:
+                *before, last = item.path
+                if type(last) is int:
+                    return At(item.data, kind.replicas.key) if kind.replicas.key in item.data else item.data
+                return find_at(obj, *before, last, is_key=True) or item.data
+        return At(obj, "kind")
 
     @property
     def restart_policy(self) -> str:
@@ -309,6 +341,12 @@ class Role:
         """The declared restart policy, or None."""
         kind = self.manifest.kind
         return find_restart_policy(self.replica_spec, kind.replicas) if kind else None
+
+    @property
+    def restart_policy_place(self) -> At | None:
+        """The place of the declared restart policy, or None."""
+        kind = self.manifest.kind
+        return find_at(self.replica_spec, *map(str, kind.replicas.restart_policy)) if kind else None
 
     @property
     def gpus(self) -> int:
@@ -351,6 +389,11 @@ class Manifest:
         self.run_policy = as_mapping(self.spec.get("runPolicy"))
         self.labels = as_mapping(self.metadata.get("labels"))
         self.annotations = as_mapping(self.metadata.get("annotations"))
+
+    @property
+    def name_place(self) -> At | None:
+        """The place of its name, or else of the beginning of one that the server generates; None without one."""
+        return find_at(self.object, "metadata", "name") or find_at(self.object, "metadata", "generateName")
 
     @cached_property
     def text(self) -> str | None:
@@ -465,11 +508,9 @@ def _build_single_role(manifest: Manifest, kind: Kind) -> Role:
     assert kind.template is not None
     *steps, _ = map(str, kind.replicas_at)
     role = Role(kind.container, as_mapping(get_path(manifest.object, *steps)), manifest)
-    container: dict[str, Node] = {}
-    for field, path in kind.template.container.items():
-        found = get_path(manifest.object, *map(str, path))
-        if found is not None:
-            container[field] = found
+    found = {field: find_at(manifest.object, *map(str, path)) for field, path in kind.template.container.items()}
+    places = {field: place for field, place in found.items() if place is not None and place.node is not None}
+    container = Gathered({field: place.node for field, place in places.items()}, places)
     role.pod = Pod({"spec": {"containers": [container]}}, manifest, role, "patch")
     return role
 

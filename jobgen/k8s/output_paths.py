@@ -11,6 +11,7 @@ from jobgen.k8s.objects import Container
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At
 
 _OPTION_NAMES = (
     "output_dir output_path outputs_dir output_folder output_directory outdir out_dir out_path output outputs out "
@@ -74,16 +75,16 @@ def _find_values(
             yield as_text(get_path(entry, "value")), "env", (index, "value")
 
 
-def find_output_mounts(container: Container) -> Iterator[tuple[str, Node, Mapping[str, Node]]]:
-    """Yield what a container certainly writes below its mounts: the text, its node and the mount."""
+def find_output_mounts(container: Container) -> Iterator[tuple[str, At, Mapping[str, Node]]]:
+    """Yield what a container certainly writes below its mounts: the text, its place and the mount."""
     wording = container.search_text
     if "DIR=" not in wording and "_PATH=" not in wording and not _FLAG.search(wording):
         return
     for text, field, path in _find_values(container, _WRITTEN):
         mount = _find_mount(text, container)
         if mount is not None:
-            entry = as_list(container.data.get(field))[int(path[0])]
-            yield text, get_path(entry, *map(str, path[1:])), mount
+            items, index = as_list(container.data.get(field)), int(path[0])
+            yield text, At(as_mapping(items[index]), "value") if path[1:] else At(items, index), mount
 
 
 def find_written_volumes(container: Container) -> Iterator[tuple[str, str]]:

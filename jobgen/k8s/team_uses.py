@@ -5,7 +5,7 @@ The whole object is searched by the names of fields, because other kinds and lat
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from posixpath import normpath
 from typing import Final
 
@@ -25,6 +25,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import parse_dotted
+from jobgen.model.place import At, Place, find_at
 
 NAMESPACES, QUEUES, ACCOUNTS = "namespaces", "queues", "serviceAccounts"
 PRIORITIES, KINDS, LABELS = "priorityClasses", "kinds", "labels"
@@ -100,7 +101,7 @@ class Use(NamedTuple):
     what: str
     """One of the lists of a team, or one of the other names above."""
     value: str
-    node: Node
+    place: Place
     qualifier: str = ""
     """The API group of a kind, or the key of a label or annotation."""
 
@@ -119,17 +120,17 @@ def find_uses(obj: Mapping[str, Node], parameters: Parameters | None = None, dep
             metadata, kind, version = node.get("metadata"), as_text(node.get("kind")), as_text(node.get("apiVersion"))
             # An object inside another one can lack metadata; a reference has neither these nor a spec.
             if (isinstance(metadata, dict) or isinstance(node.get("spec"), dict)) and kind and version:
-                found.append(Use(KINDS, kind, node["kind"], version.rpartition("/")[0]))
+                found.append(Use(KINDS, kind, At(node, "kind"), version.rpartition("/")[0]))
                 if kind in _OWN_NAMES and isinstance(metadata, dict) and as_text(metadata.get("name")):
-                    found.append(Use(_OWN_NAMES[kind], as_text(metadata["name"]), metadata["name"]))
+                    found.append(Use(_OWN_NAMES[kind], as_text(metadata["name"]), At(metadata, "name")))
                 found += find_traffic(node, kind, version.rpartition("/")[0])
                 found += _find_kept(as_mapping(metadata))
             # `kubectl` creates the items of a list, which need no kind of their own.
             if kind.endswith("List") and len(kind) > len("List") and isinstance(node.get("items"), list):
-                found.append(Use(KINDS, kind.removesuffix("List"), node["kind"], version.rpartition("/")[0]))
+                found.append(Use(KINDS, kind.removesuffix("List"), At(node, "kind"), version.rpartition("/")[0]))
             # Outside of pods, a priority is something else.
             if "containers" in node and as_integer(node.get("priority")) and not as_text(node.get("priorityClassName")):
-                found.append(Use(PRIORITY_NUMBERS, str(as_integer(node["priority"])), node["priority"]))
+                found.append(Use(PRIORITY_NUMBERS, str(as_integer(node["priority"])), At(node, "priority")))
             _add_fields(node, found, below, parameters, depth)
     return found
 
@@ -138,16 +139,16 @@ def _add_fields(node: dict[str, Node], found: list[Use], below: list[Node], para
     """Add the names that the fields of a mapping use, and the mappings and lists in it."""
     for key, value in reversed(node.items()):
         if not isinstance(value, (dict, list)):
-            found += _read_field(key, value, parameters, depth)
+            found += _read_field(At(node, key), parameters, depth)
         elif isinstance(value, list):
             found += _read_list(key, value, node, parameters)
             below.append(value)
         elif key == "sparkConf":
             for name, text in value.items():
-                found += _find_spark_uses(str(name), as_text(text), text)
+                found += _find_spark_uses(str(name), as_text(text), At(value, name))
         elif key in _CHOSEN_KEYS:
-            for label, text in value.items() if key in ("labels", "annotations") else ():
-                found += _read_label(key, str(label), text)
+            for label in value if key in ("labels", "annotations") else ():
+                found += _read_label(key, At(value, label))
             below += value.values()
         else:
             found += _read_mapping(key, value, node, parameters, depth)
@@ -159,38 +160,43 @@ def _read_mapping(
 ) -> Iterator[Use]:
     """Yield the names in a mapping that is a reference, selects namespaces, or creates an object."""
     if key in _REFERENCES and as_text(value.get("name")):
-        yield Use(_REFERENCES[key], as_text(value["name"]), value["name"])
+        yield Use(_REFERENCES[key], as_text(value["name"]), At(value, "name"))
     elif key == "namespaceSelector":
         yield from _read_selector(value, node)
     elif key == "namespaces" and isinstance(value.get("names"), list):
-        yield from (Use(NAMESPACES, as_text(name), name) for name in as_list(value["names"]) if as_text(name))
+        yield from _name_namespaces(as_list(value["names"]))
     elif key == "resource" and "action" in value and is_creating(value, parameters):
         yield from _read_created(value, parameters, depth)
 
 
-def _read_label(key: str, label: str, node: Node) -> Iterator[Use]:
+def _name_namespaces(names: Sequence[Node]) -> Iterator[Use]:
+    yield from (Use(NAMESPACES, as_text(name), At(names, at)) for at, name in enumerate(names) if as_text(name))
+
+
+def _read_label(key: str, place: At) -> Iterator[Use]:
     """Yield what a label or annotation names."""
-    text = as_text(node)
+    text, label = as_text(place.node), str(place.key)
     if not text:
         return
     if label in _LABELS:
-        yield Use(_LABELS[label], text, node, label)
+        yield Use(_LABELS[label], text, place, label)
     if label == _NETWORKS:
-        yield from (Use(NAMESPACES, one or two, node, label) for one, two in _network.findall(text))
+        yield from (Use(NAMESPACES, one or two, place, label) for one, two in _network.findall(text))
     if key == "labels":
-        yield Use(LABELS, text, node, label)
+        yield Use(LABELS, text, place, label)
     elif label.startswith(_CDI):
-        yield Use(DEVICES, text, node, label)
+        yield Use(DEVICES, text, place, label)
 
 
 def _read_list(key: str, items: list[Node], node: Mapping[str, Node], parameters: Parameters) -> Iterator[Use]:
     """Yield the names in a list."""
     what = _LISTS.get(key) or (NAMESPACES if key.endswith("Namespaces") else None)
     if what is not None:
-        for item in items:
+        for at, item in enumerate(items):
             name = item.get("name") if isinstance(item, dict) else item
             if as_text(name):
-                yield Use(what, fill(as_text(name), parameters), name)
+                place = At(item, "name") if isinstance(item, dict) else At(items, at)
+                yield Use(what, fill(as_text(name), parameters), place)
     elif key == "flags" and "action" in node:
         yield from _read_flags(items, parameters)
     elif key == "ownerReferences":
@@ -204,7 +210,7 @@ def _read_list(key: str, items: list[Node], node: Mapping[str, Node], parameters
 def _read_owners(items: list[Node]) -> Iterator[Use]:
     for owner in map(as_mapping, items):
         if value_of(owner.get("controller")) is True:
-            yield Use(OWNERS, as_text(owner.get("name")), owner["controller"], "ownerReferences")
+            yield Use(OWNERS, as_text(owner.get("name")), At(owner, "controller"), "ownerReferences")
 
 
 def _read_mounts(items: list[Node]) -> Iterator[Use]:
@@ -212,7 +218,7 @@ def _read_mounts(items: list[Node]) -> Iterator[Use]:
     for mount in map(as_mapping, items):
         path = as_text(mount.get("mountPath"))
         if _DEVICE_MOUNTS.match(f"{normpath('/' + path.lstrip('/'))}/"):
-            yield Use(DEVICES, path, mount["mountPath"], "mountPath")
+            yield Use(DEVICES, path, At(mount, "mountPath"), "mountPath")
 
 
 def _read_variables(items: list[Node]) -> Iterator[Use]:
@@ -221,7 +227,7 @@ def _read_variables(items: list[Node]) -> Iterator[Use]:
         is_hidden = as_text(variable.get("value")) in NO_DEVICES and "valueFrom" not in variable
         name = as_text(variable.get("name"))
         if name in VISIBLE_DEVICES and not is_hidden:
-            yield Use(DEVICES, as_text(variable.get("value")), variable["name"], name)
+            yield Use(DEVICES, as_text(variable.get("value")), At(variable, "name"), name)
 
 
 VISIBLE_DEVICES: Final = frozenset(
@@ -244,19 +250,20 @@ def _requests_devices(container: Mapping[str, Node]) -> bool:
 def _read_selector(selector: Mapping[str, Node], node: Mapping[str, Node]) -> Iterator[Use]:
     """Yield the namespaces that the selector of a monitor, or of the affinity of a pod, selects."""
     if value_of(selector.get("any")) is True:
-        yield Use(SELECTED_NAMESPACES, "any: true", selector["any"])
+        yield Use(SELECTED_NAMESPACES, "any: true", At(selector, "any"))
     if "topologyKey" not in node:
         return
     # Without `namespaces` beside it, an empty selector selects all namespaces, as other labels can.
-    named: list[Node] = []
-    if (only := as_mapping(selector.get("matchLabels")).get(_NAME_LABEL)) is not None:
+    named: list[At] = []
+    if (only := find_at(selector, "matchLabels", _NAME_LABEL)) is not None and only.node is not None:
         named.append(only)
     for term in map(as_mapping, as_list(selector.get("matchExpressions"))):
         if as_text(term.get("key")) == _NAME_LABEL and as_text(term.get("operator")) == "In":
-            named += as_list(term.get("values"))
-    yield from (Use(NAMESPACES, as_text(name), name) for name in named if as_text(name))
+            values = as_list(term.get("values"))
+            named += (At(values, at) for at in range(len(values)))
+    yield from (Use(NAMESPACES, text, place) for place in named if (text := as_text(place.node)))
     if not named:
-        yield Use(SELECTED_NAMESPACES, "namespaceSelector", node["topologyKey"])
+        yield Use(SELECTED_NAMESPACES, "namespaceSelector", At(node, "topologyKey"))
 
 
 _NAME_LABEL: Final = "kubernetes.io/metadata.name"
@@ -265,19 +272,20 @@ _NAME_LABEL: Final = "kubernetes.io/metadata.name"
 def _read_flags(items: list[Node], parameters: Parameters) -> Iterator[Use]:
     """Yield what the flags of kubectl name."""
     texts = [fill(as_text(each), parameters) for each in items]
-    for position, (text, node) in enumerate(zip(texts, items, strict=True)):
+    for position, text in enumerate(texts):
+        place = At(items, position)
         name, has_value, value = text.partition("=")
         if name.startswith("-n") and len(name) > 2 and not name.startswith("--"):
             name, has_value, value = "-n", "=", text[2:].removeprefix("=")
         if not has_value:
             value = texts[position + 1] if position + 1 < len(texts) else ""
         if name in ("-n", "--namespace") and value:
-            yield Use(NAMESPACES, value, node)
+            yield Use(NAMESPACES, value, place)
         elif name in ("-A", "--all-namespaces") and value != "false":
-            yield Use(SELECTED_NAMESPACES, name, node)
+            yield Use(SELECTED_NAMESPACES, name, place)
         elif name == "--as" and value.startswith(_ACCOUNT_USER):
             namespace, _, account = value.removeprefix(_ACCOUNT_USER).partition(":")
-            yield from (Use(NAMESPACES, namespace, node), Use(ACCOUNTS, account, node))
+            yield from (Use(NAMESPACES, namespace, place), Use(ACCOUNTS, account, place))
 
 
 _ACCOUNT_USER: Final = "system:serviceaccount:"
@@ -285,26 +293,28 @@ _ACCOUNT_USER: Final = "system:serviceaccount:"
 
 def _read_created(resource: Mapping[str, Node], parameters: Parameters, depth: int) -> Iterator[Use]:
     """Yield the text of an object that a Workflow creates if it cannot be read."""
-    field, node = find_resource_text(resource)
+    field, place = find_resource_text(resource)
+    node = place.node
     text = fill(as_text(node), parameters)
     documents = read_embedded(text) if text and depth < MAX_DEPTH else None
     if node is not None and (documents is None or not all(as_text(each.get("kind")) for each in documents)):
-        yield Use(UNREAD, field, node if as_text(node) or not isinstance(node, dict) else resource[field])
+        yield Use(UNREAD, field, At(resource, field) if isinstance(node, dict) else place)
 
 
-def _read_field(key: str, value: Node, parameters: Parameters, depth: int) -> Iterator[Use]:
+def _read_field(place: At, parameters: Parameters, depth: int) -> Iterator[Use]:
     """Yield the name in a field, or the names in the objects that it has as text."""
+    key, value = place.key, place.node
     what = _FIELDS.get(key)
     if what is None and key not in _NO_NAMES:
         what = next((each for ends, each in _SUFFIXES if key.endswith(ends)), None)
     if key == "adminAccess" and value_of(value) is True:
-        yield Use(DEVICES, "true", value, key)
+        yield Use(DEVICES, "true", place, key)
     text = fill(as_text(value), parameters)
     if what is not None and text:
-        yield Use(what, text, value)
+        yield Use(what, text, place)
     if depth < MAX_DEPTH and is_embedded(key, text):
         for document in read_embedded(text) or ():
-            yield from (use._replace(node=value) for use in find_uses(document, parameters, depth + 1))
+            yield from (use._replace(place=place) for use in find_uses(document, parameters, depth + 1))
 
 
 def _find_kept(metadata: Mapping[str, Node]) -> Iterator[Use]:
@@ -316,10 +326,11 @@ def _find_kept(metadata: Mapping[str, Node]) -> Iterator[Use]:
     is_kept = flux == "disabled" or "prune=false" in options
     if is_kept or helm == "keep":
         name = next(name for name in _KEEPING if name in annotations)
-        yield Use(KEPT, as_text(annotations[name]), annotations[name], name)
-    for each in as_list(metadata.get("finalizers")) if is_kept else ():
+        yield Use(KEPT, as_text(annotations[name]), At(annotations, name), name)
+    finalizers = as_list(metadata.get("finalizers"))
+    for at, each in enumerate(finalizers) if is_kept else ():
         if as_text(each) not in _DELETING:
-            yield Use(FINALIZERS, as_text(each), each)
+            yield Use(FINALIZERS, as_text(each), At(finalizers, at))
 
 
 _KEEPING: Final = (
@@ -349,12 +360,15 @@ _MESH_WIDE: Final = lazy_pattern(r"\*\.(?:svc\.)?(?:cluster\.)?local\Z")
 def find_traffic(obj: Mapping[str, Node], kind: str, group: str) -> Iterator[Use]:
     """Yield the addresses whose traffic an object takes, and the namespaces of hosts; `*` is every namespace."""
     path = _HOSTS.get((group, kind))
-    name = as_mapping(obj.get("spec")).get("externalName") if (group, kind) == ("", "Service") else None
-    if found := _SERVICE_HOST.match(as_text(name)):
+    name = find_at(obj, "spec", "externalName") if (group, kind) == ("", "Service") else None
+    if name is not None and (found := _SERVICE_HOST.match(as_text(name.node))):
         yield Use(TRAFFIC, found[1], name, EXTERNAL_NAME)
-    for node in find_nodes(obj.get("spec"), parse_dotted(path)) if path else ():
-        for host in node if isinstance(node, list) else (node,):
-            text = as_text(host)
+    *before, last = parse_dotted(path) if path else ("",)
+    for holder in find_nodes(obj.get("spec"), before) if path else ():
+        node = as_mapping(holder).get(str(last))
+        own = At(holder, str(last))
+        for host in [At(node, at) for at in range(len(node))] if isinstance(node, list) else (own,) if node else ():
+            text = as_text(host.node)
             if kind == "Service" and text:
                 yield Use(TRAFFIC, text, host, "externalIPs")
             elif _MESH_WIDE.match(text):
@@ -366,14 +380,14 @@ def find_traffic(obj: Mapping[str, Node], kind: str, group: str) -> Iterator[Use
                 yield Use(TRAFFIC, text.partition(".")[2], host, text)
 
 
-def _find_spark_uses(name: str, value: str, node: Node) -> Iterator[Use]:
+def _find_spark_uses(name: str, value: str, place: At) -> Iterator[Use]:
     """Yield what a setting of Spark names."""
     label = _SPARK_LABEL.match(name)
     if not value:
         return
     if name == "spark.kubernetes.namespace":
-        yield Use(NAMESPACES, value, node)
+        yield Use(NAMESPACES, value, place)
     elif _SPARK_ACCOUNT.match(name):
-        yield Use(ACCOUNTS, value, node)
+        yield Use(ACCOUNTS, value, place)
     elif label and label[1] in _LABELS:
-        yield Use(_LABELS[label[1]], value, node, label[1])
+        yield Use(_LABELS[label[1]], value, place, label[1])

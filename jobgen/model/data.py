@@ -61,19 +61,24 @@ class TracedScalar:
 class TracedKey(str):
     """A mapping key with its location. It equals the plain string."""
 
-    __slots__ = ("layer", "location", "written")
+    __slots__ = ("layer", "location", "overridden", "written")
     layer: str
     location: Location
+    overridden: TracedScalar | None
+    """The key in the values of a chart that a template wrote."""
     written: str
     """The text in the file, if YAML reads it as another: `N` for `false`."""
 
     @classmethod
-    def at(cls, text: str, location: Location, layer: str = "", written: str = "") -> TracedKey:
+    def at(
+        cls, text: str, location: Location, layer: str = "", written: str = "", overridden: TracedScalar | None = None
+    ) -> TracedKey:
         """Create a key with its location."""
         key = cls(text)
         key.location = location
         key.layer = layer
         key.written = written
+        key.overridden = overridden
         return key
 
 
@@ -224,8 +229,10 @@ def with_layer(tree: _NodeT, layer: str) -> _NodeT:
         if first is None or type(first) is TracedKey:
             # Most values are scalars, and each of them would be a call.
             node = {
-                TracedKey.at(key, key.location, layer) if type(key) is TracedKey else key: (
-                    TracedScalar(value.value, value.location, layer, value.overridden)
+                TracedKey.at(key, key.location, layer, key.written, key.overridden)
+                if type(key) is TracedKey
+                else key: (
+                    TracedScalar(value.value, value.location, layer, value.overridden, value.written)
                     if type(value) is TracedScalar
                     else with_layer(value, layer)
                 )
@@ -235,7 +242,7 @@ def with_layer(tree: _NodeT, layer: str) -> _NodeT:
         items = (with_layer(value, layer) for value in node)
         node = TracedList(items, node.location, layer, node.overridden, node.item_locations)
     elif type(node) is TracedScalar:
-        node = TracedScalar(node.value, node.location, layer, node.overridden)
+        node = TracedScalar(node.value, node.location, layer, node.overridden, node.written)
     return node  # type: ignore[no-any-return]
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
 from typing import Literal, TypeAlias
 
 from jobgen.model.data import Location, Node, Plain, location_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, identify
 
 _QUOTED = lazy_pattern(r"`([^`]*)`")
 _WORD = lazy_pattern(r"\w+")
@@ -50,14 +51,24 @@ Cause: TypeAlias = Literal[
     "",
     "unnamed item",  # of a list, written as `NAME: value`; its name is not reported as missing again
     "unnamed container",
+    "misplaced",  # a field that belongs in another mapping, which the message names
     "missing level",  # between a mapping and all its unknown fields
     "not evaluated",  # a policy
     "names objects",  # the message names all objects that the finding is about
     "no placeholder",  # a name has something in braces that jobgen does not fill
     "not indented",  # a field stands beside the empty key that it belongs below
+    "not installed",  # a chart that no values turn on: there is nothing of it that must be checked
     "other form",  # the answer is to write the whole value in another form
 ]
 """What is known of a problem beyond its rule and its values, where other stages depend on it."""
+
+
+class SetByPatch(str):
+    """What a related value is; shown only if a patch of an overlay sets the value, together with its name."""
+
+    __slots__ = ()
+
+
 Op: TypeAlias = Literal["set", "quote", "rename", "remove", "add", "comment", "join", "split"]
 
 
@@ -124,6 +135,11 @@ class Problem(NamedTuple):
     """The item of the field, if it is a list."""
     answer: str = ""
     """What the message of a refused value says to write instead."""
+    finish: Callable[[Problem, bool], Problem | None] | None = None
+    """Decides and says what depends on locations and layers, once the nodes have them: None if nothing is wrong. It is
+    told if the object is rendered from a job spec."""
+    shown: str = ""
+    """The key or value at fault, as the message shows it; its file may have another text for it: `N` for `false`."""
 
     @property
     def location(self) -> Location | None:
@@ -245,6 +261,10 @@ class Finding(NamedTuple):
         """Return the message with other words."""
         return self.message.replace(words, others)
 
+    def add_words(self, words: str) -> Finding:
+        """Return the finding with more words behind its message."""
+        return self._replace(message=f"{self.message}; {words}")
+
     @property
     def identity(self) -> FindingIdentity:
         """What identifies it. Baselines, fingerprints, `--since` and duplicates start from this."""
@@ -346,12 +366,13 @@ def drop_consequences(problems: Iterable[Problem], causes: Iterable[Problem]) ->
     """Yield the problems that do not follow from a cause: at the same value, or a field that is only misspelled."""
     refused, misspelled = set(), set()
     for cause in causes:
-        refused.add(id(cause.node))
+        refused.add(identify(cause.node))
         if cause.rule == "unknown-field" and (cause.meant or cause.cause == "unnamed item"):
-            misspelled.add(id(cause.node))
+            misspelled.add(identify(cause.node))
     for problem in problems:
         holder = problem.node if problem.rule in _MISSING and isinstance(problem.node, dict) else {}
-        if id(problem.node) not in refused and not any(id(key) in misspelled for key in holder):
+        keys = (identify(each) for key in holder for each in (key, At(holder, key, is_key=True)))
+        if identify(problem.node) not in refused and misspelled.isdisjoint(keys):
             yield problem
 
 

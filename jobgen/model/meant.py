@@ -22,10 +22,16 @@ _LEAST = 4
 
 
 def find_meant(word: str, known: Iterable[str]) -> str:
-    """Return the one known word that a word certainly means; an empty string if there is none or a choice."""
+    """Return the one other word that an unknown word certainly means; an empty string if there is none or a choice.
+
+    A word that is known means itself, so it never has another one.
+    """
     if len(word) > MAX_COMPARED:
         return ""
-    words = [other for other in list(known)[:MAX_SUGGESTIONS] if len(other) <= MAX_COMPARED]
+    known = list(known)
+    if word in known:
+        return ""
+    words = [other for other in known[:MAX_SUGGESTIONS] if len(other) <= MAX_COMPARED]
     same = [other for other in words if is_same_name(word, other) or _is_prerelease(word, other)]
     near = same or [other for other in words if is_one_slip(word.lower(), other.lower())]
     return near[0] if len(near) == 1 else ""

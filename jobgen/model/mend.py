@@ -7,11 +7,12 @@ the faulty value; everything else may be its consequence, and is not reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from jobgen.model.data import Location, Node, TracedList, TracedScalar, location_of, value_of
-from jobgen.model.finding import FaultKey, Problem
+from jobgen.model.finding import Problem
+from jobgen.model.place import At
 
 TEXT = "a string"
 UNKNOWN_TEXT = "\ue000"
@@ -35,21 +36,6 @@ _UNKNOWN_LISTS: dict[str, list[Any]] = {
 }
 
 
-def find_independent(
-    tree: Mapping[str, Node], faults: Iterable[Problem], find: Callable[[Any], Sequence[Problem]]
-) -> list[Problem]:
-    """Return the problems of a tree that do not depend on its faulty values, and that are not at one of them."""
-    # Only nodes with locations can be told apart.
-    wrong = {id(fault.node): fault for fault in faults if location_of(fault.node)}
-    if not wrong or id(tree) in wrong:
-        return []
-    left_out, filled = _Copy(tree, wrong, fill=False), _Copy(tree, wrong, fill=True)
-    known = {_identify(filled.restore(problem)) for problem in find(filled.tree)}
-    found = (left_out.restore(problem) for problem in find(left_out.tree))
-    places = {location_of(fault.node) for fault in wrong.values()}
-    return [each for each in found if _identify(each) in known and each.location not in places]
-
-
 def mend(tree: Mapping[str, Node], faults: Iterable[Problem], *, whole_items: bool = False) -> tuple[Any, Any] | None:
     """Return a tree twice, without its faulty values and with placeholders for them; None if it has none of them.
 
@@ -57,13 +43,13 @@ def mend(tree: Mapping[str, Node], faults: Iterable[Problem], *, whole_items: bo
     """
     # Stages copy the nodes of a document, so these are known by their locations.
     wrong = _find_nodes(tree, faults)
-    left_out, filled = (_Copy(tree, wrong, fill=fill, whole_items=whole_items).tree for fill in (False, True))
+    left_out, filled = (Copy(tree, wrong, fill=fill, whole_items=whole_items).tree for fill in (False, True))
     return None if left_out is tree or filled is tree else (left_out, filled)
 
 
 def find_gaps(tree: Mapping[str, Node], faults: Iterable[Problem]) -> list[Problem]:
     """Return the faults for whose values there is no placeholder, so that both copies lack them."""
-    return _Copy(tree, _find_nodes(tree, faults), fill=True).gaps
+    return Copy(tree, _find_nodes(tree, faults), fill=True).gaps
 
 
 def list_parents(tree: Node, is_faulty: Callable[[Location | None], bool]) -> Iterator[Location | None]:
@@ -90,7 +76,7 @@ def list_faulty_names(tree: Node, is_faulty: Callable[[Location | None], bool]) 
         yield from list_faulty_names(child, is_faulty)
 
 
-def _find_nodes(tree: Mapping[str, Node], faults: Iterable[Problem]) -> dict[int, Problem]:
+def _find_nodes(tree: Mapping[str, Node], faults: Iterable[Problem]) -> dict[object, Problem]:
     """Return the faults by the `id` of their nodes in a tree."""
     # A mapping has the location of its first key, which is not at fault if another one is missing.
     places = {location_of(fault.node): fault for fault in faults if not isinstance(fault.node, dict)}
@@ -107,53 +93,61 @@ def list_leaves(tree: Any) -> Iterator[Node]:
         yield tree
 
 
-def _identify(problem: Problem) -> tuple[FaultKey, int]:
-    return problem.fault, id(problem.node)
-
-
-class _Copy:
+class Copy:
     """A copy of a tree without its faulty values, which are replaced or left out."""
 
-    def __init__(self, tree: Any, wrong: Mapping[int, Problem], *, fill: bool, whole_items: bool = False) -> None:
+    def __init__(self, tree: Any, wrong: Mapping[object, Problem], *, fill: bool, whole_items: bool = False) -> None:
         self.wrong = wrong
         self.fill = fill
         self.whole_items = whole_items
         # The containers that were copied, by the `id` of their copies, which are kept so that each stays unique.
         self.originals: dict[int, tuple[Node, Node]] = {}
+        # The keys and indices of the originals by those of their copies, where they differ.
+        self.keys: dict[int, Mapping[Any, Any]] = {}
         self.gaps: list[Problem] = []
         self.tree = self.copy(tree)
 
     def copy(self, node: Any) -> Any:
         """Return a node without its faulty values; the node itself if it has none."""
         if isinstance(node, dict):
-            values = [(self.rename(key), self.change(child, key)) for key, child in node.items()]
-            copied: Any = {key: value for key, value in values if value is not _LEFT_OUT}
+            values = [(self.rename(node, key), self.change(node, key, child), key) for key, child in node.items()]
+            copied: Any = {name: value for name, value, _ in values if value is not _LEFT_OUT}
+            keys: dict[Any, Any] = {name: key for name, _, key in values if name != key}
             is_same = len(copied) == len(node) and all(copied.get(key) is node[key] for key in node)
         elif isinstance(node, list):
-            items = [_LEFT_OUT if self.is_faulty_item(item) else self.change(item) for item in node]
-            copied = _copy_list(node, items)
+            items = [
+                _LEFT_OUT if self.is_faulty_item(item) else self.change(node, index, item)
+                for index, item in enumerate(node)
+            ]
+            copied, keys = _copy_list(node, items), _list_kept(items)
             is_same = all(new is old for new, old in zip(items, node, strict=True))
         else:
             return node
         if is_same:
             return node
-        self.originals[id(copied)] = node, copied
+        self.originals[id(copied)], self.keys[id(copied)] = (node, copied), keys
         return copied
+
+    def find_fault(self, holder: Any, key: Any, value: Any) -> Problem | None:
+        """Return what is wrong with the key or the value of an entry: nodes have an `id`, and places their holder's."""
+        own = id(holder), key
+        found = (self.wrong.get(each) for each in (id(key), id(value), (*own, True), (*own, False)))
+        return next(filter(None, found), None)
 
     def is_faulty_item(self, item: Any) -> bool:
         """Return True if a mapping in a list is left out because of one of its values."""
         if not self.whole_items or not isinstance(item, dict):
             return False
-        return any(id(key) in self.wrong or id(value) in self.wrong for key, value in item.items())
+        return any(self.find_fault(item, key, value) for key, value in item.items())
 
-    def rename(self, key: str) -> str:
+    def rename(self, holder: Any, key: str) -> str:
         """Return a key with the name that was probably meant, in the copy that is filled."""
-        fault = self.wrong.get(id(key)) if self.fill else None
+        fault = (self.wrong.get(id(key)) or self.wrong.get((id(holder), key, True))) if self.fill else None
         return _find_name(fault) or key
 
-    def change(self, value: Any, key: Node = None) -> Any:
+    def change(self, holder: Any, key: Any, value: Any) -> Any:
         """Return the value of a key or of an item, if it is faulty, as it was meant, a placeholder, or nothing."""
-        fault = self.wrong.get(id(key)) or self.wrong.get(id(value))
+        fault = self.find_fault(holder, key, value)
         if fault is None or (self.fill and _find_name(fault)):
             return self.copy(value)
         if isinstance(value, list) and (fault.item >= 0 or fault.about.endswith("]")):
@@ -169,10 +163,13 @@ class _Copy:
             placeholder = next((step.value for step in fault.fix_steps if step.op == "set"), placeholder)
         if isinstance(placeholder, (dict, list)):
             return type(placeholder)()
-        # A placeholder needs a location, in case that it is refused, too.
-        location = location_of(value) or location_of(key)
-        if location and placeholder is not _LEFT_OUT:
-            return TracedScalar(placeholder, location, getattr(value, "layer", ""))
+        if placeholder is not _LEFT_OUT:
+            # A placeholder in data with locations needs one, in case that it is refused, too.
+            location = location_of(value) or location_of(key)
+            if location:
+                return TracedScalar(placeholder, location, getattr(value, "layer", ""))
+            if type(fault.node) is At:
+                return placeholder
         self.gaps.append(fault)
         return _LEFT_OUT
 
@@ -182,17 +179,13 @@ class _Copy:
         The fault is at the key of the list, because its items have no locations.
         """
         placeholder = UNKNOWN_TEXT if self.fill and fault.expected == TEXT else _LEFT_OUT
-        copied = _copy_list(
-            items, [placeholder if isinstance(each, (dict, list)) else self.change(each) for each in items]
-        )
-        self.originals[id(copied)] = items, copied
+        changed = [
+            placeholder if isinstance(item, (dict, list)) else self.change(items, index, item)
+            for index, item in enumerate(items)
+        ]
+        copied = _copy_list(items, changed)
+        self.originals[id(copied)], self.keys[id(copied)] = (items, copied), _list_kept(changed)
         return copied
-
-    def restore(self, problem: Problem) -> Problem:
-        """Return a problem of the copy with nodes of the original tree."""
-        node, at = (self.originals.get(id(each), (each,))[0] for each in (problem.node, problem.at))
-        related = tuple((self.originals.get(id(each), (each,))[0], text) for each, text in problem.related)
-        return problem._replace(node=node, at=at, related=related)
 
 
 def _find_name(fault: Problem | None) -> str:
@@ -210,6 +203,11 @@ def _copy_list(original: Any, items: list[Any]) -> list[Any]:
     traced = TracedList(copied, original.location, original.layer, original.overridden)
     traced.item_locations = [original.item_locations[number] for number in kept if original.item_locations]
     return traced
+
+
+def _list_kept(items: list[Any]) -> dict[int, int]:
+    """Return where the items of a list without those that were left out stand in it."""
+    return dict(enumerate(number for number, item in enumerate(items) if item is not _LEFT_OUT))
 
 
 def _as_text(value: Any) -> Any:

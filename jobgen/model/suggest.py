@@ -8,10 +8,11 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from jobgen.model.budget import RUN
-from jobgen.model.data import Node, TracedScalar, value_of
+from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_COMPARED, MAX_SUGGESTIONS
+from jobgen.model.place import At, Place, node_at
 from jobgen.model.quantity import canonicalize_quantity
 
 SuggestedFix: TypeAlias = tuple[tuple[FixStep, ...], bool]
@@ -78,13 +79,19 @@ def list_alternatives(words: Iterable[str]) -> str:
 
 
 def did_you_mean(word: str, known: list[str]) -> str:
-    """`; did you mean …?` if a known word is close, else an empty string."""
-    return ask_for(find_closest(word, known))
+    """`; did you mean …?` if another known word is close, else an empty string."""
+    meant = find_closest(word, known)
+    return ask_for(meant) if meant != word else ""
 
 
 def ask_for(meant: str) -> str:
     """`; did you mean …?` for a name that was probably meant; empty without one."""
     return f"; did you mean `{meant}`?" if meant else ""
+
+
+def suggest_or(word: str, known: list[str], advice: str) -> str:
+    """`; did you mean …?` for a word of a command line; what to do instead if no known one is close."""
+    return did_you_mean(word, known) or f"; {advice}"
 
 
 def suggest_name(word: str, known: list[str]) -> str:
@@ -100,7 +107,7 @@ def suggest_name(word: str, known: list[str]) -> str:
     return f"; there are {', '.join(others)} and {last}" if others else f"; there is {last}"
 
 
-def suggest_value(node: Node, known: list[str], *, is_refused: bool = True) -> SuggestedFix:
+def suggest_value(place: Place, known: list[str], *, is_refused: bool = True) -> SuggestedFix:
     """Replace an unknown value with the closest known one; safe if it is certain.
 
     A value that is accepted has an effect, so only case and separators can be corrected without a change of meaning.
@@ -108,12 +115,12 @@ def suggest_value(node: Node, known: list[str], *, is_refused: bool = True) -> S
     # Imported late: most names are right.
     from jobgen.model.meant import find_meant, is_same_name
 
-    found = value_of(node)
+    found = value_of(node_at(place))
     meant = find_closest(found, known, _FIX_CUTOFF) if isinstance(found, str) else ""
     if not meant:
         return NO_FIX
     is_safe = find_meant(found, known) == meant if is_refused else is_same_name(found, meant)
-    return (FixStep("set", node, meant),), is_safe
+    return (FixStep("set", place, meant),), is_safe
 
 
 def takes_any_name(_: str) -> bool:
@@ -122,7 +129,7 @@ def takes_any_name(_: str) -> bool:
 
 
 def suggest_rename(
-    key: str, known: list[str], taken: Mapping[str, Node], fits: Callable[[str], bool] | None = None
+    place: Place, known: list[str], taken: Mapping[str, Node], fits: Callable[[str], bool] | None = None
 ) -> SuggestedFix:
     """Rename a key to the closest name that the mapping may have and does not have yet; safe if it is certain.
 
@@ -131,30 +138,31 @@ def suggest_rename(
     # Imported late: most names are right.
     from jobgen.model.meant import find_meant, is_same_name, may_mean
 
+    key = str(node_at(place))
     meant = find_closest(key, known, _FIX_CUTOFF)
     if not meant or meant in taken:
         return NO_FIX
     others = (other for other in taken if other != key and may_mean(other, meant) and other not in known)
     is_certain = fits is not None and find_meant(key, known) == meant and fits(meant)
     is_safe = is_same_name(key, meant) or (is_certain and all(find_meant(other, known) != meant for other in others))
-    return (FixStep("rename", key, meant),), is_safe
+    return (FixStep("rename", place, meant),), is_safe
 
 
-def suggest_move(
-    key: str, value: Node, holder: Mapping[str, Node], name: str, beside: Mapping[str, Node]
-) -> SuggestedFix:
-    """Move a scalar entry to the mapping `name` of `beside`, which is added if it is missing."""
-    target = beside.get(name)
+def suggest_move(key: str, holder: Mapping[str, Node], name: str, beside: Mapping[str, Node]) -> SuggestedFix:
+    """Move a scalar entry of a mapping to the mapping `name` of `beside`, which is added if it is missing."""
+    value, target = holder[key], beside.get(name)
+    removal = FixStep("remove", At(holder, key, is_key=True))
     sibling = _find_sibling(target, key) if isinstance(target, dict) else None
-    if not isinstance(value, TracedScalar) or holder is target or (isinstance(target, dict) and key in target):
+    if isinstance(value, (dict, list)) or holder is target or (isinstance(target, dict) and key in target):
         return NO_FIX
     if sibling is not None:
-        return (FixStep("remove", key), FixStep("add", sibling, value, str(key))), True
+        return (removal, FixStep("add", sibling, value, str(key))), True
     # The mapping that the entry leaves may become empty and be removed, so nothing can be added after it.
-    sibling = next((other for other in beside if other is not key and beside[other] is not holder), None)
-    if sibling is None or name in beside:
+    others = (other for other in beside if not (beside is holder and other == key) and beside[other] is not holder)
+    after = next(others, None)
+    if after is None or name in beside:
         return NO_FIX
-    return (FixStep("remove", key), FixStep("add", sibling, {str(key): value}, name)), True
+    return (removal, FixStep("add", At(beside, after, is_key=True), {str(key): value}, name)), True
 
 
 def suggest_blocks(key: str, holder: Mapping[str, Node], path: tuple[str, ...]) -> SuggestedFix:
@@ -162,18 +170,19 @@ def suggest_blocks(key: str, holder: Mapping[str, Node], path: tuple[str, ...]) 
     first, *rest = path
     value, target, keys = holder[key], holder.get(first), list(holder)
     at = keys.index(key)
-    sibling = next(iter([*reversed(keys[:at]), *keys[at + 1 :]]), None)
+    other = next(iter([*reversed(keys[:at]), *keys[at + 1 :]]), None)
+    sibling = None if other is None else At(holder, other, is_key=True)
     if isinstance(target, dict):
         sibling = _find_sibling(target, rest[0]) if rest[0] not in target else None
         first, *rest = rest
     elif first in holder:
         sibling = None
-    if not isinstance(value, TracedScalar) or sibling is None:
+    if isinstance(value, (dict, list)) or sibling is None:
         return NO_FIX
     block: Node = value
     for name in reversed(rest):
         block = {name: block}
-    return (FixStep("remove", key), FixStep("add", sibling, block, first)), True
+    return (FixStep("remove", At(holder, key, is_key=True)), FixStep("add", sibling, block, first)), True
 
 
 def suggest_entry(name: str, value: Node, holder: Mapping[str, Node]) -> tuple[FixStep, ...]:
@@ -182,52 +191,53 @@ def suggest_entry(name: str, value: Node, holder: Mapping[str, Node]) -> tuple[F
     return (FixStep("add", sibling, value, name),) if sibling is not None else ()
 
 
-def _find_sibling(mapping: Mapping[str, Node], moved: str) -> str | None:
-    """The key after which a new entry is added: the last one of a scalar, or else the last."""
-    others = [key for key in mapping if key is not moved]
-    short = [key for key in others if isinstance(mapping[key], TracedScalar)]
-    return next(reversed(short or others), None)
+def _find_sibling(mapping: Mapping[str, Node], moved: str) -> At | None:
+    """The place of the key after which a new entry is added: the last one of a scalar, or else the last."""
+    others = [key for key in mapping if key != moved]
+    short = [key for key in others if not isinstance(mapping[key], (dict, list))]
+    key = next(reversed(short or others), None)
+    return None if key is None else At(mapping, key, is_key=True)
 
 
-def suggest_type(node: Node, wanted: str) -> SuggestedFix:
+def suggest_type(place: Place, wanted: str) -> SuggestedFix:
     """Write the scalar as the type that its field has: with quotes, or without them."""
-    found = value_of(node)
+    found = value_of(node_at(place))
     if wanted == "a string" and isinstance(found, (bool, int, float)):
-        return (FixStep("quote", node),), True
+        return (FixStep("quote", place),), True
     if wanted == "a whole number" and isinstance(found, str) and re.fullmatch(r"0|-?[1-9][0-9]{0,8}", found):
-        return (FixStep("set", node, int(found)),), True
+        return (FixStep("set", place, int(found)),), True
     if wanted == "true or false" and found in ("true", "false"):
-        return (FixStep("set", node, found == "true"),), True
+        return (FixStep("set", place, found == "true"),), True
     return NO_FIX
 
 
-def describe_unquoting(node: Node, fix_steps: tuple[FixStep, ...]) -> str:
+def describe_unquoting(place: Place, fix_steps: tuple[FixStep, ...]) -> str:
     """Say that a string is right without quotes, if `suggest_type` writes it so; a message shows both the same."""
-    return "; remove the quotes" if fix_steps and isinstance(value_of(node), str) else ""
+    return "; remove the quotes" if fix_steps and isinstance(value_of(node_at(place)), str) else ""
 
 
-def suggest_quantity(node: Node, name: str = "") -> SuggestedFix:
+def suggest_quantity(place: Place, name: str = "") -> SuggestedFix:
     """Write `16GB` or `4 gi` as a quantity; safe if the unit can mean only one: `gi` and `GiB`, not `g` and `GB`.
 
     No amount of CPU has such a unit.
     """
-    found = value_of(node)
+    found = value_of(node_at(place))
     parts = _AMOUNT.match(found) if isinstance(found, str) else None
     if parts is None:
         return NO_FIX
     unit = parts[2].lower()
     if unit in _CORES and name == "cpu":
-        return (FixStep("set", node, int(parts[1]) if parts[1].isdecimal() else parts[1]),), True
+        return (FixStep("set", place, int(parts[1]) if parts[1].isdecimal() else parts[1]),), True
     suffix = unit if unit in _SUFFIXES else unit.removesuffix("b")
     is_written = parts[2] in ("m", *_SUFFIXES.values())
     meant = f"{parts[1]}{parts[2] if is_written else _SUFFIXES.get(suffix, '?')}"
     is_safe = is_written or (suffix.endswith("i") and name != "cpu")
-    return ((FixStep("set", node, meant),), is_safe) if canonicalize_quantity(meant) else NO_FIX
+    return ((FixStep("set", place, meant),), is_safe) if canonicalize_quantity(meant) else NO_FIX
 
 
-def describe_quantities(name: str, node: Node) -> str:
+def describe_quantities(name: str, place: Place) -> str:
     """Say what amounts of a resource look like: devices are whole numbers, only CPUs are divided into thousandths."""
-    steps, _ = suggest_quantity(node, name)
+    steps, _ = suggest_quantity(place, name)
     meant = str(steps[0].value) if steps else ""
     if "/" in name:
         return "a whole number such as `1`"

@@ -159,6 +159,27 @@ _MAX_LINES = MAX_NODES // 2
 _END = "\n...\n"
 
 
+class _Nested:
+    """A mapping or list with others in it, which is copied as a whole."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def copy(self) -> Any:
+        """Return a copy in which nothing is that of another copy."""
+        return _copy(self.value)
+
+
+_COLLECTIONS = (dict, list)
+_SHARED = frozenset((dict, list, _Nested))
+
+
+def _copy(value: Any) -> Any:
+    if type(value) is dict:
+        return {key: _copy(child) if type(child) in _COLLECTIONS else child for key, child in value.items()}
+    return [_copy(child) if type(child) in _COLLECTIONS else child for child in value]
+
+
 class _Lines(dict[str, _Line | None]):
     """Parsed lines by their text: manifests repeat many lines. A line without content is None."""
 
@@ -179,13 +200,14 @@ def _parse(text: str) -> _Line | None:
     if match is None:
         raise UncertainError
     indent, dash, key, word, quoted, flow = match.groups()
-    # Documents are not changed after reading, so equal lines may share one value.
     if word:
         value = parse_word(word)
     elif quoted:
         value = parse_quoted(quoted)
     elif flow:
         value = parse_flow(flow)
+        if "{" in flow[1:] or "[" in flow[1:]:
+            value = _Nested(value)
     else:
         if dash and not key:
             raise UncertainError
@@ -304,6 +326,8 @@ def _build(lines: Iterable[_Line]) -> Any:
     around: list[tuple[int, Any]] = []
     waiting: str | None = ""
     for level, inner, key, value, opens in lines:
+        # Equal lines are parsed once, and each has a value of its own.
+        own = value.copy() if type(value) in _SHARED else value
         if level > current:
             # Levels increase, so that only those beyond the limit can be too deep.
             if waiting is None or (level >= BLOCK_DEPTH and len(around) >= BLOCK_DEPTH):
@@ -319,7 +343,7 @@ def _build(lines: Iterable[_Line]) -> Any:
                 raise UncertainError
         if inner >= 0:
             if not key:
-                node.append(value)
+                node.append(own)
                 waiting = None
                 continue
             mapping: dict[str, Any] = {}
@@ -328,6 +352,6 @@ def _build(lines: Iterable[_Line]) -> Any:
             current, node = inner, mapping
         elif key in node:
             raise UncertainError
-        node[key] = value
+        node[key] = own
         waiting = opens
     return root.get("")

@@ -23,7 +23,7 @@ class UnexpectedTextError(Exception):
 
 def add_locations(data: dict[str, Any], text: str, file: str, first_line: int) -> dict[str, Any]:
     """The data of a document, whose first line has this number, with locations."""
-    walk = _Walk(text.split("\n"), file, first_line)
+    walk = Walk(text.split("\n"), file, first_line)
     walk.go_to_content(0)
     found = walk.add_to_mapping(data, walk.find_indent())
     if walk.line:
@@ -31,7 +31,7 @@ def add_locations(data: dict[str, Any], text: str, file: str, first_line: int) -
     return found
 
 
-class _Walk:
+class Walk:
     """One walk through the data of a document and the lines of its text at the same time."""
 
     def __init__(self, lines: list[str], file: str, first_line: int) -> None:
@@ -54,9 +54,10 @@ class _Walk:
         self.at, self.line = at, ""
 
     def find_indent(self) -> int:
+        """Return how far the current line is indented."""
         return len(self.line) - len(self.line.lstrip(" "))
 
-    def _span(self, start: int, end: int) -> Location:
+    def span(self, start: int, end: int) -> Location:
         """The location of some columns of the current line, counted from 0."""
         # A third of the time of `Location(…)`.
         return _new_tuple(Location, (self.file, self.number, start + 1, self.number, end + 1))
@@ -68,7 +69,7 @@ class _Walk:
             line, end = self.line, column + len(key)
             if not line.startswith(key, column) or line[end : end + 1] != ":":
                 raise UnexpectedTextError
-            traced = TracedKey.at(key, self._span(column, end))
+            traced = TracedKey.at(key, self.span(column, end))
             if (
                 type(child) is str
                 and end + 2 + len(child) == len(line)
@@ -76,19 +77,19 @@ class _Walk:
                 and child[:1] not in "|>"
             ):
                 # Most lines are a key and a text without quotes. `|-` may be the text below itself.
-                found[traced] = TracedScalar(child, self._span(end + 2, len(line)))
+                found[traced] = TracedScalar(child, self.span(end + 2, len(line)))
                 self.go_to_content(self.at + 1)
             else:
-                found[traced] = self._add_to_value(child, column, end + 1)
+                found[traced] = self.add_to_value(child, column, end + 1)
         return found
 
-    def _add_to_value(self, value: Any, column: int, end: int) -> Any:
+    def add_to_value(self, value: Any, column: int, end: int) -> Any:
         """The value of a key at a column, after the end of its colon: on the same line, or on the next ones."""
         content = self.line[end:].lstrip(" ")
         if content and content[0] != "#":
-            return self._add_located(value, len(self.line) - len(content))[1]
+            return self.add_located(value, len(self.line) - len(content))[1]
         if value is None:
-            node = TracedScalar(None, self._span(end, end))
+            node = TracedScalar(None, self.span(end, end))
             self.go_to_content(self.at + 1)
             return node
         if not value or not isinstance(value, (dict, list)):
@@ -102,21 +103,21 @@ class _Walk:
         """A list in block style, below a key at a column."""
         dash = self.find_indent()
         # To libyaml, a list that is not indented begins with its first dash; any other, before it.
-        found = TracedList((), self._span(dash, dash + (dash == column)))
+        found = TracedList((), self.span(dash, dash + (dash == column)))
         for item in items:
             if not self.line.startswith("- ", dash):
                 raise UnexpectedTextError
             start = _skip_spaces(self.line, dash + 1)
             if type(item) is dict and self.line[start : start + 1] != "{":
-                found.item_locations.append(self._span(start, start))
+                found.item_locations.append(self.span(start, start))
                 found.append(self.add_to_mapping(item, start))
             else:
-                location, node = self._add_located(item, start)
+                location, node = self.add_located(item, start)
                 found.item_locations.append(location)
                 found.append(node)
         return found
 
-    def _add_located(self, value: Any, start: int) -> tuple[Location, Any]:
+    def add_located(self, value: Any, start: int) -> tuple[Location, Any]:
         """A value that begins on the current line, and its own location; go to the line after it."""
         if self.line[start:] in ("|", "|-"):
             scalar = self._add_to_block(value, start)
@@ -146,7 +147,7 @@ class _Walk:
         if type(value) is list or type(value) is dict:
             return self._add_to_flow_collection(value, start)
         end = self._find_end(value, start)
-        location = self._span(start, end)
+        location = self.span(start, end)
         node = TracedScalar(value, location)
         if type(value) is not str and value is not None and self.line[start:end] != to_text(value):
             node.written = self.line[start:end]
@@ -155,7 +156,7 @@ class _Walk:
     def _add_to_flow_collection(self, value: Any, start: int) -> tuple[Location, Any, int]:
         opening, closing = ("[", "]") if type(value) is list else ("{", "}")
         self._expect(opening, start)
-        location, at = self._span(start, start + 1), start + 1
+        location, at = self.span(start, start + 1), start + 1
         found: Any = TracedList((), location) if type(value) is list else {} if value else TracedMapping(location)
         for part in value:
             begin = _skip_separator(self.line, at)
@@ -167,7 +168,7 @@ class _Walk:
                 end = self._find_end(part, begin)
                 self._expect(":", end)
                 _, node, at = self._add_to_flow(value[part], _skip_spaces(self.line, end + 1))
-                found[TracedKey.at(part, self._span(begin, end))] = node
+                found[TracedKey.at(part, self.span(begin, end))] = node
         end = _skip_spaces(self.line, at)
         self._expect(closing, end)
         return location, found, end + 1

@@ -1,0 +1,83 @@
+"""Problems with places in an object: as a check names them, as paths, and with the nodes of a tree."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from jobgen.model.data import Node, TracedKey, TracedScalar, location_of
+from jobgen.model.finding import FixStep, Problem
+from jobgen.model.place import At, PathTo, Places, Steps, node_at
+
+_KIND = PathTo(("kind",))
+"""What is reported if a check names something that is in no place of the object; tests show that none does."""
+
+
+def place_problems(problems: Iterable[Problem], obj: Mapping[str, Node], around: Steps = ()) -> list[Problem]:
+    """Return the problems of an object with paths in place of nodes; the object is at a path in another one."""
+    found = list(problems)
+    if not found:
+        return found
+    places = Places(obj)
+    return [_place_problem(problem, places, around) for problem in found]
+
+
+def _place_problem(problem: Problem, places: Places, around: Steps) -> Problem:
+    def find(node: Any) -> PathTo | Node:
+        if node is None or type(node) is PathTo:
+            return node
+        path = places.find(node)
+        return _keep_located(node) if path is None else path._replace(steps=(*around, *path.steps))
+
+    placed = _replace_nodes(problem, find)
+    if placed.node is not None or problem.node is None:
+        return placed
+    return placed._replace(node=_KIND._replace(steps=(*around, *_KIND.steps)))
+
+
+def _keep_located(node: Any) -> Any:
+    """Return a node of another object, such as a quota that is read with locations; None if it has no location."""
+    return None if location_of(node_at(node)) is None else node_at(node)
+
+
+def with_nodes(problem: Problem) -> Problem:
+    """Return a problem with the nodes of the places that a check named."""
+    if not any(type(node) is At for node in _list_nodes(problem)):
+        return problem
+    return _show_as_written(_replace_nodes(problem, node_at))
+
+
+def follow(problem: Problem, find: Callable[[PathTo], Any]) -> Problem:
+    """Return a problem with the nodes that `find` returns for its paths."""
+    return _show_as_written(_replace_nodes(problem, lambda node: find(node) if type(node) is PathTo else node))
+
+
+def _show_as_written(problem: Problem) -> Problem:
+    """Return a problem with the text that the file has for a key or value in its message, if YAML reads another."""
+    node, shown = problem.node, problem.shown
+    written = node.written if shown and isinstance(node, (TracedScalar, TracedKey)) else ""
+    if not written:
+        return problem
+    if isinstance(node, TracedKey):
+        return problem._replace(message=problem.reword(shown, f"`{written}`"))
+    words = problem.reword(f" is {shown}", f" is `{written}`, which YAML reads as {shown}")
+    return problem._replace(message=words)
+
+
+def finish(problem: Problem, *, is_spec: bool = False) -> Problem | None:
+    """Return a problem whose nodes have locations with all that can be said of it; None if nothing is wrong."""
+    say_more = problem.finish
+    return problem if say_more is None else say_more(problem._replace(finish=None), is_spec)
+
+
+def _list_nodes(problem: Problem) -> Iterator[Any]:
+    yield problem.node
+    yield problem.at
+    yield from (node for node, _ in problem.related)
+    yield from (step.node for step in problem.fix_steps)
+
+
+def _replace_nodes(problem: Problem, replace: Callable[[Any], Any]) -> Problem:
+    related = tuple((replace(node), text) for node, text in problem.related)
+    steps: tuple[FixStep, ...] = tuple(step._replace(node=replace(step.node)) for step in problem.fix_steps)
+    return problem._replace(node=replace(problem.node), at=replace(problem.at), related=related, fix_steps=steps)
