@@ -66,7 +66,7 @@ def test_objects_that_differ_in_a_value_are_each_checked():
     check = checker(NAMED_B)
     objects = [pytorch_job(Master=1) | {"metadata": {"name": name}} for name in ["a"] * 50 + ["b"] + ["a"] * 50]
 
-    assert [number for number, made in enumerate(objects) if check.has_problems(check.manifest(made))] == [50]
+    assert [number for number, made in enumerate(objects) if bool(check.find_problems(check.manifest(made)))] == [50]
 
 
 def example_objects():
@@ -90,7 +90,7 @@ def test_facts_can_be_written_to_the_cache(cluster):
 @pytest.mark.parametrize("cluster", [Cluster(), Cluster(gitops="flux", operators={"training": "1.9.0"})])
 def test_has_problems_says_whether_there_are_any(cluster):
     check = checker(*all_rules(), cluster=cluster)
-    found = [(check.has_problems(check.manifest(made)), bool(check(made))) for made in example_objects()]
+    found = [(bool(check.find_problems(check.manifest(made))), bool(check(made))) for made in example_objects()]
 
     assert all(quick == whole for quick, whole in found)
     assert {quick for quick, _ in found} == {True, False}
@@ -111,7 +111,7 @@ def test_an_exception_in_a_rule_is_a_problem_and_the_other_rules_run():
     assert [problem.rule for problem in problems] == ["internal-error", "many-replicas"]
     assert problems[0].message.startswith("the rule `fails` failed on this object with `ValueError`: out of order")
     assert problems[0].severity is Severity.ERROR
-    assert check.has_problems(check.manifest(pytorch_job(Worker=1)))
+    assert bool(check.find_problems(check.manifest(pytorch_job(Worker=1))))
 
 
 def test_an_exception_in_the_schema_or_the_policies_is_a_problem():

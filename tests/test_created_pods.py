@@ -853,6 +853,16 @@ RAY_HEAD = {"port": "1", "num-cpus": "0", "include-dashboard": "true", "no": "fa
 RAY_LIMITS = {"resources": {"limits": {"cpu": "1500m", "memory": "1Ki", "nvidia.com/gpu": 2}}}
 
 
+def test_pods_of_ray_restart_as_their_template_says():
+    job = ray_job()
+    group = job["spec"]["rayClusterSpec"]["workerGroupSpecs"][0]
+    group["template"] = {"spec": {**group["template"]["spec"], "restartPolicy": "Never"}}
+    head, worker, *_ = create_pods(job)
+
+    assert (head.role, head.restarts.policy) == ("head", "Always")
+    assert (worker.role, worker.restarts.policy) == ("gpu", "Never")
+
+
 # The source is kuberay 1.6.0: ray-operator/controllers/ray/common/pod.go
 @pytest.mark.parametrize(
     ("job", "index", "expected"),

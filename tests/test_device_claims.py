@@ -252,13 +252,13 @@ def test_results_with_claims_are_cached(tmp_path, monkeypatch):
     """Only a change of a file with claims lets jobs that use claims be checked again."""
     root = write_repository(tmp_path / "repository", CLAIMS["raw"], RESOURCES["raw"].replace("name: bert", "name: gpt"))
     checked = []
-    find_reporting = Checker.find_reporting
+    find_problems = Checker.find_problems
 
     def count_check(self, manifest):
         checked.append(manifest.name)
-        return find_reporting(self, manifest)
+        return find_problems(self, manifest)
 
-    monkeypatch.setattr(Checker, "find_reporting", count_check)
+    monkeypatch.setattr(Checker, "find_problems", count_check)
     cache.enable(tmp_path / "memory", "test")
     found = []
     try:

@@ -115,8 +115,8 @@ def count(work: Callable[[], object]) -> Work:
 def test_a_lint_checks_the_changed_job_alone(works):
     cold, work = works["first lint"], works["lint"]
 
-    assert cold.calls["checker.find_reporting"] == JOBS * len(ENVIRONMENTS)
-    assert work.calls["checker.find_reporting"] == len(ENVIRONMENTS)
+    assert cold.calls["checker.find_problems"] == JOBS * len(ENVIRONMENTS)
+    assert work.calls["checker.find_problems"] == len(ENVIRONMENTS)
     assert work.calls["environment.render_job"] == len(ENVIRONMENTS)
     assert work.calls["named_paths.read_first"] == 0, "a file with a finding is read again to print its line"
     assert work.calls["redact._search_source"] <= 1, "a file is searched for secrets again"
@@ -128,7 +128,7 @@ def test_a_lint_checks_the_changed_job_alone(works):
 def test_a_lint_since_a_revision_checks_the_changed_job_alone(works):
     cold, work = works["first lint"], works["lint --since"]
 
-    assert work.calls["checker.find_reporting"] == len(ENVIRONMENTS), "the old side is that of the lint before"
+    assert work.calls["checker.find_problems"] == len(ENVIRONMENTS), "the old side is that of the lint before"
     # In the lint, and on both sides of what the change does to running jobs.
     assert work.calls["environment.render_job"] == 3 * len(ENVIRONMENTS)
     # For 1,000 jobs in 4 environments, at most 0.10.
@@ -138,7 +138,7 @@ def test_a_lint_since_a_revision_checks_the_changed_job_alone(works):
 def test_a_diff_renders_the_changed_job_alone(works):
     cold, work = works["first lint"], works["diff"]
 
-    assert work.calls["checker.find_reporting"] == 0
+    assert work.calls["checker.find_problems"] == 0
     assert work.calls["environment.render_job"] == 2 * len(ENVIRONMENTS)
     # For 1,000 jobs in 4 environments, at most 0.05.
     assert work.total < 0.4 * cold.total, work.total / cold.total
@@ -149,7 +149,7 @@ def test_a_report_after_a_lint_traces_the_changed_job_alone(works):
 
     assert first.calls["report.list_manifest_lines"] == JOBS
     assert work.calls["report.list_manifest_lines"] == 1
-    assert work.calls["checker.find_reporting"] == 0
+    assert work.calls["checker.find_problems"] == 0
     # Objects are rendered again: they are never stored, because they can hold secrets.
     assert work.calls["environment.render_job"] == JOBS * len(ENVIRONMENTS)
     # These jobs are simple: rendering them takes half as many calls as checking them. Of varied jobs, it is a tenth.

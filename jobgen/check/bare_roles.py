@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.k8s.objects import Role
 from jobgen.model.data import Node, TracedScalar, value_of
 from jobgen.model.finding import Problem
+from jobgen.model.place import find_at, identify
 
 _FIELDS = ("image", "command", "args")
 
@@ -17,17 +19,15 @@ def place_in_role(problems: list[Problem], role: Role) -> list[Problem]:
     if role.pod.template:
         return [_explain_missing_image(problem, role) for problem in problems]
     # An empty template has no location itself.
-    key = next((key for key in role.replica_spec if key == "template"), role.key)
+    place = find_at(role.replica_spec, "template", is_key=True) or role.place
     prefix = f"role `{role.replica_type}`: "
-    return [problem._replace(node=key, message=prefix + problem.message) for problem in problems]
+    return [problem._replace(node=place, at=None, message=prefix + problem.message) for problem in problems]
 
 
 def _explain_missing_image(problem: Problem, role: Role) -> Problem:
     """Return a problem of a missing image at the role that lacks it, with the role that has one; others as they are."""
     main = _find_main(role)
-    name = main.get("name")
-    is_added = type(name) is TracedScalar and name.layer.startswith("kind ")
-    if problem.node is not main or not is_added or value_of(main.get("image")):
+    if identify(problem.node) != identify(main) or value_of(main.get("image")):
         return problem
     for other in role.manifest.roles:
         found = _find_main(other)
@@ -36,8 +36,15 @@ def _explain_missing_image(problem: Problem, role: Role) -> Problem:
         lacking = [field for field in _FIELDS if field in found and field not in main]
         fields, them = " and no ".join(f"`{field}`" for field in lacking), "it" if len(lacking) == 1 else "them"
         message = f"role `{role.name}` has no {fields}, and only `{other.name}` has {them}; move {them} to `spec`"
-        return problem._replace(message=message, at=role.replica_spec)
+        return problem._replace(at=role.place, finish=partial(_explain_added, message))
     return problem
+
+
+def _explain_added(message: str, problem: Problem, is_spec: bool) -> Problem:
+    """Return the problem of a container with locations: with a message about its role if the kind has added it."""
+    name = as_mapping(problem.node).get("name")
+    is_added = type(name) is TracedScalar and name.layer.startswith("kind ")
+    return problem._replace(message=message) if is_added else problem._replace(at=None)
 
 
 def _find_main(role: Role) -> Mapping[str, Node]:

@@ -29,12 +29,11 @@ from jobgen.k8s.objects import Manifest, Pod, Role, no_configs
 from jobgen.k8s.operators import name_last_pod
 from jobgen.k8s.secrets import without_ciphertext
 from jobgen.k8s.workloads import list_claim_paths
-from jobgen.model.data import Node, value_of, with_value
+from jobgen.model.data import Node, value_of
 from jobgen.model.finding import UNCHECKED, FixStep, Problem, Severity, drop_consequences
 from jobgen.model.limits import MAX_FINDINGS, TOO_MANY_FINDINGS
-from jobgen.model.mend import find_independent
 from jobgen.model.mutated import Mutated
-from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, find_at
 from jobgen.model.suggest import find_closest
 from jobgen.repo import layout
 from jobgen.repo.commit import Folder
@@ -59,9 +58,9 @@ _ALSO_IN_SCHEMA = frozenset(("invalid-quantity", "missing-pod-field"))
 _NOT_SERVED = frozenset(("old-api-version", "unknown-kind"))
 # Rules rely on the types of a schema, so they do not see the value that has such a problem.
 _PRECLUDES_RULES = frozenset(("wrong-type",))
-# The stages of the validation by number; each pod is a stage of its own.
-_SCHEMA, _METADATA, _OBJECT, _PODS = range(4)
 _VALIDATION = "the validation of the object and its pods"
+# Those of pods; a faulty one is reported where it is declared.
+_RESTART_POLICIES = ("Always", "OnFailure", "Never")
 # Rules about objects that users apply and queue themselves, not about those inside them.
 _ABOUT_APPLIED_OBJECTS = frozenset(("gitops", "scheduling", "team"))
 _APP_WRAPPER: Mapping[str, Node] = {
@@ -74,24 +73,12 @@ _APP_WRAPPER: Mapping[str, Node] = {
 """The owner of the objects that an AppWrapper creates."""
 
 
-class Reporting(NamedTuple):
-    """The checks that report something about an object. Only these run again with locations."""
+def _keep_certain(problems: Iterable[Problem], *, is_typed: bool) -> list[Problem]:
+    """Return what policies find in an object: with wrong types, policies may fail because of them.
 
-    validation: frozenset[int] | None = None
-    """The numbers of stages of the validation; None means all."""
-    rules: frozenset[str] | None = None
-    policies: frozenset[str] | None = None
-    evaluations: tuple[Evaluation, ...] = ()
-    """The evaluation of the policies, which is not repeated."""
-
-    @property
-    def is_any(self) -> bool:
-        """Return True if any check reports something."""
-        return any(checks is None or len(checks) > 0 for checks in (self.validation, self.rules, self.policies))
-
-
-ALL_CHECKS = Reporting()
-NO_CHECKS = Reporting(frozenset(), frozenset(), frozenset())
+    The API server refuses such an object before policies read it.
+    """
+    return [problem for problem in problems if is_typed or problem.cause != "not evaluated"]
 
 
 class Checker:
@@ -146,73 +133,81 @@ class Checker:
         other.evaluator, other._mutator = evaluator, None  # noqa: SLF001 -- it is one of its own
         return other
 
-    def __call__(self, obj: Mapping[str, Node], reporting: Reporting = ALL_CHECKS) -> list[Problem]:
-        """Everything that is wrong with an object that mutating policies have changed.
+    def __call__(self, obj: Mapping[str, Node]) -> list[Problem]:
+        """Everything that is wrong with an object that mutating policies have changed, with paths into it."""
+        return self.find_problems(self.manifest(obj))
 
-        Checks that are known to report nothing about the object can be left out.
-        """
-        problems = self._find_problems(self.manifest(obj), reporting)
-        for _, inner, failures in self._list_wrapped(obj):
-            problems += failures
-            found = self._find_problems(inner, owner=_APP_WRAPPER)
-            problems += (one for one in found if one.category not in _ABOUT_APPLIED_OBJECTS)
+    def find_problems(self, manifest: Manifest) -> list[Problem]:
+        """Everything that is wrong with an object that mutating policies have changed, with paths into it."""
+        problems = self._find_placed(manifest)
+        for path, inner, failures in self._list_wrapped(manifest.object):
+            from jobgen.model.placed import place_problems
+
+            problems += place_problems(failures, inner.object, path)
+            found = self._find_placed(inner, path, _APP_WRAPPER)
+            problems += (problem for problem in found if problem.category not in _ABOUT_APPLIED_OBJECTS)
         if len(problems) > MAX_FINDINGS:
             # Looking up the locations of more would take long.
             rest = Problem("too-many-errors", TOO_MANY_FINDINGS, problems[MAX_FINDINGS].node)
             problems[MAX_FINDINGS:] = [rest]
         return problems
 
-    def has_problems(self, manifest: Manifest) -> bool:
-        """Return True if anything is wrong with an object."""
-        return self.find_reporting(manifest).is_any
-
-    def find_reporting(self, manifest: Manifest) -> Reporting:
-        """The checks that report something about an object."""
-        # Those that do not count are dropped when the problems are located.
-        if any(failures or self.has_problems(inner) for _, inner, failures in self._list_wrapped(manifest.object)):
-            return ALL_CHECKS
-        stages: set[int] = set()
-        refused = self._validate(manifest, None, stages)
-        is_typed = not any(problem.rule in _PRECLUDES_RULES for problem in refused)
-        broken = self._rule_runner.find_problems(manifest) if is_typed else []
-        evaluations: list[Evaluation] = []
-        denied = self.evaluate_policies(manifest.object, None, evaluations, is_brief=True)
-        if is_typed:
-            denied += self._evaluate_pods(manifest, None, denied, is_brief=True)
-        if any(problem.rule == INTERNAL_ERROR for problem in (*broken, *denied)):
-            # It does not tell which rule or policy it is about.
-            return ALL_CHECKS
-        rules, policies = (frozenset(problem.rule for problem in found) for found in (broken, denied))
-        return Reporting(frozenset(stages), rules if is_typed else None, policies, tuple(evaluations))
-
-    def collect_facts(self, manifest: Manifest, problems: list[Problem]) -> Iterator[tuple[str, Fact]]:
-        """The facts that the fleet rules collect from an object, each with its rule's name."""
-        yield from self._rule_runner.collect_facts(manifest, problems)
-        wrapped = self._list_wrapped(manifest.object) if creates_wrapped_objects(manifest) else ()
-        for path, inner, _ in wrapped:
-            for name, fact in self._rule_runner.collect_facts(inner, problems):
-                yield name, fact._replace(path=(*path, *fact.path))
-
-    def _find_problems(
-        self, manifest: Manifest, reporting: Reporting = ALL_CHECKS, owner: Mapping[str, Node] | None = None
+    def _find_placed(
+        self, manifest: Manifest, path: ObjectPath = (), owner: Mapping[str, Node] | None = None
     ) -> list[Problem]:
-        problems = self._validate(manifest, reporting.validation, set())
-        rules = self._rule_runner.select(reporting.rules)
+        """What is wrong with an object at a path in another one, which owns it, or with one by itself."""
+        problems = self._validate(manifest)
         faults = [problem for problem in problems if problem.rule in _PRECLUDES_RULES]
         is_typed = not faults
-        if is_typed:
-            problems += rules.find_problems(manifest)
-        else:
-            problems += find_independent(manifest.object, faults, lambda obj: rules.find_problems(self.manifest(obj)))
+        problems += self._rule_runner.find_problems(manifest) if is_typed else self._find_independent(manifest, faults)
         # Policies may leave out objects that belong to another one, as the cluster shows them.
         metadata = {**manifest.metadata, "ownerReferences": [owner]} if owner else manifest.metadata
         obj = {**manifest.object, "metadata": metadata} if owner else manifest.object
-        found = self.evaluate_policies(obj, reporting.policies, list(reporting.evaluations))
+        denied = self._find_denied(obj, manifest, is_typed=is_typed)
+        if not (problems or denied):
+            return problems
+        # Imported late: most objects have no problems.
+        from jobgen.model.placed import place_problems
+
+        if obj is manifest.object:
+            return place_problems([*problems, *denied], obj, path)
+        return place_problems(problems, manifest.object, path) + place_problems(denied, obj, path)
+
+    def _find_denied(self, obj: Mapping[str, Node], manifest: Manifest, *, is_typed: bool) -> list[Problem]:
+        """What policies deny or warn about in an object and its pods; first which of them, then what exactly."""
+        if self.evaluator is None:
+            return []
+        evaluations: list[Evaluation] = []
+        denied = self.evaluate_policies(obj, None, evaluations, is_brief=True)
         if is_typed:
-            found += self._evaluate_pods(manifest, reporting.policies, found)
-        # The API server refuses an object with wrong types before policies read it, which may fail because of them.
-        problems += found if is_typed else (problem for problem in found if problem.cause != "not evaluated")
-        return problems
+            denied += self._evaluate_pods(manifest, None, denied, is_brief=True)
+        names = frozenset(problem.rule for problem in denied)
+        if not names:
+            return []
+        # An internal error does not tell which policy it is about.
+        wanted = None if INTERNAL_ERROR in names else names
+        found = self.evaluate_policies(obj, wanted, evaluations)
+        found += self._evaluate_pods(manifest, wanted, found) if is_typed else []
+        return _keep_certain(found, is_typed=is_typed)
+
+    def _find_independent(self, manifest: Manifest, faults: Sequence[Problem]) -> list[Problem]:
+        """What rules find in an object that does not depend on its values of wrong types."""
+        # Imported late: most objects have none.
+        from jobgen.check.independent import find_independent
+
+        return find_independent(
+            manifest.object, faults, lambda obj: self._rule_runner.find_problems(self.manifest(obj))
+        )
+
+    def collect_facts(
+        self, manifest: Manifest, problems: list[Problem], names: frozenset[str] | None = None
+    ) -> Iterator[tuple[str, Fact]]:
+        """The facts that the fleet rules collect from an object, each with its rule's name: all rules, or these."""
+        yield from self._rule_runner.collect_facts(manifest, problems, names)
+        wrapped = self._list_wrapped(manifest.object) if creates_wrapped_objects(manifest) else ()
+        for path, inner, _ in wrapped:
+            for name, fact in self._rule_runner.collect_facts(inner, problems, names):
+                yield name, fact._replace(path=(*path, *fact.path))
 
     def _list_wrapped(self, obj: Mapping[str, Node]) -> Iterator[tuple[ObjectPath, Manifest, tuple[Problem, ...]]]:
         """The objects inside an AppWrapper, as mutating policies change them when its operator creates them."""
@@ -234,12 +229,25 @@ class Checker:
         except Exception as error:  # noqa: BLE001 -- a faulty policy must not hide what the checks find
             return Mutated(obj, (report_exception("the mutation by policies", error, obj),))
 
+    def mutate_all(self, obj: Mapping[str, Node]) -> Mutated:
+        """An object with what mutating policies change, also in the objects inside it."""
+        mutated = self.mutate(obj)
+        if mutated.object is obj and (self.evaluator is None or not self.evaluator.policies.mutating):
+            return mutated
+        for path, inner in list_wrapped_objects(mutated.object) if is_app_wrapper(mutated.object) else ():
+            own = self.mutate(inner)
+            if own.object is not inner:
+                mutated = mutated._replace(
+                    object=_replace(mutated.object, path, own.object), removals=(*mutated.removals, *own.removals)
+                )
+        return mutated
+
     def manifest(self, obj: Mapping[str, Node]) -> Manifest:
         """The object with its kind and cluster, as rules read it; without values that SOPS encrypted."""
         obj = without_ciphertext(obj)
         api_version, name = str(value_of(obj.get("apiVersion"))), str(value_of(obj.get("kind")))
         is_traced = type(obj.get("kind")) is not str
-        find = no_configs if self._find_config is None else partial(self._find_config, self.folder, is_traced)
+        find = no_configs if self._find_config is None else partial(self._find_config, self.folder, is_traced=is_traced)
         return Manifest(obj, self.kinds.get((api_version, name)), self.cluster, self._read_catalog, self.team, find)
 
     def read_schema(self, api_version: str, kind: str) -> dict[str, Any] | None:
@@ -277,42 +285,27 @@ class Checker:
         suffix = f"-until-{older[0].until}" if older else ""
         return f"{group}/{name.lower()}_{version}{suffix}.json"
 
-    def _validate(self, manifest: Manifest, only: frozenset[int] | None, reporting: set[int]) -> list[Problem]:
-        """Why the API server refuses the object, or the pods that its operator creates.
-
-        The numbers of the stages that report something are added to `reporting`. Others may be left out with `only`.
-        """
-        if only is not None and not only:
-            return []
+    def _validate(self, manifest: Manifest) -> list[Problem]:
+        """Why the API server refuses the object, or the pods that its operator creates."""
         obj = manifest.object
-
-        def run(stage: int, find: Callable[[], Iterable[Problem]]) -> list[Problem]:
-            found = _run_stage(obj, find) if only is None or stage in only else []
-            if found:
-                reporting.add(stage)
-            return found
-
-        problems = run(_SCHEMA, lambda: self._check_schema(manifest))
+        problems = _run_stage(obj, lambda: self._check_schema(manifest))
         if any(problem.rule in _NOT_SERVED for problem in problems):
             is_old = problems[0].rule == "old-api-version" and problems[0].severity is Severity.ERROR
-            return [*problems, *run(_PODS, lambda: self._check_old_pods(manifest))] if is_old else problems
-        problems += run(
-            _METADATA, lambda: validate_object_metadata(obj.get("metadata"), find_metadata_format(obj, self._release))
-        )
+            return [*problems, *_run_stage(obj, lambda: self._check_old_pods(manifest))] if is_old else problems
+        metadata_format = find_metadata_format(obj, self._release)
+        problems += _run_stage(obj, lambda: validate_object_metadata(obj.get("metadata"), metadata_format))
         manifest = self._decode(manifest)
-        own = run(_OBJECT, lambda: validate_object(manifest.object, self._release, self._read_catalog))
+        own = _run_stage(obj, lambda: validate_object(manifest.object, self._release, self._read_catalog))
         is_checked_twice = bool(problems or own) and not is_workload(manifest.group, manifest.kind_name)
         hidden = _ALSO_IN_SCHEMA if is_checked_twice else frozenset()
-        if only is None or max(only) >= _PODS:
-            pods: Sequence[Pod] = ()
-            try:
-                pods = manifest.pods
-            except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
-                own.append(report_exception(_VALIDATION, error, obj))
-                reporting.add(_PODS)
-            for number, pod in enumerate(pods, _PODS):
-                found = run(number, partial(_validate_pod, pod, self._release))
-                own += (problem for problem in found if problem.rule not in hidden)
+        pods: Sequence[Pod] = ()
+        try:
+            pods = manifest.pods
+        except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
+            own.append(report_exception(_VALIDATION, error, obj))
+        for pod in pods:
+            found = _run_stage(obj, partial(_validate_pod, pod, self._release))
+            own += (problem for problem in found if problem.rule not in hidden)
         # Reports merge what the schema of a CRD and a pod rule both report.
         causes = [one for one in problems if one.rule in _PRECLUDES_RULES or manifest.group in BUILTIN_GROUPS]
         problems += drop_consequences(own, causes) if causes else own
@@ -450,38 +443,44 @@ class Checker:
     def _report_missing_schema(self, manifest: Manifest) -> Problem:
         """An object without a schema was not checked, and the user must know."""
         # Imported late: most kinds have a schema.
-        from jobgen.check.missing_schemas import RENAMED_GROUPS, WITHOUT_CRDS, find_misspelled, suggest_import
+        from jobgen.check.missing_schemas import (
+            RENAMED_GROUPS,
+            WITHOUT_CRDS,
+            describe_version,
+            find_misspelled,
+            suggest_import,
+        )
 
-        obj, name, node = manifest.object, manifest.kind_name, manifest.object.get("kind")
+        obj, name, place = manifest.object, manifest.kind_name, At(manifest.object, "kind")
         api_version = as_text(obj.get("apiVersion"))
         group = api_version.rpartition("/")[0]
         for (known, kind), described in self.kinds.items():
             if kind == name and known != api_version and known.rpartition("/")[0] == group:
-                message = f"`{api_version}` is an old version of {described.name}; use `{known}`"
-                written = obj.get("apiVersion")
+                message = describe_version(api_version, described.name, known)
+                written = At(obj, "apiVersion")
                 newer = (FixStep("set", written, known),)
                 return Problem("old-api-version", message, written, category="schema", fix_steps=newer, safe=False)
         if group in RENAMED_GROUPS:
             renamed = RENAMED_GROUPS[group]
             message = f"the group `{group}` was renamed, and current releases serve `{name}` as one of `{renamed}`"
-            at = obj.get("apiVersion")
+            at = At(obj, "apiVersion")
             advice = "use that group, and read what else changed"
             return Problem("old-api-version", f"{message}; {advice}", at, category="schema", severity=Severity.WARNING)
         defined = sorted({definition.kind for definition in self._find_definitions(group)})
         meant = name[:1].upper() + name[1:]
         if meant != name and (meant in defined or is_shipped_kind(api_version, meant)):
             message = f"`{name}` is not a kind: kinds start with a capital letter; write `{meant}`"
-            return Problem("unknown-kind", message, node, category="schema", severity=Severity.WARNING)
+            return Problem("unknown-kind", message, place, category="schema", severity=Severity.WARNING)
         if defined:
             # Kinds of one group often share most of their letters.
             close = find_closest(name, defined, 0.8)
             hint = f"did you mean `{close}`?" if close else "add its CRD, or check that the kind still exists"
             message = f"no CRD in these files defines `{name}` of `{group}`, so {UNCHECKED}; {hint}"
-            return Problem("kind-without-crd", message, node, category="schema", severity=Severity.WARNING)
+            return Problem("kind-without-crd", message, place, category="schema", severity=Severity.WARNING)
         if misspelled := find_misspelled(api_version, name):
-            message, place, replacement = misspelled
-            at = obj.get(place)
-            rule = "unknown-kind" if place == "kind" else "old-api-version"
+            message, field, replacement = misspelled
+            at = At(obj, field)
+            rule = "unknown-kind" if field == "kind" else "old-api-version"
             steps = (FixStep("set", at, replacement),)
             return Problem(rule, message, at, category="schema", fix_steps=steps, safe=False)
         message = f"there is no schema for `{name}` of `{api_version}`, so {UNCHECKED}"
@@ -490,9 +489,19 @@ class Checker:
             message += f"; use `{known_version}`, which jobgen knows, or add the schema of this version"
         if group in WITHOUT_CRDS:
             message += f"; the API server of OpenShift has the kinds of `{group}`, so there is no CRD to add"
-            return Problem("missing-schema", message, node, category="meta", severity=Severity.INFO)
+            return Problem("missing-schema", message, place, category="meta", severity=Severity.INFO)
         message += suggest_import(group, name)
-        return Problem("missing-schema", message, node, category="meta", severity=Severity.WARNING)
+        return Problem("missing-schema", message, place, category="meta", severity=Severity.WARNING)
+
+
+def _replace(tree: Any, path: ObjectPath, value: Node) -> Any:
+    """Return a copy of a tree with another node at a path."""
+    if not path:
+        return value
+    step, *rest = path
+    if isinstance(tree, list):
+        return [_replace(each, tuple(rest), value) if at == step else each for at, each in enumerate(tree)]
+    return {key: _replace(each, tuple(rest), value) if key == step else each for key, each in tree.items()}
 
 
 @cache
@@ -515,7 +524,7 @@ def _compile_own_schema(schema: File, release: Release) -> _SchemaCheck:
 
     def report_broken(reason: str, obj: Mapping[str, Node]) -> list[Problem]:
         message = f"the schema `{path}` cannot be used: {reason}"
-        return [Problem("broken-schema", message, obj.get("kind"), category="meta")]
+        return [Problem("broken-schema", message, At(obj, "kind"), category="meta")]
 
     try:
         check = compile_untrusted(content, release)
@@ -531,8 +540,8 @@ def _compile_own_schema(schema: File, release: Release) -> _SchemaCheck:
         except BrokenSchemaError as error:
             return report_broken(str(error), obj)
         if words:
-            rule, node = "ignored-schema-keyword", obj.get("kind")
-            found = [Problem(rule, ignored, node, category="meta", severity=Severity.WARNING), *found]
+            rule, place = "ignored-schema-keyword", At(obj, "kind")
+            found = [Problem(rule, ignored, place, category="meta", severity=Severity.WARNING), *found]
         return found
 
     return check_or_report
@@ -578,21 +587,23 @@ def _validate_pod(pod: Pod, release: Release) -> list[Problem]:
 
 
 def _validate_pod_of_role(pod: Pod, role: Role, volumes: list[str], release: Release) -> list[Problem]:
-    policy = role.restart_policy_node
-    if not value_of(policy):
-        # Operators have a default, and none of them uses the policy of the template.
-        policy = role.restart_policy or "OnFailure"
-    if value_of(policy) == "ExitCode":
+    # Operators have a default, and none of them uses the policy of the template.
+    policy = value_of(role.restart_policy_node) or role.restart_policy or "OnFailure"
+    if policy == "ExitCode":
         # This is a policy of the operator; the pods get `Never`.
-        policy = with_value(policy, "Never")
+        policy = "Never"
     # `Always` is not suggested: a role that completes the job would never complete it.
     supported = [name for name in pod.manifest.kind.restart_policies if name != "Always"] if pod.manifest.kind else ()
+    place = None
+    if policy not in _RESTART_POLICIES and pod.manifest.kind:
+        place = find_at(role.replica_spec, *map(str, pod.manifest.kind.replicas.restart_policy))
     name = name_last_pod(role)
     is_valid_name = is_dns_subdomain(name)
     problems = validate_pod_template(
         pod.template,
         policy,
         name if is_valid_name else "",
+        policy_place=place,
         restart_policies=supported,
         added_volumes=volumes,
         count=role.count,
@@ -606,5 +617,5 @@ def _validate_pod_of_role(pod: Pod, role: Role, volumes: list[str], release: Rel
     # Rules report names that are too long.
     if name and not is_valid_name and len(name) < MAX_SUBDOMAIN and is_dns_subdomain(pod.manifest.name):
         message = f"role `{role.replica_type}` gives a pod the invalid name `{name}`; {DNS_SUBDOMAIN}"
-        problems.append(Problem("invalid-name", message, role.key, category="pod"))
+        problems.append(Problem("invalid-name", message, role.place, category="pod"))
     return problems

@@ -11,13 +11,14 @@ from jobgen.k8s.workloads import count_job_pods
 from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, Place
 from jobgen.model.quantity import to_milli
 
 MAX_PODS = 2**31 - 1
 """The most that a number of pods can be, and the default of KubeRay and Spark where they scale without a limit."""
 CountedPod = tuple[Pod, int]
-Unknown = tuple[Node, str]
-"""A node, and what is not known about the accelerators there."""
+Unknown = tuple[Place, str]
+"""A place, and what is not known about the accelerators there."""
 
 
 class CreatedPods(NamedTuple):
@@ -122,6 +123,8 @@ def _count(node: Mapping[str, Node]) -> int:
 # Any kind.
 
 _RESOURCES = ("resources", "computeResources", "resourcesPerNode")
+ELSEWHERE = (*_RESOURCES[1:], "pipelineParallelSize")
+"""Fields by which objects request devices, but for the field of containers."""
 
 
 class PodSearch:
@@ -195,9 +198,9 @@ def _is_object(node: Mapping[str, Node]) -> bool:
 def find_unknown_amounts(resources: Mapping[str, Node]) -> list[Unknown]:
     """Return the amounts of devices that are a text which another program fills in."""
     amounts = [
-        (str(name), node)
-        for side in ("limits", "requests")
-        for name, node in as_mapping(resources.get(side)).items()
+        (At(holder, name), as_text(node))
+        for holder in (as_mapping(resources.get(side)) for side in ("limits", "requests"))
+        for name, node in holder.items()
         if is_device(str(name)) and to_milli(node) is None and _RUN_TIME.search(as_text(node))
     ]
-    return [(node, f"`{name}: {as_text(node)}` is known only when it runs") for name, node in amounts]
+    return [(place, f"`{place.key}: {text}` is known only when it runs") for place, text in amounts]

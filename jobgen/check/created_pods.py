@@ -8,7 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from jobgen.check.counted_pods import MAX_PODS, CountedPod, CreatedPods, PodSearch, count_scale, read_count
+from jobgen.check.counted_pods import (
+    ELSEWHERE,
+    MAX_PODS,
+    CountedPod,
+    CreatedPods,
+    PodSearch,
+    count_scale,
+    read_count,
+)
 from jobgen.check.repeated_runs import count_runs
 from jobgen.check.spark_pods import find_spark_pods
 from jobgen.check.workflow_pods import Workflow
@@ -16,12 +24,13 @@ from jobgen.k8s.embedded import MAX_DEPTH
 from jobgen.k8s.kueue import QUEUE_LABEL, find_suspend_path, is_suspended, stays_suspended
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.object_paths import is_app_wrapper, list_items
-from jobgen.k8s.objects import Manifest, replace_object
+from jobgen.k8s.objects import Container, Manifest, replace_object
 from jobgen.k8s.resources import list_counted_pods
 from jobgen.k8s.team_kinds import counts_pods
 from jobgen.k8s.workloads import RAY_CLUSTERS
 from jobgen.model.data import Node, value_of
-from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.lazy_re import has_any, lazy_pattern
+from jobgen.model.place import Derived, DerivedList
 from jobgen.spec.teams import CountedPods
 
 
@@ -74,10 +83,20 @@ def _find_hidden(started: Manifest, depth: int) -> CreatedPods:
     labels = started.labels if (started.group, started.kind_name) in _COPIES_LABELS else {}
     search = PodSearch(started, counter)
     times, advice = _count_scaled(started)
+    if not depth and not _may_have_more(started, known):
+        return CreatedPods(started, (), advice=advice)
     for item in list_items(started.object) if depth else ():
         search.search([item], labels)
     search.search(started.spec, labels, times, {id(each.data.get("resources")) for each in known})
     return CreatedPods(started, (), search.found, search.unknown, advice=advice)
+
+
+def _may_have_more(started: Manifest, known: Sequence[Container]) -> bool:
+    """Return True if an object may request devices beside its containers, which a cheap look at its text decides."""
+    text = started.text
+    if text is None or has_any(text, ELSEWHERE) or min(text.count("'apiVersion'"), text.count("'kind'")) > 1:
+        return True
+    return text.count("'resources'") > len({id(each.data) for each in known if "resources" in each.data})
 
 
 def _find_declared(
@@ -188,9 +207,10 @@ def _start(manifest: Manifest) -> tuple[Manifest, str]:
     clusters = _RAY_CLUSTERS.get(manifest.kind_name, ()) if manifest.group == "ray.io" else ()
     cluster = as_mapping(get_path(obj, *clusters)) if clusters else {}
     if value_of(cluster.get("enableInTreeAutoscaling")) is True:
-        known = list(map(as_mapping, as_list(cluster.get("workerGroupSpecs"))))
-        groups = [{**group, "replicas": group.get("maxReplicas", MAX_PODS)} for group in known]
-        obj = _set_at(obj, (*clusters, "workerGroupSpecs"), value=groups)
+        written = as_list(cluster.get("workerGroupSpecs"))
+        known = list(map(as_mapping, written))
+        groups = [Derived({**group, "replicas": group.get("maxReplicas", MAX_PODS)}, group) for group in known]
+        obj = _set_at(obj, (*clusters, "workerGroupSpecs"), value=DerivedList(groups, written))
         advice = "set `maxReplicas`" if any("maxReplicas" not in group for group in known) else ""
     # The operator creates an autoscaler if there are metrics.
     elastic = as_mapping(manifest.spec.get("elasticPolicy"))
@@ -203,4 +223,4 @@ def _start(manifest: Manifest) -> tuple[Manifest, str]:
 
 def _set_at(node: Mapping[str, Node], path: Sequence[str], *, value: Node) -> dict[str, Node]:
     below = _set_at(as_mapping(node.get(path[0])), path[1:], value=value) if len(path) > 1 else value
-    return {**node, path[0]: below}
+    return Derived({**node, path[0]: below}, node)

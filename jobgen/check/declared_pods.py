@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from jobgen.check.counted_pods import MAX_PODS, CountedPod, CountObject, Unknown
 from jobgen.k8s.kinds import get_group
@@ -13,6 +14,7 @@ from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, value_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import NamedItem, Step, format_dotted
+from jobgen.model.place import At, Place
 from jobgen.model.quantity import parse_digits
 from jobgen.spec.teams import OBJECT, POD_SPEC, CountedPods, CountPath
 
@@ -26,12 +28,13 @@ class _Found(NamedTuple):
     beside: Node
     """The mapping or list that it is in."""
     node: Node
+    place: Place
 
 
 class _Missing(NamedTuple):
     """Nothing is at the path of an entry: the first step that is missing, and what lacks it."""
 
-    owner: Node
+    owner: Place
     path: tuple[Step, ...]
 
 
@@ -54,19 +57,19 @@ def find_declared_pods(
     unknown: list[Unknown] = []
     objects: list[Node] = []
     for entry in entries:
-        for found in _walk(manifest.object, entry.at, manifest.object, ()):
+        for found in _walk(manifest.object, manifest.object, entry.at, manifest.object, ()):
             if isinstance(found, _Missing):
                 refused += () if entry.is_optional else [(found.owner, f"there is no `{format_dotted(found.path)}`")]
                 continue
             if not isinstance(found.node, dict):
-                refused.append((found.node, f"`{format_dotted(entry.at)}` is not a mapping"))
+                refused.append((found.place, f"`{format_dotted(entry.at)}` is not a mapping"))
                 continue
             count = _multiply(manifest.object, found.beside, entry)
             if isinstance(count, CountPath):
                 text = f"{'.' * count.is_beside}{format_dotted(count.path)}"
-                refused.append((found.node, f"`{text}` is not one number"))
+                refused.append((found.place, f"`{text}` is not one number"))
                 continue
-            inner = _count_one(manifest, entry.holds, found.node, count_object)
+            inner = _count_one(manifest, entry.holds, found, count_object)
             pods += ((pod, min(times * count, MAX_PODS)) for pod, times in inner.pods)
             refused += inner.refused
             unknown += inner.unknown
@@ -74,16 +77,17 @@ def find_declared_pods(
     return DeclaredPods(pods, refused, unknown, objects)
 
 
-def _count_one(manifest: Manifest, holds: str, node: dict[str, Node], count_object: CountObject | None) -> DeclaredPods:
+def _count_one(manifest: Manifest, holds: str, found: _Found, count_object: CountObject | None) -> DeclaredPods:
+    node = as_mapping(found.node)
     if holds != OBJECT:
         template = {"spec": node} if holds == POD_SPEC else node
         if not as_list(as_mapping(template.get("spec")).get("containers")):
-            return DeclaredPods((), [(node, "the pod has no containers")])
+            return DeclaredPods((), [(found.place, "the pod has no containers")])
         return DeclaredPods([(Pod(template, manifest), 1)])
     group, kind = get_group(as_text(node.get("apiVersion"))), as_text(node.get("kind"))
     reason = explain_refusal(manifest.team, group, kind) if manifest.team else ""
     if count_object is None or reason:
-        return DeclaredPods((), [(node, reason or "objects are inside each other too deeply")])
+        return DeclaredPods((), [(found.place, reason or "objects are inside each other too deeply")])
     created = count_object(node)
     return DeclaredPods(created.pods, created.refused, created.unknown, [node])
 
@@ -107,20 +111,32 @@ def _multiply(obj: Mapping[str, Node], beside: Node, entry: CountedPods) -> int 
     return product
 
 
-def _walk(node: Node, steps: Sequence[Step], beside: Node, path: tuple[Step, ...]) -> Iterator[_Found | _Missing]:
+def _walk(
+    node: Node, place: Place, steps: Sequence[Step], beside: Node, path: tuple[Step, ...]
+) -> Iterator[_Found | _Missing]:
     """Yield what is at a path; an empty list has no items, and what is missing is named."""
     if not steps:
-        yield _Found(beside, node)
+        yield _Found(beside, node, place)
         return
     step = steps[0]
     if step == "*" and isinstance(node, (dict, list)):
-        children = list(node.values()) if isinstance(node, dict) else list(node)
+        children = list(node.items()) if isinstance(node, dict) else list(enumerate(node))
     else:
-        children = [] if step == "*" else list(find_nodes(node, (step,)))
-        if all(value_of(child) is None for child in children):
-            yield _Missing(node, (*path, step))
+        children = _find_children(node, step)
+        if all(value_of(child) is None for _, child in children):
+            yield _Missing(place, (*path, step))
             return
     below = node if not isinstance(step, NamedItem) else beside
     charge(Work.PODS, _STEPS * len(children))
-    for child in children:
-        yield from _walk(child, steps[1:], below, (*path, step))
+    for key, child in children:
+        yield from _walk(child, At(node, key), steps[1:], below, (*path, step))
+
+
+def _find_children(node: Node, step: Step) -> list[tuple[Any, Node]]:
+    """Return the entries of a mapping or a list that a step leads to, each with its key or index."""
+    if isinstance(step, NamedItem):
+        items = enumerate(as_list(node))
+        return [(index, item) for index, item in items if as_text(as_mapping(item).get(step.field)) == step.value]
+    if isinstance(step, int):
+        return [(step, item) for item in as_list(node)[step : step + 1]]
+    return [(step, node[step])] if isinstance(node, dict) and step in node else []

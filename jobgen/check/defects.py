@@ -16,7 +16,7 @@ from jobgen.check.cel import Bound, CompileError, EvaluationBudget, Expression, 
 from jobgen.check.cluster.state import ClusterState, name_object
 from jobgen.check.rules import Rule, Scope, Violation
 from jobgen.k8s.kueue import QUEUE_LABEL
-from jobgen.k8s.nodes import as_list, as_mapping, as_text, find_nodes, get_path
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, find_nodes, find_places, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, ValidFields, untraced, value_of
 from jobgen.model.finding import Finding, Problem, Severity
@@ -24,6 +24,7 @@ from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_DEFECT_ITEMS, MAX_DEFECTS
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import InvalidPathError, Step, parse_dotted
+from jobgen.model.place import At, Place, node_at
 from jobgen.model.suggest import did_you_mean
 from jobgen.rendering.config import complete_schemas, read_valid_documents
 from jobgen.rendering.locate import locate
@@ -343,7 +344,7 @@ class _Evaluator:
         places = (
             (item, node)
             for item in islice(_list_items(defect.each, manifest), MAX_DEFECT_ITEMS)
-            for node in islice(find_nodes(item, at), 1)
+            for node in islice(find_places(item, at), 1)
         )
         first = next(places, None)
         if first is None:
@@ -379,11 +380,11 @@ class _Evaluator:
                 # The conditions about an object as a whole share what is converted.
                 bound = self._bound = self._bound or Bound(values, self._budget)
             if compiled(bound) is True:
-                node = manifest.object.get("kind") if place is manifest.object else place
-                value = value_of(node)
+                at_fault: Place = At(manifest.object, "kind") if place is manifest.object else place
+                value = value_of(node_at(at_fault))
                 if defect.value:
                     value = _compile(defect.value, "string")(bound)
-                yield Violation(node, defect.write_message(declared, "" if isinstance(value, Failed) else value))
+                yield Violation(at_fault, defect.write_message(declared, "" if isinstance(value, Failed) else value))
 
 
 def _compile(text: str, returns: str = "bool") -> Expression:

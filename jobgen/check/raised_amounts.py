@@ -6,24 +6,26 @@ from collections.abc import Iterable, Iterator
 
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, TracedScalar, value_of
+from jobgen.model.place import At
 from jobgen.model.quantity import to_milli
 
 _PATCH = "patch of "
 Related = tuple[tuple[Node, str], ...]
 
 
-def list_counts(manifest: Manifest) -> Iterator[Node]:
-    """Yield the numbers of pods of an object, as they are written."""
+def list_counts(manifest: Manifest) -> Iterator[At]:
+    """Yield the places of the numbers of pods of an object."""
     for role in manifest.roles:
-        yield from (node for node, _ in role.compared_count)
+        yield from (place for place, _ in role.compared_count)
 
 
-def list_gpu_factors(manifest: Manifest) -> list[tuple[Node, str]]:
-    """Return what the GPUs of an object are a product of, and what each factor is."""
+def list_gpu_factors(manifest: Manifest) -> list[tuple[At, str]]:
+    """Return the places of what the GPUs of an object are a product of, and what each factor is."""
     roles = [role for role in manifest.roles if role.gpus]
-    counts = [(node, "the number of pods") for role in roles for node, _ in role.compared_count]
+    counts = [(place, "the number of pods") for role in roles for place, _ in role.compared_count]
     containers = (container for role in roles for container in role.pod.containers if container.gpus)
-    return [*counts, *((container.device_node, "the GPUs of each pod") for container in containers)]
+    devices = (place for container in containers if (place := container.device_place) is not None)
+    return [*counts, *((place, "the GPUs of each pod") for place in devices)]
 
 
 def find_raised(factors: Iterable[Node]) -> Node:

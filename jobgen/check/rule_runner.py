@@ -79,13 +79,6 @@ class RuleRunner:
         self._words = tuple(dict.fromkeys([word for rule in self._rules for word in rule.words]))
         self._tables: dict[tuple[str, bool, bool, str], _RuleTable] = {}
 
-    def select(self, names: frozenset[str] | None) -> RuleRunner:
-        """The rules with these names; None means all."""
-        if names is None:
-            return self
-        numbers = sorted(self._numbers[name] for name in names if name in self._numbers)
-        return RuleRunner(self._rules[number] for number in numbers)
-
     def find_problems(self, manifest: Manifest) -> list[Problem]:
         """Everything the rules find in an object."""
         problems: list[Problem] = []
@@ -93,7 +86,6 @@ class RuleRunner:
             return problems
         table, signs = self._table(manifest), self._find_signs(manifest)
         _run_rules(table.manifest, manifest, manifest, signs, problems)
-        # Few rules are selected to run again, and most of them read neither roles nor pods.
         for role in manifest.roles if table.role else ():
             if len(problems) > MAX_FINDINGS:
                 # The checker reports no more than these; the others would only take time and memory.
@@ -115,10 +107,14 @@ class RuleRunner:
             words = [word for word in words if word in text]
         return {*filter(self._fields.__contains__, named), *words}
 
-    def collect_facts(self, manifest: Manifest, problems: list[Problem]) -> Iterator[tuple[str, Fact]]:
-        """The facts that the fleet rules collect from an object, each with its rule's name."""
+    def collect_facts(
+        self, manifest: Manifest, problems: list[Problem], names: frozenset[str] | None = None
+    ) -> Iterator[tuple[str, Fact]]:
+        """The facts that the fleet rules collect from an object, each with its rule's name: all rules, or these."""
         for rule, *others in self._table(manifest).fleet:
             assert rule.collect is not None
+            if names is not None and names.isdisjoint([rule.name, *(other.name for other in others)]):
+                continue
             try:
                 for fact in rule.collect(manifest):
                     yield rule.name, fact
@@ -191,11 +187,11 @@ def _run_rules(
 
 
 def to_problem(rule: Rule, violation: Violation) -> Problem:
-    """Return the problem of a violation that a rule found."""
-    node, message, related, severity, fix_steps, safe, evidence, at, inside, meant = violation
+    """Return the problem of a violation that a rule found, with the places that the rule gives."""
+    node, message, related, severity, fix_steps, safe, evidence, at, inside, meant, finish = violation
     category, severity = rule.category, severity or rule.severity
     shown = (fix_steps, safe, evidence, at, "", inside)
-    return Problem(rule.name, message, node, related, category, severity, *shown, meant=meant)
+    return Problem(rule.name, message, node, related, category, severity, *shown, meant=meant, finish=finish)
 
 
 def report_exception(check: str, error: Exception, obj: Mapping[str, Node]) -> Problem:

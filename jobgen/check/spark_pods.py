@@ -8,6 +8,7 @@ from jobgen.check.counted_pods import MAX_PODS, CreatedPods, PodSearch, read_cou
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
+from jobgen.model.place import At, Derived, Gathered
 
 # Spark: https://spark.apache.org/docs/latest/running-on-kubernetes.html
 
@@ -17,24 +18,25 @@ _SPARK_PLACES = ("nodeSelector", "affinity", "tolerations", "schedulerName")
 def find_spark_pods(manifest: Manifest) -> CreatedPods:
     """Return the driver and the executors. The operator lets fields of the object override `sparkConf`."""
     spec = manifest.spec if manifest.kind_name == "SparkApplication" else as_mapping(manifest.spec.get("template"))
-    settings = {str(name): as_text(value) for name, value in as_mapping(spec.get("sparkConf")).items()}
+    written = as_mapping(spec.get("sparkConf"))
+    settings = {str(name): as_text(value) for name, value in written.items()}
     search = PodSearch(manifest)
     executors = _count_executors(spec, settings)
     for role, count in (("driver", 1), ("executor", executors)):
         given = as_mapping(spec.get(role))
         prefix = f"spark.{role}.resource."
         # A device has the name of a vendor, as in `nvidia.com/gpu`.
-        limits: dict[str, Node] = {
-            f"{settings.get(f'{prefix}{name}.vendor') or 'nvidia.com'}/{name}": amount
-            for name, amount in (
-                (key[len(prefix) : -7], value)
-                for key, value in settings.items()
-                if key.startswith(prefix) and key.endswith(".amount")
+        amounts = {
+            f"{settings.get(f'{prefix}{name}.vendor') or 'nvidia.com'}/{name}": At(written, key)
+            for name, key in (
+                (key[len(prefix) : -7], key) for key in settings if key.startswith(prefix) and key.endswith(".amount")
             )
         }
+        limits: dict[str, Node] = {name: settings[place.key] for name, place in amounts.items()}
         gpu = as_mapping(given.get("gpu"))
         if as_text(gpu.get("name")):
             limits[as_text(gpu.get("name"))] = gpu.get("quantity")
+            amounts[as_text(gpu.get("name"))] = At(gpu, "quantity")
         template = as_mapping(given.get("template"))
         start = f"spark.kubernetes.{role}.label."
         labels = {
@@ -43,11 +45,11 @@ def find_spark_pods(manifest: Manifest) -> CreatedPods:
             **manifest.labels,
             **as_mapping(given.get("labels")),
         }
-        main: Node = {"name": f"spark-kubernetes-{role}", "resources": {"limits": limits}}
+        main: Node = {"name": f"spark-kubernetes-{role}", "resources": {"limits": Gathered(limits, amounts)}}
         places = {name: given.get(name, spec.get(name)) for name in _SPARK_PLACES}
         places["nodeSelector"] = {**_read_node_selector(settings, role), **as_mapping(places["nodeSelector"])}
         pod: dict[str, Node] = {**places, "containers": [main]}
-        others = {key: value for key, value in given.items() if key not in ("gpu", "labels")}
+        others = Derived({key: value for key, value in given.items() if key not in ("gpu", "labels")}, given)
         search.search([pod, others], labels, count)
     advice = "set `maxExecutors`" if executors == MAX_PODS else ""
     return CreatedPods(manifest, (), search.found, search.unknown, advice=advice)

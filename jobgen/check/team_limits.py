@@ -9,7 +9,7 @@ from jobgen.k8s.kueue import QUEUE_LABEL, is_managed_by_kueue, stays_suspended
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.object_paths import is_app_wrapper, list_wrapped_objects
 from jobgen.k8s.objects import Manifest, Pod, replace_object
-from jobgen.k8s.resources import count_gpus, find_shared_devices, list_amounts
+from jobgen.k8s.resources import list_amounts
 from jobgen.k8s.team_uses import NAMESPACES
 from jobgen.k8s.workloads import REPLICA_TYPES, find_pods
 from jobgen.model.data import Node
@@ -29,7 +29,7 @@ def find_foreign_uses(manifest: Manifest, what: str, noun: str, *, always: tuple
         if use.what == what and use.value not in always and not team.allows(what, use.value):
             owner = team.find_owner(what, use.value)
             whose = f"belongs to team `{owner}`" if owner else f"is not allowed for team `{team.team}`"
-            yield Violation(use.node, f"{noun} `{use.value}` {whose}; {advise(team, what)}", evidence=(use.value,))
+            yield Violation(use.place, f"{noun} `{use.value}` {whose}; {advise(team, what)}", evidence=(use.value,))
 
 
 def reaches_others(team: TeamScope) -> bool:
@@ -175,14 +175,16 @@ def _measure(manifest: Manifest, budget: Budget) -> Iterator[BudgetUse]:
     manifest, pods, hidden, runs = created.manifest, created.pods, created.hidden, created.runs
     if not pods:
         return
+    # Of these the object has as many, however many pods share them.
+    shared_devices = manifest.list_shared_devices(pod for pod, count in created.described if count)
+    shared = tuple(map(tuple, shared_devices))
     for line in list_lines(budget):
         if line.device is not None:
             amount = _count_devices(manifest, line.device, hidden) * runs
             yield BudgetUse(line.name, line.limit, amount, (), advice=created.advice)
         elif line.name == "gpus":
-            shared = tuple(tuple(each) for each in find_shared_devices(manifest))
-            once = sum(each.gpus for each in find_shared_devices(manifest))
-            amount = (count_gpus(manifest) - once + sum(count * pod.gpus for pod, count in hidden)) * runs + once
+            gpus = sum(count * pod.gpus for pod, count in (*created.described, *hidden) if count)
+            amount = gpus * runs + sum(each.gpus for each in shared_devices)
             yield BudgetUse(line.name, line.limit, amount, shared, advice=created.advice)
         else:
             count = 1 if line.name == "jobs" else sum(count for _, count in pods)

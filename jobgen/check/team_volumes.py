@@ -10,6 +10,7 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.team_uses import NAMESPACES, VOLUMES
 from jobgen.model.data import Node
+from jobgen.model.lazy_re import has_any
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.spec.teams import TeamScope
 
@@ -61,12 +62,19 @@ def find_volume_uses(manifest: Manifest, team: TeamScope) -> Iterator[tuple[Volu
             use = VolumeUse(team.team, "", manifest.namespace, selector=selector, storage_class=storage_class)
             yield use, ("spec", "selector")
         return
-    for name in dict.fromkeys(use.value for use in manifest.uses if use.what == VOLUMES):
+
+    # Most objects name no storage. To search the text takes less time than a closer look.
+    def may_have(*words: str) -> bool:
+        return manifest.text is None or has_any(manifest.text, words)
+
+    for name in (
+        dict.fromkeys(use.value for use in manifest.uses if use.what == VOLUMES) if may_have("volumeName") else ()
+    ):
         yield VolumeUse(team.team, name, manifest.namespace), ("metadata", "name")
-    for selector, storage_class in _find_templates(manifest.object):
+    for selector, storage_class in _find_templates(manifest.object) if may_have("accessModes") else ():
         use = VolumeUse(team.team, "", manifest.namespace, selector=selector, storage_class=storage_class)
         yield use, ("metadata", "name")
-    storage = tuple(dict.fromkeys(_find_inline(manifest.object)))
+    storage = tuple(dict.fromkeys(_find_inline(manifest.object))) if may_have(*_SIGNS) else ()
     if storage:
         yield VolumeUse(team.team, "", manifest.namespace, storage=storage), ("metadata", "name")
 
@@ -90,6 +98,11 @@ _SOURCES: Mapping[str, tuple[str, str]] = {
 """The types of storage that volumes of pods and PersistentVolumes have, each with its fields for a place and a name."""
 _PATHS = frozenset((_NFS, _NODE, "cephfs", "glusterfs"))
 """Those whose names are paths, so that one contains another."""
+
+
+_FIELDS = frozenset((*_SOURCES, _NODE, "local"))
+_SIGNS = ("'volumeHandle'", "'volumeAttributes'", *(repr(field) for field in sorted(_FIELDS) if field != "csi"))
+"""One of these is in the text of an object that reaches storage: a field, or one that a driver needs."""
 
 
 def _read_storage(source: Mapping[str, Node]) -> Iterator[Storage]:
@@ -124,7 +137,8 @@ def _find_inline(obj: Mapping[str, Node]) -> Iterator[Storage]:
         if isinstance(node, list):
             below += node
         elif isinstance(node, dict):
-            yield from _read_storage(node)
+            if not _FIELDS.isdisjoint(node):
+                yield from _read_storage(node)
             below += node.values()
 
 

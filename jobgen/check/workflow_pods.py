@@ -21,6 +21,7 @@ from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, Derived, Place, find_at
 
 # Workflows of Argo: https://argo-workflows.readthedocs.io/en/latest/fields/
 
@@ -32,7 +33,7 @@ class _Call(NamedTuple):
     times: int | None
     """None if it is known only when it runs."""
     is_conditional: bool
-    node: Node
+    place: Place
 
 
 class _Step(NamedTuple):
@@ -127,14 +128,10 @@ class Workflow:
 
     def _follow_calls(self) -> dict[str, list[_Step]]:
         """Return the steps of each template that is reached; the empty name is the Workflow itself."""
-        hooks = [as_mapping(each).get("template") for each in as_mapping(self.spec.get("hooks")).values()]
-        roots = ([self.spec.get("entrypoint"), *hooks], [self.spec.get("onExit")])
-        steps = {
-            "": [
-                _Step("", frozenset(), [_Call(as_text(each), 1, False, each) for each in several if as_text(each)])
-                for several in roots
-            ]
-        }
+        hooks = [find_at(each, "template") for each in as_mapping(self.spec.get("hooks")).values()]
+        roots = ([find_at(self.spec, "entrypoint"), *hooks], [find_at(self.spec, "onExit")])
+        calls = [[_Call(as_text(each.node), 1, False, each) for each in several if each] for several in roots]
+        steps = {"": [_Step("", frozenset(), [call for call in several if call.target]) for several in calls]}
         left = [""]
         while left:
             for call in (call for step in steps[left.pop()] for call in step.calls):
@@ -159,14 +156,15 @@ class Workflow:
             target = f"\0{len(self.templates)}"
             self.templates[target] = as_mapping(step.get("inline"))
         when = fill(as_text(step.get("when")), self.parameters)
-        node = next((step[name] for name in ("withParam", "name", "template") if step.get(name) is not None), None)
+        named = next((name for name in ("withParam", "name", "template") if step.get(name) is not None), None)
+        place = None if named is None else At(step, named)
         count = self._count_items(step)
         if when != "false":
-            yield _Call(target, count, TEMPLATE_TEXT in when, node)
-        hooks = [as_mapping(each).get("template") for each in as_mapping(step.get("hooks")).values()]
-        for hook in (*hooks, step.get("onExit")):
-            if as_text(hook):
-                yield _Call(as_text(hook), count, True, hook)
+            yield _Call(target, count, TEMPLATE_TEXT in when, place)
+        hooks = [find_at(each, "template") for each in as_mapping(step.get("hooks")).values()]
+        for hook in (*hooks, find_at(step, "onExit")):
+            if hook and as_text(hook.node):
+                yield _Call(as_text(hook.node), count, True, hook)
 
     def _count_items(self, step: Mapping[str, Node]) -> int | None:
         """Return how many times a step runs; None if that is known only later."""
@@ -203,7 +201,7 @@ class Workflow:
                     path.append((call.target, iter([each for step in steps[call.target] for each in step.calls])))
                     break
                 if state.get(call.target) == 1:
-                    self.unknown.append((call.node, f"template `{call.target}` calls itself"))
+                    self.unknown.append((call.place, f"template `{call.target}` calls itself"))
             else:
                 state[name] = 2
                 order.append(name)
@@ -226,12 +224,12 @@ class Workflow:
             heavy = sorted((call for call in calls if weights.get(call.target)), key=lambda each: -weights[each.target])
             conditional = [call for call in heavy if call.is_conditional]
             if len(conditional) > 1:
-                self.unknown.append((conditional[1].node, "it is not known which of the steps with conditions run"))
+                self.unknown.append((conditional[1].place, "it is not known which of the steps with conditions run"))
             left, group = limit, []
             for call in (each for each in heavy if not each.is_conditional or each is conditional[0]):
                 bound = None if call.target in creating else left
                 if call.times is None and bound is None:
-                    self.unknown.append((call.node, "it is not known how many times the step runs"))
+                    self.unknown.append((call.place, "it is not known how many times the step runs"))
                 count = min(each for each in (call.times, bound, MAX_PODS) if each is not None)
                 count = 1 if call.times is None and bound is None else count
                 left = None if left is None else max(left - count, 0)
@@ -249,8 +247,8 @@ class Workflow:
             if limit is not None:
                 return min(count, limit)
             if count > 1 and weight:
-                node = self.templates[name].get("name")
-                self.unknown.append((node, "it is not known how many pods the semaphore lets run"))
+                place = find_at(self.templates[name], "name")
+                self.unknown.append((place, "it is not known how many pods the semaphore lets run"))
             return min(count, 1)
         # A mutex whose name is a parameter of the template may be another one each time.
         mutexes = [as_mapping(each) for each in (lock.get("mutex"), *as_list(lock.get("mutexes")))]
@@ -284,10 +282,12 @@ class Workflow:
             "containers": [*(several or [main]), *as_list(template.get("sidecars"))],
             "initContainers": list(as_list(template.get("initContainers"))),
         }
-        for node in (self.spec.get("podSpecPatch"), template.get("podSpecPatch")):
-            documents = read_embedded(fill(as_text(node), self.parameters)) if as_text(node) else []
+        for holder in (self.spec, template):
+            patch = as_text(holder.get("podSpecPatch"))
+            documents = read_embedded(fill(patch, self.parameters)) if patch else []
             if documents is None:
-                self.unknown.append((node, "`podSpecPatch` is text that is known only when it runs"))
+                message = "`podSpecPatch` is text that is known only when it runs"
+                self.unknown.append((At(holder, "podSpecPatch"), message))
             for document in documents or ():
                 spec = _merge(spec, document)
         for field in ("containers", "initContainers"):
@@ -310,27 +310,28 @@ class Workflow:
             for name, amount in amounts.items():
                 if is_device(str(name)) and TEMPLATE_TEXT in as_text(amount):
                     self.unknown.append(
-                        (template.get("name"), f"`{name}: {as_text(amount)}` is known only when it runs")
+                        (find_at(template, "name"), f"`{name}: {as_text(amount)}` is known only when it runs")
                     )
-            filled[field] = amounts
+            filled[field] = Derived(amounts, as_mapping(resources.get(field)))
         return {**as_mapping(container), "resources": {**resources, **filled}}
 
     def _find_created(self, template: Mapping[str, Node]) -> Iterator[CountedPod]:
         resource = as_mapping(template.get("resource"))
         if not is_creating(resource, self.parameters):
             return
-        field, node = find_resource_text(resource)
+        field, place = find_resource_text(resource)
+        node = place.node
         if node is None:
             return
         text = fill(as_text(node), self.parameters)
         documents = read_embedded(text) if text and self.count_object is not None else None
         if documents is None:
-            self.unknown.append((node, f"`{field}` is text that is known only when it runs"))
+            self.unknown.append((place, f"`{field}` is text that is known only when it runs"))
         for document in documents or ():
             assert self.count_object is not None
             created = self.count_object(document)
-            self.unknown += ((node, text) for _, text in created.unknown)
-            self.refused += ((node, text) for _, text in created.refused)
+            self.unknown += ((place, text) for _, text in created.unknown)
+            self.refused += ((place, text) for _, text in created.refused)
             # With the same name each time, there is one object.
             is_new = "generateName" in as_mapping(document.get("metadata")) or TEMPLATE_TEXT in as_text(
                 get_path(document, "metadata", "name")

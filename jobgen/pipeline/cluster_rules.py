@@ -49,9 +49,11 @@ from jobgen.model.limits import (
 from jobgen.model.mutated import Mutated
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import find_path, format_pointer
+from jobgen.model.placed import finish, with_nodes
 from jobgen.model.quantity import to_milli
 from jobgen.pipeline.cluster_groups import (
     CONFIGS,
+    LIMITS,
     REFERENCE_RULE,
     Member,
     group_by_file,
@@ -82,6 +84,7 @@ from jobgen.spec.overlay import Cluster
 
 if TYPE_CHECKING:
     from jobgen.check.cluster.quotas import Excess, Use
+    from jobgen.check.cluster.unread import Unread
     from jobgen.pipeline.environment_checker import EnvironmentChecker
     from jobgen.rendering.run_state import AllJobs
 
@@ -107,6 +110,8 @@ class StateSources(NamedTuple):
     rules: tuple[str, ...]
     others: Others
     """Other clusters that decide about objects of this one."""
+    unread: Unread | None = None
+    """The documents that could not be rendered, and may define objects of this one."""
 
 
 class KnownState:
@@ -125,7 +130,7 @@ class KnownState:
         sources = self.sources
         objects = [[untraced(dict(obj)) for obj in several] for several in (sources.exported, *sources.own)]
         others = [(name, cluster, list(found)) for name, (cluster, found) in sources.others.items()]
-        return repr((self.state.cluster, objects, sources.names, sources.rules, others))
+        return repr((self.state.cluster, objects, sources.names, sources.rules, others, sources.unread))
 
     @cached_property
     def digest(self) -> str:
@@ -200,7 +205,8 @@ def find_cluster_problems(
 ) -> Iterator[Finding]:
     """Find what the state of each environment's cluster refuses.
 
-    References are followed only if all objects of the repository are known, with `is_whole`. Files that are standalone
+    Unless all objects of the repository are known, with `is_whole`, references are not followed to objects that the
+    documents which could not be rendered may define. Files that are standalone
     may be meant for different clusters, so the objects of each decide about those of the same file only.
     """
     project, is_standalone, made = jobs.tracer.project, jobs.is_standalone, jobs.list_made()
@@ -226,19 +232,27 @@ def find_cluster_problems(
         checked = [*rules, *found_in_state]
         groups = [(each, checked) for each in (split_by_state(members, own) if is_standalone else [members])]
         if is_standalone:
-            joinable = [each for each in (*map(join_part, parts), CONFIGS) if not kinds.isdisjoint(each.kinds)]
+            joinable = [each for each in (*map(join_part, parts), CONFIGS, LIMITS) if not kinds.isdisjoint(each.kinds)]
             groups = join_files(groups, joinable, jobs.entries) if joinable else groups
         groups = [(several, each) for several, each in groups if is_known or has_decided(several, own)]
         if groups:
-            checks = {id(each): _ClusterCheck(checker, jobs, each, parts, shared) for _, each in groups}
+            checks = {
+                id(each): _ClusterCheck(checker, jobs, each, parts, shared, is_whole=is_whole) for _, each in groups
+            }
             yield from next(iter(checks.values())).findings
             runs = ((several, checks[id(each)].run(several, jobs.progress)) for several, each in groups)
+            shown: set[object] = set()
             for several, found in ((several, found) for several, run in runs for found in run):
+                # Limits of a file apply to its objects by themselves, and to those of all files together.
+                if found.key in shown:
+                    continue
+                if is_standalone:
+                    shown.add(found.key)
                 is_uncertain = found.rule in uncertain and not is_known
                 if is_standalone and (is_uncertain or is_of_other_folder(found, several)):
                     # One file does not say enough, and folders may be meant for different clusters.
                     yield found._replace(severity=Severity.WARNING)
-                elif is_whole or is_standalone or found.rule != REFERENCE_RULE:
+                else:
                     yield found
 
 
@@ -269,6 +283,8 @@ class _ClusterCheck:
         rules: list[Rule],
         parts: Sequence[StatePart],
         shared: list[Mapping[str, Node]],
+        *,
+        is_whole: bool,
     ) -> None:
         self._checker, self._runner = checker, checker.runner
         self._entries = {entry.path: entry for entry in jobs.entries}
@@ -280,10 +296,17 @@ class _ClusterCheck:
         """What is wrong with the exported state."""
         self._is_cancellable = jobs.run.is_cancellable
         self._is_standalone = jobs.is_standalone
+        self._follows_references = any(rule.name == REFERENCE_RULE for rule in rules)
         self._known = ClusterAnswers(jobs.run, checker.runner.name)
         self._exported = self._read_exported(shared)
         self._exported_kinds = frozenset(name_object(obj)[0] for obj in self._exported)
         self._others = self._read_others()
+        self._unread = None
+        if not (is_whole or jobs.is_standalone):
+            # Imported late: most runs render everything.
+            from jobgen.pipeline.unread_documents import find_unread
+
+            self._unread = find_unread(jobs, self._runner.name, self._runner.expander.environment.cluster.complete)
 
     def run(self, members: Sequence[Member], progress: Callable[[], None]) -> Iterator[Finding]:
         """Check objects that belong together."""
@@ -315,7 +338,8 @@ class _ClusterCheck:
         namespace = namespace_of(member)
         if namespace in namespaces and namespace not in keyed:
             return True
-        if keyed.isdisjoint((namespace, "")):
+        # In plain files, an object of another namespace may be meant.
+        if not keyed if self._is_standalone else keyed.isdisjoint((namespace, "")):
             return False
         return self._layers_refer or may_refer(read_text(self._entries[member.path]))
 
@@ -376,9 +400,10 @@ class _ClusterCheck:
         kinds = self._exported_kinds.union(map(kind_of, members))
         parts = [part for part in self._parts if part.kinds & kinds]
         wanted = list_kinds_to_read(parts, with_references=bool(cluster.complete))
-        by_file = group_by_file(member for member in members if kind_of(member) in wanted)
         # Among the objects of a repository, another rule compares the names of claims.
-        named = {*cluster.complete, *(NAMED_KINDS if self._is_standalone else ())}
+        own_kinds = NAMED_KINDS if self._is_standalone else frozenset[str]()
+        by_file = group_by_file(member for member in members if kind_of(member) in wanted | own_kinds)
+        named = own_kinds.union(cluster.complete)
         own = tuple(
             self._known.trace(self._entries[path], frozenset(several), partial(self._trace, several))
             for path, several in by_file.items()
@@ -389,15 +414,16 @@ class _ClusterCheck:
             if (kind := kind_of(each)) in named
         )
         others = self._others
-        sources = StateSources(exported, own, names, tuple(rule.name for rule in self._rules), others)
+        rules, unread = tuple(rule.name for rule in self._rules), self._unread
+        sources = StateSources(exported, own, names, rules, others, unread)
 
         def build() -> KnownState:
             objects = [obj for several in own for obj in several]
             state = build_state(cluster, exported, objects, names)
             built = {part.scope: part.build(cluster, exported, objects, others) for part in parts}
-            return KnownState(sources, state._replace(parts=built))
+            return KnownState(sources, state._replace(parts=built, unread=unread))
 
-        identity = [*map(id, (exported, *own, *(each for _, each in others.values()))), names, sources.rules]
+        identity = [*map(id, (exported, *own, *(each for _, each in others.values()))), names, rules, unread]
         return self._known.remember(_STATE, repr(tuple(by_file)), *identity, compute=build)
 
     def _check_exported(self, state: ClusterState) -> Iterator[Finding]:
@@ -405,7 +431,8 @@ class _ClusterCheck:
         for scope, part in state.parts.items():
             rules = [rule for rule in self._rules if rule.scope == scope]
             for obj in part.list_exported():
-                for problem in self._run_rules(product(rules, [self._checker.checker.manifest(obj)]), state):
+                problems = self._run_rules(product(rules, [self._checker.checker.manifest(obj)]), state)
+                for problem in filter(None, map(finish, map(with_nodes, problems))):
                     pointer = format_pointer(find_path(problem.node, obj))
                     identity = identity_of(obj)
                     yield locate(problem, state.cluster.state)._replace(
@@ -444,27 +471,37 @@ class _ClusterCheck:
                 self._known.note(self._entries[path], known, each)
         return [each for each in found.values() if each is not None]
 
-    def _check_file(self, members: Sequence[Member], state: ClusterState) -> Checked:
+    def _build_members(self, members: Sequence[Member]) -> Iterator[tuple[Member, Job, Mapping[str, Node]]]:
+        """Build objects of one file, each with its job, as mutating policies change them."""
         by_place = {(member.position, member.item, member.companion): member for member in members}
-        find_problems = partial(self._find_problems, state=state)
-        checked = Checked([], [])
         for job in self._read_jobs(members):
             patches = self._runner.patches_for(job)
             for made in self._runner.build_objects(job, patches, new_overlay_use()) if patches is not None else ():
                 member = by_place.get((job.position, job.item, made.companion))
-                if member is None:
-                    continue
-                obj = self._mutate(made.object).object
-                if find_problems(obj):
-                    checked.findings.extend(
-                        self._tracer.findings(job, self._runner.name, find_problems, made.companion, self._mutate)
-                    )
-                if state.quotas:
-                    try:
-                        checked.uses.append(self._measure_use(member, obj, state))
-                    except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
-                        problem = report_exception(f"the rule `{_QUOTA_RULE}`", error, made.object)
-                        checked.findings.append(locate(problem, job.file.path, job.location))
+                if member is not None:
+                    yield member, job, self._mutate(made.object).object
+
+    def _locate(
+        self, problems: Sequence[Problem], member: Member, job: Job, obj: Mapping[str, Node]
+    ) -> Sequence[Finding]:
+        """Return the findings of problems of an object."""
+        if not problems:
+            return ()
+        # Imported late: most objects have no problems.
+        from jobgen.pipeline.placed_findings import locate_problems
+
+        return locate_problems(problems, obj, self._tracer, job, self._runner.name, member.companion, self._mutate)
+
+    def _check_file(self, members: Sequence[Member], state: ClusterState) -> Checked:
+        checked = Checked([], [])
+        for member, job, obj in self._build_members(members):
+            checked.findings.extend(self._locate(self._find_problems(obj, state), member, job, obj))
+            if state.quotas:
+                try:
+                    checked.uses.append(self._measure_use(member, obj, state))
+                except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
+                    problem = report_exception(f"the rule `{_QUOTA_RULE}`", error, obj)
+                    checked.findings.append(locate(problem, job.file.path, job.location))
         return checked
 
     def _measure_use(self, member: Member, obj: Mapping[str, Node], state: ClusterState) -> tuple[Member, list[Use]]:
@@ -494,7 +531,13 @@ class _ClusterCheck:
             for rule in self._rules
             for manifest in (manifests if rule.scope == "cluster" else manifests[:1])
         )
-        return self._run_rules(checks, state)
+        problems = self._run_rules(checks, state)
+        if self._is_standalone and "PersistentVolumeClaim" in state.objects and self._follows_references:
+            # Imported late: few files have claims. A rule about all objects of a repository reports the others.
+            from jobgen.check.cluster.claims import find_shared_claims
+
+            problems += find_shared_claims(manifests[0], state)
+        return problems
 
     def _run_rules(self, checks: Iterable[tuple[Rule, Manifest]], state: ClusterState) -> list[Problem]:
         problems: list[Problem] = []
@@ -520,36 +563,42 @@ class _ClusterCheck:
         from jobgen.check.cluster.quotas import find_excesses, find_largest_request
         from jobgen.check.raised_amounts import list_counts
 
-        def find_problems(obj: Mapping[str, Node], exceeded: Sequence[Excess]) -> list[Problem]:
+        def find_problems(obj: Mapping[str, Node], exceeded: Sequence[Excess]) -> Iterator[Problem]:
             manifests = self._list_manifests(obj)
-            problems = [to_problem(rule, _describe_excess(each)) for each in exceeded]
-            nodes = [find_largest_request(manifests, each.resource, state) for each in exceeded]
-            counts = [node for manifest in manifests for node in list_counts(manifest)]
-            return [_blame(each, node, counts) for each, node in zip(problems, nodes, strict=True)]
+            counts = [(count, "") for manifest in manifests for count in list_counts(manifest)]
+            for each in exceeded:
+                problem = to_problem(rule, _describe_excess(each))
+                place = find_largest_request(manifests, each.resource, state)
+                yield problem._replace(node=place, related=(*problem.related, *counts), finish=_blame)
 
         try:
             by_member: dict[Any, list[Excess]] = {}
             # Each is located in its file, which takes long if there are many.
             for excess in islice(find_excesses(uses, state.quotas), MAX_EXCESSES):
+                # Nobody says that files without settings are applied at the same time.
+                takers: list[tuple[Any, int]] = [*excess.takers]
+                if self._is_standalone and len({member.path for member, _ in takers}) > 1:
+                    continue
                 by_member.setdefault(excess.takers[0][0], []).append(excess)
             for members in group_by_file(by_member).values():
-                jobs = {(job.position, job.item): job for job in self._read_jobs(members)}
-                for member in members:
-                    find = partial(find_problems, exceeded=by_member[member])
-                    job = jobs[member.position, member.item]
-                    yield from self._tracer.findings(job, self._runner.name, find, member.companion, self._mutate)
+                for member, job, obj in self._build_members(members):
+                    yield from self._locate([*find_problems(obj, by_member[member])], member, job, obj)
         except Exception as error:  # noqa: BLE001 -- a faulty check must not hide what the others find
             problem = report_exception(f"the rule `{_QUOTA_RULE}`", error, {})
             yield locate(problem, SETTINGS)._replace(env=self._runner.name)
 
 
-def _blame(problem: Problem, node: Node, counts: Sequence[Node]) -> Problem:
-    """Report an excess on the largest request, or where a patch raised it or the number of pods."""
+def _blame(problem: Problem, _: bool) -> Problem:
+    """Report an excess on the largest request, or where a patch raised it or the number of pods.
+
+    The related nodes are the quota, and the numbers of pods.
+    """
     from jobgen.check.raised_amounts import find_raised, relate_factors
 
-    raised = find_raised([node, *counts])
-    factors = [*((count, "the number of pods") for count in counts), (node, "the largest request")]
-    return problem._replace(node=node, at=raised, related=(*problem.related, *relate_factors(raised, factors)))
+    quota, *counts = problem.related
+    raised = find_raised([problem.node, *(count for count, _ in counts)])
+    factors = [*((count, "the number of pods") for count, _ in counts), (problem.node, "the largest request")]
+    return problem._replace(at=raised, related=(quota, *relate_factors(raised, factors)))
 
 
 def _describe_excess(excess: Excess) -> Violation:

@@ -191,7 +191,7 @@ class EnvironmentChecker:
         return self._catalog
 
     def _find_config(
-        self, folder: str, is_traced: bool, namespace: str, name: str, kind: str = "ConfigMap"
+        self, folder: str, namespace: str, name: str, kind: str = "ConfigMap", *, is_traced: bool = False
     ) -> Mapping[str, Node] | None:
         """The data of the nearest ConfigMap or Secret with a name; None if there is none, or there are several."""
         self._has_read_others = True

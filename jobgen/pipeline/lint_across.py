@@ -15,9 +15,11 @@ from jobgen.k8s.nodes import as_mapping
 from jobgen.k8s.workloads import list_template_paths
 from jobgen.model.budget import RUN, TOO_MANY_STEPS, OverBudgetError
 from jobgen.model.data import Node, location_of, value_of
+from jobgen.model.features import find_parts
 from jobgen.model.finding import Finding, Problem, Related, Severity, pluralize
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import format_pointer
+from jobgen.model.place import At
 from jobgen.model.suggest import did_you_mean, find_key
 from jobgen.pipeline.cluster_rules import find_cluster_problems
 from jobgen.pipeline.environment_checker import EnvironmentChecker
@@ -59,6 +61,12 @@ def find_across(
         yield from _find_idle_entries(jobs, made)
         if any(runner.expander.environment.images for runner in runners):
             yield from _find_idle_images(project, runners, jobs.uses, tracer)
+        if any(use.defaults for use in jobs.uses):
+            # Imported late: many repositories have no defaults.
+            from jobgen.pipeline.idle_defaults import find_idle_defaults
+
+            uses = [each for use in jobs.uses for each in use.defaults]
+            yield from find_idle_defaults(project, [runner.name for runner in runners], uses, tracer)
         if project.runtimes:
             yield from find_unused_runtimes(project, made, tracer)
         yield from policies.find_unmatched(each.identity for each in made) if policies else ()
@@ -92,7 +100,11 @@ def _find_conflicts(jobs: AllJobs, checkers: Mapping[str, EnvironmentChecker]) -
         return job, None if made is None else checkers[where.env].mutate(made).object
 
     kept: dict[tuple[str, str], list[Fact]] = {}
+    same = jobs.run.same
     for name, row in (row for part in jobs.parts for row in part.rows):
+        if same.files and name not in same.rules:
+            # It finds the same in the lint that this one is compared with.
+            continue
         kept.setdefault((row.job.env, name), []).append(row)
     rules = {rule.name: rule for rule in all_rules()}
     for (env, name), found in kept.items():
@@ -111,7 +123,8 @@ def _locate(
     from jobgen.check.raised_amounts import find_raised, list_gpu_factors, relate_factors
 
     job, traced = trace(fault.node.job)
-    factors = list_gpu_factors(checker.checker.manifest(traced)) if fault.is_amount and traced else []
+    known = list_gpu_factors(checker.checker.manifest(traced)) if fault.is_amount and traced else []
+    factors = [(place.node, text) for place, text in known]
     raised = find_raised(node for node, _ in factors)
     related: list[Related] = []
     for row, text in fault.related:
@@ -349,37 +362,61 @@ _IGNORED_FIELDS = frozenset(("apiVersion", "kind", "metadata", "status"))
 _MAX_SHOWN = 3
 
 
-def find_file_problems(jobs: Sequence[tuple[Job, Rendered]], tracer: Tracer, env: str) -> Iterator[tuple[int, Finding]]:
-    """Report what is wrong with the objects of one file together; each finding with the number of its object."""
-    from jobgen.check.bound_roles import find_misnamed_roles
-    from jobgen.check.idle_services import Workload, find_idle_services, report_idle_service
-    from jobgen.check.kafka_clusters import find_lost_members
+def find_file_problems(
+    jobs: Sequence[tuple[Job, Rendered]], tracer: Tracer, env: str, *, is_alone: bool
+) -> Iterator[tuple[int, Finding]]:
+    """Report what is wrong with the objects of one file together; each finding with the number of its object.
+
+    A file that `is_alone` is no part of a repository, whose other files may have what it names.
+    """
+    from jobgen.pipeline.placed_findings import locate_problems
 
     objects = [made.object for _, made in jobs]
-    checks: list[tuple[int, Callable[[Any], list[Problem]]]] = []
     first = jobs[0][0]
     RUN.open(first.file.path, env)
-    try:
-        for number, meant in find_idle_services(objects):
+    for find in _list_finders({made.identity.kind for _, made in jobs}, is_alone=is_alone):
+        found: dict[int, list[Problem]] = {}
+        try:
+            for number, problem in find(objects):
+                found.setdefault(number, []).append(problem)
+        except OverBudgetError as error:
+            yield 0, locate(Problem(TOO_MANY_STEPS, str(error), category="meta"), first.file.path, first.start())
+        for number, problems in found.items():
+            job, made = jobs[number]
+            for finding in locate_problems(problems, made.object, tracer, job, env, made.companion):
+                yield number, finding
 
-            def report(traced: Any, meant: Workload = meant) -> list[Problem]:
-                return [report_idle_service(traced, meant)]
 
-            checks.append((number, report))
-    except OverBudgetError as error:
-        yield 0, locate(Problem(TOO_MANY_STEPS, str(error), category="meta"), first.file.path, first.start())
-    for find in (find_misnamed_roles, find_lost_members):
-        for number, _ in find(objects):
+def _list_finders(kinds: set[str], *, is_alone: bool) -> Iterator[_FindLinks]:
+    """The checks of objects of one file together, if it has these kinds."""
+    # Imported late: few files have such objects.
+    from jobgen.check.bound_roles import find_misnamed_roles
+    from jobgen.check.kafka_clusters import find_lost_members
 
-            def check(traced: Any, number: int = number, find: _FindLinks = find) -> list[Problem]:
-                others = [*objects[:number], traced, *objects[number + 1 :]]
-                return [problem for place, problem in find(others) if place == number]
+    yield from (find_misnamed_roles, find_lost_members) if is_alone else (find_lost_members,)
+    if not kinds.isdisjoint(("HorizontalPodAutoscaler", "ScaledObject")):
+        from jobgen.check.scaled_targets import find_lost_targets
 
-            checks.append((number, check))
-    for number, check_again in checks:
-        job, made = jobs[number]
-        for finding in tracer.findings(job, env, check_again, made.companion):
-            yield number, finding
+        yield find_lost_targets
+    if not kinds.isdisjoint(("PodDisruptionBudget", "Service")):
+        from jobgen.check.idle_services import find_idle_services, report_idle_service
+        from jobgen.check.service_ports import find_lost_ports
+
+        def find_idle(objects: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, Problem]]:
+            for number, meant in find_idle_services(objects):
+                yield number, report_idle_service(objects[number], meant)
+
+        yield find_idle
+        yield find_lost_ports
+        yield from find_parts("file.links")
+    if is_alone and not kinds.isdisjoint(("ConfigMap", "PersistentVolumeClaim", "Secret")):
+        from jobgen.check.unused_configs import find_unused_configs
+
+        yield find_unused_configs
+    if is_alone and not kinds.isdisjoint(("LocalQueue", "Queue", "TrainJob")):
+        from jobgen.check.misspelled_names import find_misspelled_names
+
+        yield find_misspelled_names
 
 
 def report_broken_definitions(findings: Sequence[Finding]) -> list[Finding]:
@@ -457,6 +494,9 @@ def _list_lost(one: Any, other: Any, path: str = "") -> Iterator[str]:
 def _report_copies(
     made: Rendered, job: Job, others: Mapping[str, tuple[Job, list[str]]], tracer: Tracer
 ) -> Iterator[Finding]:
+    # Imported late: few objects have copies.
+    from jobgen.pipeline.placed_findings import locate_problems
+
     first, *rest = sorted(others)
     fields = sorted({field for _, lost in others.values() for field in lost})
     shown = ", ".join(f"`{field}`" for field in fields[:_MAX_SHOWN])
@@ -468,9 +508,9 @@ def _report_copies(
         " keep one copy, or give them different names"
     )
 
-    def check(traced: Any) -> list[Problem]:
-        node: Node = as_mapping(traced.get("metadata")).get("name")
-        return [Problem("conflicting-copies", message, node, category="fleet", severity=Severity.WARNING)]
-
+    name = At(as_mapping(job.document.data.get("metadata")), "name")
+    problem = Problem("conflicting-copies", message, name, category="fleet", severity=Severity.WARNING)
     related = tuple(Related(others[path][0].name(), "another copy") for path in sorted(others))
-    yield from (found._replace(related=related) for found in tracer.findings(job, made.env, check, made.companion))
+    obj = job.document.data
+    found = locate_problems([problem], obj, tracer, job, made.env, made.companion)
+    yield from (each._replace(related=related) for each in found)

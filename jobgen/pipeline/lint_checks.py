@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from jobgen.check.checker import NO_CHECKS, Checker
+from jobgen.check.checker import Checker
 from jobgen.check.rules import all_rules
 from jobgen.engine.store import Query, keep
 from jobgen.k8s.kinds import BUILTIN_GROUPS, Release, parse_release
 from jobgen.k8s.nodes import as_mapping
+from jobgen.k8s.object_paths import is_app_wrapper
 from jobgen.model.budget import RUN
 from jobgen.model.data import Location, location_of, value_of
 from jobgen.model.digest import blake2b
@@ -22,6 +23,7 @@ from jobgen.model.finding import (
     Problem,
     Related,
     Severity,
+    add_failures,
 )
 from jobgen.model.mutated import Mutated
 from jobgen.model.suggest import find_closest
@@ -51,18 +53,23 @@ if TYPE_CHECKING:
 
 CHECKED: Query[FileResult] = Query("checked", encode_result, decode_result)
 """What a lint found in a file: by itself, or in one environment."""
+_FACTS: Query[FileResult] = Query("facts", encode_result, decode_result)
+"""What a lint found in a file whose objects it did not check."""
 CHECKED_SCOPE = f"jobs {discard_object.__name__}"
 ACROSS: Query[list[Finding]] = Query("across", encode_findings, decode_findings)
 """What a lint found in all files together."""
 _CHECKED_WHOLE: Query[FileResult] = Query("checked with objects")
-_LINKED_KINDS = ("Kafka", "KafkaConnect", "RoleBinding", "Service")
+_LINKED_KINDS = frozenset(
+    """ConfigMap HorizontalPodAutoscaler Kafka KafkaConnect LocalQueue PersistentVolumeClaim PodDisruptionBudget Queue
+    RoleBinding ScaledObject Secret Service TrainJob""".split()
+)
 """Kinds of which a file has an object if objects of the file are checked together."""
 
 
 class LintChecks:
     """The checks of one lint."""
 
-    across = ACROSS
+    across, facts = ACROSS, _FACTS
 
     def __init__(self, *, keeps_objects: bool = False, mutates: bool = True) -> None:
         """Start a lint. Results with objects are not kept on disk; `mutates` is False for objects as rendered."""
@@ -116,6 +123,12 @@ class LintChecks:
         """Prepare to check the objects of the environments that can be rendered, of which these may be all."""
         self.environments = {runner.name: EnvironmentChecker(runner, self._policies, run.entries) for runner in runners}
         self._selecting = None
+        for runner in runners if run.entries is None else ():
+            if any(each.overlay for each in runner.expander.environment.defaults):
+                # Imported late: many repositories have no defaults.
+                from jobgen.pipeline.idle_defaults import DefaultUses
+
+                runner.expander.find_default_uses = DefaultUses(runner.expander.environment)
         if run.entries is None and is_all:
             # A run may be limited to some environments, so all of them are looked at.
             project, names = run.project, {runner.name for runner in runners}
@@ -153,8 +166,10 @@ class LintChecks:
             if not is_spec(job.document.data):
                 # A raw manifest is checked by its schema at least.
                 checker = Checker(run.project.root, run.project.kinds, Cluster())
-                if checker.has_problems(checker.manifest(job.document.data)):
-                    yield from tracer.findings(job, "", checker)
+                from jobgen.pipeline.placed_findings import locate_placed
+
+                obj = job.document.data
+                yield from locate_placed(checker(obj), obj, tracer, job, "")
         teams, path = run.project.teams, job.file.path
         # If a team could not be read, this may follow from it.
         if run.entries is None and teams.all and teams.is_complete and teams.find(path) is None:
@@ -173,70 +188,109 @@ class LintChecks:
 
         Returns what is kept of each object: its summary, if only its results are kept.
         """
+        if not run.same.files:
+            return self._check_objects(run, env, tracer, made)
+        is_same = [job.file.path in run.same.files for job, _, _ in made]
+        others = [each for each, is_other in zip(made, is_same, strict=True) if not is_other]
+        kept = iter(self._check_objects(run, env, tracer, others))
+        if run.same.rules:
+            wanted = [each for each, is_wanted in zip(made, is_same, strict=True) if is_wanted]
+            environment, mutated = self._prepare(env, tracer, wanted)
+            alike = [(checker, manifest, each) for (checker, manifest, _), each in zip(mutated, wanted, strict=True)]
+            self._collect_facts(environment, alike, run.same.rules)
+        return [None if is_known else next(kept) for is_known in is_same]
+
+    def _prepare(
+        self, env: str, tracer: Tracer, made: Sequence[tuple[Job, FileResult, Rendered]]
+    ) -> tuple[EnvironmentChecker, list[tuple[Checker, Manifest, Mutated]]]:
+        """Return objects as the cluster changes them, each with its checker."""
         environment = self.environments[env]
         environment.tracer = tracer
         checkers = [environment.find_checker(job.file.path) for job, _, _ in made]
         mutated = [_mutate(checker, env, *each) for checker, each in zip(checkers, made, strict=True)]
         manifests = [checker.manifest(each.object) for checker, each in zip(checkers, mutated, strict=True)]
-        alone = zip(checkers, manifests, mutated, made, strict=True)
-        for checker, manifest, each, (job, part, rendered) in alone:
+        return environment, list(zip(checkers, manifests, mutated, strict=True))
+
+    def _check_objects(
+        self, run: RunState, env: str, tracer: Tracer, made: Sequence[tuple[Job, FileResult, Rendered]]
+    ) -> list[Any]:
+        environment, mutated = self._prepare(env, tracer, made)
+        for (checker, manifest, each), (job, part, rendered) in zip(mutated, made, strict=True):
             RUN.open(job.file.path, env)
             key = b""
             if job.built is not None and manifest.group in BUILTIN_GROUPS:
                 # Several builds may share the object, and it depends on no other file.
                 plain = json.dumps(job.built.data, sort_keys=True, default=str).encode()
                 key = blake2b(plain, digest_size=16).digest()
-            reporting = checker.find_reporting(manifest) if not key or key not in environment.clean else NO_CHECKS
-            if each.failures or reporting.is_any:
-                check = functools.partial(checker, reporting=reporting)
-                found = tracer.findings(job, env, check, rendered.companion, checker.mutate)
-                part.findings.extend(drop_repeated(job, part, found))
+            problems = checker.find_problems(manifest) if not key or key not in environment.clean else []
+            if problems or each.failures:
+                # Imported late: most objects have no problems.
+                from jobgen.model.placed import place_problems
+                from jobgen.pipeline.placed_findings import locate_placed
+
+                problems = add_failures(place_problems(each.failures, each.object), problems)
+                whole = checker.mutate_all(rendered.object).object if is_app_wrapper(each.object) else each.object
+                where = tracer, job, env, rendered.companion, checker.mutate_all
+                part.findings.extend(drop_repeated(job, part, locate_placed(problems, whole, *where)))
             is_excessive = note_excesses(env, job, part, rendered)
-            if key and not (is_excessive or each.failures or reporting.is_any):
+            if key and not (is_excessive or problems):
                 environment.clean.add(key)
             if environment.take_shared_use():
                 part.dependent.append(job.document.name)
-        if run.entries is None:
-            return self._collect_facts(run, environment, zip(checkers, manifests, made, strict=True))
-        # Standalone files are not one environment, so rules over all its objects do not apply.
-        for _, several in groupby(made, key=lambda each: each[0].file.path):
-            objects = list(several)
-            if any(rendered.identity.kind in _LINKED_KINDS for _, _, rendered in objects):
-                # Imported late: most files have no such objects.
-                from jobgen.pipeline.lint_across import find_file_problems
+        if not _LINKED_KINDS.isdisjoint([rendered.identity.kind for _, _, rendered in made]):
+            # Imported late: most files have no such objects.
+            from jobgen.pipeline.lint_across import find_file_problems
 
+            for _, several in groupby(made, key=lambda each: each[0].file.path):
+                objects = list(several)
                 pairs = [(job, rendered) for job, _, rendered in objects]
-                for number, finding in find_file_problems(pairs, tracer, env):
+                for number, finding in find_file_problems(pairs, tracer, env, is_alone=run.entries is not None):
                     objects[number][1].findings.append(finding)
+        if run.entries is None:
+            checked = [(checker, manifest, each) for (checker, manifest, _), each in zip(mutated, made, strict=True)]
+            self._collect_facts(environment, checked)
+            return self._summarize(run, environment, checked)
+        # Standalone files are not one environment, so rules over all its objects do not apply.
         return [run.finish(rendered.object) for _, _, rendered in made]
 
     def _collect_facts(
         self,
-        run: RunState,
         environment: EnvironmentChecker,
-        checked: Iterable[tuple[Checker, Manifest, tuple[Job, FileResult, Rendered]]],
-    ) -> list[Any]:
-        """Collect what rules about several jobs compare, and return what is kept of each object."""
-        from jobgen.pipeline.object_summary import summarize_object
-
-        kept: list[Any] = []
+        checked: Sequence[tuple[Checker, Manifest, tuple[Job, FileResult, Rendered]]],
+        rules: frozenset[str] | None = None,
+    ) -> None:
+        """Collect what rules about several jobs compare: all of them, or these."""
         env = environment.runner.name
         dated = {rule.name for rule in all_rules() if rule.needs_project}
         for checker, manifest, (job, part, rendered) in checked:
             RUN.open(job.file.path, env)
             where = JobRef(env, job.file.path, job.position, job.item, rendered.companion)
             problems: list[Problem] = []
-            rows = [(rule, row._replace(job=where)) for rule, row in checker.collect_facts(manifest, problems)]
+            rows = [(rule, row._replace(job=where)) for rule, row in checker.collect_facts(manifest, problems, rules)]
             part.rows.extend(rows)
             # Rules that receive the project compare its date.
             part.used.days.extend("" for rule, _ in rows if rule in dated)
             part.findings.extend(locate(problem, job.file.path, job.location) for problem in problems)
-            if run.finish is discard_object:
-                is_same = manifest.object is rendered.object
-                summarized = manifest if is_same else checker.manifest(rendered.object)
-                kept.append(summarize_object(checker, rendered.object, summarized))
-            else:
-                kept.append(run.finish(rendered.object))
+            if environment.take_shared_use():
+                part.dependent.append(job.document.name)
+
+    def _summarize(
+        self,
+        run: RunState,
+        environment: EnvironmentChecker,
+        checked: Sequence[tuple[Checker, Manifest, tuple[Job, FileResult, Rendered]]],
+    ) -> list[Any]:
+        """Return what is kept of objects: a summary for comparisons, if their data is not."""
+        if run.finish is not discard_object:
+            return [run.finish(rendered.object) for _, _, (_, _, rendered) in checked]
+        from jobgen.pipeline.object_summary import summarize_object
+
+        kept: list[Any] = []
+        for checker, manifest, (job, part, rendered) in checked:
+            RUN.open(job.file.path, environment.runner.name)
+            is_same = manifest.object is rendered.object
+            summarized = manifest if is_same else checker.manifest(rendered.object)
+            kept.append(summarize_object(checker, rendered.object, summarized))
             if environment.take_shared_use():
                 part.dependent.append(job.document.name)
         return kept
@@ -353,7 +407,7 @@ def _suggest_own_definitions(findings: list[Finding], jobs: AllJobs) -> None:
     paths = {one.location.file for one in jobs.list_made() if one.identity.kind == _CRD} if missing else set()
     defined: dict[tuple[str, ...], str] = {}
     for entry in jobs.entries if paths else ():
-        if entry.path not in paths or entry.content is not None:
+        if entry.path not in paths:
             continue
         documents = config.read_documents(read_file(entry), [], shared=True).documents
         for data in (data for document in documents for data in split_list(document.data)):

@@ -259,7 +259,12 @@ def find_errors(data: ValidFields, format_name: str, frameworks: Frameworks = ()
     problems: list[Problem] = []
     # A kind description declares its own frameworks.
     frameworks = declared_frameworks(data) if format_name == "kind" else frameworks
-    compile_format(format_name, frameworks)(data, format_name, data, problems)
+    compile_format(format_name, frameworks)(data, format_name, None, problems)
+    if problems:
+        # Imported late: most documents are valid.
+        from jobgen.model.placed import with_nodes
+
+        problems = list(map(with_nodes, problems))
     if type(next(iter(data), None)) is TracedKey:
         problems += ambiguous.find_ambiguous_keys(data)
     if len(problems) >= MAX_FINDINGS:

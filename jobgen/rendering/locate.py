@@ -16,8 +16,9 @@ from jobgen.model.data import (
     untraced,
     value_of,
 )
-from jobgen.model.finding import Finding, Fix, FixStep, Problem, Related, TextEdit
+from jobgen.model.finding import Finding, Fix, FixStep, Problem, Related, SetByPatch, TextEdit
 from jobgen.model.mutated import POLICY_LAYER
+from jobgen.model.place import node_at
 from jobgen.repo.files import VARIABLE_LAYER
 from jobgen.repo.shipped import BUILT_IN
 from jobgen.spec.sweeps import MATRIX
@@ -25,7 +26,11 @@ from jobgen.spec.sweeps import MATRIX
 
 def locate(problem: Problem, file: str, fallback: Location | None = None) -> Finding:
     """The finding of a problem, at the location of its node."""
-    compared = [(location, text) for node, text in problem.related if (location := location_of(node))]
+    compared = [
+        (location, _name_patch(node, text) if type(text) is SetByPatch else text)
+        for node, text in problem.related
+        if (location := location_of(node))
+    ]
     related = [Related(location, text) for location, text in compared if text]
     # The layer of a mapping is the one of its first key.
     node = next(iter(problem.node), None) if isinstance(problem.node, dict) and problem.node else problem.node
@@ -33,7 +38,8 @@ def locate(problem: Problem, file: str, fallback: Location | None = None) -> Fin
     if layer.startswith(POLICY_LAYER) and problem.location:
         text = f"policy `{layer.removeprefix(POLICY_LAYER)}` sets it when the object is created"
         related.append(Related(problem.location, text))
-    related += _list_overridden(problem.node) if problem.at is None else ()
+    shown = node if problem.at is None else next(iter(problem.at), None) if isinstance(problem.at, dict) else None
+    related += _list_overridden(shown)
     location = problem.location or fallback or Location(file)
     own = next((at for at, text in compared if not text and at.file == file != location.file), None)
     if own and problem.inside is None:
@@ -55,13 +61,20 @@ def locate(problem: Problem, file: str, fallback: Location | None = None) -> Fin
     )
 
 
+def _name_patch(node: Node, text: str) -> str:
+    """Return what a value is if a patch sets it; a value that no patch sets is compared only."""
+    layer = node.layer if isinstance(node, TracedScalar) else ""
+    return f"{text}, set by {layer}" if layer.startswith("patch of ") else ""
+
+
 def _build_fix(problem: Problem) -> Fix | None:
     """The fix of a problem, if its nodes are written literally in one file that can be changed."""
-    if not all(_is_written(change) for change in problem.fix_steps):
+    steps = [step._replace(node=node_at(step.node)) for step in problem.fix_steps]
+    if not all(map(_is_written, steps)):
         return None
     edits = tuple(
         TextEdit(op, node.location, _to_plain(untraced(value)), str(key), _to_plain(value_of(node)))
-        for op, node, value, key in problem.fix_steps
+        for op, node, value, key in steps
         if isinstance(node, (TracedScalar, TracedKey))
     )
     # A fix in two files could be applied by half.
@@ -94,7 +107,9 @@ def _is_written(change: FixStep) -> bool:
 
 
 def _list_overridden(node: Node) -> Iterator[Related]:
-    """The values that a value overrides, from the last layer to the first."""
+    """The values that a value overrides, from the last layer to the first, or the values that a key comes from."""
+    if type(node) is TracedKey:
+        node = TracedScalar(None, node.location, overridden=node.overridden)
     while isinstance(node, (TracedScalar, TracedList)):
         over, node = node, node.overridden
         if isinstance(node, TracedScalar) and node.layer == MATRIX:

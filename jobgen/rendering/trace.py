@@ -124,7 +124,7 @@ class Traced(NamedTuple):
         return self.objects[companion] if companion < len(self.objects) else None
 
 
-def _name_removals(finding: Finding, path: tuple[Step, ...], mutated: Mutated) -> Iterator[Related]:
+def name_removals(finding: Finding, path: tuple[Step, ...], mutated: Mutated) -> Iterator[Related]:
     """The policies that remove a field beside a value, if the finding is about the field."""
     for removal in mutated.removals:
         *parent, name = removal.path
@@ -230,15 +230,15 @@ class Tracer:
         paths = [find_path(problem.node, made) for problem in problems]
         found: list[Finding] = []
         for problem, path in zip(problems, paths, strict=True):
-            problem = self._look_inside(problem, job.file)  # noqa: PLW2901
+            problem = self.look_inside(problem, job.file)  # noqa: PLW2901
             finding = locate(problem, job.file.path, None if problem.location else job.start())
             location = job.find_written(finding.location, path)
-            related = (*finding.related, *_name_removals(finding, path, mutated))
+            related = (*finding.related, *name_removals(finding, path, mutated))
             finding = finding._replace(related=related, location=location, object=identity, env=env)
             found.append(finding._replace(pointer=format_pointer(path), place=format_place(job, path, made)))
         return found
 
-    def _look_inside(self, problem: Problem, own: File) -> Problem:
+    def look_inside(self, problem: Problem, own: File) -> Problem:
         """The problem at its place in the text of a file, if it has one."""
         text = problem.at if problem.at is not None else problem.node
         if problem.inside is None or type(text) is not TracedScalar:

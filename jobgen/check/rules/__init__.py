@@ -13,10 +13,11 @@ from importlib import import_module
 from typing import Any, Literal
 
 from jobgen.model.builtin_rules import BUILTIN_RULES, POD_RULES
-from jobgen.model.data import Location, Node
+from jobgen.model.data import Location
 from jobgen.model.features import list_rule_modules
-from jobgen.model.finding import FixStep, Severity, quoted_values
+from jobgen.model.finding import FixStep, Problem, Severity, quoted_values
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import Place
 
 Scope = Literal["container", "pod", "role", "job", "manifest", "overlay", "fleet", "cluster", "queue"]
 """What a rule receives: a container or init container, the pod of a role, a role, a job of a known kind, any object, an
@@ -32,9 +33,9 @@ class Violation(NamedTuple):
     `fix_steps` would fix it; `safe` says that they cannot change what was meant.
     """
 
-    node: Node
+    node: Place
     message: str
-    related: tuple[tuple[Node, str], ...] = ()
+    related: tuple[tuple[Place, str], ...] = ()
     """Other nodes that the message is about. One without a text is a value that the node is compared with: if it is in
     the job and the node is in an overlay, the finding stands there; otherwise it is not shown."""
     severity: Severity | None = None
@@ -42,12 +43,14 @@ class Violation(NamedTuple):
     safe: bool = True
     evidence: tuple[str, ...] | None = None
     """See `Finding.evidence`."""
-    at: Node = None
+    at: Place = None
     """See `Problem.at`: the text of a file that the fault is in."""
     inside: Location | None = None
     """See `Problem.inside`."""
     meant: str = ""
     """See `Problem.meant`."""
+    finish: Callable[[Problem, bool], Problem | None] | None = None
+    """See `Problem.finish`."""
 
     @property
     def quoted(self) -> tuple[str, ...]:

@@ -17,8 +17,9 @@ from jobgen.cli.complete import complete_folders
 from jobgen.cli.result import ExitCode, Result, error_result
 from jobgen.k8s.redaction import hide_credentials
 from jobgen.model.data import location_of, untraced, value_of
-from jobgen.model.finding import Finding, Severity
+from jobgen.model.finding import Finding, Severity, add_failures
 from jobgen.pipeline.environment_checker import EnvironmentChecker
+from jobgen.pipeline.placed_findings import locate_problems
 from jobgen.pipeline.policies import PolicyFiles, load_policies, read_plain_documents
 from jobgen.pipeline.policy_types import find_policy_type_findings
 from jobgen.rendering import config
@@ -158,7 +159,10 @@ def _check_file(
     evaluator = PolicyEvaluator(policies._replace(param_store=policies.param_store.plus(extra)), ClusterFacts())
     checker = EnvironmentChecker(EnvironmentRunner(project, "")).checker.with_policies(evaluator)
     for job in jobs:
-        for finding in tracer.findings(job, "", checker.evaluate_policies, mutate=checker.mutate):
+        plain: Any = untraced(tracer.trace(job, "").object)
+        mutated = checker.mutate(plain)
+        problems = add_failures(mutated.failures, checker.evaluate_policies(mutated.object))
+        for finding in locate_problems(problems, mutated.object, tracer, job, "", mutate=checker.mutate):
             location = finding.location
             if location.file != entry.path:
                 # What a mutating policy sets is located in the policy; the case expects it at the name of the object.

@@ -13,11 +13,13 @@ import click
 from jobgen.api.render import matcher, sort_objects
 from jobgen.cli.result import ExitCode, Result, error_result, read_stdin
 from jobgen.features.gitops import krm
-from jobgen.model.finding import Finding, Identity, Severity
+from jobgen.model.finding import Finding, Identity, Severity, add_failures
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.placed import place_problems
 from jobgen.model.suggest import did_you_mean
 from jobgen.pipeline.environment_checker import EnvironmentChecker
 from jobgen.pipeline.finish import Finishing, finish
+from jobgen.pipeline.placed_findings import locate_placed
 from jobgen.pipeline.policies import load_policies
 from jobgen.rendering import config
 from jobgen.rendering.build import identity_of, is_spec
@@ -202,12 +204,23 @@ def _validate(work: FunctionInput) -> FunctionOutput:
 def _check_job(job: Job, checker: EnvironmentChecker, tracer: Tracer) -> list[Finding]:
     """Check an item as it is, or for a spec, the object that the environment renders."""
     runner = checker.runner
-    env = runner.name if is_spec(job.document.data) else ""
-    if is_spec(job.document.data):
-        patches = runner.patches_for(job)
-        if patches is None or not runner.build_objects(job, patches, new_overlay_use()):
-            return [] if patches is None else tracer.findings(job, env)
-    return tracer.findings(job, env, checker.checker, mutate=checker.mutate)
+    if not is_spec(job.document.data):
+        return _check_object(job.document.data, job, "", checker, tracer)
+    patches = runner.patches_for(job)
+    if patches is None:
+        return []
+    built = runner.build_objects(job, patches, new_overlay_use())
+    if not built:
+        return tracer.findings(job, runner.name)
+    return _check_object(built[0].object, job, runner.name, checker, tracer)
+
+
+def _check_object(
+    obj: Mapping[str, Any], job: Job, env: str, checker: EnvironmentChecker, tracer: Tracer
+) -> list[Finding]:
+    mutated = checker.mutate(obj)
+    problems = add_failures(place_problems(mutated.failures, mutated.object), checker.checker(mutated.object))
+    return locate_placed(problems, mutated.object, tracer, job, env, mutate=checker.mutate)
 
 
 def _entries(work: FunctionInput, files: dict[str, int]) -> Iterator[tuple[Any, FileEntry | None]]:
