@@ -11,11 +11,14 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from placedproblems import place_problem, resolve
 from sampling import laws
 
 from jobgen.check.admission import validate_pod_template
 from jobgen.model.builtin_rules import POD_RULES
 from jobgen.model.data import untraced
+from jobgen.model.place import Places
+from jobgen.model.placed import follow
 from jobgen.yamlio.read import read
 
 CASES = sorted((Path(__file__).parent / "admission").iterdir())
@@ -39,10 +42,25 @@ def test_problems_are_on_their_lines(case):
         for rule in line.partition("# expect: ")[2].split(", ")
         if rule
     )
-    problems = [problem for template in templates(case) for problem in validate_pod_template(template, None, POD)]
+    problems = [
+        resolve(problem) for template in templates(case) for problem in validate_pod_template(template, None, POD)
+    ]
 
     assert Counter((problem.location.line, problem.rule) for problem in problems) == expected
     assert {problem.category for problem in problems} == {"pod"}
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.stem)
+def test_problems_have_paths_to_where_they_are(case):
+    for template in templates(case):
+        plain = untraced(template)
+        places = Places(plain)
+        placed = [place_problem(problem, places) for problem in validate_pod_template(plain, None, POD)]
+        located = [resolve(problem).location for problem in validate_pod_template(template, None, POD)]
+
+        assert [
+            follow(problem, lambda path, tree=template: path.follow(tree)).location for problem in placed
+        ] == located
 
 
 def test_every_rule_has_bad_and_good_cases():

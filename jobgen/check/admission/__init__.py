@@ -26,9 +26,9 @@ from jobgen.check.admission.fields import (
     dns_label,
     dns_subdomain,
     each,
-    find_key,
+    find_entry,
     is_empty,
-    iter_strings,
+    iter_texts,
     mapping,
     number,
     one_of,
@@ -65,6 +65,7 @@ from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem
+from jobgen.model.place import At, Derived, Place
 
 _ANNOTATION_RULE = "invalid-annotation"
 _LOCALHOST = "localhost/"
@@ -96,12 +97,12 @@ def _validate_pod_annotations(key: str, value: Node, owner: Fields, pod: Validat
         found = value_of(node)
         if found is None and pod.drops_nulls:
             continue
-        if validate_annotation_key(name, pod) and type(found) is str:
+        if validate_annotation_key(name, value, pod) and type(found) is str:
             size += len(name) + len(found)
     _validate_annotation_values(key, value, owner, pod)
     # A character has at most four bytes; to count them is slow.
     if size > MAX_ANNOTATION_BYTES // 4:
-        validate_annotation_size(key, value, pod)
+        validate_annotation_size((owner, key), value, pod)
 
 
 def _validate_annotation_values(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -114,32 +115,33 @@ def _validate_annotation_values(key: str, value: Node, owner: Fields, pod: Valid
             is_integer = digits.isascii() and digits.isdigit() and len(digits) < 20
             # Kubernetes accepts leading zeros only after a minus.
             if not is_integer or (found[0] == "0" and found != "0") or not -(2**31) <= int(found) < 2**31:
-                _report_value(name, found, "a 32-bit integer", node, pod)
+                _report_value(name, found, "a 32-bit integer", At(value, name), pod)
         elif name == "scheduler.alpha.kubernetes.io/tolerations":
-            _validate_tolerations_annotation(name, found, node, pod)
+            _validate_tolerations_annotation(name, found, At(value, name), pod)
         elif name == "kubernetes.io/config.mirror" and not as_text(pod.spec.get("nodeName")):
-            pod.report(_ANNOTATION_RULE, f"`{name}` requires `nodeName` in the pod spec; delete the annotation", name)
+            pod.report(
+                _ANNOTATION_RULE, f"`{name}` requires `nodeName` in the pod spec; delete the annotation", (value, name)
+            )
         elif name.startswith(_APPARMOR_CONTAINER):
-            _validate_apparmor(name, found, node, pod)
+            _validate_apparmor(name, found, as_mapping(value), pod)
         elif name == _SECCOMP_POD or name.startswith(_SECCOMP_CONTAINER):
-            _validate_seccomp(name, found, node, pod)
+            _validate_seccomp(name, found, At(value, name), pod)
 
 
-def _report_value(name: str, found: str, wanted: str, node: Node, pod: Validation) -> None:
-    pod.report(_ANNOTATION_RULE, f"`{name}` is `{found}`, but must be {wanted}", node)
+def _report_value(name: str, found: str, wanted: str, place: At, pod: Validation) -> None:
+    pod.report(_ANNOTATION_RULE, f"`{name}` is `{found}`, but must be {wanted}", place)
 
 
-def _validate_tolerations_annotation(name: str, found: str, node: Node, pod: Validation) -> None:
+def _validate_tolerations_annotation(name: str, found: str, place: At, pod: Validation) -> None:
     items = _read_tolerations(found)
     if items is None:
-        _report_value(name, found, "a JSON list of tolerations", node, pod)
+        _report_value(name, found, "a JSON list of tolerations", place, pod)
         return
     inner = pod._replace(problems=[])
     validate_tolerations(name, items, pod.metadata, inner)
     for problem in inner.problems:
         message = f"`{name}` has an invalid toleration: {problem.message}"
-        fix = (problem.fix_steps, problem.safe)
-        pod.report(_ANNOTATION_RULE, message, node, fix, values=problem.quoted)
+        pod.report(_ANNOTATION_RULE, message, place, values=problem.quoted)
 
 
 def _read_tolerations(text: str) -> list[Node] | None:
@@ -167,25 +169,25 @@ def _read_tolerations(text: str) -> list[Node] | None:
     return found
 
 
-def _validate_seccomp(name: str, found: str, node: Node, pod: Validation) -> None:
+def _validate_seccomp(name: str, found: str, place: At, pod: Validation) -> None:
     """Validate a seccomp annotation of the pod or a container, which predates the field in `securityContext`."""
     path = found.removeprefix(_LOCALHOST)
     is_local = found.startswith(_LOCALHOST) and not path.startswith("/") and not has_backsteps(path)
     if found not in ("runtime/default", "docker/default", "unconfined") and not is_local:
-        _report_value(name, found, "`runtime/default`, `unconfined` or `localhost/` and a relative path", node, pod)
+        _report_value(name, found, "`runtime/default`, `unconfined` or `localhost/` and a relative path", place, pod)
     owner = pod.spec if name == _SECCOMP_POD else _find_container(name.removeprefix(_SECCOMP_CONTAINER), pod)
-    _validate_same_profile(name, found, node, get_path(owner, "securityContext", "seccompProfile"), pod)
+    _validate_same_profile(name, found, place, get_path(owner, "securityContext", "seccompProfile"), pod)
 
 
-def _validate_apparmor(name: str, found: str, node: Node, pod: Validation) -> None:
+def _validate_apparmor(name: str, found: str, annotations: Fields, pod: Validation) -> None:
     """Validate an AppArmor annotation, which predates the field in `securityContext`."""
     container = _find_container(name.removeprefix(_APPARMOR_CONTAINER), pod)
     if not container:
         message = f"`{name}` does not name a container of the pod; end it with the name of one"
-        pod.report(_ANNOTATION_RULE, message, name)
+        pod.report(_ANNOTATION_RULE, message, (annotations, name))
     path = found.removeprefix(_LOCALHOST)
     if found not in ("", "runtime/default", "unconfined") and path == found:
-        _report_value(name, found, "`runtime/default`, `unconfined` or `localhost/…`", node, pod)
+        _report_value(name, found, "`runtime/default`, `unconfined` or `localhost/…`", At(annotations, name), pod)
     elif container and as_text(get_path(pod.spec, "os", "name")) != "windows":
         profile = as_mapping(get_path(container, "securityContext", "appArmorProfile"))
         # The API server makes a valid annotation the profile of the container.
@@ -193,10 +195,10 @@ def _validate_apparmor(name: str, found: str, node: Node, pod: Validation) -> No
         is_profile = bool(found) and (path == found or is_local)
         if not profile and (pod.is_template or not is_profile):
             profile = as_mapping(get_path(pod.spec, "securityContext", "appArmorProfile"))
-        _validate_same_profile(name, found, node, profile, pod)
+        _validate_same_profile(name, found, At(annotations, name), profile, pod)
 
 
-def _validate_same_profile(name: str, found: str, node: Node, context: Node, pod: Validation) -> None:
+def _validate_same_profile(name: str, found: str, place: At, context: Node, pod: Validation) -> None:
     """Validate that the annotation agrees with the profile in `securityContext`, if there is one."""
     profile = as_mapping(context)
     profile_type = as_text(profile.get("type"))
@@ -204,7 +206,7 @@ def _validate_same_profile(name: str, found: str, node: Node, context: Node, pod
     if name.startswith(_APPARMOR_CONTAINER):
         values = values[:1]
     if profile_type in ("RuntimeDefault", "Unconfined", "Localhost") and found not in values:
-        _report_value(name, found, f"`{values[0]}` as in the security context", node, pod)
+        _report_value(name, found, f"`{values[0]}` as in the security context", place, pod)
 
 
 def _find_container(name: str, pod: Validation) -> Fields:
@@ -214,18 +216,18 @@ def _find_container(name: str, pod: Validation) -> Fields:
 
 def _validate_nameservers(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     if isinstance(value, list) and len(value) > _MAX_NAMESERVERS:
-        pod.report(_DNS_RULE, f"there are `{len(value)}` nameservers; the maximum is {_MAX_NAMESERVERS}", key)
+        pod.report(_DNS_RULE, f"there are `{len(value)}` nameservers; the maximum is {_MAX_NAMESERVERS}", (owner, key))
 
 
 def _validate_searches(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     if not isinstance(value, list):
         return
-    length = len(" ".join(found for found, _ in iter_strings(value)))
+    length = len(" ".join(found for found, _ in iter_texts(value)))
     if len(value) > _MAX_SEARCHES or length > _MAX_SEARCH_LENGTH:
         maximum = f"the maximum is {_MAX_SEARCHES} with {_MAX_SEARCH_LENGTH} characters"
-        pod.report(_DNS_RULE, f"there are `{len(value)}` searches with `{length}` characters; {maximum}", key)
+        pod.report(_DNS_RULE, f"there are `{len(value)}` searches with `{length}` characters; {maximum}", (owner, key))
     is_valid = is_search_domain if pod.release >= (1, 33) else is_dns_subdomain
-    for found, node in iter_strings(value):
+    for found, node in iter_texts(value):
         if not is_valid(found):
             pod.report(_DNS_RULE, f"`{found}` is not a valid search domain; use a name like `example.com`", node)
 
@@ -236,9 +238,9 @@ def _validate_dns_policy(key: str, value: Node, owner: Fields, pod: Validation) 
         return
     config = pod.spec.get("dnsConfig")
     if not isinstance(config, dict):
-        pod.report_missing("`dnsPolicy: None`", {}, "dnsConfig", value)
+        pod.report_missing("`dnsPolicy: None`", {}, "dnsConfig", At(owner, key))
     elif is_empty(config.get("nameservers")):
-        pod.report_missing("`dnsPolicy: None`", config, "nameservers", value)
+        pod.report_missing("`dnsPolicy: None`", config, "nameservers", At(owner, key))
 
 
 def _validate_hostname_override(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -248,10 +250,10 @@ def _validate_hostname_override(key: str, value: Node, owner: Fields, pod: Valid
         return
     _validate_host_domain(key, value, owner, pod)
     if len(found) > 64:
-        pod.report(_HOST_RULE, f"`{key}` must have at most 64 characters, got `{len(found)}`", value)
+        pod.report(_HOST_RULE, f"`{key}` must have at most 64 characters, got `{len(found)}`", At(owner, key))
     for flag in ("setHostnameAsFQDN", "hostNetwork"):
         if pod.is_true(flag):
-            pod.report(_HOST_RULE, f"`{key}` cannot be set if `{flag}` is true; delete one of them", value)
+            pod.report(_HOST_RULE, f"`{key}` cannot be set if `{flag}` is true; delete one of them", At(owner, key))
 
 
 def _validate_service_account(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -262,9 +264,10 @@ def _validate_service_account(key: str, value: Node, owner: Fields, pod: Validat
 
 def validate_pod_template(
     template: Node,
-    restart_policy: Node = None,
+    restart_policy: object = None,
     pod_name: str = "",
     *,
+    policy_place: Place = None,
     restart_policies: Sequence[str] = (),
     added_volumes: Sequence[str] = (),
     needs_images: bool = True,
@@ -275,7 +278,8 @@ def validate_pod_template(
 ) -> list[Problem]:
     """Return the problems for which the API server rejects the pods of a template.
 
-    `restart_policy` is the one that the operator sets for the pods; without it the template's applies.
+    `restart_policy` is the one that the operator sets for the pods, from `policy_place`; without it the template's
+    applies.
     `restart_policies` are those that the operator supports, to suggest one of them. `added_volumes` are the names of
     claims that the operator adds to the volumes. Without `needs_images`, a container may lack its image, because
     another object sets it. `is_object` says that the pod is an object, whose metadata is validated like that of others;
@@ -285,21 +289,21 @@ def validate_pod_template(
     if not isinstance(template, dict):
         return []
     metadata, spec = as_mapping(template.get("metadata")), as_mapping(template.get("spec"))
-    policy = restart_policy if value_of(restart_policy) is not None else spec.get("restartPolicy")
+    policy = value_of(spec.get("restartPolicy")) if restart_policy is None else restart_policy
     volumes = index_volumes(spec["volumes"]) if "volumes" in spec else {}
     if added_volumes:
         volumes = {**{name: {"persistentVolumeClaim": {}} for name in added_volumes}, **volumes}
     # Without keywords, which cost time for every pod.
     about_pod = (volumes, policy, pod_name, needs_images, is_template, count, not (is_object or is_template))
-    pod = Validation(metadata, spec, [], POD, release, no_catalog, *about_pod)
+    pod = Validation(metadata, spec, [], POD, release, no_catalog, *about_pod, policy_place)
     if is_object:
         _validate_annotation_values("annotations", metadata.get("annotations"), metadata, pod)
     elif metadata:
         _validate_metadata("metadata", metadata, template, pod)
     if not value_of(spec.get("containers")) and (spec or is_empty(template.get("spec"))):
-        pod.report_missing("a pod", spec, "containers", find_key(template, "spec", template))
+        pod.report_missing("a pod", spec, "containers", find_entry(template, "spec", (template, None)))
     if release < NEWEST_RELEASE:
-        spec = {key: value for key, value in spec.items() if release >= _SINCE.get(key, release)}
+        spec = Derived({key: value for key, value in spec.items() if release >= _SINCE.get(key, release)}, spec)
     validate_fields(spec, _SPEC, pod)
     validate_pod_restart_policy(pod, tuple(restart_policies))
     return pod.problems
@@ -337,7 +341,7 @@ _SPEC: Table = {
                 each(text(_DNS_RULE, "IP address", is_ip_address, _IP_ADDRESS, allow_empty=False)),
             ),
             "searches": _validate_searches,
-            "options": each(mapping({}, "name")),
+            "options": each(mapping({}, "name", what="`options`")),
         }
     ),
     "dnsPolicy": all_of(one_of("", "ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"), _validate_dns_policy),
@@ -349,6 +353,7 @@ _SPEC: Table = {
                 "hostnames": each(_validate_host_domain),
             },
             "ip",
+            what="`hostAliases`",
         )
     ),
     "hostUsers": validate_host_users,

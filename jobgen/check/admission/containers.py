@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from jobgen.check.admission.env import validate_env, validate_env_from
 from jobgen.check.admission.fields import (
+    Entry,
     Fields,
     Table,
     Validation,
@@ -28,8 +29,9 @@ from jobgen.check.admission.scheduling import validate_container_resources
 from jobgen.check.admission.security import validate_container_security
 from jobgen.check.admission.volumes import validate_volume_devices, validate_volume_mounts
 from jobgen.k8s.nodes import as_mapping, as_text
-from jobgen.model.data import Node, locatable, value_of
+from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
+from jobgen.model.place import At
 from jobgen.model.suggest import list_alternatives
 
 _MOST_NAMED = 4
@@ -75,17 +77,17 @@ def validate_ports(key: str, value: Node, owner: Fields, pod: Validation) -> Non
         node, name = port.get("containerPort"), as_text(port.get("name"))
         number = value_of(node)
         if number is None or number == 0:
-            pod.report_missing("a port", port, "containerPort", key)
+            pod.report_missing("a port", port, "containerPort", (owner, key))
         elif type(number) is int and not 0 < number < 65536:
             validate_port_number("containerPort", node, port, pod)
         if name and not is_port_name(name):
-            pod.report("invalid-port-name", f"`{name}` is not a valid port name; {PORT_NAME}", port["name"])
+            pod.report("invalid-port-name", f"`{name}` is not a valid port name; {PORT_NAME}", At(port, "name"))
         elif name and name in names:
             message = f"two ports of the container are named `{name}`; rename one of them"
-            pod.report("duplicate-port", message, port["name"])
+            pod.report("duplicate-port", message, At(port, "name"))
         names.add(name)
         if "protocol" in port and (protocol := as_text(port["protocol"])) and protocol not in _PROTOCOLS:
-            pod.report_unsupported("protocol", port["protocol"], _PROTOCOLS)
+            pod.report_unsupported("protocol", At(port, "protocol"), _PROTOCOLS)
         if "hostPort" in port and value_of(port["hostPort"]) != 0:
             validate_port_number("hostPort", port["hostPort"], port, pod)
 
@@ -103,11 +105,11 @@ def _validate_host_ports(containers: list[Node], pod: Validation) -> None:
             endpoint = (as_text(port.get("protocol")) or "TCP", as_text(port.get("hostIP")), number)
             if endpoint in used:
                 message = f"two ports of the pod use port `{number}` of the host; change one of them"
-                pod.report("duplicate-port", message, port["hostPort" if host_port else "containerPort"])
+                pod.report("duplicate-port", message, At(port, "hostPort" if host_port else "containerPort"))
             used.add(endpoint)
 
 
-def _check_sleep(sleep: Fields, key: Node, pod: Validation) -> None:
+def _check_sleep(sleep: Fields, entry: Entry, pod: Validation) -> None:
     grace_period = value_of(pod.spec.get("terminationGracePeriodSeconds"))
     if grace_period is None:
         grace_period = 30
@@ -118,28 +120,28 @@ def _check_sleep(sleep: Fields, key: Node, pod: Validation) -> None:
     seconds = value_of(sleep.get("seconds"))
     if type(seconds) is int and type(grace_period) is int and not least <= seconds <= grace_period:
         limit = f"between {least} and `terminationGracePeriodSeconds`, which is {grace_period}"
-        pod.report(_PROBE_RULE, f"`sleep` is `{seconds}` seconds, but must be {limit}", sleep["seconds"])
+        pod.report(_PROBE_RULE, f"`sleep` is `{seconds}` seconds, but must be {limit}", At(sleep, "seconds"))
 
 
 def _handler(handlers: Table, other_fields: Table) -> Validator:
     """Return a validator for a probe or a hook, which has one of the handlers and other fields."""
 
-    def check(value: Fields, key: Node, pod: Validation) -> None:
+    def check(value: Fields, entry: Entry, pod: Validation) -> None:
         given = list_set_keys(value, handlers)
         if not given:
-            null = next((node for name, node in value.items() if name in handlers), None)
-            message = f"`{key}` has no handler; set one of {join_names(list(handlers), 'or')}"
-            pod.report(_PROBE_RULE, message, locatable(null, key))
+            null = next((name for name in value if name in handlers), None)
+            message = f"`{entry[1]}` has no handler; set one of {join_names(list(handlers), 'or')}"
+            pod.report(_PROBE_RULE, message, entry if null is None else At(value, null))
         elif len(given) > 1:
-            message = f"`{key}` has {len(given)} handlers: {join_names(given, 'and')}; keep one of them"
-            pod.report(_PROBE_RULE, message, given[-1])
+            message = f"`{entry[1]}` has {len(given)} handlers: {join_names(given, 'and')}; keep one of them"
+            pod.report(_PROBE_RULE, message, (value, given[-1]))
 
     return mapping({**handlers, **other_fields}, check)
 
 
 def _forbid_grace_period(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     if is_set(value):
-        pod.report(_PROBE_RULE, f"`{key}` cannot be set for a readiness probe; delete it", key)
+        pod.report(_PROBE_RULE, f"`{key}` cannot be set for a readiness probe; delete it", (owner, key))
 
 
 def _forbid_lifecycle(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -151,7 +153,7 @@ def _forbid_lifecycle(key: str, value: Node, owner: Fields, pod: Validation) -> 
 def _forbid_probe(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     if is_set(value):
         message = f"an init container cannot have `{key}` without `restartPolicy: Always`; delete it"
-        pod.report("probe-of-init-container", message, key)
+        pod.report("probe-of-init-container", message, (owner, key))
 
 
 def validate_containers(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -161,7 +163,7 @@ def validate_containers(key: str, value: Node, owner: Fields, pod: Validation) -
     names: set[str] = set()
     containers = list_mappings(value)
     for container in containers:
-        _validate_name_and_image(container, containers, names, key, pod)
+        _validate_name_and_image(container, containers, names, (owner, key), pod)
         validate_fields(container, _CONTAINER, pod)
     _validate_host_ports(value, pod)
     if not ("hostNetwork" in pod.spec and pod.is_true("hostNetwork")):
@@ -171,14 +173,14 @@ def validate_containers(key: str, value: Node, owner: Fields, pod: Validation) -
         if type(host_port) is int and host_port not in (0, container_port):
             ports = f"`hostPort` is `{host_port}`, but `containerPort` is `{container_port}`"
             message = f"{ports}; set both to the same number, because `hostNetwork` is true"
-            pod.report("host-port-mismatch", message, port["hostPort"])
+            pod.report("host-port-mismatch", message, At(port, "hostPort"))
 
 
 def validate_init_containers(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the init containers of the pod; with `restartPolicy: Always` they are sidecars."""
     names = {as_text(container.get("name")) for container in list_mappings(pod.spec.get("containers"))} - {""}
     for container in list_mappings(value):
-        _validate_name_and_image(container, (), names, key, pod)
+        _validate_name_and_image(container, (), names, (owner, key), pod)
         is_sidecar = "restartPolicy" in container and value_of(container["restartPolicy"]) == "Always"
         validate_fields(container, _SIDECAR if is_sidecar else _INIT_CONTAINER, pod)
         if "ports" in container:
@@ -189,7 +191,7 @@ def validate_ephemeral_containers(key: str, value: Node, owner: Fields, pod: Val
     """Report ephemeral containers, which can only be added to a running pod."""
     if isinstance(value, list) and value:
         message = "`ephemeralContainers` can only be added to a running pod; delete them"
-        pod.report("ephemeral-container-in-template", message, key)
+        pod.report("ephemeral-container-in-template", message, (owner, key))
 
 
 def _describe_others(siblings: Iterable[Fields]) -> str:
@@ -200,30 +202,30 @@ def _describe_others(siblings: Iterable[Fields]) -> str:
 
 
 def _validate_name_and_image(
-    container: Fields, siblings: Iterable[Fields], names: set[str], parent: str, pod: Validation
+    container: Fields, siblings: Iterable[Fields], names: set[str], entry: Entry, pod: Validation
 ) -> None:
     name = value_of(container.get("name"))
     if name is None or name == "":
-        pod.report_missing("a container", container, "name", parent)
+        pod.report_missing("a container", container, "name", entry)
     elif type(name) is str:
         if not is_dns_label(name):
             message = f"`{name}` is not a valid container name; {DNS_LABEL}"
-            pod.report("invalid-container-name", message, container["name"])
+            pod.report("invalid-container-name", message, At(container, "name"))
         if name in names:
             message = f"two containers of the pod are named `{name}`; rename one of them"
-            pod.report("duplicate-container-name", message, container["name"])
+            pod.report("duplicate-container-name", message, At(container, "name"))
         names.add(name)
     image = value_of(container.get("image"))
     if image is None or image == "":
         if not pod.needs_images:
             return
         other = _describe_others(siblings) if name and "command" not in container else ""
-        pod.report_missing(f"container `{name}`" if name else "a container", container, "image", parent, other)
+        pod.report_missing(f"container `{name}`" if name else "a container", container, "image", entry, other)
     elif type(image) is str and image.strip() != image and image.strip(_SPACE) != image:
-        node = container["image"]
-        fix = ((FixStep("set", node, image.strip(_SPACE)),), True)
+        place = At(container, "image")
+        fix = ((FixStep("set", place, image.strip(_SPACE)),), True)
         message = f"the image `{image}` starts or ends with whitespace; delete it"
-        pod.report("image-name-whitespace", message, node, fix)
+        pod.report("image-name-whitespace", message, place, fix)
 
 
 def _validate_resize_policy(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -233,19 +235,19 @@ def _validate_resize_policy(key: str, value: Node, owner: Fields, pod: Validatio
         name, restart_policy = as_text(policy.get("resourceName")), as_text(policy.get("restartPolicy"))
         if name and name in names:
             message = f"two resize policies are for `{name}`; delete one of them"
-            pod.report(_POLICY_RULE, message, policy["resourceName"])
+            pod.report(_POLICY_RULE, message, At(policy, "resourceName"))
         names.add(name)
-        if restart_policy == "RestartContainer" and value_of(pod.restart_policy) == "Never":
+        if restart_policy == "RestartContainer" and pod.restart_policy == "Never":
             message = "`RestartContainer` cannot be set if `restartPolicy` of the pod is `Never`"
-            pod.report(_POLICY_RULE, f"{message}; delete the resize policy", policy["restartPolicy"])
+            pod.report(_POLICY_RULE, f"{message}; delete the resize policy", At(policy, "restartPolicy"))
 
 
 def _validate_init_resize_policy(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     _validate_resize_policy(key, value, owner, pod)
     for policy in list_mappings(value):
-        if value_of(policy.get("restartPolicy")) == "RestartContainer" and value_of(pod.restart_policy) != "Never":
+        if value_of(policy.get("restartPolicy")) == "RestartContainer" and pod.restart_policy != "Never":
             message = "`RestartContainer` cannot be set for an init container that is not a sidecar"
-            pod.report(_POLICY_RULE, f"{message}; delete the resize policy", policy["restartPolicy"])
+            pod.report(_POLICY_RULE, f"{message}; delete the resize policy", At(policy, "restartPolicy"))
 
 
 def _validate_restart_policy(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -253,7 +255,7 @@ def _validate_restart_policy(key: str, value: Node, owner: Fields, pod: Validati
         _validate_any_restart_policy(key, value, owner, pod)
     elif pod.release < _RESTARTS_DROPPED and is_set(value):
         message = "only init containers can have `restartPolicy` before Kubernetes 1.35; delete it"
-        pod.report(_POLICY_RULE, message, value)
+        pod.report(_POLICY_RULE, message, At(owner, key))
 
 
 def _validate_init_restart_policy(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -266,23 +268,24 @@ def _validate_init_restart_policy(key: str, value: Node, owner: Fields, pod: Val
 def _validate_restart_rules(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     if not isinstance(value, list) or not value or pod.release < _RESTARTS_SINCE:
         return
-    pod.require_fields("a container with `restartPolicyRules`", owner, ("restartPolicy",), key)
+    pod.require_fields("a container with `restartPolicyRules`", owner, ("restartPolicy",), (owner, key))
     if len(value) > 20:
-        pod.report(_POLICY_RULE, f"there are `{len(value)}` restart rules; the maximum is 20", key)
+        pod.report(_POLICY_RULE, f"there are `{len(value)}` restart rules; the maximum is 20", (owner, key))
     for rule in list_mappings(value):
-        _check_restart_rule(rule, key, pod)
+        _check_restart_rule(rule, (owner, key), pod)
 
 
 def _validate_exit_codes(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     if isinstance(value, list) and len(value) > 255:
-        pod.report(_POLICY_RULE, f"there are `{len(value)}` exit codes; the maximum is 255", key)
+        pod.report(_POLICY_RULE, f"there are `{len(value)}` exit codes; the maximum is 255", (owner, key))
 
 
 def validate_pod_restart_policy(pod: Validation, supported: tuple[str, ...] = ()) -> None:
     """Validate the restart policy that the operator sets for the pod; an operator may support others than pods do."""
-    found = value_of(pod.restart_policy)
+    found = pod.restart_policy
     if type(found) is str and found and found not in _RESTART_POLICIES:
-        pod.report_unsupported("restartPolicy", pod.restart_policy, supported or _RESTART_POLICIES, _RESTART_POLICIES)
+        place = pod.policy_place or At(pod.spec, "restartPolicy")
+        pod.report_unsupported("restartPolicy", place, supported or _RESTART_POLICIES, _RESTART_POLICIES)
 
 
 _HANDLERS: Table = {
@@ -291,7 +294,7 @@ _HANDLERS: Table = {
         {
             "port": validate_port_reference,
             "scheme": one_of("", "HTTP", "HTTPS"),
-            "httpHeaders": each(mapping({"name": _validate_header_name}, "name")),
+            "httpHeaders": each(mapping({"name": _validate_header_name}, "name", what="`httpHeaders`")),
         },
         "port",
     ),

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from jobgen.check.admission.fields import (
+    Entry,
     Fields,
     Table,
     Validation,
     Validator,
     dns_subdomain,
     each,
+    find_mapping,
     is_set,
     join_names,
     list_mappings,
@@ -33,8 +35,9 @@ from jobgen.check.admission.names import (
     mask_trailing_dash,
 )
 from jobgen.k8s.nodes import as_text
-from jobgen.model.data import Node, locatable, value_of
+from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem, Severity
+from jobgen.model.place import At
 from jobgen.model.quantity import canonicalize_quantity, to_milli
 from jobgen.model.suggest import did_you_mean
 
@@ -75,7 +78,7 @@ def validate_env(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     for item in list_mappings(value):
         name = value_of(item.get("name"))
         if name is None or name == "":
-            pod.report_missing("a variable", item, "name", key)
+            pod.report_missing("a variable", item, "name", (owner, key))
         elif type(name) is str:
             if not is_valid(name):
                 _validate_env_name("name", item["name"], item, pod)
@@ -92,8 +95,8 @@ def _report_repeated(name: str, first: Fields, item: Fields, pod: Validation) ->
     # A value can be made of the one before it.
     if f"$({name})" not in text:
         message = f"`{name}` is set twice in one `env`, and only this value has an effect; remove one of them"
-        related = ((first["name"], "it is set first here"),)
-        pod.problems.append(Problem("duplicate-env", message, item["name"], related, severity=Severity.WARNING))
+        related = ((At(first, "name"), "it is set first here"),)
+        pod.problems.append(Problem("duplicate-env", message, At(item, "name"), related, severity=Severity.WARNING))
 
 
 def _validate_source(source: Node, item: Fields, pod: Validation) -> None:
@@ -104,70 +107,74 @@ def _validate_source(source: Node, item: Fields, pod: Validation) -> None:
         given = list_set_keys(source, _SOURCES)
         if not given:
             message = f"`valueFrom` of `{name}` has no source; set one of {join_names(list(_SOURCES), 'or')}"
-            pod.report(_SOURCE_RULE, message, locatable(source, item))
+            pod.report(_SOURCE_RULE, message, find_mapping(source, (item, "valueFrom")))
         elif as_text(item.get("value")):
-            pod.report(_SOURCE_RULE, f"`{name}` has both `value` and `valueFrom`; delete one of them", item["value"])
+            pod.report(
+                _SOURCE_RULE, f"`{name}` has both `value` and `valueFrom`; delete one of them", At(item, "value")
+            )
         elif len(given) > 1:
             message = f"`{name}` has {len(given)} sources: {join_names(given, 'and')}; keep one of them"
-            pod.report(_SOURCE_RULE, message, given[-1])
+            pod.report(_SOURCE_RULE, message, (source, given[-1]))
 
 
 def _validate_field_ref(paths: tuple[str, ...]) -> Validator:
     """Return a validator for a reference to a field of the pod: one of the paths, or a label or an annotation."""
 
-    def check(reference: Fields, key: Node, pod: Validation) -> None:
+    def check(reference: Fields, entry: Entry, pod: Validation) -> None:
         version, path = as_text(reference.get("apiVersion")), as_text(reference.get("fieldPath"))
         if version not in ("", "v1"):
-            pod.report(_REF_RULE, f"`apiVersion` is `{version}`, but must be `v1`", reference["apiVersion"])
+            pod.report(_REF_RULE, f"`apiVersion` is `{version}`, but must be `v1`", At(reference, "apiVersion"))
         elif not path:
-            pod.report_missing(f"`{key}`", reference, "fieldPath", key)
+            pod.report_missing(f"`{entry[1]}`", reference, "fieldPath", entry)
         elif path not in paths and not (path == "spec.host" and "spec.nodeName" in paths):
-            _validate_subscripted_path(path, reference["fieldPath"], paths, pod)
+            _validate_subscripted_path(path, At(reference, "fieldPath"), paths, pod)
 
     return mapping({}, check)
 
 
-def _validate_subscripted_path(path: str, node: Node, paths: tuple[str, ...], pod: Validation) -> None:
+def _validate_subscripted_path(path: str, place: At, paths: tuple[str, ...], pod: Validation) -> None:
     """Validate a path like `metadata.labels['key']`, the only other form."""
     field, _, rest = path.partition("['")
     if not (field and rest.endswith("']")):
-        _report_unsupported_ref("fieldPath", path, paths, node, pod)
+        _report_unsupported_ref("fieldPath", path, paths, place, pod)
         return
     key, is_valid = rest[:-2], {"metadata.labels": is_label_key, "metadata.annotations": is_annotation_key}.get(field)
     if is_valid is None:
-        pod.report(_REF_RULE, f"`{field}` cannot have a key in brackets; only labels and annotations can", node)
+        pod.report(_REF_RULE, f"`{field}` cannot have a key in brackets; only labels and annotations can", place)
     elif not is_valid(key):
-        pod.report(_REF_RULE, f"`{key}` is not a valid key of `{field}`; write a domain and a name, or a name", node)
+        pod.report(_REF_RULE, f"`{key}` is not a valid key of `{field}`; write a domain and a name, or a name", place)
 
 
-def _report_unsupported_ref(key: str, found: str, known: tuple[str, ...], node: Node, pod: Validation) -> None:
+def _report_unsupported_ref(key: str, found: str, known: tuple[str, ...], place: At, pod: Validation) -> None:
     hint = did_you_mean(found, list(known))
     values = None if hint else (key, found)
     message = f"`{key}` is `{found}`, which cannot be referenced here"
-    pod.report(_REF_RULE, message + (hint or f"; use {join_names(list(known), 'or')}"), node, values=values)
+    pod.report(_REF_RULE, message + (hint or f"; use {join_names(list(known), 'or')}"), place, values=values)
 
 
-def _check_resource_ref(reference: Fields, key: Node, pod: Validation) -> None:
+def _check_resource_ref(reference: Fields, entry: Entry, pod: Validation) -> None:
     resource, divisor = as_text(reference.get("resource")), reference.get("divisor")
     if not resource:
-        pod.report_missing(f"`{key}`", reference, "resource", key)
+        pod.report_missing(f"`{entry[1]}`", reference, "resource", entry)
     elif resource not in _RESOURCES and not resource.startswith(("limits.hugepages-", "requests.hugepages-")):
-        _report_unsupported_ref("resource", resource, _RESOURCES, reference["resource"], pod)
+        _report_unsupported_ref("resource", resource, _RESOURCES, At(reference, "resource"), pod)
     elif to_milli(divisor):
         known, found = _CPU_DIVISORS if resource.endswith(".cpu") else _BYTE_DIVISORS, str(value_of(divisor))
         # Go compares the text, and keeps that of an integer as it is written.
         written = found if "." not in found and (found[0] == "+" or "e" in found.lower()) else ""
         if (written or canonicalize_quantity(found)) not in known:
             wanted = "`1` or `1m`" if known is _CPU_DIVISORS else "`1`, `1k`, `1Ki`, `1M`, `1Mi` or a larger unit"
-            pod.report(_REF_RULE, f"`divisor` of `{resource}` is `{found}`, but must be {wanted}", divisor)
+            pod.report(
+                _REF_RULE, f"`divisor` of `{resource}` is `{found}`, but must be {wanted}", At(reference, "divisor")
+            )
 
 
-def _check_file_resource_ref(reference: Fields, key: Node, pod: Validation) -> None:
+def _check_file_resource_ref(reference: Fields, entry: Entry, pod: Validation) -> None:
     """Check a reference to a resource in a file, which has to name the container."""
     if not as_text(reference.get("containerName")):
-        pod.report_missing(f"`{key}`", reference, "containerName", key)
+        pod.report_missing(f"`{entry[1]}`", reference, "containerName", entry)
     else:
-        _check_resource_ref(reference, key, pod)
+        _check_resource_ref(reference, entry, pod)
 
 
 def _validate_file_volume(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -178,15 +185,15 @@ def _validate_file_volume(key: str, value: Node, owner: Fields, pod: Validation)
             # Imported late: most names are right.
             from jobgen.check.admission.missing_volume import report_missing_volume
 
-            report_missing_volume(name, value, pod)
+            report_missing_volume(name, At(owner, key), pod)
     elif any(is_set(source) for kind, source in volume.items() if kind not in ("name", "emptyDir")):
-        pod.report(_SOURCE_RULE, f"volume `{name}` is not an `emptyDir`; `fileKeyRef` requires one", value)
+        pod.report(_SOURCE_RULE, f"volume `{name}` is not an `emptyDir`; `fileKeyRef` requires one", At(owner, key))
 
 
-def _check_env_from(item: Fields, key: Node, pod: Validation) -> None:
+def _check_env_from(item: Fields, entry: Entry, pod: Validation) -> None:
     if len(list_set_keys(item, ("configMapRef", "secretRef"))) != 1:
         message = "an item of `envFrom` requires exactly one of `configMapRef` and `secretRef`"
-        pod.report(_SOURCE_RULE, message, locatable(item, key))
+        pod.report(_SOURCE_RULE, message, find_mapping(item, entry))
 
 
 validate_file_resource_ref = mapping({}, _check_file_resource_ref)

@@ -7,7 +7,7 @@ wrong type are skipped, because the schema reports them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -27,10 +27,12 @@ from jobgen.check.admission.names import (
 from jobgen.k8s.devices import CatalogSource, no_catalog
 from jobgen.k8s.feature_gates import is_on
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
-from jobgen.k8s.nodes import as_integer, as_mapping, as_text
-from jobgen.model.data import Node, TracedList, TracedScalar, locatable, value_of
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes
+from jobgen.model.data import Node, TracedScalar, value_of
 from jobgen.model.finding import Problem, quoted_values
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.path import Step
+from jobgen.model.place import At, Place, identify, node_at
 from jobgen.model.suggest import NO_FIX, SuggestedFix, ask_for, find_closest, suggest_value
 
 # The pods of a job whose names are compared.
@@ -38,6 +40,12 @@ _MAX_NAMES = 1000
 
 Fields: TypeAlias = Mapping[str, Node]
 """A mapping of a manifest."""
+
+Entry: TypeAlias = "tuple[Any, Any] | At"
+"""What holds a key or an item, and the key or the number of the item; without a key, the holder itself.
+
+A plain tuple costs no call where nothing is wrong. A problem of an entry is shown at the key, or at the item.
+"""
 
 
 class Subject(NamedTuple):
@@ -52,6 +60,10 @@ POD = Subject("pod", missing="missing-pod-field", unsupported="unsupported-value
 OBJECT = Subject("schema", missing="missing-field", unsupported="invalid-value")
 
 
+_SHORT_MODES = {"RWO": "ReadWriteOnce", "ROX": "ReadOnlyMany", "RWX": "ReadWriteMany", "RWOP": "ReadWriteOncePod"}
+"""What kubectl prints for the access modes of a volume."""
+
+
 class Validation(NamedTuple):
     """One validation of a pod or an object: what validators of one part need to know of others, the problems so far."""
 
@@ -64,7 +76,7 @@ class Validation(NamedTuple):
     read_catalog: CatalogSource = no_catalog
     """Reads what is known of the cluster's devices."""
     volumes: Mapping[str, Fields] = MappingProxyType({})
-    restart_policy: Node = None
+    restart_policy: object = None
     name: str = ""
     needs_images: bool = True
     is_template: bool = False
@@ -73,60 +85,80 @@ class Validation(NamedTuple):
     """The number of pods whose names end in their index; `name` is that of the last one."""
     drops_nulls: bool = False
     """True if the API server has dropped null from mappings, as it does in custom resources."""
+    policy_place: Place = None
+    """Where the restart policy stands, if not in the pod spec."""
 
     def report(
         self,
         rule: str,
         message: str,
-        node: Node,
+        place: Place | Entry,
         fix: SuggestedFix = NO_FIX,
         values: tuple[str, ...] | None = None,
         *,
-        at: Node = None,
+        at: Place = None,
         meant: str = "",
     ) -> None:
         """Add a problem for which the API server rejects the pod or object, with its fix if there is one.
 
         `values` identify the problem in fingerprints where they are not those in backticks in the message; `at` is the
-        node whose location is shown, if it is inside `node`; `meant` is the name or value that was probably meant.
+        place that is shown, if it is inside `place`; `meant` is the name or value that was probably meant.
         """
-        category = self.subject.category
+        category, node = self.subject.category, find_place(place)
         problem = Problem(rule, message, node, category=category, fix_steps=fix[0], safe=fix[1], evidence=values)
         self.problems.append(problem._replace(at=at, meant=meant) if at is not None or meant else problem)
 
-    def invalid(self, message: str, node: Node, meant: str = "") -> None:
+    def invalid(self, message: str, place: Place | Entry, meant: str = "") -> None:
         """Report a value that is not valid, or not beside others."""
-        self.report("invalid-value", message, node, meant=meant)
+        self.report("invalid-value", message, place, meant=meant)
 
-    def report_missing(self, what: str, owner: Fields, name: str, place: Node, other: str = "") -> None:
-        """Report a missing field, at its empty value if there is one; `other` is what can be done instead."""
-        value = owner.get(name)
-        node = owner or place if value is None or value == {} else value
-        message = f"{what} requires `{name}`; set it{other}"
-        self.report(self.subject.missing, message, node, at=locatable(value, owner, place))
+    def report_missing(self, what: str, owner: Fields, name: str, entry: Place | Entry, other: str = "") -> None:
+        """Report a missing field, at its empty value if there is one; `other` is what can be done instead.
 
-    def require_fields(self, what: str, owner: Fields, names: tuple[str, ...], place: Node) -> None:
+        `entry` is that of the mapping, or of the list that it is an item of.
+        """
+        at: Place = None
+        node: Place = owner or find_place(entry)
+        if not owner:
+            at = _find_empty(owner, entry)
+        elif name in owner and owner[name] != {}:
+            node = at = At(owner, name)
+        elif name in owner:
+            at = At(owner, name)
+        rule = self.subject.missing
+        if not owner and what in _ITEMS and self.subject is POD:
+            # Nothing else can be wrong with an empty item.
+            if not any(known.rule == rule and identify(known.node) == identify(node) for known in self.problems):
+                message = f"this item is empty, but {what} requires `{name}`; remove it, or fill it in"
+                self.report(rule, message, node, values=(name,), at=at)
+            return
+        self.report(rule, f"{what} requires `{name}`; set it{other}", node, at=at)
+
+    def require_fields(self, what: str, owner: Fields, names: tuple[str, ...], entry: Place | Entry) -> None:
         """Report fields that are missing, null or empty."""
         for name in names:
             if is_empty(owner.get(name)):
-                self.report_missing(what, owner, name, place)
+                self.report_missing(what, owner, name, entry)
 
     def report_unsupported(
-        self, key: str, value: Node, values: tuple[str, ...], original_values: tuple[str, ...] = ()
+        self, key: str, place: Place | Entry, values: tuple[str, ...], original_values: tuple[str, ...] = ()
     ) -> None:
         """Report a value that is not one of the supported values, with the closest of them.
 
         `original_values` are those of the first release, which are in fingerprints.
         """
-        found, known = as_text(value), [one for one in values if one]
+        place = find_place(place)
+        found, known = as_text(node_at(place)), [one for one in values if one]
 
         def describe(names: list[str], meant: str) -> str:
             return f"`{key}` is `{found}`, but must be {join_names(names, 'or')}{ask_for(meant)}"
 
         original, meant = list(original_values), find_closest(found, known)
+        if _SHORT_MODES.get(found) in known:
+            meant = _SHORT_MODES[found]
         evidence = quoted_values(describe(original, find_closest(found, original))) if original else None
-        fix = suggest_value(value, known)
-        self.report(self.subject.unsupported, describe(known, meant), value, fix, evidence, meant=meant)
+        fix = suggest_value(place, known)
+        self.report(self.subject.unsupported, describe(known, meant), place, fix, evidence, meant=meant)
 
     def has_name(self, name: str) -> bool:
         """Return True if a pod of the template has this name."""
@@ -145,14 +177,14 @@ class Validation(NamedTuple):
             yield from list_mappings(self.spec.get(field))
 
 
-Validator: TypeAlias = Callable[[str, Node, Fields, Validation], None]
-"""Validates a field: its key, its value, the mapping that contains it. Items of a list get the list's key."""
+Validator: TypeAlias = Callable[[Any, Node, Any, Validation], None]
+"""Validates a field: its key, its value, the mapping that contains it; or an item of a list, with its number."""
 
 Table: TypeAlias = Mapping[str, Validator]
 
 
-Check: TypeAlias = Callable[[Fields, Node, Validation], None]
-"""Validates a mapping; a problem of an empty one is shown at the node: its key, or its place in a list."""
+Check: TypeAlias = Callable[[Fields, Entry, Validation], None]
+"""Validates a mapping; a problem of an empty one is shown at its entry."""
 
 
 def validate_fields(owner: Fields, table: Table, run: Validation) -> None:
@@ -162,13 +194,16 @@ def validate_fields(owner: Fields, table: Table, run: Validation) -> None:
             table[key](key, value, owner, run)
 
 
-def mapping(table: Table, *also: str | Check) -> Validator:
-    """Return a validator for a mapping: its fields by the table, the names of required fields, and checks."""
-    check = fields("", table, *also)
+def mapping(table: Table, *also: str | Check, what: str = "") -> Validator:
+    """Return a validator for a mapping: its fields by the table, the names of required fields, and checks.
+
+    Without `what`, messages name it by its key.
+    """
+    check = fields(what, table, *also)
 
     def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         if isinstance(value, dict):
-            check(value, key, run)
+            check(value, (owner, key), run)
 
     return validate
 
@@ -181,13 +216,13 @@ def fields(what: str, table: Table, *also: str | Check) -> Check:
     required = tuple(one for one in also if isinstance(one, str))
     checks = tuple(one for one in also if not isinstance(one, str))
 
-    def check_all(owner: Fields, place: Node, run: Validation) -> None:
+    def check_all(owner: Fields, entry: Entry, run: Validation) -> None:
         if table:
             validate_fields(owner, table, run)
         if required:
-            run.require_fields(what or f"`{place}`", owner, required, place)
+            run.require_fields(what or f"`{entry[1]}`", owner, required, entry)
         for check in checks:
-            check(owner, place, run)
+            check(owner, entry, run)
 
     return check_all
 
@@ -196,8 +231,8 @@ def inside(field: str, what: str, table: Table, *also: str | Check) -> Check:
     """Return a check of the mapping in a field, which counts as empty if it is missing."""
     check = fields(what, table, *also)
 
-    def check_inside(owner: Fields, place: Node, run: Validation) -> None:
-        check(as_mapping(owner.get(field)), find_key(owner, field, place), run)
+    def check_inside(owner: Fields, entry: Entry, run: Validation) -> None:
+        check(as_mapping(owner.get(field)), find_entry(owner, field, entry), run)
 
     return check_inside
 
@@ -211,12 +246,12 @@ def items(what: str, table: Table, *also: str | Check, unique: tuple[str, str] |
 
     def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         seen: set[str] = set()
-        for item, place in iter_items(key, value):
-            check(item, place, run)
+        for item, entry in iter_items(value):
+            check(item, entry, run)
             if unique:
                 found = as_text(item.get(unique[0]))
                 if found and found in seen:
-                    run.report("duplicate-item", unique[1].format(found), item[unique[0]])
+                    run.report("duplicate-item", unique[1].format(found), At(item, unique[0]))
                 seen.add(found)
 
     return validate
@@ -229,7 +264,7 @@ def at_most(most: int, *validators: Validator, at_key: bool = True) -> Validator
         size = len(value) if isinstance(value, list) else 0
         if size > most:
             message = f"`{key}` has `{size}` items; it can have at most {most}"
-            run.report("out-of-range", message, key if at_key else value)
+            run.report("out-of-range", message, At(owner, key, is_key=at_key))
             return
         for one in validators:
             one(key, value, owner, run)
@@ -249,13 +284,13 @@ def texts(
 
     def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         seen: set[str] = set()
-        for found, node in iter_strings(value):
+        for found, entry in iter_texts(value):
             if known and found not in known:
-                run.report_unsupported(key, node, known)
+                run.report_unsupported(key, entry, known)
             elif is_valid and not is_valid(found):
-                run.report(rule, message.format(found), node)
+                run.report(rule, message.format(found), entry)
             elif twice and found in seen:
-                run.report("duplicate-item", twice.format(found), node)
+                run.report("duplicate-item", twice.format(found), entry)
             seen.add(found)
 
     return validate
@@ -266,8 +301,8 @@ def each(validate_item: Validator) -> Validator:
 
     def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         if isinstance(value, list):
-            for item in value:
-                validate_item(key, item, owner, run)
+            for index, item in enumerate(value):
+                validate_item(index, item, value, run)
 
     return validate
 
@@ -302,14 +337,17 @@ def gated(gate: str, validator: Validator) -> Validator:
     return validate
 
 
-def one_of(*values: str) -> Validator:
-    """Return a validator for a string with fixed values; "" is one of them if the API server has a default for it."""
+def one_of(*values: str, name: str = "") -> Validator:
+    """Return a validator for a string with fixed values; "" is one of them if the API server has a default for it.
+
+    Messages name it by its key, or an item of a list by the `name`.
+    """
     known = frozenset(values)
 
     def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         found = value_of(value)
         if type(found) is str and found not in known:
-            run.report_unsupported(key, value, values)
+            run.report_unsupported(name or key, At(owner, key), values)
 
     return validate
 
@@ -325,7 +363,7 @@ def valid_text(rule: str, message: str, is_valid: Callable[[str], bool], *, allo
     def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         found = value_of(value)
         if type(found) is str and (found or not allow_empty) and not is_valid(found):
-            run.report(rule, message.format(key=key, found=found), value)
+            run.report(rule, message.format(key=key, found=found), At(owner, key))
 
     return validate
 
@@ -336,8 +374,13 @@ qualified_name = partial(text, is_valid=is_label_key, hint=LABEL_KEY)
 path_segment = partial(text, is_valid=is_path_segment, hint=PATH_SEGMENT)
 
 
-def number(low: int, high: int | None = None, *, allow_zero: bool = False, rule: str = "out-of-range") -> Validator:
-    """Return a validator for an integer; where `allow_zero`, 0 means that the field is not set."""
+def number(
+    low: int, high: int | None = None, *, allow_zero: bool = False, rule: str = "out-of-range", name: str = ""
+) -> Validator:
+    """Return a validator for an integer; where `allow_zero`, 0 means that the field is not set.
+
+    Messages name it by its key, or an item of a list by the `name`.
+    """
     bounds = f"at least {low}" if high is None else f"between {low} and {high}" if low < high else str(low)
 
     def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -345,7 +388,7 @@ def number(low: int, high: int | None = None, *, allow_zero: bool = False, rule:
         if type(found) is not int or (allow_zero and found == 0):
             return
         if found < low or (high is not None and found > high):
-            run.report(rule, f"`{key}` must be {bounds}, got `{found}`", value)
+            run.report(rule, f"`{name or key}` must be {bounds}, got `{found}`", At(owner, key))
 
     return validate
 
@@ -353,10 +396,10 @@ def number(low: int, high: int | None = None, *, allow_zero: bool = False, rule:
 def require_set(what: str, *names: str) -> Check:
     """Return a check that reports fields that are missing or null; without `what`, by the mapping's key."""
 
-    def check(owner: Fields, place: Node, run: Validation) -> None:
+    def check(owner: Fields, entry: Entry, run: Validation) -> None:
         for name in names:
             if not is_set(owner.get(name)):
-                run.report_missing(what or f"`{place}`", owner, name, place)
+                run.report_missing(what or f"`{entry[1]}`", owner, name, entry)
 
     return check
 
@@ -364,12 +407,12 @@ def require_set(what: str, *names: str) -> Check:
 def choice(what: str, field: str, *values: str) -> Check:
     """Return a check of a required field that has one of some values."""
 
-    def check(owner: Fields, place: Node, run: Validation) -> None:
+    def check(owner: Fields, entry: Entry, run: Validation) -> None:
         found = as_text(owner.get(field))
         if is_empty(owner.get(field)):
-            run.report_missing(what, owner, field, place)
+            run.report_missing(what, owner, field, entry)
         elif found and found not in values:
-            run.report_unsupported(field, owner[field], values)
+            run.report_unsupported(field, At(owner, field), values)
 
     return check
 
@@ -381,7 +424,7 @@ def is_empty(value: Node) -> bool:
 
 
 def list_set_keys(owner: Fields, names: Container[str]) -> list[str]:
-    """Return the keys of the mapping that are among the names and not null; the keys have locations."""
+    """Return the keys of the mapping that are among the names and not null."""
     return [key for key, value in owner.items() if key in names and is_set(value)]
 
 
@@ -400,34 +443,89 @@ def list_mappings(value: Node) -> list[Fields]:
     return [item for item in value if type(item) is dict or isinstance(item, dict)] if isinstance(value, list) else []
 
 
-def iter_items(key: Node, value: Node) -> Iterator[tuple[Fields, Node]]:
-    """Yield the mappings in a list, each with a node at its location; Kubernetes reads null as an empty mapping.
-
-    `key` is the list's key, in case that the location of an empty item is not known.
-    """
-    locations = value.item_locations if isinstance(value, TracedList) else []
+def iter_items(value: Node) -> Iterator[tuple[Fields, Entry]]:
+    """Yield the mappings in a list, each with its entry; Kubernetes reads null as an empty mapping."""
     for index, item in enumerate(value if isinstance(value, list) else ()):
         if isinstance(item, dict):
-            place: Node = TracedScalar(None, locations[index]) if index < len(locations) else key
-            yield item, locatable(item, place)
+            yield item, (value, index)
         elif value_of(item) is None:
-            yield {}, item or key
+            yield {}, (value, index)
 
 
-def find_key(owner: Fields, name: str, parent: Node) -> Node:
-    """Return the key of a field, which has a location; without the field the mapping itself or its parent."""
-    return next((key for key in owner if key == name), locatable(owner, parent))
+def find_place(place: Place | Entry) -> Place:
+    """Return the place of an entry; a place itself is returned as it is."""
+    if type(place) is not tuple:
+        return place
+    holder, key = place
+    return holder if key is None else At(holder, key, is_key=isinstance(holder, dict))
 
 
-def get_key(owner: Fields, name: str) -> str:
-    """Return the key of a field, which has a location; without the field its name."""
-    return next((key for key in owner if key == name), name)
+def find_entry(owner: Fields, name: str, entry: Entry) -> Entry:
+    """Return the entry of a field; without the field the mapping itself, or its entry if it is empty."""
+    return (owner, name) if name in owner else (owner, None) if owner else _find_empty(owner, entry) or entry
+
+
+def find_mapping(owner: Fields, entry: Place | Entry) -> Place:
+    """Return a mapping; an empty one has a place only where it stands, or where it would stand."""
+    return owner or _find_empty(owner, entry) or find_place(entry)
+
+
+def find_value(owner: Fields, name: str, entry: Entry) -> Place:
+    """Return the place of a value; without the field that of the mapping."""
+    return At(owner, name) if name in owner else find_mapping(owner, entry)
+
+
+def _find_empty(owner: Fields, entry: Place | Entry) -> At | None:
+    """Return the place of an empty mapping, if it is the value of an entry, or an item of that value."""
+    if type(entry) is not tuple:
+        return None
+    holder, key = entry
+    value = None if key is None else holder[key] if isinstance(holder, list) else holder.get(key)
+    if value is owner:
+        return At(holder, key)
+    return next((At(value, index) for index, item in enumerate(as_list(value)) if item is owner), None)
 
 
 def iter_strings(value: Node) -> Iterator[tuple[str, Node]]:
     """Yield the strings in a list, each with its node; Kubernetes reads null as an empty string."""
     nodes = value if isinstance(value, list) else ()
     return ((found or "", node) for node in nodes if (found := value_of(node)) is None or type(found) is str)
+
+
+def find_places(node: Node, steps: Sequence[Step]) -> Iterator[At]:
+    """Yield the places of the nodes at a path, whose last step is a key or `*`."""
+    *before, last = steps
+    for holder in find_nodes(node, before):
+        if last != "*":
+            keys: Iterable[Any] = [last] if isinstance(holder, dict) and last in holder else []
+        else:
+            keys = holder if isinstance(holder, dict) else range(len(as_list(holder)))
+        yield from (At(holder, key) for key in keys)
+
+
+def list_text_places(node: Node) -> list[tuple[str, At]]:
+    """Return the strings in a list, each with its place; Kubernetes reads null as an empty string."""
+    values = enumerate(map(value_of, as_list(node)))
+    return [(value or "", At(node, index)) for index, value in values if value is None or type(value) is str]
+
+
+def enumerate_mappings(node: Node) -> list[tuple[int, dict[str, Node]]]:
+    """Return the mappings among the items of a list, each with its index."""
+    return [(index, item) for index, item in enumerate(as_list(node)) if isinstance(item, dict)]
+
+
+def iter_texts(value: Node) -> Iterator[tuple[str, Entry]]:
+    """Yield the strings in a list, each with its entry; Kubernetes reads null as an empty string."""
+    nodes = enumerate(value if isinstance(value, list) else ())
+    return (
+        (found or "", (value, index))
+        for index, node in nodes
+        if (found := value_of(node)) is None or type(found) is str
+    )
+
+
+_ITEMS = frozenset(("a container", "a mount", "a port", "a sysctl", "a variable", "a volume"))
+"""What the items of lists are called in messages."""
 
 
 def join_names(names: list[str], conjunction: str) -> str:
@@ -458,11 +556,11 @@ def required_spec(what: str, table: Table, *also: str | Check) -> Check:
     """Return a check of the `spec` of an object that cannot be without one."""
     check = spec(what, table, *also)
 
-    def check_spec(obj: Fields, place: Node, run: Validation) -> None:
+    def check_spec(obj: Fields, entry: Entry, run: Validation) -> None:
         if run.spec:
-            check(obj, place, run)
+            check(obj, entry, run)
         elif isinstance(obj.get("spec"), dict) or not is_set(obj.get("spec")):
-            run.report("missing-field", "the object requires `spec`; set it", find_key(obj, "spec", obj))
+            run.report("missing-field", "the object requires `spec`; set it", find_entry(obj, "spec", (obj, None)))
 
     return check_spec
 
@@ -473,14 +571,14 @@ def validate_fixed_name(wanted: str, what: str, run: Validation) -> None:
         name = as_text(run.metadata.get(field))
         if name and name != wanted:
             message = f"`{field}` is `{name}`, but must be {what}; write `{wanted}`"
-            run.report("invalid-name", message, run.metadata[field])
+            run.report("invalid-name", message, At(run.metadata, field))
 
 
 def validate_port(key: str, value: Node, owner: Fields, run: Validation) -> None:
     """Validate the number of a port."""
     found = as_integer(value)
     if found is not None and not 0 < found < 65536:
-        run.report("invalid-port", f"`{key}` is `{found}`, but must be between 1 and 65535", value)
+        run.report("invalid-port", f"`{key}` is `{found}`, but must be between 1 and 65535", At(owner, key))
 
 
 count = number(0)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from jobgen.check.admission.fields import (
+    Entry,
     Fields,
     Table,
     Validation,
     each,
-    iter_strings,
+    iter_texts,
     mapping,
     valid_text,
     validate_fields,
@@ -27,6 +28,7 @@ from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, Place
 from jobgen.model.times import TIME, is_time
 
 MAX_ANNOTATION_BYTES = 256 * 1024
@@ -48,16 +50,18 @@ def validate_labels(key: str, value: Node, owner: Fields, pod: Validation) -> No
         if found is None and pod.drops_nulls:
             continue
         if not is_label_key(name):
-            pod.report("invalid-label", describe_label_key(name), name)
+            pod.report("invalid-label", describe_label_key(name), (value, name))
         if type(found) is str and not is_label_value(found):
-            pod.report("invalid-label", f"label `{name}` has the invalid value `{found}`; {LABEL_VALUE}", label)
+            pod.report(
+                "invalid-label", f"label `{name}` has the invalid value `{found}`; {LABEL_VALUE}", At(value, name)
+            )
 
 
-def validate_annotation_key(name: str, pod: Validation) -> bool:
+def validate_annotation_key(name: str, annotations: Fields, pod: Validation) -> bool:
     """Validate the key of an annotation and return whether it is valid."""
     if is_annotation_key(name):
         return True
-    pod.report("invalid-annotation", f"`{name}` is not a valid annotation key; {LABEL_KEY}", name)
+    pod.report("invalid-annotation", f"`{name}` is not a valid annotation key; {LABEL_KEY}", (annotations, name))
     return False
 
 
@@ -66,11 +70,11 @@ def validate_annotation_keys(key: str, value: Node, owner: Fields, pod: Validati
     if isinstance(value, dict):
         for name, node in value.items():
             if value_of(node) is not None or not pod.drops_nulls:
-                validate_annotation_key(name, pod)
-        validate_annotation_size(key, value, pod)
+                validate_annotation_key(name, value, pod)
+        validate_annotation_size((owner, key), value, pod)
 
 
-def validate_annotation_size(place: Node, value: Fields, pod: Validation) -> None:
+def validate_annotation_size(place: Place | Entry, value: Fields, pod: Validation) -> None:
     """Validate the size of all annotations, in bytes of UTF-8."""
     size = sum(len(part.encode(errors="replace")) for name, node in value.items() for part in (name, as_text(node)))
     if size > MAX_ANNOTATION_BYTES:
@@ -80,7 +84,7 @@ def validate_annotation_size(place: Node, value: Fields, pod: Validation) -> Non
 
 def validate_finalizers(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate finalizers: qualified names, or those of Kubernetes itself."""
-    for found, node in iter_strings(value):
+    for found, node in iter_texts(value):
         if not _is_finalizer(found):
             pod.report("invalid-finalizer", _NO_FINALIZER.format(found), node, values=(found, f"example.com/{found}"))
     _validate_deletion_finalizers(key, value, owner, pod)
@@ -92,8 +96,8 @@ def _is_finalizer(text: str) -> bool:
 
 
 def _validate_deletion_finalizers(key: str, value: Node, owner: Fields, run: Validation) -> None:
-    found = [node for text, node in iter_strings(value) if text in _DELETION_FINALIZERS]
-    for node in [node for node in found if value_of(node) != value_of(found[0])][:1]:
+    found = [(text, node) for text, node in iter_texts(value) if text in _DELETION_FINALIZERS]
+    for node in [node for text, node in found if text != found[0][0]][:1]:
         message = "`orphan` and `foregroundDeletion` are mutually exclusive finalizers; remove one of them"
         run.report("invalid-finalizer", message, node)
 
@@ -122,52 +126,52 @@ def validate_object_metadata(metadata: Node, kind: MetadataFormat | None = None)
     name, prefix = as_text(metadata.get("name")), as_text(metadata.get("generateName"))
     namespace = as_text(metadata.get("namespace"))
     if name and not kind.name.is_valid(name):
-        run.report("invalid-name", f"`{name}` is not a valid object name; {kind.name.hint}", metadata["name"])
+        run.report("invalid-name", f"`{name}` is not a valid object name; {kind.name.hint}", At(metadata, "name"))
     if prefix and not kind.name.accepts_prefix(prefix, named=bool(name)):
         message = f"`{prefix}` is not a valid prefix of an object name; {kind.name.hint}"
-        run.report("invalid-name", message, metadata["generateName"])
+        run.report("invalid-name", message, At(metadata, "generateName"))
     # The API server drops the namespace of an object that has none.
     if namespace and kind.is_namespaced and not is_dns_label(namespace):
-        run.report("invalid-name", f"`{namespace}` is not a valid namespace; {DNS_LABEL}", metadata["namespace"])
+        run.report("invalid-name", f"`{namespace}` is not a valid namespace; {DNS_LABEL}", At(metadata, "namespace"))
     validate_fields(metadata, _OBJECT, run)
     # Go reads null as an empty string.
-    for found, node in iter_strings(metadata["finalizers"]) if "finalizers" in metadata else ():
+    for found, node in iter_texts(metadata["finalizers"]) if "finalizers" in metadata else ():
         if not (_is_finalizer if kind.qualifies_finalizers else is_label_key)(found):
             run.report("invalid-finalizer", _NO_FINALIZER.format(found), node)
     generation = as_integer(metadata.get("generation"))
     if kind.keeps_generation and generation is not None and generation < 0:
         message = f"`generation` must be at least 0, got `{generation}`; remove it, because the API server sets it"
-        run.report("out-of-range", message, metadata["generation"])
+        run.report("out-of-range", message, At(metadata, "generation"))
     return run.problems
 
 
 def _validate_annotations(key: str, value: Node, owner: Fields, run: Validation) -> None:
     for name in as_mapping(value):
-        validate_annotation_key(name, run)
-    validate_annotation_size(value, as_mapping(value), run)
+        validate_annotation_key(name, as_mapping(value), run)
+    validate_annotation_size(as_mapping(value), as_mapping(value), run)
 
 
 def _validate_owners(key: str, value: Node, owner: Fields, run: Validation) -> None:
     controller: Node = None
-    for reference in value if isinstance(value, list) else ():
+    for index, reference in enumerate(value if isinstance(value, list) else ()):
         if value_of(reference) is None:
-            run.report("missing-field", "an owner needs `apiVersion`, `kind`, `name` and `uid`", reference)
+            run.report("missing-field", "an owner needs `apiVersion`, `kind`, `name` and `uid`", (value, index))
         if not isinstance(reference, dict):
             continue
         for field in ("apiVersion", "kind", "name", "uid"):
             if value_of(reference.get(field)) == "":
-                run.report("missing-field", f"an owner needs `{field}`; set it", reference[field])
+                run.report("missing-field", f"an owner needs `{field}`; set it", At(reference, field))
         version = as_text(reference.get("apiVersion"))
         if version.count("/") > 1 or version.endswith("/"):
             message = f"`{version}` is not an apiVersion; write a group and a version, such as `apps/v1`"
-            run.invalid(message, reference["apiVersion"])
+            run.invalid(message, At(reference, "apiVersion"))
         if as_text(reference.get("kind")) == "Event" and version in ("v1", "/v1"):
-            run.invalid("`Event` cannot be the kind of an owner", reference["kind"])
+            run.invalid("`Event` cannot be the kind of an owner", At(reference, "kind"))
         if value_of(reference.get("controller")) is True:
             # The API server drops an owner that it has seen before.
             if controller is not None and untraced(reference) != controller:
                 message = "`controller: true` is set for two owners; an object has at most one controller"
-                run.invalid(message, reference["controller"])
+                run.invalid(message, At(reference, "controller"))
             controller = untraced(reference) if controller is None else controller
 
 

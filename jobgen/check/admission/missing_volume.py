@@ -5,8 +5,8 @@ from __future__ import annotations
 from jobgen.check.admission.fields import Validation
 from jobgen.check.admission.names import is_dns_label
 from jobgen.k8s.nodes import as_text, get_path
-from jobgen.model.data import Node
 from jobgen.model.finding import FixStep
+from jobgen.model.place import At
 from jobgen.model.suggest import ask_for, find_closest, suggest_value
 
 _NAMED_SOURCES = (
@@ -17,7 +17,7 @@ _NAMED_SOURCES = (
 """The fields of a volume that name an object, and what that is."""
 
 
-def report_missing_volume(name: str, node: Node, pod: Validation) -> None:
+def report_missing_volume(name: str, place: At, pod: Validation) -> None:
     """Report a volume that the pod lacks; its claim or ConfigMap may have this name instead of the volume."""
     message, known = f"the pod has no volume `{name}`", list(pod.volumes)
     sources = [
@@ -29,11 +29,11 @@ def report_missing_volume(name: str, node: Node, pod: Validation) -> None:
     if len(sources) == 1:
         meant, what = sources[0]
         message += f", which is the name of the {what} of volume `{meant}`; write `{meant}`"
-        pod.report("unknown-volume", message, node, ((FixStep("set", node, meant),), True), meant=meant)
+        pod.report("unknown-volume", message, place, ((FixStep("set", place, meant),), True), meant=meant)
         return
     meant = find_closest(name, known)
     if meant and not is_dns_label(meant) and meant.lower() == name.lower():
         # The name of the volume is reported.
         return
     message += ask_for(meant) or "; add it to the pod"
-    pod.report("unknown-volume", message, node, suggest_value(node, known), meant=meant)
+    pod.report("unknown-volume", message, place, suggest_value(place, known), meant=meant)

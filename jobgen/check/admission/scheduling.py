@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from jobgen.check.admission.fields import (
     POD,
+    Entry,
     Fields,
     Validation,
     Validator,
@@ -16,9 +17,10 @@ from jobgen.check.admission.fields import (
     dns_subdomain,
     each,
     fields,
+    find_mapping,
     is_empty,
     is_set,
-    iter_strings,
+    iter_texts,
     list_mappings,
     list_set_keys,
     mapping,
@@ -40,8 +42,9 @@ from jobgen.check.admission.names import (
 )
 from jobgen.k8s.devices import find_meant_device
 from jobgen.k8s.nodes import as_mapping, as_text
-from jobgen.model.data import Node, locatable, value_of
+from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
+from jobgen.model.place import At, Place
 from jobgen.model.quantity import MAX_INT64, to_int64, to_milli
 from jobgen.model.suggest import (
     ask_for,
@@ -73,14 +76,14 @@ _validate_gate_name = qualified_name(_GATE_RULE, "gate name")
 _check_scheduling_gate = fields("a scheduling gate", {"name": _validate_gate_name}, "name")
 
 
-def _validate_requirement(key: Node, item: Fields, operators: tuple[str, ...], pod: Validation) -> None:
+def _validate_requirement(entry: Entry, item: Fields, operators: tuple[str, ...], pod: Validation) -> None:
     operator = as_text(item.get("operator"))
     values = item.get("values")
     if operator not in operators:
         if operator:
-            pod.report_unsupported("operator", item["operator"], operators)
+            pod.report_unsupported("operator", At(item, "operator"), operators)
         else:
-            pod.report_missing("a selector", item, "operator", key)
+            pod.report_missing("a selector", item, "operator", entry)
         return
     if is_set(values) and not isinstance(values, list):
         # The schema reports it.
@@ -89,20 +92,20 @@ def _validate_requirement(key: Node, item: Fields, operators: tuple[str, ...], p
     count = len(values) if isinstance(values, list) else 0
     if count not in wanted:
         message = f"`{operator}` requires {_COUNT_NAMES[wanted]}, got {count}"
-        pod.report(_SELECTOR_RULE, message, item.get("operator") if count else locatable(values, item.get("operator")))
+        pod.report(_SELECTOR_RULE, message, At(item, "operator" if count or "values" not in item else "values"))
 
 
 def _requirements(operators: tuple[str, ...], *, has_label_values: bool) -> Validator:
     """Return a validator for requirements of labels; Kubernetes does not validate the values of a preference."""
 
-    def check(item: Fields, key: Node, pod: Validation) -> None:
-        _validate_requirement(key, item, operators, pod)
+    def check(item: Fields, entry: Entry, pod: Validation) -> None:
+        _validate_requirement(entry, item, operators, pod)
         found = as_text(item.get("key"))
         if is_empty(item.get("key")):
-            pod.report_missing("a selector", item, "key", key)
+            pod.report_missing("a selector", item, "key", entry)
         elif found and not is_label_key(found):
-            pod.report("invalid-label", describe_label_key(found), item["key"])
-        for label, node in iter_strings(item.get("values")) if has_label_values else ():
+            pod.report("invalid-label", describe_label_key(found), At(item, "key"))
+        for label, node in iter_texts(item.get("values")) if has_label_values else ():
             if not is_label_value(label):
                 pod.report("invalid-label", f"`{label}` is not a valid label value; {LABEL_VALUE}", node)
 
@@ -112,18 +115,18 @@ def _requirements(operators: tuple[str, ...], *, has_label_values: bool) -> Vali
 def _validate_label_requirement(key: str, item: Node, owner: Fields, pod: Validation) -> None:
     if value_of(item) is None and not pod.drops_nulls:
         # Kubernetes reads it as an empty requirement.
-        pod.require_fields("a selector", {}, ("operator", "key"), item or key)
+        pod.require_fields("a selector", {}, ("operator", "key"), (owner, key))
     _validate_labels_of_object(key, item, owner, pod)
 
 
-def _check_node_fields(item: Fields, key: Node, pod: Validation) -> None:
-    _validate_requirement(key, item, _FIELD_OPERATORS, pod)
+def _check_node_fields(item: Fields, entry: Entry, pod: Validation) -> None:
+    _validate_requirement(entry, item, _FIELD_OPERATORS, pod)
     field = value_of(item.get("key"))
     if field != "metadata.name":
         message = f"nodes cannot be selected by the field `{field}`; use `metadata.name`"
-        pod.report(_SELECTOR_RULE, message, item.get("key") or item)
+        pod.report(_SELECTOR_RULE, message, At(item, "key") if "key" in item else find_mapping(item, entry))
         return
-    for found, node in iter_strings(item.get("values")):
+    for found, node in iter_texts(item.get("values")):
         if not is_dns_subdomain(found):
             pod.report("invalid-object-name", f"`{found}` is not a valid node name; {DNS_SUBDOMAIN}", node)
 
@@ -133,25 +136,25 @@ def _node_term(*, is_required: bool) -> Validator:
     return mapping({"matchExpressions": each(labels), "matchFields": each(mapping({}, _check_node_fields))})
 
 
-def _check_match_label_keys(term: Fields, place: Node, pod: Validation) -> None:
+def _check_match_label_keys(term: Fields, entry: Entry, pod: Validation) -> None:
     """Check the label keys whose values Kubernetes takes from the pod and adds to the selector."""
     selector = term.get("labelSelector")
     for field in ("matchLabelKeys", "mismatchLabelKeys"):
         if is_empty(term.get(field)):
             continue
         if not isinstance(selector, dict):
-            pod.report(_SELECTOR_RULE, f"`{field}` requires `labelSelector`; set it", term[field])
+            pod.report(_SELECTOR_RULE, f"`{field}` requires `labelSelector`; set it", At(term, field))
             continue
-        for found, node in iter_strings(term[field]):
+        for found, node in iter_texts(term[field]):
             if not is_label_key(found):
                 pod.report("invalid-label", describe_label_key(found), node)
     if not isinstance(selector, dict) or "matchLabelKeys" not in term:
         return
     pod_labels = as_mapping(pod.metadata.get("labels"))
-    mismatched = {found for found, _ in iter_strings(term.get("mismatchLabelKeys"))}
+    mismatched = {found for found, _ in iter_texts(term.get("mismatchLabelKeys"))}
     selected = [*as_mapping(selector.get("matchLabels"))]
     selected += [as_text(item.get("key")) for item in list_mappings(selector.get("matchExpressions"))]
-    matched = list(iter_strings(term["matchLabelKeys"]))
+    matched = list(iter_texts(term["matchLabelKeys"]))
     # The API server adds a requirement for each key that the pod has as a label.
     selected += [found for found, _ in matched if found in pod_labels]
     for found, node in matched:
@@ -169,52 +172,53 @@ def validate_topology_spread(key: str, value: Node, owner: Fields, pod: Validati
     """Validate topology spread constraints; no two may have the same key and action."""
     pairs: set[tuple[str, str]] = set()
     for constraint in list_mappings(value):
-        _check_spread_constraint(constraint, key, pod)
+        _check_spread_constraint(constraint, (owner, key), pod)
         pair = (as_text(constraint.get("topologyKey")), as_text(constraint.get("whenUnsatisfiable")))
         if all(pair) and pair in pairs:
             message = f"two constraints have the key `{pair[0]}` with `{pair[1]}`; delete one of them"
-            pod.report(_SPREAD_RULE, message, constraint["topologyKey"])
+            pod.report(_SPREAD_RULE, message, At(constraint, "topologyKey"))
         pairs.add(pair)
         if is_set(constraint.get("minDomains")) and pair[1] != "DoNotSchedule":
             message = f"`minDomains` requires `whenUnsatisfiable: DoNotSchedule`, got `{pair[1]}`"
-            pod.report(_SPREAD_RULE, message, constraint["minDomains"])
+            pod.report(_SPREAD_RULE, message, At(constraint, "minDomains"))
 
 
-def _check_toleration(item: Fields, parent: Node, pod: Validation) -> None:
+def _check_toleration(item: Fields, entry: Entry, pod: Validation) -> None:
     key, operator, effect = as_text(item.get("key")), as_text(item.get("operator")), as_text(item.get("effect"))
     if key:
         if not is_label_key(key):
-            pod.report(_TOLERATION_RULE, f"`{key}` is not a valid taint key; {LABEL_KEY}", item["key"])
+            pod.report(_TOLERATION_RULE, f"`{key}` is not a valid taint key; {LABEL_KEY}", At(item, "key"))
     elif operator != "Exists":
         message = "a toleration without `key` requires `operator: Exists`; set one of them"
-        pod.report(_TOLERATION_RULE, message, locatable(item.get("key"), item.get("operator"), item, parent))
+        given = next((name for name in ("key", "operator") if name in item), "")
+        pod.report(_TOLERATION_RULE, message, At(item, given) if given else find_mapping(item, entry))
     value = as_text(item.get("value"))
     if operator not in _TOLERATION_OPERATORS and operator:
-        pod.report_unsupported("operator", item["operator"], _TOLERATION_OPERATORS)
+        pod.report_unsupported("operator", At(item, "operator"), _TOLERATION_OPERATORS)
     elif operator == "Exists" and value:
         message = f"`operator: Exists` cannot have a `value`, got `{value}`; delete it"
-        pod.report(_TOLERATION_RULE, message, item["value"])
+        pod.report(_TOLERATION_RULE, message, At(item, "value"))
     elif operator != "Exists" and not is_label_value(value):
-        pod.report(_TOLERATION_RULE, f"`{value}` is not a valid taint value; {LABEL_VALUE}", item["value"])
+        pod.report(_TOLERATION_RULE, f"`{value}` is not a valid taint value; {LABEL_VALUE}", At(item, "value"))
     if effect and effect not in _EFFECTS:
-        pod.report_unsupported("effect", item["effect"], _EFFECTS)
+        pod.report_unsupported("effect", At(item, "effect"), _EFFECTS)
     if "tolerationSeconds" in item and effect != "NoExecute" and is_set(item["tolerationSeconds"]):
         message = f"`tolerationSeconds` requires `effect: NoExecute`, got `{effect}`"
-        pod.report(_TOLERATION_RULE, message, item.get("effect") or item["tolerationSeconds"])
+        pod.report(_TOLERATION_RULE, message, At(item, "effect" if "effect" in item else "tolerationSeconds"))
 
 
 def validate_scheduling_gates(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the gates that delay scheduling; the pod cannot have a node already."""
     names: set[str] = set()
     for gate in list_mappings(value):
-        _check_scheduling_gate(gate, key, pod)
+        _check_scheduling_gate(gate, (owner, key), pod)
         name = as_text(gate.get("name"))
         if name and name in names:
-            pod.report(_GATE_RULE, f"two scheduling gates are named `{name}`; delete one of them", gate["name"])
+            pod.report(_GATE_RULE, f"two scheduling gates are named `{name}`; delete one of them", At(gate, "name"))
         names.add(name)
     if not is_empty(value) and (node_name := as_text(pod.spec.get("nodeName"))):
         message = f"`nodeName` is `{node_name}`, but a pod with `schedulingGates` cannot have a node"
-        pod.report(_GATE_RULE, f"{message}; delete one of them", pod.spec["nodeName"])
+        pod.report(_GATE_RULE, f"{message}; delete one of them", At(pod.spec, "nodeName"))
 
 
 _validate_labels_of_object = _requirements(_LABEL_OPERATORS, has_label_values=True)
@@ -327,16 +331,16 @@ def validate_container_resources(key: str, value: Node, owner: Fields, pod: Vali
     for claim in list_mappings(value["claims"]):
         name, request = as_text(claim.get("name")), as_text(claim.get("request"))
         if not name:
-            pod.report_missing("a claim", claim, "name", key)
+            pod.report_missing("a claim", claim, "name", (owner, key))
             continue
         if name not in known:
             hint = did_you_mean(name, sorted(known)) or "; add it there"
-            pod.report(_CLAIM_RULE, f"`resourceClaims` of the pod has no `{name}`{hint}", claim["name"])
+            pod.report(_CLAIM_RULE, f"`resourceClaims` of the pod has no `{name}`{hint}", At(claim, "name"))
         if request and not is_dns_label(request):
-            pod.report(_CLAIM_RULE, f"`{request}` is not a valid request name; {DNS_LABEL}", claim["request"])
+            pod.report(_CLAIM_RULE, f"`{request}` is not a valid request name; {DNS_LABEL}", At(claim, "request"))
         # A claim without a request contains all its requests.
         if (name, request) in used or (name, "") in used or (not request and any(name == one for one, _ in used)):
-            pod.report(_CLAIM_RULE, f"the container uses claim `{name}` twice; delete one of them", claim["name"])
+            pod.report(_CLAIM_RULE, f"the container uses claim `{name}` twice; delete one of them", At(claim, "name"))
         used.add((name, request))
 
 
@@ -357,13 +361,13 @@ def _validate_requirements(value: Node, pod: Validation, defaulted: AbstractSet[
 def validate_overhead(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the overhead of the pod, which only a RuntimeClass can define."""
     if isinstance(value, dict) and pod.subject is POD and not as_text(pod.spec.get("runtimeClassName")):
-        pod.report("invalid-value", f"`{key}` requires a RuntimeClass that defines it; delete it", key)
+        pod.report("invalid-value", f"`{key}` requires a RuntimeClass that defines it; delete it", (owner, key))
     if isinstance(value, dict) and _validate_resource_list(value, pod) and not value.keys() & {"cpu", "memory"}:
         _report_hugepages_alone(value, pod)
 
 
-def _report_hugepages_alone(node: Node, pod: Validation) -> None:
-    pod.report(_HUGEPAGES_RULE, "huge pages require `cpu` or `memory` as well; set one of them", node)
+def _report_hugepages_alone(place: Place, pod: Validation) -> None:
+    pod.report(_HUGEPAGES_RULE, "huge pages require `cpu` or `memory` as well; set one of them", place)
 
 
 def validate_quantity(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -373,9 +377,10 @@ def validate_quantity(key: str, value: Node, owner: Fields, pod: Validation) -> 
     if milli is None:
         if type(found) is str:
             message = f"`{key}` is `{found}`, and must be {describe_quantities(key, value)}"
-            pod.report("invalid-quantity", message, value, suggest_quantity(value, key), quantity_evidence(key, found))
+            fix = suggest_quantity(At(owner, key), key)
+            pod.report("invalid-quantity", message, At(owner, key), fix, quantity_evidence(key, found))
     elif milli < 0:
-        pod.report("negative-quantity", f"`{key}` must be at least 0, got `{found}`", value)
+        pod.report("negative-quantity", f"`{key}` must be at least 0, got `{found}`", At(owner, key))
 
 
 def _validate_resource_list(resources: Fields, pod: Validation) -> bool:
@@ -393,17 +398,17 @@ def _validate_resource_list(resources: Fields, pod: Validation) -> bool:
         elif resource_class is _EXTENDED and milli is not None and _is_fractional(value, milli):
             # A rendered object has `500m` where `0.5` was written, so the message shows no value.
             message = f"`{name}` must be a whole number; a container gets whole devices"
-            pod.report("fractional-device", message, value, values=(name, str(value_of(value))))
+            pod.report("fractional-device", message, At(resources, name), values=(name, str(value_of(value))))
         elif resource_class is _HUGEPAGES:
             has_hugepages = True
             size = to_milli(name[len(_HUGEPAGES_PREFIX) :])
             if size is None or size <= 0 or size % 1000:
                 message = f"`{name}` does not contain a page size; write it like `hugepages-2Mi`"
-                pod.report(_HUGEPAGES_RULE, message, name)
+                pod.report(_HUGEPAGES_RULE, message, (resources, name))
             # Kubernetes rounds up to whole bytes.
             elif milli is not None and (-(-milli // 1000)) % (size // 1000):
                 message = f"`{name}` is `{value_of(value)}`, but must be a whole number of pages"
-                pod.report(_HUGEPAGES_RULE, message, value)
+                pod.report(_HUGEPAGES_RULE, message, At(resources, name))
     return has_hugepages
 
 
@@ -413,7 +418,7 @@ def _report_missing_limit(name: str, request: Node, resources: Fields, pod: Vali
     misspelled = _find_misspelled(name, as_mapping(limits), as_mapping(resources.get("requests")))
     if misspelled is not None:
         wrong, right = misspelled
-        message = f"{message}, because `{wrong}` is another resource; did you mean `{right}`?"
+        message = f"{message}, because `{wrong.key}` is another resource; did you mean `{right}`?"
         rename = FixStep("rename", wrong, right)
         pod.report("missing-resource-limit", message, wrong, ((rename,), True), meant=right)
         return
@@ -422,30 +427,30 @@ def _report_missing_limit(name: str, request: Node, resources: Fields, pod: Vali
     else:
         steps = suggest_entry("limits", {name: request}, resources)
     message = f"{message}, and cannot be overcommitted; set a limit equal to the request"
-    pod.report("missing-resource-limit", message, name, (steps, True))
+    pod.report("missing-resource-limit", message, (resources["requests"], name), (steps, True))
 
 
-def _find_misspelled(name: str, limits: Fields, requests: Fields) -> tuple[str, str] | None:
+def _find_misspelled(name: str, limits: Fields, requests: Fields) -> tuple[At, str] | None:
     """Return the misspelled key and the right one, if the request and a limit mean one device by two names."""
     for other in limits:
         if other not in requests and find_meant_device(other) == name:
-            return other, name
+            return At(limits, other, is_key=True), name
         if other not in requests and find_meant_device(name) == other:
-            return name, other
+            return At(requests, name, is_key=True), other
     return None
 
 
 def _report_unknown_resource(name: str, resources: Fields, pod: Validation) -> None:
-    message = f"containers cannot request the resource `{name}`"
+    message, place = f"containers cannot request the resource `{name}`", At(resources, name, is_key=True)
     if "gpu" in name.lower() and "/" not in name and _GPU not in resources:
-        rename = FixStep("rename", name, _GPU)
-        pod.report("unknown-resource", f"{message}{ask_for(_GPU)}", name, ((rename,), False), meant=_GPU)
+        rename = FixStep("rename", place, _GPU)
+        pod.report("unknown-resource", f"{message}{ask_for(_GPU)}", place, ((rename,), False), meant=_GPU)
         return
     known = [one for one in (*_STANDARD, "hugepages-2Mi", _GPU) if one not in resources]
     meant = find_closest(name, known)
     hint = ask_for(meant) or "; use a standard resource such as cpu, or an extended one with a domain"
-    fix = suggest_rename(name, known, resources, takes_any_name)
-    pod.report("unknown-resource", f"{message}{hint}", name, fix, meant=meant)
+    fix = suggest_rename(place, known, resources, takes_any_name)
+    pod.report("unknown-resource", f"{message}{hint}", place, fix, meant=meant)
 
 
 def _is_fractional(value: Node, milli: int) -> bool:
@@ -473,19 +478,23 @@ def _validate_request(name: str, request: Node, limit: Node, resources: Fields, 
     if not is_native:
         message = f"{subject}, but its limit is `{value_of(limit)}`; they must be equal"
         if resource_class is _HUGEPAGES:
-            pod.report(_HUGEPAGES_RULE, message, request)
+            pod.report(_HUGEPAGES_RULE, message, At(resources["requests"], name))
         else:
             # Unsafe: either of the two numbers may be the one that was meant.
-            pod.report("gpu-request-limit-mismatch", message, request, ((FixStep("set", request, limit),), False))
+            _report_request("gpu-request-limit-mismatch", message, At(resources["requests"], name), limit, pod)
     elif requested > limited:
         message = f"{subject}, more than its limit `{value_of(limit)}`; lower the request"
-        pod.report("request-exceeds-limit", message, request, ((FixStep("set", request, limit),), False))
+        _report_request("request-exceeds-limit", message, At(resources["requests"], name), limit, pod)
 
 
-def _check_pod_resources(resources: Fields, key: Node, pod: Validation) -> None:
+def _report_request(rule: str, message: str, place: At, limit: Node, pod: Validation) -> None:
+    pod.report(rule, message, place, ((FixStep("set", place, limit),), False))
+
+
+def _check_pod_resources(resources: Fields, entry: Entry, pod: Validation) -> None:
     """Check the requests and limits of the whole pod against those of its containers."""
     if is_set(resources.get("claims")):
-        pod.report(_POD_RULE, "`claims` cannot be set for the pod; move them to containers", resources["claims"])
+        pod.report(_POD_RULE, "`claims` cannot be set for the pod; move them to containers", At(resources, "claims"))
     limits, requests = as_mapping(resources.get("limits")), as_mapping(resources.get("requests"))
     # A pod with limits also requests what its containers do; templates get no such default.
     containers = pod.iter_containers("containers", "initContainers") if limits and not pod.is_template else ()
@@ -493,28 +502,28 @@ def _check_pod_resources(resources: Fields, key: Node, pod: Validation) -> None:
     defaulted = {name for found in amounts for name, _ in found}
     _validate_requirements(resources, pod, defaulted)
     for name, node in limits.items():
-        _validate_pod_resource_name(name, pod)
+        _validate_pod_resource_name(name, limits, pod)
         limit = to_milli(node)
         if limit is None:
             continue
         subject = f"the pod limits `{name}` to `{value_of(node)}`"
         for container in pod.iter_containers("containers"):
             if dict(_iter_amounts(container, "limits")).get(name, 0) > limit:
-                pod.report(_POD_RULE, f"{subject}, less than the limit of a container; raise it", node)
+                pod.report(_POD_RULE, f"{subject}, less than the limit of a container; raise it", At(limits, name))
         # Without a request of its own, the pod requests what its containers request together.
         if name not in requests and _sum_requests(name, pod) > limit:
-            pod.report(_POD_RULE, f"{subject}, less than its containers request together; raise it", node)
+            pod.report(_POD_RULE, f"{subject}, less than its containers request together; raise it", At(limits, name))
     for name, node in requests.items():
-        _validate_pod_resource_name(name, pod)
+        _validate_pod_resource_name(name, requests, pod)
         requested = to_milli(node)
         if requested is not None and _sum_requests(name, pod) > requested:
             message = f"the pod's request for `{name}` is `{value_of(node)}`, less than its containers together"
-            pod.report(_POD_RULE, f"{message}; raise it", node)
+            pod.report(_POD_RULE, f"{message}; raise it", At(requests, name))
 
 
-def _validate_pod_resource_name(name: str, pod: Validation) -> None:
+def _validate_pod_resource_name(name: str, resources: Fields, pod: Validation) -> None:
     if name not in ("cpu", "memory") and not name.startswith(_HUGEPAGES_PREFIX):
-        pod.report("unknown-resource", f"`{name}` cannot be set for the pod; move it to containers", name)
+        pod.report("unknown-resource", f"`{name}` cannot be set for the pod; move it to containers", (resources, name))
 
 
 def _sum_requests(name: str, pod: Validation) -> int:
@@ -549,15 +558,15 @@ def validate_resource_claims(key: str, value: Node, owner: Fields, pod: Validati
     """Validate the claims for devices that the pod shares with its containers."""
     names: set[str] = set()
     for claim in list_mappings(value):
-        _check_resource_claim(claim, key, pod)
+        _check_resource_claim(claim, (owner, key), pod)
         name = as_text(claim.get("name"))
         if name and name in names:
-            pod.report(_CLAIM_RULE, f"two resource claims are named `{name}`; rename one of them", claim["name"])
+            pod.report(_CLAIM_RULE, f"two resource claims are named `{name}`; rename one of them", At(claim, "name"))
         names.add(name)
         given = list_set_keys(claim, ("resourceClaimName", "resourceClaimTemplateName"))
         if len(given) != 1:
             message = "a resource claim requires exactly one of `resourceClaimName` and `resourceClaimTemplateName`"
-            pod.report(_CLAIM_RULE, message, given[-1] if given else locatable(claim, key))
+            pod.report(_CLAIM_RULE, message, (claim, given[-1]) if given else find_mapping(claim, (owner, key)))
 
 
 # Global names, because the lookup of an enum member is slower than the rest of the check.

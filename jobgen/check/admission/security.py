@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobgen.check.admission.fields import (
+    Entry,
     Fields,
     Table,
     Validation,
@@ -11,7 +12,7 @@ from jobgen.check.admission.fields import (
     each,
     gated,
     is_set,
-    iter_strings,
+    iter_texts,
     list_mappings,
     mapping,
     number,
@@ -23,6 +24,7 @@ from jobgen.check.admission.volumes import validate_local_path
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.place import At
 
 _PROFILE_TYPES = ("RuntimeDefault", "Unconfined", "Localhost")
 _CONFLICT_RULE = "conflicting-security-context"
@@ -33,6 +35,7 @@ _IPC_SYSCTLS = frozenset(
 )
 
 _validate_id = number(0, 2**31 - 1)
+_validate_group_id = number(0, 2**31 - 1, name="supplementalGroups")
 _WINDOWS_RULE = "invalid-os-option"
 _WINDOWS_DOMAIN = lazy_pattern(r'[^\\/:*?"<>|.][^\\/:*?"<>|]{0,14}')
 _WINDOWS_USER = lazy_pattern(r'(?![. ]+\Z)[^"/\\:;|=,+*?<>@\[\]]{1,104}')
@@ -48,24 +51,36 @@ _LINUX_POD = frozenset(("hostUsers", "hostPID", "hostIPC", "shareProcessNamespac
 _FLAGS = ("hostPID", "hostIPC")
 
 
-def _check_profile(profile: Fields, key: Node, pod: Validation) -> None:
+def _check_profile(profile: Fields, entry: Entry, pod: Validation) -> None:
     """Check the type of a profile, which decides whether it has a path, and the path."""
     profile_type, path = as_text(profile.get("type")), profile.get("localhostProfile")
     if not profile_type:
-        pod.report_missing(f"`{key}`", profile, "type", key)
+        pod.report_missing(f"`{entry[1]}`", profile, "type", entry)
     elif profile_type not in _PROFILE_TYPES:
-        pod.report_unsupported("type", profile["type"], _PROFILE_TYPES)
+        pod.report_unsupported("type", At(profile, "type"), _PROFILE_TYPES)
     if profile_type != "Localhost":
         if profile_type in _PROFILE_TYPES and is_set(path):
-            pod.report(_PROFILE_RULE, f"`localhostProfile` requires type `Localhost`, got `{profile_type}`", path)
-    elif not is_set(path) or (key == "appArmorProfile" and value_of(path) == ""):
-        pod.report_missing(f"`{key}` of type `Localhost`", profile, "localhostProfile", key)
-    elif key == "seccompProfile":
+            pod.report(
+                _PROFILE_RULE,
+                f"`localhostProfile` requires type `Localhost`, got `{profile_type}`",
+                At(profile, "localhostProfile"),
+            )
+    elif not is_set(path) or (entry[1] == "appArmorProfile" and value_of(path) == ""):
+        pod.report_missing(f"`{entry[1]}` of type `Localhost`", profile, "localhostProfile", entry)
+    elif entry[1] == "seccompProfile":
         validate_local_path("localhostProfile", path, profile, pod)
     elif type(found := value_of(path)) is str and found != found.strip():
-        pod.report(_PROFILE_RULE, f"the profile `{found}` starts or ends with whitespace; delete it", path)
+        pod.report(
+            _PROFILE_RULE,
+            f"the profile `{found}` starts or ends with whitespace; delete it",
+            At(profile, "localhostProfile"),
+        )
     elif type(found) is str and len(found) > 4095:
-        pod.report(_PROFILE_RULE, f"`localhostProfile` must have at most 4095 characters, got {len(found)}", path)
+        pod.report(
+            _PROFILE_RULE,
+            f"`localhostProfile` must have at most 4095 characters, got {len(found)}",
+            At(profile, "localhostProfile"),
+        )
 
 
 def _validate_sysctls(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -73,12 +88,12 @@ def _validate_sysctls(key: str, value: Node, owner: Fields, pod: Validation) -> 
     for item in list_mappings(value):
         name = as_text(item.get("name"))
         if not name:
-            pod.report_missing("a sysctl", item, "name", key)
+            pod.report_missing("a sysctl", item, "name", (owner, key))
         elif not is_sysctl_name(name):
             message = f"`{name}` is not a valid sysctl name; use `a-z`, `0-9`, `-`, `_` in parts separated by"
-            pod.report(_SYSCTL_RULE, f"{message} `.` or `/`", item["name"])
+            pod.report(_SYSCTL_RULE, f"{message} `.` or `/`", At(item, "name"))
         elif name in names:
-            pod.report(_SYSCTL_RULE, f"`{name}` is set twice; delete one of them", item["name"])
+            pod.report(_SYSCTL_RULE, f"`{name}` is set twice; delete one of them", At(item, "name"))
         else:
             # The first separator decides which of `.` and `/` separates the parts.
             has_slashes = name.find("/") != -1 and (name.find(".") == -1 or name.find("/") < name.find("."))
@@ -88,13 +103,13 @@ def _validate_sysctls(key: str, value: Node, owner: Fields, pod: Validation) -> 
                 # A pod in a namespace of the host cannot set a sysctl of that namespace.
                 if is_namespaced and pod.is_true(flag):
                     message = f"`{name}` cannot be set if `{flag}` is true; delete one of them"
-                    pod.report(_SYSCTL_RULE, message, item["name"])
+                    pod.report(_SYSCTL_RULE, message, At(item, "name"))
         names.add(name)
 
 
 def _validate_proc_mount(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     if value_of(value) == "Unmasked" and value_of(pod.spec.get("hostUsers")) is not False:
-        pod.report(_CONFLICT_RULE, "`procMount: Unmasked` requires `hostUsers: false` in the pod spec", value)
+        pod.report(_CONFLICT_RULE, "`procMount: Unmasked` requires `hostUsers: false` in the pod spec", At(owner, key))
 
 
 def _validate_escalation(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -103,8 +118,8 @@ def _validate_escalation(key: str, value: Node, owner: Fields, pod: Validation) 
         return
     conflict = "`allowPrivilegeEscalation` cannot be false if"
     if value_of(owner.get("privileged")) is True:
-        pod.report(_CONFLICT_RULE, f"{conflict} `privileged` is true; delete one of them", value)
-    for name, node in iter_strings(get_path(owner, "capabilities", "add")):
+        pod.report(_CONFLICT_RULE, f"{conflict} `privileged` is true; delete one of them", At(owner, key))
+    for name, node in iter_texts(get_path(owner, "capabilities", "add")):
         if name == "CAP_SYS_ADMIN":
             pod.report(_CONFLICT_RULE, f"{conflict} the capability `{name}` is added; delete one of them", node)
 
@@ -122,7 +137,7 @@ def _validate_credential_spec(key: str, value: Node, owner: Fields, pod: Validat
     if type(found) is str and not 0 < len(found.encode(errors="replace")) <= _MAX_CREDENTIAL_BYTES:
         size = len(found.encode(errors="replace"))
         message = f"`{key}` has `{size}` bytes, but must have 1 to {_MAX_CREDENTIAL_BYTES}"
-        pod.report(_WINDOWS_RULE, message, value)
+        pod.report(_WINDOWS_RULE, message, At(owner, key))
 
 
 def _validate_host_process(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -132,9 +147,9 @@ def _validate_host_process(key: str, value: Node, owner: Fields, pod: Validation
     in_pod = _get_host_process(pod.spec)
     in_containers = [_get_host_process(one) for one in pod.iter_containers("containers", "initContainers")]
     if not all(in_pod if one is None else one for one in in_containers) or in_pod is False:
-        pod.report(_WINDOWS_RULE, f"`{key}` must be true for all containers of the pod or for none", value)
+        pod.report(_WINDOWS_RULE, f"`{key}` must be true for all containers of the pod or for none", At(owner, key))
     if not pod.is_true("hostNetwork"):
-        pod.report(_WINDOWS_RULE, f"`{key}` requires `hostNetwork: true` in the pod spec", value)
+        pod.report(_WINDOWS_RULE, f"`{key}` requires `hostNetwork: true` in the pod spec", At(owner, key))
 
 
 def _get_host_process(owner: Fields) -> bool | None:
@@ -146,7 +161,7 @@ def validate_process_namespace(key: str, value: Node, owner: Fields, pod: Valida
     """Validate that the containers share either a process namespace of their own or that of the host."""
     if value_of(value) is True and pod.is_true("hostPID"):
         message = "`shareProcessNamespace` and `hostPID` cannot both be true; delete one of them"
-        pod.report(_CONFLICT_RULE, message, value)
+        pod.report(_CONFLICT_RULE, message, At(owner, key))
 
 
 def validate_host_users(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -156,21 +171,21 @@ def validate_host_users(key: str, value: Node, owner: Fields, pod: Validation) -
     for flag in ("hostNetwork", "hostPID", "hostIPC"):
         if pod.is_true(flag):
             message = f"`{flag}` cannot be true if `hostUsers` is false; delete one of them"
-            pod.report(_CONFLICT_RULE, message, pod.spec[flag])
+            pod.report(_CONFLICT_RULE, message, At(pod.spec, flag))
     for container in pod.iter_containers("containers", "initContainers"):
         devices = container.get("volumeDevices")
         if isinstance(devices, list) and devices:
             message = "`volumeDevices` cannot be set with `hostUsers: false`; delete one of them"
-            pod.report(_CONFLICT_RULE, message, devices)
+            pod.report(_CONFLICT_RULE, message, At(container, "volumeDevices"))
 
 
-def _check_os(system: Fields, key: Node, pod: Validation) -> None:
+def _check_os(system: Fields, entry: Entry, pod: Validation) -> None:
     """Check the operating system of the pod, and that no fields of the other are set."""
     name = as_text(system.get("name"))
     if not name:
-        pod.report_missing("`os`", system, "name", key)
+        pod.report_missing("`os`", system, "name", entry)
     elif name not in ("linux", "windows"):
-        pod.report_unsupported("name", system["name"], ("linux", "windows"))
+        pod.report_unsupported("name", At(system, "name"), ("linux", "windows"))
     else:
         forbidden = _LINUX_CONTEXT if name == "windows" else frozenset(("windowsOptions",))
         owners = (pod.spec, *pod.iter_containers("containers", "initContainers"))
@@ -178,7 +193,7 @@ def _check_os(system: Fields, key: Node, pod: Validation) -> None:
         for fields, owner in (*contexts, (_LINUX_POD if name == "windows" else frozenset(), pod.spec)):
             for field, value in owner.items():
                 if field in fields and is_set(value) and not (field in _FLAGS and not value_of(value)):
-                    pod.report(_WINDOWS_RULE, f"`{field}` cannot be set with `os: {name}`; delete it", field)
+                    pod.report(_WINDOWS_RULE, f"`{field}` cannot be set with `os: {name}`; delete it", (owner, field))
 
 
 _validate_profile = mapping({}, _check_profile)
@@ -213,7 +228,7 @@ validate_pod_security = mapping(
     {
         **_SHARED,
         "fsGroup": _validate_id,
-        "supplementalGroups": each(_validate_id),
+        "supplementalGroups": each(_validate_group_id),
         "supplementalGroupsPolicy": gated("SupplementalGroupsPolicy", one_of("Merge", "Strict")),
         "fsGroupChangePolicy": one_of("OnRootMismatch", "Always"),
         # `MountOption` needs a feature gate that is off by default.

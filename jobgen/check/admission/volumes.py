@@ -6,6 +6,8 @@ import re
 
 from jobgen.check.admission.env import validate_file_field_ref, validate_file_resource_ref
 from jobgen.check.admission.fields import (
+    POD,
+    Entry,
     Fields,
     Table,
     Validation,
@@ -14,10 +16,10 @@ from jobgen.check.admission.fields import (
     dns_subdomain,
     each,
     fields,
-    find_key,
+    find_mapping,
     is_empty,
     is_set,
-    iter_strings,
+    iter_texts,
     join_names,
     list_mappings,
     list_set_keys,
@@ -38,10 +40,11 @@ from jobgen.check.admission.names import (
 )
 from jobgen.check.admission.scheduling import validate_label_selector, validate_quantity
 from jobgen.k8s.feature_gates import is_on
-from jobgen.k8s.nodes import as_text, get_path
-from jobgen.model.data import Node, locatable, value_of
+from jobgen.k8s.nodes import as_mapping, as_text, get_path
+from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.place import At, find_at
 from jobgen.model.quantity import to_milli
 
 _MOUNT_RULE = "conflicting-mount"
@@ -72,9 +75,9 @@ def validate_local_path(key: str, value: Node, owner: Fields, pod: Validation) -
     """Validate a path inside a directory: relative, and without `..` steps."""
     path = as_text(value)
     if path.startswith("/"):
-        pod.report(_PATH_RULE, f"`{key}` must be a relative path, got `{path}`", value)
+        pod.report(_PATH_RULE, f"`{key}` must be a relative path, got `{path}`", At(owner, key))
     if has_backsteps(path):
-        pod.report(_PATH_RULE, f"`{key}` is `{path}`, but must not contain `..`", value)
+        pod.report(_PATH_RULE, f"`{key}` is `{path}`, but must not contain `..`", At(owner, key))
 
 
 def validate_unreserved_local_path(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -82,7 +85,7 @@ def validate_unreserved_local_path(key: str, value: Node, owner: Fields, pod: Va
     validate_local_path(key, value, owner, pod)
     path = as_text(value)
     if path.startswith("..") and not has_backsteps(path):
-        pod.report(_PATH_RULE, f"`{key}` is `{path}`, but must not start with `..`", value)
+        pod.report(_PATH_RULE, f"`{key}` is `{path}`, but must not start with `..`", At(owner, key))
 
 
 def validate_volume_mounts(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -94,36 +97,36 @@ def validate_volume_mounts(key: str, value: Node, owner: Fields, pod: Validation
         if isinstance(mount, dict):
             name, path = value_of(mount.get("name")), value_of(mount.get("mountPath"))
             if type(name) is not str or name not in pod.volumes:
-                _validate_volume_reference("a mount", mount, key, pod)
+                _validate_volume_reference("a mount", mount, (owner, key), pod)
             if path is None or path == "":
-                pod.report_missing("a mount", mount, "mountPath", key)
+                pod.report_missing("a mount", mount, "mountPath", (owner, key))
             elif type(path) is str:
                 if path in paths:
                     message = f"two mounts of the container have the path `{path}`; change one of them"
-                    pod.report("duplicate-mount-path", message, mount["mountPath"])
+                    pod.report("duplicate-mount-path", message, At(mount, "mountPath"))
                 elif path[0] not in "/\\$" and path[1:2] != ":":
-                    _report_relative(path, mount["mountPath"], pod)
+                    _report_relative(path, At(mount, "mountPath"), pod)
                 paths.add(path)
             if len(mount) > 2:
                 _validate_mount_options(mount, owner, pod)
 
 
-def _report_relative(path: str, node: Node, pod: Validation) -> None:
+def _report_relative(path: str, place: At, pod: Validation) -> None:
     """Warn about a path of a mount that the kubelet takes for one below the root."""
     message = f"`mountPath` is `{path}`, and the kubelet mounts the volume at `/{path}`, not in the working directory"
-    problem = Problem(_PATH_RULE, f"{message}; write the whole path", node, category=pod.subject.category)
+    problem = Problem(_PATH_RULE, f"{message}; write the whole path", place, category=pod.subject.category)
     pod.problems.append(problem._replace(severity=Severity.WARNING))
 
 
-def _validate_volume_reference(what: str, mount: Fields, parent: str, pod: Validation) -> None:
+def _validate_volume_reference(what: str, mount: Fields, entry: Entry, pod: Validation) -> None:
     name = value_of(mount.get("name"))
     if name is None or name == "":
-        pod.report_missing(what, mount, "name", parent)
+        pod.report_missing(what, mount, "name", entry)
     elif type(name) is str and name not in pod.volumes:
         # Imported late: most names are right.
         from jobgen.check.admission.missing_volume import report_missing_volume
 
-        report_missing_volume(name, mount["name"], pod)
+        report_missing_volume(name, At(mount, "name"), pod)
 
 
 def _validate_mount_options(mount: Fields, container: Fields, pod: Validation) -> None:
@@ -132,25 +135,29 @@ def _validate_mount_options(mount: Fields, container: Fields, pod: Validation) -
             validate_local_path(key, mount[key], mount, pod)
     if as_text(mount.get("subPathExpr")) and as_text(mount.get("subPath")):
         message = "`subPath` and `subPathExpr` are mutually exclusive; delete one of them"
-        pod.report(_MOUNT_RULE, message, mount["subPathExpr"])
+        pod.report(_MOUNT_RULE, message, At(mount, "subPathExpr"))
     propagation, recursive = mount.get("mountPropagation"), mount.get("recursiveReadOnly")
     _validate_propagation_mode("mountPropagation", propagation, mount, pod)
     is_privileged = value_of(get_path(container, "securityContext", "privileged")) is True
     if value_of(propagation) == "Bidirectional" and not is_privileged:
         message = "`mountPropagation` is `Bidirectional`, which requires a privileged container"
-        pod.report(_MOUNT_RULE, message, propagation)
+        pod.report(_MOUNT_RULE, message, At(mount, "mountPropagation"))
     if not is_on("RecursiveReadOnlyMounts", pod.release):
         # The API server drops it.
         return
     _validate_recursive_mode("recursiveReadOnly", recursive, mount, pod)
     if (mode := value_of(recursive)) in ("IfPossible", "Enabled"):
         if value_of(mount.get("readOnly")) is not True:
-            pod.report(_MOUNT_RULE, f"`recursiveReadOnly` is `{mode}`, which requires `readOnly` to be true", recursive)
+            pod.report(
+                _MOUNT_RULE,
+                f"`recursiveReadOnly` is `{mode}`, which requires `readOnly` to be true",
+                At(mount, "recursiveReadOnly"),
+            )
         if as_text(propagation) not in ("", "None"):
             message = (
                 f"`recursiveReadOnly` is `{mode}`, which cannot be combined with `mountPropagation`; delete one of them"
             )
-            pod.report(_MOUNT_RULE, message, recursive)
+            pod.report(_MOUNT_RULE, message, At(mount, "recursiveReadOnly"))
 
 
 def validate_volume_devices(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -161,17 +168,19 @@ def validate_volume_devices(key: str, value: Node, owner: Fields, pod: Validatio
     names = {as_text(mount.get("name")) for mount in mounts} - {""}
     paths = {as_text(mount.get("mountPath")) for mount in mounts} - {""}
     for device in list_mappings(value):
-        _validate_volume_reference("a device", device, key, pod)
+        _validate_volume_reference("a device", device, (owner, key), pod)
         name = as_text(device.get("name"))
         volume = pod.volumes.get(name, {})
         if volume and not any(is_set(volume.get(source)) for source in ("persistentVolumeClaim", "ephemeral")):
-            pod.report(_MOUNT_RULE, f"volume `{name}` cannot be a device; use a volume that is a claim", device["name"])
+            pod.report(
+                _MOUNT_RULE, f"volume `{name}` cannot be a device; use a volume that is a claim", At(device, "name")
+            )
         _validate_unique("name", device, names, pod)
         path = as_text(device.get("devicePath"))
         if not path:
-            pod.report_missing("a device", device, "devicePath", key)
+            pod.report_missing("a device", device, "devicePath", (owner, key))
         elif has_backsteps(path):
-            pod.report(_PATH_RULE, f"`devicePath` is `{path}`, but must not contain `..`", device["devicePath"])
+            pod.report(_PATH_RULE, f"`devicePath` is `{path}`, but must not contain `..`", At(device, "devicePath"))
         _validate_unique("devicePath", device, paths, pod)
 
 
@@ -179,7 +188,7 @@ def _validate_unique(field: str, device: Fields, used: set[str], pod: Validation
     found = as_text(device.get(field))
     if found in used:
         message = f"`{found}` is already a mount or a device of the container; change one of them"
-        pod.report(_MOUNT_RULE, message, device[field])
+        pod.report(_MOUNT_RULE, message, At(device, field))
     elif found:
         used.add(found)
 
@@ -195,12 +204,16 @@ def validate_volumes(key: str, value: Node, owner: Fields, pod: Validation) -> N
     for volume in list_mappings(value):
         name = value_of(volume.get("name"))
         if name is None or name == "":
-            pod.report_missing("a volume", volume, "name", key)
+            pod.report_missing("a volume", volume, "name", (owner, key))
         elif type(name) is str:
             if not is_dns_label(name):
-                pod.report("invalid-volume-name", f"`{name}` is not a valid volume name; {DNS_LABEL}", volume["name"])
+                pod.report(
+                    "invalid-volume-name", f"`{name}` is not a valid volume name; {DNS_LABEL}", At(volume, "name")
+                )
             if name in names:
-                pod.report("duplicate-volume", f"two volumes are named `{name}`; rename one of them", volume["name"])
+                pod.report(
+                    "duplicate-volume", f"two volumes are named `{name}`; rename one of them", At(volume, "name")
+                )
             names.add(name)
         _validate_volume_source(volume, pod)
         if pod.name and "ephemeral" in volume and is_set(volume["ephemeral"]):
@@ -217,7 +230,7 @@ def _validate_volume_source(volume: Fields, pod: Validation) -> None:
         if first:
             name = as_text(volume.get("name"))
             message = f"volume `{name}` has two sources, `{first}` and `{source_type}`; keep one of them"
-            pod.report("conflicting-volume-source", message, source_type)
+            pod.report("conflicting-volume-source", message, (volume, source_type))
         else:
             validate(source_type, source, volume, pod)
         first = source_type
@@ -227,92 +240,93 @@ def _validate_ephemeral_claim_name(name: str, volume: Fields, pod: Validation) -
     claim_name = f"{pod.name}-{name}"
     if is_dns_label(name) and not is_dns_subdomain(claim_name):
         message = f"`{claim_name}`, the claim of this volume, is not a valid object name; {DNS_SUBDOMAIN}"
-        pod.report("invalid-volume-name", message, volume["name"])
+        pod.report("invalid-volume-name", message, At(volume, "name"))
     for other in pod.volumes.values():
         claim = other.get("persistentVolumeClaim")
         claim_name = as_text(claim.get("claimName")) if isinstance(claim, dict) else ""
         if isinstance(claim, dict) and claim_name.endswith(f"-{name}") and pod.has_name(claim_name[: -len(name) - 1]):
             message = f"`{claim_name}` is the claim of the ephemeral volume `{name}`; mount that volume instead"
-            pod.report(_SOURCE_RULE, message, claim["claimName"])
+            pod.report(_SOURCE_RULE, message, At(claim, "claimName"))
 
 
-def _check_downward_source(item: Fields, place: Node, pod: Validation) -> None:
+def _check_downward_source(item: Fields, entry: Entry, pod: Validation) -> None:
     given = list_set_keys(item, ("fieldRef", "resourceFieldRef"))
     if len(given) != 1:
         message = "an item requires exactly one of `fieldRef` and `resourceFieldRef`"
-        pod.report(_SOURCE_RULE, message, given[-1] if given else locatable(item, place))
+        pod.report(_SOURCE_RULE, message, (item, given[-1]) if given else find_mapping(item, entry))
 
 
-def _check_projections(value: Fields, place: Node, pod: Validation) -> None:
+def _check_projections(value: Fields, entry: Entry, pod: Validation) -> None:
     """Check that each projection has one source and no two write the same file."""
     paths: set[str] = set()
     for projection in list_mappings(value.get("sources")):
         given = list_set_keys(projection, _PROJECTIONS)
         if len(given) > 1:
             message = f"a projection has {len(given)} sources: {join_names(given, 'and')}; keep one of them"
-            pod.report("conflicting-volume-source", message, given[-1])
+            pod.report("conflicting-volume-source", message, (projection, given[-1]))
         for source in (projection[name] for name in given):
             for item in list_mappings(get_path(source, "items")):
                 path = as_text(item.get("path"))
                 if path and path in paths:
                     message = f"two items of the volume write `{path}`; change one of them"
-                    pod.report(_SOURCE_RULE, message, item["path"])
+                    pod.report(_SOURCE_RULE, message, At(item, "path"))
                 paths.add(path)
 
 
-def _check_claim_template(template: Fields, place: Node, pod: Validation) -> None:
+def _check_claim_template(template: Fields, entry: Entry, pod: Validation) -> None:
     if not isinstance(template.get("spec"), dict):
-        pod.require_fields("a volume claim", {}, ("accessModes", _STORAGE), place)
+        pod.require_fields("a volume claim", {}, ("accessModes", _STORAGE), entry)
 
 
-def _check_claim_metadata(metadata: Fields, place: Node, pod: Validation) -> None:
+def _check_claim_metadata(metadata: Fields, entry: Entry, pod: Validation) -> None:
     for name, part in metadata.items():
         if name not in ("labels", "annotations") and not is_empty(part):
             message = f"`{name}` cannot be set in the template of a claim; only labels and annotations can"
-            pod.report(_SOURCE_RULE, message, name)
+            pod.report(_SOURCE_RULE, message, (metadata, name))
 
 
-def _check_claim_spec(claim: Fields, place: Node, pod: Validation) -> None:
+def _check_claim_spec(claim: Fields, entry: Entry, pod: Validation) -> None:
     storage = get_path(claim, *_STORAGE.split("."))
     if not is_set(storage):
-        pod.report_missing("a volume claim", {}, _STORAGE, _find_deepest(claim, _STORAGE.split("."), place))
+        pod.report_missing("a volume claim", {}, _STORAGE, _find_deepest(claim, _STORAGE.split("."), entry))
     elif (milli := to_milli(storage)) is not None and milli <= 0:
-        pod.report(_SOURCE_RULE, f"`storage` must be more than 0, got `{value_of(storage)}`", storage)
+        place = find_at(claim, *_STORAGE.split("."))
+        pod.report(_SOURCE_RULE, f"`storage` must be more than 0, got `{value_of(storage)}`", place)
     source, reference = claim.get("dataSource"), claim.get("dataSourceRef")
     if not isinstance(source, dict) or not isinstance(reference, dict):
         return
     if as_text(reference.get("namespace")):
         message = "`dataSource` cannot be set with a `dataSourceRef` that has a namespace; delete one of them"
-        pod.report(_SOURCE_RULE, message, source)
+        pod.report(_SOURCE_RULE, message, At(claim, "dataSource"))
     elif any(value_of(source.get(name)) != value_of(reference.get(name)) for name in ("apiGroup", "kind", "name")):
         message = "`dataSource` and `dataSourceRef` refer to different objects; delete one of them"
-        pod.report(_SOURCE_RULE, message, reference)
+        pod.report(_SOURCE_RULE, message, At(claim, "dataSourceRef"))
 
 
-def _find_deepest(owner: Fields, steps: list[str], parent: Node) -> Node:
+def _find_deepest(owner: Fields, steps: list[str], parent: Entry) -> Entry:
     """Return the deepest key that exists on a path of fields, or the parent."""
-    found = find_key(owner, steps[0], parent) if steps and steps[0] in owner else parent
+    found = (owner, steps[0]) if steps and steps[0] in owner else parent
     inner = owner.get(steps[0]) if found is not parent else None
     return _find_deepest(inner, steps[1:], found) if isinstance(inner, dict) else found
 
 
 def validate_access_modes(key: str, value: Node, owner: Fields, pod: Validation) -> None:
     """Validate the ways in which nodes can mount a volume."""
-    modes = list(iter_strings(value))
+    modes = list(iter_texts(value))
     for mode, node in modes:
         if mode not in _ACCESS_MODES:
             pod.report_unsupported(key, node, _ACCESS_MODES)
     known = {mode for mode, _ in modes} & set(_ACCESS_MODES)
     if "ReadWriteOncePod" in known and len(known) > 1:
         message = "`ReadWriteOncePod` cannot be combined with other access modes; delete it or the others"
-        pod.report(_SOURCE_RULE, message, key)
+        pod.report(_SOURCE_RULE, message, (owner, key))
 
 
-def _check_data_source(source: Fields, place: Node, pod: Validation) -> None:
+def _check_data_source(source: Fields, entry: Entry, pod: Validation) -> None:
     kind = as_text(source.get("kind"))
     if kind not in ("", "PersistentVolumeClaim") and not as_text(source.get("apiGroup")):
         message = f"`{kind}` requires `apiGroup`; without it only `PersistentVolumeClaim` is valid"
-        pod.report(_SOURCE_RULE, message, source["kind"])
+        pod.report(_SOURCE_RULE, message, At(source, "kind"))
 
 
 def _is_iqn(name: str) -> bool:
@@ -320,11 +334,11 @@ def _is_iqn(name: str) -> bool:
 
 
 def _validate_flex_options(key: str, value: Node, owner: Fields, pod: Validation) -> None:
-    for option in value if isinstance(value, dict) else ():
+    for option in as_mapping(value):
         domain = f".{option.partition('/')[0].lower()}"
         if domain.endswith((".kubernetes.io", ".k8s.io")):
             message = f"option `{option}` has a domain that is reserved for Kubernetes; use another"
-            pod.report(_SOURCE_RULE, message, option)
+            pod.report(_SOURCE_RULE, message, (value, option))
 
 
 def _validate_iscsi(key: str, value: Node, owner: Fields, pod: Validation) -> None:
@@ -332,46 +346,47 @@ def _validate_iscsi(key: str, value: Node, owner: Fields, pod: Validation) -> No
         return
     chap = [name for name in ("chapAuthDiscovery", "chapAuthSession") if value_of(value.get(name)) is True]
     if chap and not is_set(value.get("secretRef")):
-        pod.report(_SOURCE_RULE, f"`{chap[0]}` requires `secretRef`; set it", value[chap[0]])
-    interface = f"{as_text(owner.get('name'))}:{as_text(value.get('targetPortal'))}"
+        pod.report(_SOURCE_RULE, f"`{chap[0]}` requires `secretRef`; set it", At(value, chap[0]))
+    named = owner if pod.subject is POD else pod.metadata
+    interface = f"{as_text(named.get('name'))}:{as_text(value.get('targetPortal'))}"
     if is_set(value.get("initiatorName")) and len(interface) > 64:
         message = f"`{interface}` must have at most 64 characters with `initiatorName`; shorten the volume's name"
-        pod.report(_SOURCE_RULE, message, owner.get("name") or key)
+        pod.report(_SOURCE_RULE, message, At(named, "name") if "name" in named else (owner, key))
 
 
-def _check_fc(value: Fields, key: Node, pod: Validation) -> None:
+def _check_fc(value: Fields, entry: Entry, pod: Validation) -> None:
     targets, wwids = (not is_empty(value.get(name)) for name in ("targetWWNs", "wwids"))
     if targets == wwids:
-        pod.report(_SOURCE_RULE, "`fc` requires exactly one of `targetWWNs` and `wwids`", key)
+        pod.report(_SOURCE_RULE, "`fc` requires exactly one of `targetWWNs` and `wwids`", entry)
     if targets:
-        pod.require_fields("`fc` with `targetWWNs`", value, ("lun",), key)
+        pod.require_fields("`fc` with `targetWWNs`", value, ("lun",), entry)
         _validate_byte("lun", value.get("lun"), value, pod)
 
 
-def _check_flocker(value: Fields, key: Node, pod: Validation) -> None:
+def _check_flocker(value: Fields, entry: Entry, pod: Validation) -> None:
     name, uuid = as_text(value.get("datasetName")), as_text(value.get("datasetUUID"))
     if bool(name) == bool(uuid):
-        pod.report(_SOURCE_RULE, "`flocker` requires exactly one of `datasetName` and `datasetUUID`", key)
+        pod.report(_SOURCE_RULE, "`flocker` requires exactly one of `datasetName` and `datasetUUID`", entry)
     if "/" in name:
-        pod.report(_SOURCE_RULE, f"`datasetName` is `{name}`, but must not contain `/`", value["datasetName"])
+        pod.report(_SOURCE_RULE, f"`datasetName` is `{name}`, but must not contain `/`", At(value, "datasetName"))
 
 
-def _check_quobyte(value: Fields, key: Node, pod: Validation) -> None:
+def _check_quobyte(value: Fields, entry: Entry, pod: Validation) -> None:
     registry, tenant = as_text(value.get("registry")), as_text(value.get("tenant"))
     if registry and len(tenant) > 64:
-        pod.report(_SOURCE_RULE, f"`tenant` must have at most 64 characters, got {len(tenant)}", value["tenant"])
+        pod.report(_SOURCE_RULE, f"`tenant` must have at most 64 characters, got {len(tenant)}", At(value, "tenant"))
     elif registry and not all(re.fullmatch(r"(\[[^][]*\]|[^][:]*):[^][:]*", pair) for pair in registry.split(",")):
         message = f"`registry` is `{registry}`, but must be a comma-separated list of `host:port`"
-        pod.report(_SOURCE_RULE, message, value["registry"])
+        pod.report(_SOURCE_RULE, message, At(value, "registry"))
 
 
-def _check_azure_disk(value: Fields, key: Node, pod: Validation) -> None:
+def _check_azure_disk(value: Fields, entry: Entry, pod: Validation) -> None:
     # The default of `kind` is `Shared`, a blob.
     prefix = "/subscriptions/" if as_text(value.get("kind")) == "Managed" else "https://"
     uri = as_text(value.get("diskURI"))
     if uri and not uri.startswith(prefix):
         message = f"`diskURI` is `{uri}`, but must start with `{prefix}` for this kind of disk"
-        pod.report(_SOURCE_RULE, message, value["diskURI"])
+        pod.report(_SOURCE_RULE, message, At(value, "diskURI"))
 
 
 _FILE: Table = {"path": validate_unreserved_local_path, "mode": _validate_mode}
@@ -401,7 +416,8 @@ _CLAIM_SPEC: Table = {
     "dataSource": _validate_data_source,
     "dataSourceRef": _validate_data_source,
 }
-validate_claim_spec = mapping({}, fields("a volume claim", _CLAIM_SPEC, "accessModes", _check_claim_spec))
+check_claim_fields = fields("a volume claim", _CLAIM_SPEC, "accessModes", _check_claim_spec)
+validate_claim_spec = mapping({}, check_claim_fields)
 _validate_claim_template = mapping(
     {
         "metadata": mapping(

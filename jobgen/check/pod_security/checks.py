@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
-from jobgen.check.admission.fields import is_set, iter_mappings, iter_strings
-from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
+from jobgen.check.admission.fields import is_set, iter_mappings, list_text_places
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import find_key
+from jobgen.model.place import At, Place, find_at
 
 # The Pod Security labels of a namespace: which level and version apply, and whether pods are refused or reported.
 
@@ -107,7 +107,7 @@ _SECCOMP_CONTAINER = "container.seccomp.security.alpha.kubernetes.io/"
 class Breach(NamedTuple):
     """A value that a level forbids, or one that it requires and that is missing."""
 
-    node: Node
+    node: Place
     fault: str
     """What the pod sets, or does not set."""
     remedy: str
@@ -159,7 +159,7 @@ def _check_privileged(pod: _Pod, minor: int) -> Iterator[Breach]:
     for container in pod.containers:
         node = container.context.get("privileged")
         if value_of(node) is True:
-            yield Breach(node, f"{container.name} sets `privileged: true`", "remove it")
+            yield Breach(At(container.context, "privileged"), f"{container.name} sets `privileged: true`", "remove it")
 
 
 def _check_default_capabilities(pod: _Pod, minor: int) -> Iterator[Breach]:
@@ -171,7 +171,7 @@ def _check_restricted_capabilities(pod: _Pod, minor: int) -> Iterator[Breach]:
     """Find containers that keep capabilities, or add others than `NET_BIND_SERVICE`."""
     for container in () if pod.is_exempt(minor) else pod.containers:
         capabilities = as_mapping(container.context.get("capabilities"))
-        if "ALL" not in (name for name, _ in iter_strings(capabilities.get("drop"))):
+        if "ALL" not in map(value_of, as_list(capabilities.get("drop"))):
             place = capabilities or container.context or container.data
             fault = f"{container.name} does not drop all capabilities"
             yield Breach(place, fault, "set `capabilities: {drop: [ALL]}` in its `securityContext`", is_missing=True)
@@ -179,9 +179,9 @@ def _check_restricted_capabilities(pod: _Pod, minor: int) -> Iterator[Breach]:
 
 
 def _check_added(container: _Container, allowed: Container[str]) -> Iterator[Breach]:
-    for name, node in iter_strings(get_path(container.context, "capabilities", "add")):
+    for name, place in list_text_places(get_path(container.context, "capabilities", "add")):
         if name not in allowed:
-            yield Breach(node, f"{container.name} adds the capability `{name}`", "remove it")
+            yield Breach(place, f"{container.name} adds the capability `{name}`", "remove it")
 
 
 def _check_host_ports(pod: _Pod, minor: int) -> Iterator[Breach]:
@@ -190,7 +190,7 @@ def _check_host_ports(pod: _Pod, minor: int) -> Iterator[Breach]:
             number = as_integer(port.get("hostPort"))
             if number:
                 fault = f"{container.name} uses the `hostPort` `{number}`"
-                yield Breach(port["hostPort"], fault, "remove it, and use a Service")
+                yield Breach(At(port, "hostPort"), fault, "remove it, and use a Service")
 
 
 def _check_probe_hosts(pod: _Pod, minor: int) -> Iterator[Breach]:
@@ -198,10 +198,11 @@ def _check_probe_hosts(pod: _Pod, minor: int) -> Iterator[Breach]:
     for container in pod.containers:
         for steps in _HANDLERS:
             for action in ("httpGet", "tcpSocket"):
-                node = get_path(container.data, *steps, action, "host")
-                if as_text(node):
-                    fault = f"`{steps[-1]}` of {container.name} sets the host `{as_text(node)}`"
-                    yield Breach(node, fault, "remove `host`; the pod itself is the default")
+                handler = as_mapping(get_path(container.data, *steps, action))
+                host = as_text(handler.get("host"))
+                if host:
+                    fault = f"`{steps[-1]}` of {container.name} sets the host `{host}`"
+                    yield Breach(At(handler, "host"), fault, "remove `host`; the pod itself is the default")
 
 
 def _check_proc_mount(pod: _Pod, minor: int) -> Iterator[Breach]:
@@ -209,15 +210,16 @@ def _check_proc_mount(pod: _Pod, minor: int) -> Iterator[Breach]:
     for container in pod.containers:
         node = container.context.get("procMount")
         if is_set(node) and value_of(node) != "Default":
-            yield Breach(node, f"{container.name} sets `procMount: {as_text(node)}`", "write `Default`, or remove it")
+            fault = f"{container.name} sets `procMount: {as_text(node)}`"
+            yield Breach(At(container.context, "procMount"), fault, "write `Default`, or remove it")
 
 
 def _check_host_process(pod: _Pod, minor: int) -> Iterator[Breach]:
     """Find containers that run as processes of a Windows node."""
     for owner, context in pod.contexts:
-        node = get_path(context, "windowsOptions", "hostProcess")
-        if value_of(node) is True:
-            yield Breach(node, f"{owner} sets `hostProcess: true`", "remove it")
+        options = as_mapping(context.get("windowsOptions"))
+        if value_of(options.get("hostProcess")) is True:
+            yield Breach(At(options, "hostProcess"), f"{owner} sets `hostProcess: true`", "remove it")
 
 
 def _check_selinux(pod: _Pod, minor: int) -> Iterator[Breach]:
@@ -226,11 +228,11 @@ def _check_selinux(pod: _Pod, minor: int) -> Iterator[Breach]:
         options = as_mapping(context.get("seLinuxOptions"))
         kind = as_text(options.get("type"))
         if _SELINUX_TYPES.get(kind, minor + 1) > minor:
-            yield Breach(options["type"], f"{owner} sets the SELinux type `{kind}`", "write `container_t`")
+            yield Breach(At(options, "type"), f"{owner} sets the SELinux type `{kind}`", "write `container_t`")
         for field in ("user", "role"):
             text = as_text(options.get(field))
             if text:
-                yield Breach(options[field], f"{owner} sets the SELinux {field} `{text}`", "remove it")
+                yield Breach(At(options, field), f"{owner} sets the SELinux {field} `{text}`", "remove it")
 
 
 def _check_profiles(field: str) -> _Find:
@@ -238,9 +240,10 @@ def _check_profiles(field: str) -> _Find:
 
     def find(pod: _Pod, minor: int) -> Iterator[Breach]:
         for owner, context in pod.contexts:
-            node = as_mapping(context.get(field)).get("type")
+            profile = as_mapping(context.get(field))
+            node = profile.get("type")
             if is_set(context.get(field)) and as_text(node) not in ("RuntimeDefault", "Localhost"):
-                place = node if is_set(node) else find_key(context, field)
+                place = At(profile, "type") if is_set(node) else At(context, field, is_key=True)
                 fault = f"{owner} sets the `{field}` type `{as_text(node)}`"
                 yield Breach(place, fault, "write `RuntimeDefault` or `Localhost`")
 
@@ -265,13 +268,15 @@ def _check_privilege_escalation(pod: _Pod, minor: int) -> Iterator[Breach]:
         if value_of(node) is not False:
             fault = f"{container.name} does not set `allowPrivilegeEscalation: false`"
             remedy = "write `false`" if is_set(node) else "set it in its `securityContext`"
-            place = node if is_set(node) else container.context or container.data
+            place: Place = container.context or container.data
+            if is_set(node):
+                place = At(container.context, "allowPrivilegeEscalation")
             yield Breach(place, fault, remedy, is_missing=True)
 
 
 def _check_run_as_non_root(pod: _Pod, minor: int) -> Iterator[Breach]:
     wrong = [
-        Breach(context["runAsNonRoot"], f"{owner} sets `runAsNonRoot: false`", "write `true`")
+        Breach(At(context, "runAsNonRoot"), f"{owner} sets `runAsNonRoot: false`", "write `true`")
         for owner, context in pod.contexts
         if value_of(context.get("runAsNonRoot")) is False
     ]
@@ -283,15 +288,15 @@ def _check_run_as_non_root(pod: _Pod, minor: int) -> Iterator[Breach]:
 
 def _check_run_as_user(pod: _Pod, minor: int) -> Iterator[Breach]:
     for owner, context in pod.contexts:
-        node = context.get("runAsUser")
-        if as_integer(node) == 0:
-            yield Breach(node, f"{owner} sets `runAsUser: 0`, which is root", "write another user, such as `1000`")
+        if as_integer(context.get("runAsUser")) == 0:
+            fault = f"{owner} sets `runAsUser: 0`, which is root"
+            yield Breach(At(context, "runAsUser"), fault, "write another user, such as `1000`")
 
 
 def _check_host_namespaces(pod: _Pod, minor: int) -> Iterator[Breach]:
     for field in ("hostNetwork", "hostPID", "hostIPC"):
         if value_of(pod.spec.get(field)) is True:
-            yield Breach(pod.spec[field], f"the pod sets `{field}: true`", "remove it")
+            yield Breach(At(pod.spec, field), f"the pod sets `{field}: true`", "remove it")
 
 
 def _check_host_paths(pod: _Pod, minor: int) -> Iterator[Breach]:
@@ -309,10 +314,11 @@ def _check_volume_types(pod: _Pod, minor: int) -> Iterator[Breach]:
 
 
 def _describe_volume(volume: Mapping[str, Node], source: str) -> Breach:
-    path = get_path(volume, source, "path") if source == "hostPath" else None
+    place = find_at(volume, source, "path") if source == "hostPath" else None
     fault = f"volume `{as_text(volume.get('name'))}` is a `{source}`"
-    node = path if is_set(path) else find_key(volume, source)
-    return Breach(node, fault, "use a PersistentVolumeClaim or an `emptyDir`")
+    if place is None or not is_set(place.node):
+        place = At(volume, source, is_key=True)
+    return Breach(place, fault, "use a PersistentVolumeClaim or an `emptyDir`")
 
 
 def _check_sysctls(pod: _Pod, minor: int) -> Iterator[Breach]:
@@ -321,7 +327,8 @@ def _check_sysctls(pod: _Pod, minor: int) -> Iterator[Breach]:
         since = _SYSCTLS.get(name)
         if since is None or since > minor:
             later = f", which `v1.{since}` of the level allows" if since else ""
-            yield Breach(sysctl.get("name") or sysctl, f"the pod sets the sysctl `{name}`{later}", "remove it")
+            place = At(sysctl, "name") if "name" in sysctl else sysctl
+            yield Breach(place, f"the pod sets the sysctl `{name}`{later}", "remove it")
 
 
 def _check_apparmor_annotations(pod: _Pod, minor: int) -> Iterator[Breach]:
@@ -341,7 +348,7 @@ def _check_annotations(pod: _Pod, keys: Iterable[str], *profiles: str) -> Iterat
         profile = as_text(pod.annotations.get(key))
         if key in pod.annotations and profile not in profiles and not profile.startswith("localhost/"):
             fault = f"the annotation `{key}` is `{profile}`"
-            yield Breach(pod.annotations[key], fault, "write `runtime/default`, or remove it")
+            yield Breach(At(pod.annotations, key), fault, "write `runtime/default`, or remove it")
 
 
 class _Check(NamedTuple):
