@@ -4,6 +4,7 @@ from collections import Counter
 from importlib import import_module
 
 import pytest
+from placedproblems import resolve
 from sampling import sample
 from validationcases import find_problems, list_cases, read_expected, read_objects
 
@@ -16,7 +17,7 @@ every_case = pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.par
 
 @every_case
 def test_problems_are_on_their_lines(case):
-    problems = [problem for obj in read_objects(case) for problem in find_problems(obj)]
+    problems = [resolve(problem) for obj in read_objects(case) for problem in find_problems(obj)]
 
     assert Counter((problem.location.line, problem.rule) for problem in problems) == read_expected(case)
     assert {problem.category for problem in problems} <= {"schema", "pod"}

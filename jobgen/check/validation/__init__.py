@@ -10,7 +10,11 @@ from collections.abc import Mapping
 from functools import lru_cache
 from importlib import import_module
 
-from jobgen.check.admission.fields import Fields, Kind, Validation
+from jobgen.check.admission.fields import (
+    Fields,
+    Kind,
+    Validation,
+)
 from jobgen.check.admission.metadata import MetadataFormat
 from jobgen.check.admission.names import PATH_SEGMENT_NAME, SUBDOMAIN_NAME, NameFormat
 from jobgen.k8s.devices import CatalogSource, no_catalog
@@ -81,7 +85,7 @@ def validate_object(obj: Fields, release: Release, read_catalog: CatalogSource =
         return []
     metadata, spec = as_mapping(obj.get("metadata")), as_mapping(obj.get("spec"))
     run = Validation(metadata, spec, [], release=release, read_catalog=read_catalog)
-    kind.check(obj, obj, run)
+    kind.check(obj, (obj, None), run)
     return run.problems
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from urllib.parse import urlsplit
 
 from jobgen.check.admission.fields import (
+    Entry,
     Fields,
     Kind,
     Table,
@@ -13,12 +14,13 @@ from jobgen.check.admission.fields import (
     dns_subdomain,
     each,
     fields,
-    find_key,
-    get_key,
+    find_entry,
+    find_mapping,
+    find_value,
     is_set,
     items,
     iter_items,
-    iter_strings,
+    iter_texts,
     mapping,
     number,
     one_of,
@@ -42,8 +44,9 @@ from jobgen.check.admission.scheduling import validate_label_selector
 from jobgen.check.cel import networks
 from jobgen.check.cel.admission_scope import AdmissionScope
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
-from jobgen.model.data import Node, locatable, value_of
+from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.place import At
 
 _MAX_CONDITIONS = 64
 _FORM = "write `https://host/path`"
@@ -51,7 +54,7 @@ _LISTS = ("apiGroups", "apiVersions", "operations")
 _condition_name = qualified_name("invalid-name", "name of a match condition")
 _check_condition = fields("a match condition", {"name": _condition_name}, "name")
 _RULE: Table = {
-    "operations": each(one_of("*", "CONNECT", "CREATE", "DELETE", "UPDATE")),
+    "operations": each(one_of("*", "CONNECT", "CREATE", "DELETE", "UPDATE", name="operations")),
     "scope": one_of("*", "Cluster", "Namespaced"),
 }
 MATCH: Table = {
@@ -75,15 +78,15 @@ _check_patch_type = choice("a mutation", "patchType", *_RESULTS)
 
 
 def validate_expression(
-    owner: Fields, field: str, scope: AdmissionScope, place: Node, run: Validation, *results: str
+    owner: Fields, field: str, scope: AdmissionScope, entry: Entry, run: Validation, *results: str
 ) -> None:
     """Validate that a field is an expression with one of some types."""
     written = as_text(owner.get(field))
     if not written.strip():
-        node = locatable(owner.get(field), owner, place)
-        run.report("missing-field", f"`{field}` is empty; write an expression", node)
+        place = find_value(owner, field, entry)
+        run.report("missing-field", f"`{field}` is empty; write an expression", place)
     elif error := scope.find_error(written, *results):
-        run.invalid(f"`{field}` does not compile: {error}", owner[field])
+        run.invalid(f"`{field}` does not compile: {error}", At(owner, field))
 
 
 def validate_conditions(owner: Fields, scope: AdmissionScope, run: Validation) -> None:
@@ -92,37 +95,37 @@ def validate_conditions(owner: Fields, scope: AdmissionScope, run: Validation) -
     size = len(as_list(conditions))
     if size > _MAX_CONDITIONS:
         message = f"`{size}` match conditions are too many; the limit is {_MAX_CONDITIONS}"
-        run.report("out-of-range", message, as_list(conditions)[_MAX_CONDITIONS])
+        run.report("out-of-range", message, At(as_list(conditions), _MAX_CONDITIONS))
     seen: set[str] = set()
-    for item, place in iter_items(get_key(owner, "matchConditions"), conditions):
+    for item, place in iter_items(conditions):
         validate_expression(item, "expression", scope, place, run, "bool")
         _check_condition(item, place, run)
         name = as_text(item.get("name"))
         if name in seen and is_label_key(name):
-            run.report("duplicate-item", f"there are two match conditions named `{name}`; rename one", item["name"])
+            run.report("duplicate-item", f"there are two match conditions named `{name}`; rename one", At(item, "name"))
         seen.add(name)
 
 
-def _check_lists(rule: Fields, place: Node, run: Validation) -> None:
+def _check_lists(rule: Fields, entry: Entry, run: Validation) -> None:
     for field in _LISTS:
-        values = list(iter_strings(rule.get(field)))
+        values = list(iter_texts(rule.get(field)))
         wildcard = next((item for found, item in values if found == "*"), None)
         if len(values) > 1 and wildcard is not None:
             run.invalid(f"`*` in `{field}` stands for all values; remove it or the others", wildcard)
-    for found, item in iter_strings(rule.get("apiVersions")):
+    for found, item in iter_texts(rule.get("apiVersions")):
         if not found:
-            run.report("missing-field", "a version in `apiVersions` is empty; write a version or `*`", item or place)
+            run.report("missing-field", "a version in `apiVersions` is empty; write a version or `*`", item)
 
 
-def _check_resources(rule: Fields, place: Node, run: Validation) -> None:
-    values = list(iter_strings(rule.get("resources")))
+def _check_resources(rule: Fields, entry: Entry, run: Validation) -> None:
+    values = list(iter_texts(rule.get("resources")))
     names = [found for found, _ in values]
     owners: set[str] = set()
     subresources: set[str] = set()
     for found, item in values:
         owner, slash, subresource = found.partition("/")
         if not found:
-            run.report("missing-field", "a resource in `resources` is empty; write its name or `*`", item or place)
+            run.report("missing-field", "a resource in `resources` is empty; write its name or `*`", item)
         if not slash:
             continue
         if owner in owners:
@@ -141,23 +144,23 @@ def _check_resources(rule: Fields, place: Node, run: Validation) -> None:
         run.invalid(message, values[names.index("*")][1])
 
 
-def _check_webhook(hook: Fields, place: Node, run: Validation) -> None:
+def _check_webhook(hook: Fields, entry: Entry, run: Validation) -> None:
     name = as_text(hook.get("name"))
     if is_dns_subdomain(name) and name.count(".") < 2:
         message = f"`{name}` is not a valid name of a webhook; write a domain such as `check.example.com`"
-        run.report("invalid-name", message, hook["name"])
-    validate_client(hook, place, run)
-    validate_review_versions("admissionReviewVersions", hook, place, run)
+        run.report("invalid-name", message, At(hook, "name"))
+    validate_client(hook, entry, run)
+    validate_review_versions("admissionReviewVersions", hook, entry, run)
     validate_conditions(hook, AdmissionScope(has_params=False, has_variables=False, server=run.release), run)
 
 
-def validate_client(hook: Fields, place: Node, run: Validation) -> None:
+def validate_client(hook: Fields, entry: Entry, run: Validation) -> None:
     """Validate how a webhook is called: by its URL or by a Service."""
     config = as_mapping(hook.get("clientConfig"))
-    given = [get_key(config, name) for name in ("url", "service") if is_set(config.get(name))]
+    given = [name for name in ("url", "service") if is_set(config.get(name))]
     if len(given) != 1:
-        node = config or get_key(hook, "clientConfig") if "clientConfig" in hook else place
-        run.report("invalid-form", "`clientConfig` must have either `url` or `service`", node)
+        place = config or (hook, "clientConfig") if "clientConfig" in hook else entry
+        run.report("invalid-form", "`clientConfig` must have either `url` or `service`", place)
         return
     if given[0] == "service":
         _service(given[0], config["service"], config, run)
@@ -166,23 +169,25 @@ def validate_client(hook: Fields, place: Node, run: Validation) -> None:
     error = networks.fault(url) if url else "`` is not a URL"
     parts = urlsplit("" if error else url)
     if error:
-        run.invalid(f"{error}; {_FORM}", config["url"])
+        run.invalid(f"{error}; {_FORM}", At(config, "url"))
     elif parts.scheme.lower() != "https" or not parts.netloc:
-        run.invalid(f"`{url}` is not a URL with the scheme `https` and a host; {_FORM}", config["url"])
+        run.invalid(f"`{url}` is not a URL with the scheme `https` and a host; {_FORM}", At(config, "url"))
     elif "@" in parts.netloc or parts.query or parts.fragment:
-        run.invalid(f"`{url}` has a user, a query or a fragment; {_FORM}", config["url"])
+        run.invalid(f"`{url}` has a user, a query or a fragment; {_FORM}", At(config, "url"))
 
 
 def _validate_path(key: str, value: Node, owner: Fields, run: Validation) -> None:
     path = as_text(value)
     steps = path.removesuffix("/").removeprefix("/").split("/")
     if path not in ("", "/") and not (path.startswith("/") and all(map(is_dns_subdomain, steps))):
-        run.invalid(f"`{path}` is not a path of a webhook; start with `/`, and in each part {DNS_SUBDOMAIN}", value)
+        run.invalid(
+            f"`{path}` is not a path of a webhook; start with `/`, and in each part {DNS_SUBDOMAIN}", At(owner, key)
+        )
 
 
-def validate_review_versions(field: str, owner: Fields, place: Node, run: Validation) -> None:
+def validate_review_versions(field: str, owner: Fields, entry: Entry, run: Validation) -> None:
     """Validate the versions of reviews that a webhook understands; the API server must know one of them."""
-    versions = list(iter_strings(owner.get(field)))
+    versions = list(iter_texts(owner.get(field)))
     seen: set[str] = set()
     for found, item in versions:
         if found in seen:
@@ -191,15 +196,15 @@ def validate_review_versions(field: str, owner: Fields, place: Node, run: Valida
             run.invalid(f"`{found}` is not a version; {DNS_LABEL_1035}", item)
         seen.add(found)
     if not as_list(owner.get(field)):
-        run.report_missing("a webhook", owner, field, place)
+        run.report_missing("a webhook", owner, field, entry)
     elif not seen & {"v1", "v1beta1"}:
         shown = ", ".join(f"`{found}`" for found, _ in versions)
-        run.invalid(f"`{field}` is {shown}; add `v1`", value_of(owner[field])[0] or place)
+        run.invalid(f"`{field}` is {shown}; add `v1`", (owner[field], 0))
 
 
 def _validate_resource_names(key: str, value: Node, owner: Fields, run: Validation) -> None:
     seen: set[str] = set()
-    for found, item in iter_strings(value):
+    for found, item in iter_texts(value):
         if not is_path_segment(found):
             run.report("invalid-name", f"`{found}` is not a valid name of a resource; {PATH_SEGMENT}", item)
         if found in seen:
@@ -207,18 +212,18 @@ def _validate_resource_names(key: str, value: Node, owner: Fields, run: Validati
         seen.add(found)
 
 
-def _check_match(policy: Fields, place: Node, run: Validation) -> None:
+def _check_match(policy: Fields, entry: Entry, run: Validation) -> None:
     match = as_mapping(policy.get("matchConstraints"))
     if not is_set(policy.get("matchConstraints")):
-        run.report_missing("a policy", policy, "matchConstraints", get_key(policy, "spec"))
+        run.report_missing("a policy", policy, "matchConstraints", entry)
     elif not as_list(match.get("resourceRules")):
         message = "`matchConstraints` requires `resourceRules`; list the resources that the policy applies to"
-        run.report("missing-field", message, find_key(match, "resourceRules", get_key(policy, "matchConstraints")))
+        run.report("missing-field", message, find_entry(match, "resourceRules", (policy, "matchConstraints")))
 
 
 def _validate_mutating_operations(match: Node, run: Validation) -> None:
-    for rule, _ in iter_items("resourceRules", as_mapping(match).get("resourceRules")):
-        for found, node in iter_strings(rule.get("operations")):
+    for rule, _ in iter_items(as_mapping(match).get("resourceRules")):
+        for found, node in iter_texts(rule.get("operations")):
             if found == "DELETE":
                 run.report_unsupported("operations", node, ("*", "CONNECT", "CREATE", "UPDATE"))
 
@@ -229,45 +234,47 @@ def _validate_version(key: str, value: Node, owner: Fields, run: Validation) -> 
     if not written:
         return
     if "/" in group or not version:
-        run.invalid(f"`{written}` is not an API version; write `v1` or `group/version`", value)
+        run.invalid(f"`{written}` is not an API version; write `v1` or `group/version`", At(owner, key))
     elif group and not is_dns_subdomain(group):
-        run.invalid(f"`{group}` is not an API group; {DNS_SUBDOMAIN}", value)
+        run.invalid(f"`{group}` is not an API group; {DNS_SUBDOMAIN}", At(owner, key))
     elif not is_dns_label_1035(version):
-        run.invalid(f"`{version}` is not a version; {DNS_LABEL_1035}", value)
+        run.invalid(f"`{version}` is not a version; {DNS_LABEL_1035}", At(owner, key))
 
 
 def _validate_kind(key: str, value: Node, owner: Fields, run: Validation) -> None:
     kind = as_text(value)
     if kind and not is_dns_label_1035(kind.lower()):
-        run.invalid(f"`{kind}` is not a kind; in lower case, {DNS_LABEL_1035}", value)
+        run.invalid(f"`{kind}` is not a kind; in lower case, {DNS_LABEL_1035}", At(owner, key))
 
 
-def _check_param_ref(reference: Fields, place: Node, run: Validation) -> None:
+def _check_param_ref(reference: Fields, entry: Entry, run: Validation) -> None:
     name, has_selector = as_text(reference.get("name")), is_set(reference.get("selector"))
     if name and has_selector:
         message = "`paramRef` must have either `name` or `selector`; remove one of them"
-        run.report("invalid-form", message, get_key(reference, "selector"))
+        run.report("invalid-form", message, (reference, "selector"))
     if not name and not has_selector:
         message = "`paramRef` must have either `name` or `selector`; set one of them"
-        run.report("missing-field", message, locatable(reference, place))
+        run.report("missing-field", message, find_mapping(reference, entry))
 
 
 def _validate_variables(policy: Fields, scope: AdmissionScope, run: Validation) -> None:
     """Validate the variables of a policy, and add them to the scope; each can read those above it."""
-    for item, place in iter_items(get_key(policy, "variables"), policy.get("variables")):
+    for item, place in iter_items(policy.get("variables")):
         name, written = as_text(item.get("name")), as_text(item.get("expression"))
         if not name.strip():
             run.report_missing("a variable", item, "name", place)
         elif not _IDENTIFIER.fullmatch(name) or name in _RESERVED:
             message = f"`{name}` is not a valid name of a variable in CEL; use letters, digits and underscores"
-            run.report("invalid-name", message, item["name"])
+            run.report("invalid-name", message, At(item, "name"))
         if not written.strip():
-            run.report("missing-field", "`expression` is empty; write an expression", item.get("expression") or place)
+            run.report(
+                "missing-field", "`expression` is empty; write an expression", find_value(item, "expression", place)
+            )
         elif error := scope.add_variable(name, written):
-            run.invalid(f"`expression` does not compile: {error}", item["expression"])
+            run.invalid(f"`expression` does not compile: {error}", At(item, "expression"))
 
 
-def _check_expressions(policy: Fields, place: Node, run: Validation) -> None:
+def _check_expressions(policy: Fields, entry: Entry, run: Validation) -> None:
     """Check the expressions of a validating policy with the types that they have in the API server."""
     validations, annotations = policy.get("validations"), policy.get("auditAnnotations")
     has_params = is_set(policy.get("paramKind"))
@@ -277,78 +284,78 @@ def _check_expressions(policy: Fields, place: Node, run: Validation) -> None:
     _validate_variables(policy, scope, run)
     if not as_list(validations) and not as_list(annotations):
         message = "the policy has neither `validations` nor `auditAnnotations`; add one of them"
-        run.report("missing-field", message, policy or place)
-    for item, node in iter_items(get_key(policy, "validations"), validations):
+        run.report("missing-field", message, find_mapping(policy, entry))
+    for item, node in iter_items(validations):
         validate_expression(item, "expression", scope, node, run, "bool")
         if as_text(item.get("messageExpression")):
             validate_expression(item, "messageExpression", scope.without(authorizer=True), node, run, "string")
         message = as_text(item.get("message"))
         if message and not message.strip():
-            run.invalid("`message` is blank; write a message or remove it", item["message"])
+            run.invalid("`message` is blank; write a message or remove it", At(item, "message"))
         elif "\n" in message.strip() or "\r" in message.strip():
-            run.invalid("`message` must be one line", item["message"])
+            run.invalid("`message` must be one line", At(item, "message"))
         _reason("reason", item.get("reason"), item, run)
     size = len(as_list(annotations))
     if size > _MAX_ANNOTATIONS:
         message = f"`{size}` audit annotations are too many; the limit is {_MAX_ANNOTATIONS}"
-        run.report("out-of-range", message, as_list(annotations)[_MAX_ANNOTATIONS])
-    _validate_annotations(get_key(policy, "auditAnnotations"), annotations, scope, run)
+        run.report("out-of-range", message, At(as_list(annotations), _MAX_ANNOTATIONS))
+    _validate_annotations(annotations, scope, run)
 
 
-def _validate_annotations(field: str, value: Node, scope: AdmissionScope, run: Validation) -> None:
+def _validate_annotations(value: Node, scope: AdmissionScope, run: Validation) -> None:
     seen: set[str] = set()
-    for item, place in iter_items(field, value):
+    for item, place in iter_items(value):
         key = as_text(item.get("key"))
         if not is_label_key(f"{as_text(run.metadata.get('name'))}/{key}"):
             message = f"`{key}` is not a valid key of an audit annotation, after the policy's name and `/`; {LABEL_KEY}"
-            run.report("invalid-name", message, item.get("key") or place)
+            run.report("invalid-name", message, find_value(item, "key", place))
         elif key in seen:
-            run.report("duplicate-item", f"there are two audit annotations with the key `{key}`", item["key"])
+            run.report("duplicate-item", f"there are two audit annotations with the key `{key}`", At(item, "key"))
         seen.add(key)
         written = as_text(item.get("valueExpression")).strip()
         if len(written.encode(errors="replace")) > _MAX_EXPRESSION_BYTES:
             message = f"`valueExpression` is longer than {_MAX_EXPRESSION_BYTES} bytes; shorten it"
-            run.report("out-of-range", message, item["valueExpression"])
+            run.report("out-of-range", message, At(item, "valueExpression"))
         else:
             validate_expression(item, "valueExpression", scope, place, run, "string", "null")
 
 
-def _check_mutations(policy: Fields, place: Node, run: Validation) -> None:
+def _check_mutations(policy: Fields, entry: Entry, run: Validation) -> None:
     """Check the expressions of a mutating policy with the types that they have in the API server."""
     _validate_mutating_operations(policy.get("matchConstraints"), run)
     scope = AdmissionScope(has_params=is_set(policy.get("paramKind")), has_variables=True, server=run.release)
     validate_conditions(policy, scope, run)
     _validate_variables(policy, scope, run)
     if not as_list(policy.get("mutations")):
-        run.report_missing("a policy", policy, "mutations", place)
-    for item, node in iter_items(get_key(policy, "mutations"), policy.get("mutations")):
+        run.report_missing("a policy", policy, "mutations", entry)
+    for item, node in iter_items(policy.get("mutations")):
         _check_patch_type(item, node, run)
         kind = as_text(item.get("patchType"))
         for name, (field, result) in _RESULTS.items() if kind in _RESULTS else ():
             if name != kind and is_set(item.get(field)):
                 message = f"`{field}` cannot be set with `patchType: {kind}`; remove one of them"
-                run.report("invalid-form", message, get_key(item, field))
+                run.report("invalid-form", message, (item, field))
             elif name == kind and not is_set(item.get(field)):
                 run.report_missing(f"`patchType: {kind}`", item, field, node)
             elif name == kind:
                 patch = as_mapping(item[field])
-                validate_expression(patch, "expression", scope, get_key(item, field), run, result)
+                validate_expression(patch, "expression", scope, (item, field), run, result)
 
 
-def _check_mutating_binding(binding: Fields, place: Node, run: Validation) -> None:
+def _check_mutating_binding(binding: Fields, entry: Entry, run: Validation) -> None:
     _validate_mutating_operations(binding.get("matchResources"), run)
 
 
-def _check_actions(binding: Fields, place: Node, run: Validation) -> None:
-    actions = [found for found, _ in iter_strings(binding.get("validationActions"))]
-    nodes = dict(reversed(list(iter_strings(binding.get("validationActions")))))
+def _check_actions(binding: Fields, entry: Entry, run: Validation) -> None:
+    actions = [found for found, _ in iter_texts(binding.get("validationActions"))]
+    nodes = dict(reversed(list(iter_texts(binding.get("validationActions")))))
     if {"Deny", "Warn"} <= nodes.keys():
         message = "`Deny` and `Warn` cannot be combined, because a denial is shown anyway; remove one"
         last = max((found for found in nodes if found != "Audit"), key=actions.index)
         run.invalid(message, nodes[last])
     if not actions:
         message = "the binding has no actions; list at least one of `Deny`, `Warn` and `Audit`"
-        run.report("missing-field", message, find_key(binding, "validationActions", place))
+        run.report("missing-field", message, find_entry(binding, "validationActions", entry))
 
 
 check_rule = fields("a rule", _RULE, *_LISTS, "resources", _check_lists, _check_resources)

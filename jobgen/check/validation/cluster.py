@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobgen.check.admission.fields import (
+    Entry,
     Fields,
     Kind,
     Table,
@@ -11,7 +12,7 @@ from jobgen.check.admission.fields import (
     dns_label,
     dns_subdomain,
     fields,
-    find_key,
+    find_entry,
     is_empty,
     iter_items,
     join_names,
@@ -33,9 +34,10 @@ from jobgen.check.admission.scheduling import validate_overhead, validate_tolera
 from jobgen.check.pod_security.checks import LABELS, LEVELS, parse_version
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.model.data import Node, value_of
+from jobgen.model.place import At
 
 
-def _check_security_labels(namespace: Fields, place: Node, run: Validation) -> None:
+def _check_security_labels(namespace: Fields, entry: Entry, run: Validation) -> None:
     """Check the labels of Pod Security, which an admission plugin reads."""
     labels = as_mapping(run.metadata.get("labels"))
     for label in LABELS:
@@ -45,32 +47,32 @@ def _check_security_labels(namespace: Fields, place: Node, run: Validation) -> N
         else:
             is_valid, expected = found in LEVELS, join_names(list(LEVELS), "or")
         if label in labels and not is_valid:
-            run.report("invalid-label", f"label `{label}` is `{found}`, but must be {expected}", labels[label])
+            run.report("invalid-label", f"label `{label}` is `{found}`, but must be {expected}", At(labels, label))
 
 
 def _validate_equal_tolerations(key: str, value: Node, owner: Fields, run: Validation) -> None:
     seen: set[tuple[str, ...]] = set()
-    for item, node in iter_items(key, value):
+    for item, node in iter_items(value):
         found = tuple(as_text(item.get(field)) for field in ("key", "operator", "value", "effect"))
         if found in seen:
             run.report("duplicate-item", "two tolerations are equal; delete one of them", node)
         seen.add(found)
 
 
-def _check_api_service(service: Fields, place: Node, run: Validation) -> None:
+def _check_api_service(service: Fields, entry: Entry, run: Validation) -> None:
     group, version = as_text(service.get("group")), as_text(service.get("version"))
     validate_fixed_name(f"{version}.{group}", "version and group", run)
     if not group and version != "v1":
-        run.require_fields("an APIService", service, ("group",), place)
+        run.require_fields("an APIService", service, ("group",), entry)
     skips, has_bundle = value_of(service.get("insecureSkipTLSVerify")) is True, not is_empty(service.get("caBundle"))
     if not isinstance(service.get("service"), dict):
         for field, is_given in (("caBundle", has_bundle), ("insecureSkipTLSVerify", skips)):
             if is_given:
                 message = f"`{field}` requires `service`; delete it, or name the Service that serves the API"
-                run.report("invalid-form", message, find_key(service, field, place))
+                run.report("invalid-form", message, find_entry(service, field, entry))
     elif skips and has_bundle:
         message = "`insecureSkipTLSVerify` cannot be true if `caBundle` is set; delete one of them"
-        run.report("invalid-form", message, service["insecureSkipTLSVerify"])
+        run.report("invalid-form", message, At(service, "insecureSkipTLSVerify"))
 
 
 _RUNTIME_CLASS: Table = {

@@ -7,18 +7,20 @@ from collections.abc import Iterator
 from typing import Any
 
 from jobgen.check.admission.fields import (
+    Entry,
     Fields,
     Kind,
     Table,
     Validation,
     choice,
     fields,
-    get_key,
+    find_entry,
+    find_value,
     is_empty,
     is_set,
     items,
     iter_items,
-    iter_strings,
+    iter_texts,
     mapping,
     one_of,
     spec,
@@ -38,6 +40,7 @@ from jobgen.model.data import Node, Plain, type_of, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MALFORMED_DATA_ERRORS
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, Derived
 from jobgen.model.suggest import list_alternatives
 
 # Validate the OpenAPI schema of a version of a CRD: keywords, structure, lists, defaults and CEL rules.
@@ -76,78 +79,78 @@ class _Place(NamedTuple):
     in_metadata: bool = False
 
 
-def validate_schema(schema: Fields, key: Node, *, has_status: bool, run: Validation) -> None:
+def validate_schema(schema: Fields, entry: Entry, *, has_status: bool, run: Validation) -> None:
     """Validate a whole schema; rules and defaults only if the rest is valid."""
     count = len(run.problems)
-    validate_description(schema, key, has_status=has_status, run=run)
+    validate_description(schema, entry, has_status=has_status, run=run)
     if len(run.problems) == count:
         validate_defaults(schema, run)
-        validate_rules(schema, key, run)
+        validate_rules(schema, run)
 
 
-def validate_description(schema: Fields, key: Node, *, has_status: bool, run: Validation) -> None:
+def validate_description(schema: Fields, entry: Entry, *, has_status: bool, run: Validation) -> None:
     """Validate a schema without its rules and defaults."""
     if has_status:
         for word, value in schema.items():
             if word not in _AT_ROOT and not is_empty(value) and value_of(value) is not False:
                 message = f"`{word}` is not allowed at the root of a schema with the subresource `status`; remove it"
-                run.report("invalid-form", message, word)
+                run.report("invalid-form", message, (schema, word))
     if value_of(schema.get("nullable")) is True:
-        run.report("invalid-form", "`nullable` cannot be true at the root of a schema", schema["nullable"])
+        run.report("invalid-form", "`nullable` cannot be true at the root of a schema", At(schema, "nullable"))
     if is_set(schema.get("additionalProperties")):
         message = "`additionalProperties` cannot be set at the root of a schema; remove it"
-        run.report("invalid-form", message, get_key(schema, "additionalProperties"))
+        run.report("invalid-form", message, (schema, "additionalProperties"))
     if as_text(schema.get("type")) not in ("", "object"):
-        run.invalid("`type` must be `object` at the root of a schema", schema["type"])
-    _validate_structure(schema, key, run, is_root=True)
-    _validate_node(schema, key, _Place(), run, is_root=True)
+        run.invalid("`type` must be `object` at the root of a schema", At(schema, "type"))
+    _validate_structure(schema, entry, run, is_root=True)
+    _validate_node(schema, _Place(), run, is_root=True)
 
 
-def _validate_node(schema: Fields, key: Node, place: _Place, run: Validation, *, is_root: bool = False) -> None:
+def _validate_node(schema: Fields, place: _Place, run: Validation, *, is_root: bool = False) -> None:
     _validate_keywords(schema, place, run)
-    validate_list_keywords(schema, key, run)
+    validate_list_keywords(schema, run)
     properties = as_mapping(schema.get("properties"))
     extra = schema.get("additionalProperties")
     if properties and is_set(extra) and value_of(extra) is not True:
         message = "`additionalProperties` and `properties` cannot be combined; remove one of them"
-        run.report("invalid-form", message, get_key(schema, "additionalProperties"))
+        run.report("invalid-form", message, (schema, "additionalProperties"))
     if isinstance(extra, dict):
         inner = place._replace(no_default="in the metadata of an object") if place.in_metadata else place
-        _validate_node(extra, get_key(schema, "additionalProperties"), inner, run)
+        _validate_node(extra, inner, run)
     for name, child in properties.items():
         inner = place
         if name in _META_FIELDS and (is_root or value_of(schema.get("x-kubernetes-embedded-resource")) is True):
             inner = inner._replace(in_metadata=True, no_default=f"in `{name}` of an object" if is_root else "")
-        _validate_node(as_mapping(child), name, inner, run)
+        _validate_node(as_mapping(child), inner, run)
     for word in ("allOf", "anyOf", "oneOf"):
         for item in as_list(schema.get(word)):
-            _validate_node(as_mapping(item), get_key(schema, word), place, run)
+            _validate_node(as_mapping(item), place, run)
     for word in ("not", "items"):
         if isinstance(schema.get(word), dict):
-            _validate_node(as_mapping(schema[word]), get_key(schema, word), place, run)
+            _validate_node(as_mapping(schema[word]), place, run)
 
 
 def _validate_keywords(schema: Fields, place: _Place, run: Validation) -> None:
     kind = as_text(schema.get("type"))
     if kind == "null":
-        run.invalid("`type` cannot be `null`; set `nullable: true` beside another type", schema["type"])
+        run.invalid("`type` cannot be `null`; set `nullable: true` beside another type", At(schema, "type"))
     elif kind and kind not in _TYPES:
-        run.report_unsupported("type", schema["type"], _TYPES)
+        run.report_unsupported("type", At(schema, "type"), _TYPES)
     if is_set(schema.get("default")) and place.no_default:
         message = f"there must be no `default` {place.no_default}; remove it"
-        run.report("invalid-form", message, get_key(schema, "default"))
+        run.report("invalid-form", message, (schema, "default"))
     for word in ("$schema", "id", "additionalItems", "patternProperties", "definitions", "dependencies", "$ref"):
         if not is_empty(schema.get(word)) or (word == "additionalItems" and is_set(schema.get(word))):
             message = f"`{word}` is not supported in the schema of a CRD; remove it"
-            run.report("invalid-form", message, get_key(schema, word))
+            run.report("invalid-form", message, (schema, word))
     if isinstance(schema.get("items"), list) and as_list(schema["items"]):
-        run.report("invalid-form", "`items` must be one schema and not a list of schemas", get_key(schema, "items"))
+        run.report("invalid-form", "`items` must be one schema and not a list of schemas", (schema, "items"))
     for word, (value, hint) in _FORBIDDEN_VALUES.items():
         if value_of(schema.get(word)) is value:
-            run.invalid(f"`{word}` cannot be {str(value).lower()}; {hint}", schema[word])
+            run.invalid(f"`{word}` cannot be {str(value).lower()}; {hint}", At(schema, word))
     if place.in_metadata and value_of(schema.get("x-kubernetes-embedded-resource")) is True:
         message = "`x-kubernetes-embedded-resource` cannot be set in the metadata of an object; remove it"
-        run.report("invalid-form", message, schema["x-kubernetes-embedded-resource"])
+        run.report("invalid-form", message, At(schema, "x-kubernetes-embedded-resource"))
     _validate_map_type(schema, kind, run)
 
 
@@ -157,7 +160,7 @@ def _validate_bounds(schema: Fields, run: Validation) -> None:
     for word in ("maximum", "minimum") if as_text(schema.get("type")) == "integer" else ():
         bound = value_of(schema.get(word))
         if type(bound) in (int, float) and not -(2 ** (bits - 1)) <= float(bound) < 2 ** (bits - 1):
-            run.report("out-of-range", f"`{word}` is `{bound}`, beyond the integers of {bits} bits", schema[word])
+            run.report("out-of-range", f"`{word}` is `{bound}`, beyond the integers of {bits} bits", At(schema, word))
 
 
 def _validate_map_type(schema: Fields, kind: str, run: Validation) -> None:
@@ -165,65 +168,72 @@ def _validate_map_type(schema: Fields, kind: str, run: Validation) -> None:
     if not is_set(schema.get(word)):
         return
     if as_text(schema[word]) not in ("atomic", "granular"):
-        run.report_unsupported(word, schema[word], ("atomic", "granular"))
+        run.report_unsupported(word, At(schema, word), ("atomic", "granular"))
     if kind != "object":
-        node = schema["type"] if kind else get_key(schema, word)
-        run.invalid(f"`type` must be `object` in a schema with `{word}`", node)
+        place = At(schema, "type") if kind else (schema, word)
+        run.invalid(f"`type` must be `object` in a schema with `{word}`", place)
 
 
-def _validate_structure(schema: Fields, key: Node, run: Validation, *, is_root: bool = False) -> None:
+def _validate_structure(schema: Fields, entry: Entry, run: Validation, *, is_root: bool = False) -> None:
     properties, extra, items = (schema.get(word) for word in ("properties", "additionalProperties", "items"))
     if is_set(extra) and type_of(extra) is not bool and not isinstance(extra, dict):
-        run.report("wrong-type", "`additionalProperties` must be a schema or a boolean", extra)
-    _validate_type(schema, key, run)
+        run.report(
+            "wrong-type", "`additionalProperties` must be a schema or a boolean", At(schema, "additionalProperties")
+        )
+    _validate_type(schema, entry, run)
     if is_root or _is_true(schema, _EMBEDDED):
         _validate_meta_fields(as_mapping(properties), run, is_root=is_root)
     _validate_alternatives(schema, run)
     if isinstance(items, dict):
-        _validate_structure(items, get_key(schema, "items"), run)
+        _validate_structure(items, (schema, "items"), run)
     if isinstance(extra, dict):
-        _validate_structure(extra, get_key(schema, "additionalProperties"), run)
+        _validate_structure(extra, (schema, "additionalProperties"), run)
     for name, child in as_mapping(properties).items():
         if not (is_root and name == "metadata"):
-            _validate_structure(as_mapping(child), name, run)
+            _validate_structure(as_mapping(child), (properties, name), run)
 
 
-def _validate_type(schema: Fields, key: Node, run: Validation) -> None:
+def _validate_type(schema: Fields, entry: Entry, run: Validation) -> None:
     kind, items = as_text(schema.get("type")), schema.get("items")
     if kind == "array" and not isinstance(items, dict) and not as_list(items):
-        run.report("missing-field", "`type: array` requires `items`; set it", schema["type"])
+        run.report("missing-field", "`type: array` requires `items`; set it", At(schema, "type"))
     if _is_true(schema, _EMBEDDED):
         if kind != "object":
-            node = schema["type"] if kind else schema[_EMBEDDED]
-            run.invalid(f"`type` must be `object` in a schema with `{_EMBEDDED}`", node)
+            run.invalid(
+                f"`type` must be `object` in a schema with `{_EMBEDDED}`", At(schema, "type" if kind else _EMBEDDED)
+            )
         if is_set(schema.get("additionalProperties")):
             message = f"`additionalProperties` and `{_EMBEDDED}` cannot be combined; remove one of them"
-            run.report("invalid-form", message, get_key(schema, "additionalProperties"))
+            run.report("invalid-form", message, (schema, "additionalProperties"))
         if not as_mapping(schema.get("properties")) and not _is_true(schema, _PRESERVE):
             message = f"`{_EMBEDDED}` requires `properties`, or `{_PRESERVE}: true`"
-            run.report("missing-field", message, schema[_EMBEDDED])
+            run.report("missing-field", message, At(schema, _EMBEDDED))
     elif not kind and not _is_true(schema, _INT_OR_STRING) and not _is_true(schema, _PRESERVE):
-        node = schema.get("type") if is_set(schema.get("type")) else schema or key
-        run.report("missing-field", f"the schema of `{key}` requires `type`; set it", node)
+        place = At(schema, "type") if is_set(schema.get("type")) else schema or entry
+        run.report("missing-field", f"the schema of `{entry[1]}` requires `type`; set it", place)
     for word in (_PRESERVE, _EMBEDDED):
         if _is_true(schema, _INT_OR_STRING) and _is_true(schema, word):
-            run.report("invalid-form", f"`{word}` and `{_INT_OR_STRING}` cannot be combined; remove one", schema[word])
+            run.report(
+                "invalid-form", f"`{word}` and `{_INT_OR_STRING}` cannot be combined; remove one", At(schema, word)
+            )
 
 
 def _validate_meta_fields(properties: Fields, run: Validation, *, is_root: bool) -> None:
     for name, kind in (("apiVersion", "string"), ("kind", "string"), ("metadata", "object")):
         field = as_mapping(properties.get(name))
         if name in properties and as_text(field.get("type")) != kind:
-            node = field.get("type") if not is_empty(field.get("type")) else get_key(properties, name)
-            run.invalid(f"`{name}` of an object has `type: {kind}`", node)
+            place = At(field, "type") if not is_empty(field.get("type")) else (properties, name)
+            run.invalid(f"`{name}` of an object has `type: {kind}`", place)
     if not is_root:
         return
     metadata = as_mapping(properties.get("metadata"))
     known = as_mapping(metadata.get("properties"))
-    other = [word for word in metadata if word not in ("type", "properties") and not is_empty(metadata[word])]
-    other += [name for name in known if name not in ("name", "generateName")]
+    other = [
+        (metadata, word) for word in metadata if word not in ("type", "properties") and not is_empty(metadata[word])
+    ]
+    other += [(known, name) for name in known if name not in ("name", "generateName")]
     if other:
-        message = f"`{other[0]}` cannot be set in the schema of `metadata`; restrict only `name` and `generateName`"
+        message = f"`{other[0][1]}` cannot be set in the schema of `metadata`; restrict only `name` and `generateName`"
         run.report("invalid-form", message, other[0])
 
 
@@ -231,7 +241,7 @@ def _validate_alternatives(schema: Fields, run: Validation, *, is_outside: bool 
     """Validate the pattern and the alternatives of a node; those that every integer or string has may have types."""
     pattern = as_text(schema.get("pattern"))
     if pattern and not available() and text_format.fault(pattern):
-        run.invalid(f"`{pattern}` is not a regular expression", schema["pattern"])
+        run.invalid(f"`{pattern}` is not a regular expression", At(schema, "pattern"))
     for word in ("allOf", "anyOf", "oneOf"):
         plain = untraced(schema.get(word))
         if is_outside and word == "anyOf" and plain == _NUMBER_OR_TEXT:
@@ -239,7 +249,7 @@ def _validate_alternatives(schema: Fields, run: Validation, *, is_outside: bool 
         for index, item in enumerate(as_list(schema.get(word))):
             inner = as_mapping(item)
             if is_outside and word == "allOf" and index == 0 and untraced(inner.get("anyOf")) == _NUMBER_OR_TEXT:
-                inner = {name: value for name, value in inner.items() if name != "anyOf"}
+                inner = Derived({name: value for name, value in inner.items() if name != "anyOf"}, inner)
             _validate_inside(inner, run)
     if isinstance(schema.get("not"), dict):
         _validate_inside(as_mapping(schema["not"]), run)
@@ -251,12 +261,12 @@ def _validate_inside(schema: Fields, run: Validation) -> None:
         value = schema.get(word)
         if is_set(value) and value_of(value) is not False and not (is_empty(value) and word != "additionalProperties"):
             message = f"`{word}` cannot be set in `allOf`, `anyOf`, `oneOf` or `not`; move it to the schema around"
-            run.report("invalid-form", message, get_key(schema, word))
+            run.report("invalid-form", message, (schema, word))
     _validate_alternatives(schema, run, is_outside=False)
     properties = as_mapping(schema.get("properties"))
     if "metadata" in properties:
         message = "`metadata` cannot be set in `allOf`, `anyOf`, `oneOf` or `not`; remove it"
-        run.report("invalid-form", message, get_key(properties, "metadata"))
+        run.report("invalid-form", message, (properties, "metadata"))
     for child in (*properties.values(), schema.get("items")):
         if isinstance(child, dict):
             _validate_inside(child, run)
@@ -266,42 +276,44 @@ def _is_true(schema: Fields, word: str) -> bool:
     return value_of(schema.get(word)) is True
 
 
-def validate_list_keywords(schema: Fields, key: Node, run: Validation) -> None:
+def validate_list_keywords(schema: Fields, run: Validation) -> None:
     """Validate that a list type fits the type of the schema, its items and its keys."""
     kind = as_text(schema.get(_LIST_TYPE))
     has_type = is_set(schema.get(_LIST_TYPE))
     items = as_mapping(schema.get("items"))
     if has_type and kind not in _LIST_TYPES:
-        run.report_unsupported(_LIST_TYPE, schema[_LIST_TYPE], _LIST_TYPES)
+        run.report_unsupported(_LIST_TYPE, At(schema, _LIST_TYPE), _LIST_TYPES)
     if has_type and as_text(schema.get("type")) != "array":
-        node = schema.get("type") if not is_empty(schema.get("type")) else get_key(schema, _LIST_TYPE)
-        run.invalid(f"`type` must be `array` in a schema with `{_LIST_TYPE}`", node)
+        place = At(schema, "type") if not is_empty(schema.get("type")) else (schema, _LIST_TYPE)
+        run.invalid(f"`type` must be `array` in a schema with `{_LIST_TYPE}`", place)
     elif kind == "set":
         word = {"array": _LIST_TYPE, "object": "x-kubernetes-map-type"}.get(as_text(items.get("type")), "")
         found = items.get(word)
         if word and as_text(found) != "atomic" and (word != _LIST_TYPE or is_set(found)):
-            node = found if is_set(found) else get_key(schema, "items")
-            run.invalid(f"items of a set require `{word}: atomic`", node)
+            place = At(items, word) if is_set(found) else (schema, "items")
+            run.invalid(f"items of a set require `{word}: atomic`", place)
     if as_list(schema.get(_LIST_KEYS)) and kind != "map":
-        node = schema[_LIST_TYPE] if has_type else get_key(schema, _LIST_KEYS)
-        run.invalid(f"`{_LIST_KEYS}` requires `{_LIST_TYPE}: map`", node)
+        place = At(schema, _LIST_TYPE) if has_type else (schema, _LIST_KEYS)
+        run.invalid(f"`{_LIST_KEYS}` requires `{_LIST_TYPE}: map`", place)
     if kind == "map":
-        _validate_list_keys(schema, items, key, run)
+        _validate_list_keys(schema, items, run)
     if kind in ("set", "map") and value_of(items.get("nullable")) is True:
-        run.invalid(f"items of a list with `{_LIST_TYPE}: {kind}` cannot be nullable", items["nullable"])
+        run.invalid(f"items of a list with `{_LIST_TYPE}: {kind}` cannot be nullable", At(items, "nullable"))
 
 
-def _validate_list_keys(schema: Fields, items: Fields, key: Node, run: Validation) -> None:
-    keys = list(iter_strings(schema.get(_LIST_KEYS)))
+def _validate_list_keys(schema: Fields, items: Fields, run: Validation) -> None:
+    keys = list(iter_texts(schema.get(_LIST_KEYS)))
     if not keys:
         message = f"`{_LIST_TYPE}: map` requires `{_LIST_KEYS}`; list the keys of items"
-        run.report("missing-field", message, schema[_LIST_TYPE])
+        run.report("missing-field", message, At(schema, _LIST_TYPE))
     if not isinstance(schema.get("items"), dict):
-        run.report("missing-field", f"`{_LIST_TYPE}: map` requires `items` with a schema; set it", schema[_LIST_TYPE])
+        run.report(
+            "missing-field", f"`{_LIST_TYPE}: map` requires `items` with a schema; set it", At(schema, _LIST_TYPE)
+        )
         return
     if as_text(items.get("type")) != "object":
-        node = items.get("type") if is_set(items.get("type")) else get_key(schema, "items")
-        run.invalid(f"`type` of the items must be `object` in a list with `{_LIST_TYPE}: map`", node)
+        place = At(items, "type") if is_set(items.get("type")) else (schema, "items")
+        run.invalid(f"`type` of the items must be `object` in a list with `{_LIST_TYPE}: map`", place)
         return
     properties = as_mapping(items.get("properties"))
     required = {as_text(name) for name in as_list(items.get("required"))}
@@ -314,11 +326,11 @@ def _validate_list_keys(schema: Fields, items: Fields, key: Node, run: Validatio
         else:
             field, subject = as_mapping(properties[found]), f"the key `{found}` of a list"
             if as_text(field.get("type")) in ("array", "object"):
-                run.invalid(f"{subject} must be a scalar", field["type"])
+                run.invalid(f"{subject} must be a scalar", At(field, "type"))
             if found not in required and not is_set(field.get("default")):
-                run.report("missing-field", f"{subject} must be required or have a default", get_key(properties, found))
+                run.report("missing-field", f"{subject} must be required or have a default", (properties, found))
             if value_of(field.get("nullable")) is True:
-                run.invalid(f"{subject} cannot be nullable", field["nullable"])
+                run.invalid(f"{subject} cannot be nullable", At(field, "nullable"))
         seen.add(found)
 
 
@@ -335,7 +347,7 @@ def validate_defaults(schema: Fields, run: Validation) -> None:
             problems = []
         _validate_bounds(schema, run)
         if problems:
-            run.invalid(f"the default is not a valid value: {problems[0].message}", get_key(schema, "default"))
+            run.invalid(f"the default is not a valid value: {problems[0].message}", (schema, "default"))
     for child in (*as_mapping(schema.get("properties")).values(), schema.get("items")):
         if isinstance(child, dict):
             validate_defaults(child, run)
@@ -359,68 +371,67 @@ def _drop_nulls(node: Plain) -> Plain:
     }
 
 
-def validate_rules(schema: Fields, key: Node, run: Validation) -> None:
+def validate_rules(schema: Fields, run: Validation) -> None:
     """Validate the rules of all nodes of a schema."""
     plain: Any = _drop_nulls(untraced(schema))
     try:
         root = convert_schema_node(plain)
     except MALFORMED_DATA_ERRORS:
         return
-    _validate_rules_of(schema, root, key, _Context(root), run)
+    _validate_rules_of(schema, root, _Context(root), run)
 
 
-def _validate_rules_of(schema: Fields, converted: Any, key: Node, context: _Context, run: Validation) -> None:
-    for rule, node in iter_items(get_key(schema, _RULES), schema.get(_RULES)):
+def _validate_rules_of(schema: Fields, converted: Any, context: _Context, run: Validation) -> None:
+    for rule, node in iter_items(schema.get(_RULES)):
         count = len(run.problems)
         _validate_texts(rule, node, schema, run)
         if len(run.problems) == count and not available():
-            _validate_expressions(rule, converted, node, context, run)
+            _validate_expressions(rule, converted, context, run)
     is_granular = as_text(schema.get("x-kubernetes-map-type")) != "atomic"
     inner = context._replace(is_correlatable=context.is_correlatable and is_granular)
     fields = as_mapping(converted).get("properties")
     for name, child in as_mapping(schema.get("properties")).items():
-        _validate_rules_of(as_mapping(child), as_mapping(fields).get(name), name, inner, run)
+        _validate_rules_of(as_mapping(child), as_mapping(fields).get(name), inner, run)
     if isinstance(schema.get("additionalProperties"), dict):
-        extra, place = as_mapping(schema["additionalProperties"]), get_key(schema, "additionalProperties")
-        _validate_rules_of(extra, as_mapping(converted).get("additionalProperties"), place, context, run)
+        extra = as_mapping(schema["additionalProperties"])
+        _validate_rules_of(extra, as_mapping(converted).get("additionalProperties"), context, run)
     if isinstance(schema.get("items"), dict):
         is_map = as_text(schema.get("x-kubernetes-list-type")) == "map"
         inner = context._replace(is_correlatable=context.is_correlatable and is_map)
-        items, place = as_mapping(schema["items"]), get_key(schema, "items")
-        _validate_rules_of(items, as_mapping(converted).get("items"), place, inner, run)
+        _validate_rules_of(as_mapping(schema["items"]), as_mapping(converted).get("items"), inner, run)
 
 
-def _validate_texts(rule: Fields, node: Node, schema: Fields, run: Validation) -> None:
+def _validate_texts(rule: Fields, entry: Entry, schema: Fields, run: Validation) -> None:
     text, message = as_text(rule.get("rule")), as_text(rule.get("message"))
     if not text.strip():
-        run.report("missing-field", "`rule` is empty; write an expression", rule.get("rule") or node)
+        run.report("missing-field", "`rule` is empty; write an expression", find_value(rule, "rule", entry))
     elif message and not message.strip():
-        run.invalid("`message` is blank; write a message or remove it", rule["message"])
+        run.invalid("`message` is blank; write a message or remove it", At(rule, "message"))
     elif _has_lines(message.strip()):
-        run.invalid("`message` must be one line", rule["message"])
+        run.invalid("`message` must be one line", At(rule, "message"))
     elif _has_lines(text.strip()) and not message:
-        run.report("missing-field", "a rule of several lines requires `message`; set it", get_key(rule, "rule"))
+        run.report("missing-field", "a rule of several lines requires `message`; set it", (rule, "rule"))
     if as_text(rule.get("messageExpression")) and not as_text(rule["messageExpression"]).strip():
-        run.invalid("`messageExpression` is blank; remove it", rule["messageExpression"])
+        run.invalid("`messageExpression` is blank; remove it", At(rule, "messageExpression"))
     if is_set(rule.get("reason")):
         one_of(*_REASONS)("reason", rule["reason"], rule, run)
     path = as_text(rule.get("fieldPath"))
     if path and (_has_lines(path) or find_field(path, schema) is None):
-        run.invalid(f"`{path}` is not the path of a field, such as `.spec.replicas`", rule["fieldPath"])
+        run.invalid(f"`{path}` is not the path of a field, such as `.spec.replicas`", At(rule, "fieldPath"))
 
 
-def _validate_expressions(rule: Fields, converted: Any, node: Node, context: _Context, run: Validation) -> None:
+def _validate_expressions(rule: Fields, converted: Any, context: _Context, run: Validation) -> None:
     plain: Any = untraced(rule)
     for field, reason in find_errors_of_rule(plain, converted, context.root, run.release):
         if OFFLINE not in reason:
-            run.invalid(f"`{field}` does not compile: {reason}", rule[field])
+            run.invalid(f"`{field}` does not compile: {reason}", At(rule, field))
     has_old = mentions(as_text(rule.get("rule")), "oldSelf")
     if has_old and not context.is_correlatable:
         message = "`oldSelf` is not known inside of lists without keys and of atomic mappings; remove it from the rule"
-        run.invalid(message, rule["rule"])
+        run.invalid(message, At(rule, "rule"))
     elif not has_old and value_of(rule.get("optionalOldSelf")) is not None:
         message = "`optionalOldSelf` has no effect in a rule without `oldSelf`; remove it"
-        run.report("invalid-form", message, get_key(rule, "optionalOldSelf"))
+        run.report("invalid-form", message, (rule, "optionalOldSelf"))
 
 
 def _has_lines(text: str) -> bool:
@@ -456,65 +467,65 @@ _require_names = fields("`names`", {}, "plural", "kind")
 def _validate_group(key: str, value: Node, owner: Fields, run: Validation) -> None:
     group = as_text(value)
     if group and (not is_dns_subdomain(group) or "." not in group):
-        run.report("invalid-name", f"`{group}` is not an API group with a domain; {DNS_SUBDOMAIN}", value)
+        run.report("invalid-name", f"`{group}` is not an API group with a domain; {DNS_SUBDOMAIN}", At(owner, key))
     elif group in _PROTECTED or group.endswith(tuple(f".{domain}" for domain in _PROTECTED)):
         # The community of Kubernetes approves APIs in its groups.
         annotations = as_mapping(run.metadata.get("annotations"))
         approval = as_text(annotations.get(_APPROVAL))
         if not approval:
             message = f"the group `{group}` belongs to Kubernetes, and requires the annotation `{_APPROVAL}`"
-            run.report("missing-field", f"{message}; use your domain", value)
+            run.report("missing-field", f"{message}; use your domain", At(owner, key))
         elif not approval.startswith("unapproved") and (
             networks.request_fault(approval) or not networks.parse(approval).host
         ):
             message = f"`{approval}` is neither the URL of an approval nor `unapproved`; use a group in your own domain"
-            run.invalid(message, annotations[_APPROVAL])
+            run.invalid(message, At(annotations, _APPROVAL))
 
 
 def _validate_preserve(key: str, value: Node, owner: Fields, run: Validation) -> None:
     if value_of(value) is True:
-        run.invalid(f"`{key}` cannot be true; set `x-kubernetes-preserve-unknown-fields` in the schema", value)
+        run.invalid(f"`{key}` cannot be true; set `x-kubernetes-preserve-unknown-fields` in the schema", At(owner, key))
 
 
-def _check_names(crd: Fields, place: Node, run: Validation) -> None:
+def _check_names(crd: Fields, entry: Entry, run: Validation) -> None:
     names = as_mapping(crd.get("names"))
-    parent = get_key(crd, "names") if "names" in crd else place
-    _require_names(names, parent, run)
-    found = [(as_text(names.get(field)), names.get(field), DNS_LABEL_1035) for field in ("plural", "singular")]
-    found += [(as_text(names.get(field)).lower(), names.get(field), _KIND_HINT) for field in ("kind", "listKind")]
+    _require_names(names, (crd, "names") if "names" in crd else entry, run)
+    found: list[tuple[str, Any, str]] = [
+        (as_text(names.get(field)), (names, field), DNS_LABEL_1035) for field in ("plural", "singular")
+    ]
+    found += [(as_text(names.get(field)).lower(), (names, field), _KIND_HINT) for field in ("kind", "listKind")]
     for field in ("shortNames", "categories"):
-        found += [(name or " ", node, DNS_LABEL_1035) for name, node in iter_strings(names.get(field))]
-    for name, node, hint in found:
+        found += [(name or " ", item, DNS_LABEL_1035) for name, item in iter_texts(names.get(field))]
+    for name, (holder, key), hint in found:
         if name and not is_dns_label_1035(name):
-            run.report("invalid-name", f"`{as_text(node)}` is not a valid name; {hint}", node)
+            run.report("invalid-name", f"`{as_text(holder[key])}` is not a valid name; {hint}", At(holder, key))
     kind = as_text(names.get("kind"))
     if kind and kind == as_text(names.get("listKind")):
-        run.invalid(f"`listKind` is `{kind}`, as `kind` is; write `{kind}List`", names["listKind"])
+        run.invalid(f"`listKind` is `{kind}`, as `kind` is; write `{kind}List`", At(names, "listKind"))
     wanted = f"{as_text(names.get('plural'))}.{as_text(crd.get('group'))}"
     validate_fixed_name(wanted, "the plural and the group of the resource", run)
 
 
-def _check_versions(crd: Fields, place: Node, run: Validation) -> None:
-    versions = list(iter_items(get_key(crd, "versions"), crd.get("versions")))
+def _check_versions(crd: Fields, entry: Entry, run: Validation) -> None:
+    versions = list(iter_items(crd.get("versions")))
     seen: set[str] = set()
     for version, node in versions:
         _check_version(version, node, run)
         name = as_text(version.get("name"))
         if not is_dns_label_1035(name):
             message = f"`{name}` is not a valid version; {DNS_LABEL_1035}"
-            run.report("invalid-name", message, version.get("name") or node)
+            run.report("invalid-name", message, find_value(version, "name", node))
         elif name in seen:
-            run.report("duplicate-item", f"there are two versions named `{name}`; rename one", version["name"])
+            run.report("duplicate-item", f"there are two versions named `{name}`; rename one", At(version, "name"))
         seen.add(name)
-    stored = [version["storage"] for version, _ in versions if value_of(version.get("storage")) is True]
+    stored = [version for version, _ in versions if value_of(version.get("storage")) is True]
     if len(stored) != 1:
         message = f"`{len(stored)}` versions have `storage: true`; exactly one must have it"
-        parent = get_key(crd, "versions") if "versions" in crd else crd or place
-        run.invalid(message, stored[1] if stored else parent)
+        run.invalid(message, At(stored[1], "storage") if stored else find_entry(crd, "versions", entry))
     _validate_schemas(versions, run)
 
 
-def _validate_schemas(versions: list[tuple[Fields, Node]], run: Validation) -> None:
+def _validate_schemas(versions: list[tuple[Fields, Entry]], run: Validation) -> None:
     """Validate the schema of each version; equal schemas are validated once."""
     schemas = [untraced(version.get("schema")) for version, _ in versions]
     is_shared = all(schema == schemas[0] for schema in schemas)
@@ -526,18 +537,18 @@ def _validate_schemas(versions: list[tuple[Fields, Node]], run: Validation) -> N
             run.report("missing-field", message, node)
             continue
         has_status = any(statuses) if is_shared else statuses[index]
-        key = get_key(as_mapping(version["schema"]), "openAPIV3Schema")
         if not is_shared or index == 0:
+            key = (version["schema"], "openAPIV3Schema")
             validate_schema(as_mapping(schema), key, has_status=has_status, run=run)
         _validate_selectable(version, as_mapping(schema), run)
 
 
 def find_schema_errors(crd: Fields) -> Iterator[tuple[str, str]]:
     """Yield what is wrong with the schemas of a CRD besides their rules and defaults: the version, and the message."""
-    for version, _ in iter_items("versions", as_mapping(crd.get("spec")).get("versions")):
+    for version, _ in iter_items(as_mapping(crd.get("spec")).get("versions")):
         schema = as_mapping(version.get("schema")).get("openAPIV3Schema")
-        run = Validation({}, {}, [])
-        validate_description(as_mapping(schema), "openAPIV3Schema", has_status=_has_status(version), run=run)
+        run, key = Validation({}, {}, []), (version.get("schema"), "openAPIV3Schema")
+        validate_description(as_mapping(schema), key, has_status=_has_status(version), run=run)
         for problem in run.problems:
             yield as_text(version.get("name")), problem.message
 
@@ -551,24 +562,23 @@ def _validate_warning(key: str, value: Node, owner: Fields, run: Validation) -> 
     if not is_set(value):
         return
     if value_of(owner.get("deprecated")) is not True:
-        run.report("invalid-form", f"`{key}` requires `deprecated: true`; set it, or remove the warning", key)
+        run.report("invalid-form", f"`{key}` requires `deprecated: true`; set it, or remove the warning", (owner, key))
     elif not written or len(written.encode(errors="replace")) > _MAX_WARNING_BYTES or not written.isprintable():
-        run.invalid(f"`{key}` must be one line of 1 to {_MAX_WARNING_BYTES} printable characters", value)
+        run.invalid(f"`{key}` must be one line of 1 to {_MAX_WARNING_BYTES} printable characters", At(owner, key))
 
 
-def _check_scale_paths(scale: Fields, place: Node, run: Validation) -> None:
+def _check_scale_paths(scale: Fields, entry: Entry, run: Validation) -> None:
     roots = {"specReplicasPath": (".spec.",), "statusReplicasPath": (".status.",)}
     for field, known in {**roots, "labelSelectorPath": (".spec.", ".status.")}.items():
         path = as_text(scale.get(field))
         if path and not path.startswith(known):
             wanted = list_alternatives(f"`{root}`" for root in known)
-            run.invalid(f"`{path}` is not a path that starts with {wanted}", scale[field])
+            run.invalid(f"`{path}` is not a path that starts with {wanted}", At(scale, field))
 
 
 def _validate_selectable(version: Fields, schema: Fields, run: Validation) -> None:
     seen: set[str] = set()
-    key = get_key(version, "selectableFields")
-    for item, node in iter_items(key, version.get("selectableFields")):
+    for item, node in iter_items(version.get("selectableFields")):
         path = as_text(item.get("jsonPath"))
         if not path:
             run.report_missing("a selectable field", item, "jsonPath", node)
@@ -577,26 +587,30 @@ def _validate_selectable(version: Fields, schema: Fields, run: Validation) -> No
         is_scalar = as_text(as_mapping(found).get("type")) in ("boolean", "integer", "string")
         if path.startswith(".metadata") or not is_scalar:
             message = f"`{path}` is not the path of a field of type string, boolean or integer outside of `metadata`"
-            run.invalid(message, item["jsonPath"])
+            run.invalid(message, At(item, "jsonPath"))
         elif path in seen:
             message = f"`{path}` is listed twice in `selectableFields`; remove one of them"
-            run.report("duplicate-item", message, item["jsonPath"])
+            run.report("duplicate-item", message, At(item, "jsonPath"))
         seen.add(path)
     if len(seen) > _MAX_SELECTABLE:
-        run.report("out-of-range", f"`{len(seen)}` selectable fields are too many; the limit is {_MAX_SELECTABLE}", key)
+        run.report(
+            "out-of-range",
+            f"`{len(seen)}` selectable fields are too many; the limit is {_MAX_SELECTABLE}",
+            (version, "selectableFields"),
+        )
 
 
-def _check_conversion(conversion: Fields, place: Node, run: Validation) -> None:
+def _check_conversion(conversion: Fields, entry: Entry, run: Validation) -> None:
     strategy, webhook = as_text(conversion.get("strategy")), as_mapping(conversion.get("webhook"))
-    key = get_key(conversion, "webhook") if "webhook" in conversion else place
+    inner: Entry = (conversion, "webhook") if "webhook" in conversion else entry
     if strategy == "Webhook":
         if not is_set(webhook.get("clientConfig")):
-            run.report("missing-field", "`strategy: Webhook` requires `webhook.clientConfig`; set it", webhook or key)
+            run.report("missing-field", "`strategy: Webhook` requires `webhook.clientConfig`; set it", webhook or inner)
         else:
-            validate_client(webhook, key, run)
-        validate_review_versions("conversionReviewVersions", webhook, key, run)
+            validate_client(webhook, inner, run)
+        validate_review_versions("conversionReviewVersions", webhook, inner, run)
     elif is_set(webhook.get("clientConfig")) or as_list(webhook.get("conversionReviewVersions")):
-        run.report("invalid-form", f"`webhook` cannot be set with `strategy: {strategy}`; remove it", key)
+        run.report("invalid-form", f"`webhook` cannot be set with `strategy: {strategy}`; remove it", inner)
 
 
 _COLUMN: Table = {

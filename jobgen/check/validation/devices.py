@@ -6,6 +6,7 @@ import json
 
 from jobgen.check.admission.fields import (
     Check,
+    Entry,
     Fields,
     Kind,
     Table,
@@ -14,11 +15,10 @@ from jobgen.check.admission.fields import (
     dns_label,
     dns_subdomain,
     fields,
-    find_key,
-    get_key,
+    find_entry,
     is_set,
     items,
-    iter_strings,
+    iter_texts,
     label_key,
     mapping,
     one_of,
@@ -41,6 +41,7 @@ from jobgen.k8s.devices import ADMIN_LABEL
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.place import At
 from jobgen.model.suggest import list_alternatives
 
 _MAX_ID_BYTES = 32
@@ -84,14 +85,14 @@ def is_flat(obj: Fields) -> bool:
     return as_text(obj.get("apiVersion")).endswith(("/v1beta1", "/v1alpha3"))
 
 
-def _check_cel(cel: Fields, place: Node, run: Validation) -> None:
+def _check_cel(cel: Fields, entry: Entry, run: Validation) -> None:
     written = as_text(cel.get("expression"))
-    node = cel.get("expression") if is_set(cel.get("expression")) else place
+    place = At(cel, "expression") if is_set(cel.get("expression")) else entry
     if not written.strip():
         message = "a CEL selector requires an `expression`, such as `device.driver == 'gpu.example.com'`"
-        run.report("missing-field", message, node)
+        run.report("missing-field", message, place)
     elif len(written.encode(errors="replace")) > _MAX_EXPRESSION_BYTES:
-        run.report("out-of-range", f"`expression` has more than {_MAX_EXPRESSION_BYTES} bytes; shorten it", node)
+        run.report("out-of-range", f"`expression` has more than {_MAX_EXPRESSION_BYTES} bytes; shorten it", place)
     else:
         # Imported late: few repositories have selectors of devices.
         from jobgen.check.cel.admission_scope import find_selector_fault
@@ -101,20 +102,20 @@ def _check_cel(cel: Fields, place: Node, run: Validation) -> None:
             # The parser lists everything that may follow, and has a symbol for the end of the text.
             reason = fault.message.partition(" expecting ")[0].replace("`<EOF>`", "the end of the text")
             message = f"the CEL expression does not compile: {reason} (line {fault.line}, column {fault.column})"
-            run.invalid(message, node)
+            run.invalid(message, place)
 
 
-def _check_parameters(opaque: Fields, place: Node, run: Validation) -> None:
+def _check_parameters(opaque: Fields, entry: Entry, run: Validation) -> None:
     parameters = opaque.get("parameters")
     if value_of(parameters) is None:
-        run.report_missing("`opaque`", opaque, "parameters", place)
+        run.report_missing("`opaque`", opaque, "parameters", entry)
     elif not isinstance(parameters, dict):
-        run.report("wrong-type", "`parameters` must be an object", parameters)
+        run.report("wrong-type", "`parameters` must be an object", At(opaque, "parameters"))
     else:
         written = json.dumps(untraced(parameters), separators=(",", ":"), ensure_ascii=False)
         if len(written.encode(errors="replace")) > _MAX_PARAMETER_BYTES:
             message = f"`parameters` have more than {_MAX_PARAMETER_BYTES} bytes as JSON; shorten them"
-            run.report("out-of-range", message, find_key(opaque, "parameters", place))
+            run.report("out-of-range", message, find_entry(opaque, "parameters", entry))
 
 
 def _validate_extended_resource(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -122,25 +123,25 @@ def _validate_extended_resource(key: str, value: Node, owner: Fields, run: Valid
     is_extended = "/" in found and "kubernetes.io/" not in found and not found.startswith("requests.")
     if is_set(value) and not (is_extended and is_label_key(f"requests.{found}")):
         message = f"`{found}` is not a valid extended resource; write a domain and a name, such as `example.com/gpu`"
-        run.invalid(message, value)
+        run.invalid(message, At(owner, key))
 
 
-def _check_toleration(toleration: Fields, place: Node, run: Validation) -> None:
+def _check_toleration(toleration: Fields, entry: Entry, run: Validation) -> None:
     operator, value = as_text(toleration.get("operator")) or "Equal", toleration.get("value")
     if operator == "Equal":
         taint_value("value", value, toleration, run)
     elif operator == "Exists" and as_text(value):
         message = f"`operator: Exists` cannot have a `value`, got `{as_text(value)}`; delete it"
-        run.report("invalid-toleration", message, value)
+        run.report("invalid-toleration", message, At(toleration, "value"))
 
 
-def _check_count(request: Fields, place: Node, run: Validation) -> None:
+def _check_count(request: Fields, entry: Entry, run: Validation) -> None:
     mode, found = as_text(request.get("allocationMode")) or "ExactCount", as_integer(request.get("count")) or 0
     if mode == "All" and found:
         message = f"`allocationMode: All` cannot have a `count`, got `{found}`; delete it"
-        run.report("invalid-form", message, request["count"])
+        run.report("invalid-form", message, At(request, "count"))
     elif mode == "ExactCount" and found < 0:
-        run.report("out-of-range", f"`count` must be at least 1, got `{found}`", request["count"])
+        run.report("out-of-range", f"`count` must be at least 1, got `{found}`", At(request, "count"))
 
 
 def _validate_admin_access(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -149,43 +150,43 @@ def _validate_admin_access(key: str, value: Node, owner: Fields, run: Validation
     if value_of(value) is True and namespace in run.read_catalog().other_namespaces:
         message = f"`{key}` requires a namespace with the label `{ADMIN_LABEL}: true`, but Namespace"
         message += f" `{namespace}` does not have it; add it, or delete the field"
-        run.report("invalid-resource-claim", message, value)
+        run.report("invalid-resource-claim", message, At(owner, key))
 
 
 def _request(*, flat: bool) -> Check:
     """Return a check of a request; in old versions it has the fields that are in `exactly` in others."""
 
-    def check(request: Fields, place: Node, run: Validation) -> None:
+    def check(request: Fields, entry: Entry, run: Validation) -> None:
         given = [field for field in _EXACT_FIELDS if is_set(request.get(field))] if flat else []
         exactly: Node = request if given else None if flat else request.get("exactly")
-        key = get_key(request, "firstAvailable")
+        key = "firstAvailable"
         alternatives = as_list(request.get(key)) if run.release >= _PRIORITIZED_SINCE else ()
         field = "deviceClassName" if flat else "exactly"
         if isinstance(exactly, dict) and alternatives:
             other = given[0] if given else field
             message = f"a request cannot have both `{other}` and `firstAvailable`; delete one of them"
-            run.report("invalid-form", message, key)
+            run.report("invalid-form", message, (request, "firstAvailable"))
         elif alternatives:
             _alternatives(key, request[key], request, run)
         elif isinstance(exactly, dict):
-            _check_exact_request(exactly, place if flat else get_key(request, "exactly"), run)
+            _check_exact_request(exactly, entry if flat else (request, "exactly"), run)
         else:
-            run.report("missing-field", f"a request requires `{field}` or `firstAvailable`; set one of them", place)
+            run.report("missing-field", f"a request requires `{field}` or `firstAvailable`; set one of them", entry)
 
     return check
 
 
-def _check_constraint(constraint: Fields, place: Node, run: Validation) -> None:
+def _check_constraint(constraint: Fields, entry: Entry, run: Validation) -> None:
     known = ("matchAttribute", "distinctAttribute") if run.release >= _DISTINCT_SINCE else ("matchAttribute",)
     given = next((field for field in known if is_set(constraint.get(field))), "")
     if not given:
         names = list_alternatives(f"`{field}`" for field in known)
-        run.report("missing-field", f"a constraint requires {names}; set it", place)
+        run.report("missing-field", f"a constraint requires {names}; set it", entry)
     elif not is_qualified_name(as_text(constraint[given]), needs_domain=True):
-        run.invalid(f"`{as_text(constraint[given])}` is not a valid attribute; {QUALIFIED_NAME}", constraint[given])
+        run.invalid(f"`{as_text(constraint[given])}` is not a valid attribute; {QUALIFIED_NAME}", At(constraint, given))
 
 
-def _check_references(devices: Fields, place: Node, run: Validation) -> None:
+def _check_references(devices: Fields, entry: Entry, run: Validation) -> None:
     """Check the lists `requests` of constraints and configurations: names of requests, or of their alternatives."""
     names = {
         as_text(request.get("name")): frozenset(
@@ -196,7 +197,7 @@ def _check_references(devices: Fields, place: Node, run: Validation) -> None:
 
     def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         seen: set[str] = set()
-        for found, node in iter_strings(value):
+        for found, node in iter_texts(value):
             request, slash, alternative = found.partition("/")
             is_known = request in names and (not slash or alternative in names[request])
             if not is_known or not all(map(is_dns_label, found.split("/"))):
@@ -222,19 +223,22 @@ def _claim(*, flat: bool) -> Check:
     return fields("a claim", {"devices": mapping(devices, _check_references)})
 
 
-def _check_resource_claim(obj: Fields, place: Node, run: Validation) -> None:
-    (_check_flat_claim if is_flat(obj) else _check_claim)(run.spec, place, run)
+def _check_resource_claim(obj: Fields, entry: Entry, run: Validation) -> None:
+    (_check_flat_claim if is_flat(obj) else _check_claim)(run.spec, entry, run)
 
 
-def _check_template_metadata(metadata: Fields, place: Node, run: Validation) -> None:
+def _check_template_metadata(metadata: Fields, entry: Entry, run: Validation) -> None:
     for field, value in metadata.items():
         if field not in ("annotations", "labels") and value_of(value) not in (None, "", {}, 0):
-            run.invalid(f"`{field}` cannot be set in a template; Kubernetes names the claims after their pods", field)
+            run.invalid(
+                f"`{field}` cannot be set in a template; Kubernetes names the claims after their pods",
+                (metadata, field),
+            )
 
 
-def _check_template(obj: Fields, place: Node, run: Validation) -> None:
-    _check_template_spec(run.spec, place, run)
-    (_check_flat_claim if is_flat(obj) else _check_claim)(as_mapping(run.spec.get("spec")), place, run)
+def _check_template(obj: Fields, entry: Entry, run: Validation) -> None:
+    _check_template_spec(run.spec, entry, run)
+    (_check_flat_claim if is_flat(obj) else _check_claim)(as_mapping(run.spec.get("spec")), entry, run)
 
 
 driver_name = text("invalid-value", "driver name of at most 63 characters", is_driver_name, DNS_SUBDOMAIN)

@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from jobgen.check.admission.fields import (
+    Entry,
     Fields,
     Kind,
     Table,
@@ -15,8 +16,7 @@ from jobgen.check.admission.fields import (
     choice,
     count,
     fields,
-    find_key,
-    get_key,
+    find_entry,
     is_empty,
     is_set,
     items,
@@ -42,6 +42,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At
 from jobgen.model.suggest import ask_for, find_closest
 
 # Parse the schedule of a CronJob as Kubernetes does: five fields, or a descriptor such as `@daily`; and time zones.
@@ -165,7 +166,7 @@ _UID: Node = object()  # type: ignore[assignment]
 
 def _validate_job_spec(job: Fields, completions: int | None, run: Validation) -> None:
     """Validate the spec of a Job with this number of completions, by default or as written."""
-    _check_job_fields(job, run.spec, run)
+    _check_job_fields(job, (run.spec, None), run)
     mode, failed = value_of(job.get("completionMode")), job.get("maxFailedIndexes")
     if mode == "Indexed":
         _validate_indexed(job, completions, run)
@@ -175,15 +176,19 @@ def _validate_job_spec(job: Fields, completions: int | None, run: Validation) ->
                 key == "successPolicy" and run.release >= _SUCCESS_POLICY_SINCE
             )
             if needs_index and is_set(value):
-                run.invalid(f"`{key}` requires `completionMode: Indexed`; set it, or delete `{key}`", key)
+                run.invalid(f"`{key}` requires `completionMode: Indexed`; set it, or delete `{key}`", (job, key))
     if is_set(failed) and not is_set(job.get("backoffLimitPerIndex")):
-        run.report("missing-field", "`maxFailedIndexes` requires `backoffLimitPerIndex`; set it", failed)
+        run.report(
+            "missing-field", "`maxFailedIndexes` requires `backoffLimitPerIndex`; set it", At(job, "maxFailedIndexes")
+        )
     _validate_restart_policy(job, run)
 
 
 def _validate_indexed(job: Fields, completions: int | None, run: Validation) -> None:
     if not is_set(job.get("completions")) and completions is None:
-        run.report("missing-field", "`completionMode: Indexed` requires `completions`; set it", job["completionMode"])
+        run.report(
+            "missing-field", "`completionMode: Indexed` requires `completions`; set it", At(job, "completionMode")
+        )
         return
     if completions is None or completions < 0:
         return
@@ -191,25 +196,27 @@ def _validate_indexed(job: Fields, completions: int | None, run: Validation) -> 
     limit = _MAX_INDEXES_OF_LARGE_JOB if is_large else _MAX_INDEXES
     if is_large and not is_set(job.get("maxFailedIndexes")):
         message = f"more than {_MAX_INDEXES} completions with `backoffLimitPerIndex` require `maxFailedIndexes`; set it"
-        run.report("missing-field", message, job.get("completions"))
+        run.report("missing-field", message, At(job, "completions"))
     for field in ("parallelism", "maxFailedIndexes"):
         found = as_integer(job.get(field)) or 0
         if field == "maxFailedIndexes" and found > completions:
             message = f"`{field}` is `{found}`, more than `completions`, which is `{completions}`; lower it"
-            run.report("out-of-range", message, job[field])
+            run.report("out-of-range", message, At(job, field))
         elif found > limit:
-            run.report("out-of-range", f"`{field}` of this Job must be at most {limit}, got `{found}`", job[field])
+            run.report("out-of-range", f"`{field}` of this Job must be at most {limit}, got `{found}`", At(job, field))
     policy = job.get("successPolicy")
     if isinstance(policy, dict) and run.release >= _SUCCESS_POLICY_SINCE:
-        _validate_success_policy(get_key(job, "successPolicy"), policy, completions, run)
+        _validate_success_policy(policy, (job, "successPolicy"), completions, run)
 
 
 def _validate_manager(key: str, value: Node, owner: Fields, run: Validation) -> None:
     found = as_text(value)
     if type(value_of(value)) is str and not is_domain_prefixed_path(found):
-        run.invalid(f"`{key}` is `{found}`; write a domain and a path, such as `example.com/controller`", value)
+        run.invalid(
+            f"`{key}` is `{found}`; write a domain and a path, such as `example.com/controller`", At(owner, key)
+        )
     elif len(found) > 63:
-        run.report("out-of-range", f"`{key}` must have at most 63 characters, got `{len(found)}`", value)
+        run.report("out-of-range", f"`{key}` must have at most 63 characters, got `{len(found)}`", At(owner, key))
 
 
 def _validate_replacement_policy(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -218,9 +225,9 @@ def _validate_replacement_policy(key: str, value: Node, owner: Fields, run: Vali
     if type(found) is not str or found in supported:
         return
     if found in _REPLACEMENT_POLICIES:
-        run.invalid(f"`{key}` is `{found}`, but must be `Failed` with `podFailurePolicy`", value)
+        run.invalid(f"`{key}` is `{found}`, but must be `Failed` with `podFailurePolicy`", At(owner, key))
     else:
-        run.report_unsupported(key, value, supported)
+        run.report_unsupported(key, At(owner, key), supported)
 
 
 def _validate_restart_policy(job: Fields, run: Validation) -> None:
@@ -229,48 +236,48 @@ def _validate_restart_policy(job: Fields, run: Validation) -> None:
     pod_spec = as_mapping(get_path(template, "spec"))
     found = value_of(pod_spec.get("restartPolicy"))
     if not is_set(template):
-        run.report_missing("a Job", job, "template", run.spec)
+        run.report_missing("a Job", job, "template", (run.spec, None))
     elif found is None or found == "":
         if pod_spec:
             message = "the pods of a Job require `restartPolicy`, `Never` or `OnFailure`; set it"
-            run.report("missing-field", message, find_key(pod_spec, "restartPolicy", template))
+            run.report("missing-field", message, find_entry(pod_spec, "restartPolicy", (template, None)))
     elif found == "Always":
         message = "`restartPolicy` of a Job's pods must be `Never` or `OnFailure`, got `Always`"
-        run.invalid(message, pod_spec["restartPolicy"])
+        run.invalid(message, At(pod_spec, "restartPolicy"))
     elif found == "OnFailure" and is_set(job.get("podFailurePolicy")):
         message = "`restartPolicy` is `OnFailure`, but must be `Never` with `podFailurePolicy`"
-        run.invalid(message, pod_spec["restartPolicy"])
+        run.invalid(message, At(pod_spec, "restartPolicy"))
 
 
-def _validate_length(key: str, value: Node, limit: int, run: Validation) -> None:
+def _validate_length(owner: Fields, key: str, limit: int, run: Validation) -> None:
+    value = owner.get(key)
     if isinstance(value, list) and len(value) > limit:
-        run.report("out-of-range", f"`{key}` has `{len(value)}` items; the maximum is {limit}", key)
+        run.report("out-of-range", f"`{key}` has `{len(value)}` items; the maximum is {limit}", (owner, key))
 
 
 def _validate_failure_policy(key: str, value: Node, owner: Fields, run: Validation) -> None:
     """Validate the rules for failed pods; `owner` is the spec of the Job."""
     policy = as_mapping(value)
-    rules = get_key(policy, "rules")
-    _validate_length(rules, policy.get("rules"), _MAX_RULES, run)
-    for rule, place in iter_items(rules, policy.get("rules")):
+    _validate_length(policy, "rules", _MAX_RULES, run)
+    for rule, place in iter_items(policy.get("rules")):
         action, codes = rule.get("action"), rule.get("onExitCodes")
         if as_text(action) == "FailIndex":
             if not is_set(owner.get("backoffLimitPerIndex")):
-                run.invalid("`FailIndex` requires `backoffLimitPerIndex` of the Job; set it", action)
+                run.invalid("`FailIndex` requires `backoffLimitPerIndex` of the Job; set it", At(rule, "action"))
         else:
             _check_action(rule, place, run)
         if isinstance(codes, dict):
-            _validate_exit_codes(get_key(rule, "onExitCodes"), codes, owner, run)
-        conditions = get_key(rule, "onPodConditions")
-        _validate_length(conditions, rule.get(conditions), _MAX_CONDITIONS, run)
+            _validate_exit_codes((rule, "onExitCodes"), codes, owner, run)
+        conditions = "onPodConditions"
+        _validate_length(rule, conditions, _MAX_CONDITIONS, run)
         _conditions(conditions, rule.get(conditions), rule, run)
-        if is_set(codes) is not is_empty(rule.get("onPodConditions")):
+        if is_set(codes) is not is_empty(rule.get(conditions)):
             message = "a rule requires exactly one of `onExitCodes` and `onPodConditions`"
-            run.report("invalid-form", message, find_key(rule, "onPodConditions", place))
+            run.report("invalid-form", message, find_entry(rule, conditions, place))
 
 
-def _validate_exit_codes(parent: str, codes: Fields, job: Fields, run: Validation) -> None:
-    _check_codes(codes, parent, run)
+def _validate_exit_codes(entry: Entry, codes: Fields, job: Fields, run: Validation) -> None:
+    _check_codes(codes, entry, run)
     container = value_of(codes.get("containerName"))
     pod_spec = as_mapping(get_path(job.get("template"), "spec"))
     lists = (pod_spec.get(field) for field in ("containers", "initContainers"))
@@ -278,49 +285,49 @@ def _validate_exit_codes(parent: str, codes: Fields, job: Fields, run: Validatio
     if type(container) is str and container not in names:
         meant = find_closest(container, names)
         hint = ask_for(meant) or "; name one of its containers"
-        run.invalid(f"the pod has no container `{container}`{hint}", codes["containerName"], meant)
-    key, values = get_key(codes, "values"), as_list(codes.get("values"))
-    _validate_length(key, codes.get("values"), _MAX_VALUES, run)
+        run.invalid(f"the pod has no container `{container}`{hint}", At(codes, "containerName"), meant)
+    values = as_list(codes.get("values"))
+    _validate_length(codes, "values", _MAX_VALUES, run)
     # Kubernetes reads null as 0.
     numbers = [as_integer(node) if is_set(node) else 0 for node in values]
-    for index, (number, node) in enumerate(zip(numbers, values, strict=True)):
+    for index, number in enumerate(numbers):
         if as_text(codes.get("operator")) == "In" and number == 0:
-            run.invalid("`values` cannot contain 0 with `In`; exit code 0 means success", node or key)
+            run.invalid("`values` cannot contain 0 with `In`; exit code 0 means success", (values, index))
         if number is not None and number in numbers[:index]:
-            run.report("duplicate-item", f"`values` contains `{number}` twice; delete one of them", node or key)
+            run.report("duplicate-item", f"`values` contains `{number}` twice; delete one of them", (values, index))
     known = [number for number in numbers if number is not None]
     if any(one > other for one, other in pairwise(known)):
-        run.invalid(f"`values` must be in ascending order: {sorted(set(known))}", key)
+        run.invalid(f"`values` must be in ascending order: {sorted(set(known))}", (codes, "values"))
 
 
-def _validate_success_policy(parent: str, policy: Fields, completions: int, run: Validation) -> None:
-    rules, key = policy.get("rules"), get_key(policy, "rules")
+def _validate_success_policy(policy: Fields, entry: Entry, completions: int, run: Validation) -> None:
+    rules = policy.get("rules")
     if is_empty(rules):
-        run.report_missing(f"`{parent}`", policy, "rules", parent)
-    _validate_length(key, rules, _MAX_RULES, run)
-    for rule, place in iter_items(key, rules):
+        run.report_missing(f"`{entry[1]}`", policy, "rules", entry)
+    _validate_length(policy, "rules", _MAX_RULES, run)
+    for rule, place in iter_items(rules):
         value, indexes = rule.get("succeededCount"), rule.get("succeededIndexes")
         if not is_set(value) and not is_set(indexes):
             message = "a rule requires `succeededCount` or `succeededIndexes`; set one of them"
             run.report("missing-field", message, place)
-        total, found = _count_indexes(indexes, completions, run), as_integer(value)
+        total, found = _count_indexes(rule, completions, run), as_integer(value)
         count("succeededCount", value, rule, run)
         if found is not None and found > completions:
             message = f"`succeededCount` is `{found}`, more than `completions`, which is `{completions}`; lower it"
-            run.report("out-of-range", message, value)
+            run.report("out-of-range", message, At(rule, "succeededCount"))
         elif found is not None and total is not None and found > total:
             message = f"`succeededCount` is `{found}`, but `succeededIndexes` has only `{total}`; lower it"
-            run.report("out-of-range", message, value)
+            run.report("out-of-range", message, At(rule, "succeededCount"))
 
 
-def _count_indexes(value: Node, completions: int, run: Validation) -> int | None:
+def _count_indexes(rule: Fields, completions: int, run: Validation) -> int | None:
     """Validate a list of indexes such as `0,2-4` and return how many it has; None if that is unknown."""
-    found = value_of(value)
+    found = value_of(rule.get("succeededIndexes"))
     if type(found) is not str:
         return None
     if len(found) > _MAX_TEXT:
         message = f"`succeededIndexes` has `{len(found)}` characters; the maximum is {_MAX_TEXT}"
-        run.report("out-of-range", message, value)
+        run.report("out-of-range", message, At(rule, "succeededIndexes"))
         return None
     total, last = 0, -1
     for part in found.split(",") if found else ():
@@ -336,23 +343,23 @@ def _count_indexes(value: Node, completions: int, run: Validation) -> int | None
             total += ends[-1] - ends[0] + 1
             last = ends[-1]
             continue
-        run.invalid(message, value)
+        run.invalid(message, At(rule, "succeededIndexes"))
         return None
     return total
 
 
-def _check_job(job: Fields, place: Node, run: Validation) -> None:
+def _check_job(job: Fields, entry: Entry, run: Validation) -> None:
     """Check the spec, the labels and the selector that the API server generates, and the name."""
     # The default applies only without `parallelism`.
     has_counts = is_set(job.get("completions")) or is_set(job.get("parallelism"))
     completions = as_integer(job.get("completions")) if has_counts else 1
     _validate_job_spec(job, completions, run)
-    selector, key = job.get("selector"), get_key(job, "selector")
+    selector = job.get("selector")
     if value_of(job.get("manualSelector")) is not True:
         _validate_generated_labels(run)
     elif not is_set(selector):
-        run.report_missing("a Job with `manualSelector`", job, "selector", job)
-    elif validate_selector(key, selector, job, run):
+        run.report_missing("a Job with `manualSelector`", job, "selector", (job, None))
+    elif validate_selector("selector", selector, job, run):
         validate_match(as_mapping(selector), run)
     _validate_job_name(completions, run)
 
@@ -366,15 +373,15 @@ def _validate_generated_labels(run: Validation) -> None:
         key for key, value in labels.items() if key in _UID_LABELS or (key in _NAME_LABELS and value_of(value) != name)
     ]
     for key in own:
-        run.invalid(f"the API server sets the label `{key}`, to another value; delete it", key)
+        run.invalid(f"the API server sets the label `{key}`, to another value; delete it", (labels, key))
     selector = run.spec.get("selector")
-    if own or not is_set(selector) or not validate_selector(get_key(run.spec, "selector"), selector, run.spec, run):
+    if own or not is_set(selector) or not validate_selector("selector", selector, run.spec, run):
         return
     # It has to match the labels of the pods, and also those that the API server generates, without the others.
     unmatched = find_unmatched(as_mapping(selector), {**labels, **generated})
     unmatched = unmatched or find_unmatched(as_mapping(selector), generated)
     if unmatched:
-        message = f"`selector` has `{value_of(unmatched)}`, but the API server generates the selector; delete it"
+        message = f"`selector` has `{value_of(unmatched.node)}`, but the API server generates the selector; delete it"
         run.report("invalid-selector", message, unmatched)
 
 
@@ -388,25 +395,25 @@ def _validate_job_name(completions: int | None, run: Validation) -> None:
     is_indexed = value_of(run.spec.get("completionMode")) == "Indexed" and (completions or 0) > 0
     if is_indexed and not is_dns_label(hostname):
         message = f"`{hostname}`, the host name of a pod, is not valid; {DNS_LABEL}"
-        run.report("invalid-name", message, run.metadata[field])
+        run.report("invalid-name", message, At(run.metadata, field))
     elif len(name) > _MAX_JOB_NAME and value_of(run.spec.get("manualSelector")) is not True:
         message = f"the name has `{len(name)}` characters; a label of the pods contains it, so the maximum is"
-        run.report("invalid-name", f"{message} {_MAX_JOB_NAME}", run.metadata[field])
+        run.report("invalid-name", f"{message} {_MAX_JOB_NAME}", At(run.metadata, field))
 
 
-def _check_cron_job_name(cron_job: Fields, place: Node, run: Validation) -> None:
+def _check_cron_job_name(cron_job: Fields, entry: Entry, run: Validation) -> None:
     """Check that a name has room for the time that the names of the Jobs contain."""
     name, prefix = (as_text(run.metadata.get(field)) for field in ("name", "generateName"))
     length = len(name or (prefix and generate_name(prefix)))
     if length > _MAX_CRON_JOB_NAME:
         message = f"the name has `{length}` characters; its Jobs append a time, so the maximum is {_MAX_CRON_JOB_NAME}"
-        run.report("invalid-name", message, run.metadata["name" if name else "generateName"])
+        run.report("invalid-name", message, At(run.metadata, "name" if name else "generateName"))
 
 
 def _validate_schedule(key: str, value: Node, owner: Fields, run: Validation) -> None:
     schedule = as_text(value)
     if schedule and (error := find_schedule_error(schedule)):
-        run.invalid(f"`{key}` is `{schedule}`{error}", value)
+        run.invalid(f"`{key}` is `{schedule}`{error}", At(owner, key))
 
 
 def _validate_time_zone(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -414,21 +421,21 @@ def _validate_time_zone(key: str, value: Node, owner: Fields, run: Validation) -
     if type(found) is str and not is_time_zone(found):
         meant = find_closest(found, ["UTC"])
         hint = ask_for(meant) or "; write a name from the IANA database, such as `Europe/Berlin`"
-        run.invalid(f"`{found}` is not a time zone{hint}", value, meant)
+        run.invalid(f"`{found}` is not a time zone{hint}", At(owner, key), meant)
 
 
-def _check_job_template(template: Fields, place: Node, run: Validation) -> None:
+def _check_job_template(template: Fields, entry: Entry, run: Validation) -> None:
     job = template.get("spec")
     if not isinstance(job, dict) or not job:
         if isinstance(job, dict) or not is_set(job):
-            run.report("missing-field", "`jobTemplate` requires `spec`; set it", find_key(template, "spec", place))
+            run.report("missing-field", "`jobTemplate` requires `spec`; set it", find_entry(template, "spec", entry))
         return
     # Only Jobs have default completions, not their templates.
     _validate_job_spec(job, as_integer(job.get("completions")), run)
     for key, value in job.items():
         if (key == "selector" and is_set(value)) or (key == "manualSelector" and value_of(value) is True):
             message = f"`{key}` cannot be set in `jobTemplate`: the API server generates the selector; delete it"
-            run.invalid(message, key)
+            run.invalid(message, (job, key))
 
 
 _JOB: Table = {

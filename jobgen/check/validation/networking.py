@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from jobgen.check.admission.fields import (
+    Entry,
     Fields,
     Kind,
     Validation,
@@ -10,12 +11,12 @@ from jobgen.check.admission.fields import (
     api_group,
     at_most,
     dns_subdomain,
-    find_key,
-    get_key,
+    find_entry,
+    find_value,
     is_empty,
     is_set,
     items,
-    iter_strings,
+    iter_texts,
     mapping,
     one_of,
     path_segment,
@@ -38,6 +39,7 @@ from jobgen.check.admission.scheduling import validate_label_selector
 from jobgen.check.validation.addresses import describe_cidr_fault, is_sloppy_address, parse_cidr
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text
 from jobgen.model.data import Node, value_of
+from jobgen.model.place import At
 
 _CLASS_ANNOTATION = "kubernetes.io/ingress.class"
 _PATH_TYPES = ("Exact", "ImplementationSpecific", "Prefix")
@@ -48,139 +50,153 @@ _resource = mapping(_REFERENCE, "kind", "name")
 _HOST = f"{DNS_SUBDOMAIN}, or such a name after `*.`"
 
 
-def _check_ingress(ingress: Fields, place: Node, run: Validation) -> None:
+def _check_ingress(ingress: Fields, entry: Entry, run: Validation) -> None:
     if not ingress.get("rules") and not isinstance(ingress.get("defaultBackend"), dict):
-        run.report("missing-field", "an Ingress requires `rules` or `defaultBackend`; set one of them", place)
+        run.report("missing-field", "an Ingress requires `rules` or `defaultBackend`; set one of them", entry)
     if isinstance(ingress.get("defaultBackend"), dict):
-        _check_backend("defaultBackend", ingress, place, run)
+        _check_backend("defaultBackend", ingress, entry, run)
     annotations, name = as_mapping(run.metadata.get("annotations")), as_text(ingress.get("ingressClassName"))
     other = annotations.get(_CLASS_ANNOTATION)
     if is_set(ingress.get("ingressClassName")) and is_set(other) and as_text(other) != name:
         message = f"the annotation `{_CLASS_ANNOTATION}` differs from `ingressClassName`, which is `{name}`; delete it"
-        run.report("invalid-annotation", message, other)
+        run.report("invalid-annotation", message, At(annotations, _CLASS_ANNOTATION))
 
 
 def _validate_host(key: str, value: Node, owner: Fields, run: Validation) -> None:
     found = as_text(value)
     if is_sloppy_address(found):
-        run.report("invalid-host-name", f"`{found}` is an IP address; write a DNS name", value)
+        run.report("invalid-host-name", f"`{found}` is an IP address; write a DNS name", At(owner, key))
     elif found and not _is_host(found):
-        run.report("invalid-host-name", f"`{found}` is not a valid host; {_HOST}", value)
+        run.report("invalid-host-name", f"`{found}` is not a valid host; {_HOST}", At(owner, key))
 
 
 def _is_host(text: str) -> bool:
     return len(text) <= 253 and is_dns_subdomain(text.removeprefix("*."))
 
 
-def _check_path(owner: Fields, place: Node, run: Validation) -> None:
+def _check_path(owner: Fields, entry: Entry, run: Validation) -> None:
     kind, path = as_text(owner.get("pathType")), as_text(owner.get("path"))
     if not is_set(owner.get("pathType")):
-        run.report_missing("a path", owner, "pathType", place)
+        run.report_missing("a path", owner, "pathType", entry)
         return
     is_strict = kind in ("Exact", "Prefix")
     if kind not in _PATH_TYPES:
-        run.report_unsupported("pathType", owner["pathType"], _PATH_TYPES)
+        run.report_unsupported("pathType", At(owner, "pathType"), _PATH_TYPES)
     elif path and not path.startswith("/"):
-        run.invalid(f"`path` is `{path}`, but must start with `/`", owner["path"])
+        run.invalid(f"`path` is `{path}`, but must start with `/`", At(owner, "path"))
     elif not path and is_strict:
         message = f"`pathType: {kind}` requires a `path` that starts with `/`; set it"
-        run.report("missing-field", message, owner.get("path") or owner or place)
+        run.report("missing-field", message, find_value(owner, "path", entry))
     for part in ("//", "/./", "/../", "%2f", "%2F") if is_strict else ():
         if part in path:
-            run.invalid(f"`path` is `{path}`, but must not contain `{part}`", owner["path"])
+            run.invalid(f"`path` is `{path}`, but must not contain `{part}`", At(owner, "path"))
     for end in ("/..", "/.") if is_strict else ():
         if path.endswith(end):
-            run.invalid(f"`path` is `{path}`, but must not end with `{end}`", owner["path"])
-    _check_backend("backend", owner, place, run)
+            run.invalid(f"`path` is `{path}`, but must not end with `{end}`", At(owner, "path"))
+    _check_backend("backend", owner, entry, run)
 
 
-def _check_backend(field: str, owner: Fields, place: Node, run: Validation) -> None:
-    backend, key = as_mapping(owner.get(field)), find_key(owner, field, place)
-    given = [get_key(backend, name) for name in ("resource", "service") if isinstance(backend.get(name), dict)]
+def _check_backend(field: str, owner: Fields, entry: Entry, run: Validation) -> None:
+    backend = as_mapping(owner.get(field))
+    given = [name for name in ("resource", "service") if isinstance(backend.get(name), dict)]
     if len(given) > 1:
-        run.report("invalid-form", f"`{field}` cannot have both `resource` and `service`; delete one of them", given[0])
+        run.report(
+            "invalid-form",
+            f"`{field}` cannot have both `resource` and `service`; delete one of them",
+            (backend, given[0]),
+        )
     elif given:
         {"resource": _resource, "service": _service}[given[0]](given[0], backend[given[0]], backend, run)
     else:
-        run.report("missing-field", f"`{field}` requires `service` or `resource`; set one of them", key)
+        run.report(
+            "missing-field",
+            f"`{field}` requires `service` or `resource`; set one of them",
+            find_entry(owner, field, entry),
+        )
 
 
-def _check_service(service: Fields, place: Node, run: Validation) -> None:
+def _check_service(service: Fields, entry: Entry, run: Validation) -> None:
     name = as_text(service.get("name"))
     is_valid, hint = (is_dns_label, DNS_LABEL) if run.release >= (1, 36) else (is_dns_label_1035, DNS_LABEL_1035)
     if name and not is_valid(name):
-        run.report("invalid-object-name", f"`{name}` is not a valid name of a Service; {hint}", service["name"])
+        run.report("invalid-object-name", f"`{name}` is not a valid name of a Service; {hint}", At(service, "name"))
     port = as_mapping(service.get("port"))
     port_name, port_number = as_text(port.get("name")), as_integer(port.get("number")) or 0
     if port_name and port_number:
         message = f"`port` has both `name: {port_name}` and `number: {port_number}`; delete one of them"
-        run.report("invalid-form", message, port["name"])
+        run.report("invalid-form", message, At(port, "name"))
     elif port_name:
         if not is_port_name(port_name):
-            run.report("invalid-port-name", f"`{port_name}` is not a valid port name; {PORT_NAME}", port["name"])
+            run.report("invalid-port-name", f"`{port_name}` is not a valid port name; {PORT_NAME}", At(port, "name"))
     elif port_number:
         validate_port("number", port["number"], port, run)
     elif is_empty(port.get("name")) and value_of(port.get("number")) in (None, 0):
         message = "`service` requires a `port` with a `name` or a `number`; set one of them"
-        run.report("missing-field", message, find_key(service, "port", place))
+        run.report("missing-field", message, find_entry(service, "port", entry))
 
 
 def _validate_controller(key: str, value: Node, owner: Fields, run: Validation) -> None:
     controller = as_text(value)
     size = len(controller.encode(errors="replace"))
     if size > 250:
-        run.report("out-of-range", f"`{key}` has `{size}` bytes, and must have at most 250", value)
+        run.report("out-of-range", f"`{key}` has `{size}` bytes, and must have at most 250", At(owner, key))
     elif controller and not is_domain_prefixed_path(controller):
         message = f"`{controller}` is not a valid controller; write a domain and a path, such as `example.com/ingress`"
-        run.invalid(message, value)
+        run.invalid(message, At(owner, key))
 
 
-def _check_parameters(parameters: Fields, place: Node, run: Validation) -> None:
+def _check_parameters(parameters: Fields, entry: Entry, run: Validation) -> None:
     namespace, scope = parameters.get("namespace"), as_text(parameters.get("scope"))
     # The API server sets `scope: Cluster` if it is not set.
     if is_set(parameters.get("scope")) and scope not in _SCOPES:
-        run.report_unsupported("scope", parameters["scope"], _SCOPES)
+        run.report_unsupported("scope", At(parameters, "scope"), _SCOPES)
     elif scope == "Namespace":
         if not is_set(namespace):
-            run.report_missing("`scope: Namespace`", parameters, "namespace", place)
+            run.report_missing("`scope: Namespace`", parameters, "namespace", entry)
         elif not is_dns_label(as_text(namespace)):
             message = f"`{as_text(namespace)}` is not a valid namespace name; {DNS_LABEL}"
-            run.report("invalid-object-name", message, namespace)
+            run.report("invalid-object-name", message, At(parameters, "namespace"))
     elif is_set(namespace):
-        run.report("invalid-form", "`namespace` requires `scope: Namespace`; set it or delete `namespace`", namespace)
+        run.report(
+            "invalid-form",
+            "`namespace` requires `scope: Namespace`; set it or delete `namespace`",
+            At(parameters, "namespace"),
+        )
 
 
-def _check_policy_port(port: Fields, place: Node, run: Validation) -> None:
+def _check_policy_port(port: Fields, entry: Entry, run: Validation) -> None:
     first, last = value_of(port.get("port")), as_integer(port.get("endPort"))
     if type(first) is int:
         validate_port("port", port["port"], port, run)
         validate_port("endPort", port.get("endPort"), port, run)
         if last is not None and last < first:
             message = f"`endPort` is `{last}`, but must be at least `port`, which is `{first}`"
-            run.report("out-of-range", message, port["endPort"])
+            run.report("out-of-range", message, At(port, "endPort"))
         return
     if last is not None:
-        run.report("invalid-form", "`endPort` requires a number as `port`; set it or delete `endPort`", port["endPort"])
+        run.report(
+            "invalid-form", "`endPort` requires a number as `port`; set it or delete `endPort`", At(port, "endPort")
+        )
     if isinstance(first, str) and not is_port_name(first):
-        run.report("invalid-port-name", f"`{first}` is not a valid port name; {PORT_NAME}", port["port"])
+        run.report("invalid-port-name", f"`{first}` is not a valid port name; {PORT_NAME}", At(port, "port"))
 
 
-def _check_peer(peer: Fields, place: Node, run: Validation) -> None:
+def _check_peer(peer: Fields, entry: Entry, run: Validation) -> None:
     given = [field for field in ("podSelector", "namespaceSelector", "ipBlock") if is_set(peer.get(field))]
     if not given:
         message = "a peer requires `podSelector`, `namespaceSelector` or `ipBlock`; set one of them"
-        run.report("missing-field", message, place)
+        run.report("missing-field", message, entry)
     elif "ipBlock" in given and len(given) > 1:
         message = f"a peer cannot have both `ipBlock` and `{given[0]}`; write two peers"
-        run.report("invalid-form", message, find_key(peer, "ipBlock", place))
+        run.report("invalid-form", message, find_entry(peer, "ipBlock", entry))
 
 
-def _check_block(block: Fields, place: Node, run: Validation) -> None:
+def _check_block(block: Fields, entry: Entry, run: Validation) -> None:
     cidr = as_text(block.get("cidr"))
     network = parse_cidr(cidr)
     if cidr and (fault := describe_cidr_fault(cidr, run.release)):
-        run.report("invalid-host-name", fault, block["cidr"])
-    for found, node in iter_strings(block.get("except")) if network else ():
+        run.report("invalid-host-name", fault, At(block, "cidr"))
+    for found, node in iter_texts(block.get("except")) if network else ():
         excepted = parse_cidr(found)
         if fault := describe_cidr_fault(found, run.release):
             run.report("invalid-host-name", fault, node)

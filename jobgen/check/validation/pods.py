@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from jobgen.check.admission import validate_pod_template
-from jobgen.check.admission.fields import iter_mappings
+from jobgen.check.admission.fields import (
+    iter_mappings,
+)
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.k8s.objects import Pod
 from jobgen.model.finding import Problem
+from jobgen.model.place import At, Derived, DerivedList
 
 _ENDING = ("Never", "OnFailure")
 _RUNNING = ("Always",)
@@ -51,17 +54,22 @@ def validate_workload_pod(pod: Pod, release: Release = NEWEST_RELEASE) -> list[P
         templates = iter_mappings(pod.manifest.spec.get("volumeClaimTemplates"))
         claims = [as_text(get_path(one, "metadata", "name")) for one in templates]
         # A StatefulSet replaces the host name, and volumes with the name of a claim.
-        kept = as_mapping(template.get("spec")).items()
-        spec = {key: value for key, value in kept if key not in ("hostname", "subdomain")}
+        own = as_mapping(template.get("spec"))
+        spec = Derived({key: value for key, value in own.items() if key not in ("hostname", "subdomain")}, own)
         volumes = spec.get("volumes")
         if isinstance(volumes, list) and any(as_text(one.get("name")) in claims for one in iter_mappings(volumes)):
-            spec["volumes"] = [one for one in volumes if as_text(as_mapping(one).get("name")) not in claims]
-        # The keys of the template have locations.
-        template = {
-            key: spec if key == "spec" and isinstance(value, dict) else value for key, value in template.items()
-        }
+            # An item that is no mapping is not validated, and the others keep their numbers.
+            kept = [None if as_text(as_mapping(one).get("name")) in claims else one for one in volumes]
+            spec["volumes"] = DerivedList(kept, volumes)
+        changed = {key: spec if key == "spec" and isinstance(value, dict) else value for key, value in template.items()}
+        template = Derived(changed, template)
     problems = validate_pod_template(
         template, restart_policies=supported, added_volumes=claims, is_template=True, release=release
     )
     # No pods are created from a PodTemplate, so nothing looks for its RuntimeClass.
-    return [one for one in problems if kind != "PodTemplate" or one.node != "overhead"]
+    return [one for one in problems if kind != "PodTemplate" or not _is_overhead(one)]
+
+
+def _is_overhead(problem: Problem) -> bool:
+    node = problem.node
+    return type(node) is At and node.is_key and node.key == "overhead"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from jobgen.check.admission.fields import (
     Check,
+    Entry,
     Fields,
     Kind,
     Table,
@@ -13,12 +14,12 @@ from jobgen.check.admission.fields import (
     dns_label,
     dns_subdomain,
     fields,
-    find_key,
+    find_entry,
     inside,
     is_set,
     items,
     iter_items,
-    iter_strings,
+    iter_texts,
     join_names,
     label_key,
     mapping,
@@ -33,6 +34,7 @@ from jobgen.check.admission.scheduling import is_container_resource, validate_qu
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At
 from jobgen.model.quantity import decode_milli, to_int64
 from jobgen.model.suggest import ask_for, find_closest, suggest_rename, takes_any_name
 
@@ -50,50 +52,50 @@ _topology = items("a constraint", {"key": label_key}, "key")
 _TEMPLATE_NAMES: Table = {"workloadName": object_name, "podGroupTemplateName": _short_name}
 
 
-def _check_priority_class(obj: Fields, place: Node, run: Validation) -> None:
+def _check_priority_class(obj: Fields, entry: Entry, run: Validation) -> None:
     """Check the name and the value; those of Kubernetes itself have a prefix."""
     field = "name" if as_text(run.metadata.get("name")) else "generateName"
     name, value = as_text(run.metadata.get(field)), as_integer(obj.get("value")) or 0
     expected = _SYSTEM_CLASSES.get(name)
     if not name.startswith(_SYSTEM_PREFIX):
         if value > _MAX_PRIORITY:
-            run.report("out-of-range", f"`value` must be at most {_MAX_PRIORITY}, got `{value}`", obj["value"])
+            run.report("out-of-range", f"`value` must be at most {_MAX_PRIORITY}, got `{value}`", At(obj, "value"))
     elif expected is None:
         message = f"`{name}` begins with `{_SYSTEM_PREFIX}`, which is reserved for Kubernetes; use another name"
-        run.report("invalid-name", message, run.metadata[field])
+        run.report("invalid-name", message, At(run.metadata, field))
     elif value != expected:
         message = f"`value` of `{name}` must be {expected}, got `{value_of(obj.get('value'))}`"
-        run.invalid(message, obj.get("value") or run.metadata[field])
+        run.invalid(message, At(obj, "value") if "value" in obj else At(run.metadata, field))
     elif value_of(obj.get("globalDefault")) is True:
-        run.invalid(f"`globalDefault` of `{name}` must be false; delete it", obj["globalDefault"])
+        run.invalid(f"`globalDefault` of `{name}` must be false; delete it", At(obj, "globalDefault"))
     if value_of(obj.get("preemptionPolicy")) == "":
-        run.report_missing("a PriorityClass", obj, "preemptionPolicy", obj)
+        run.report_missing("a PriorityClass", obj, "preemptionPolicy", entry)
 
 
-def _check_policy(policy: Fields, place: Node, run: Validation) -> None:
+def _check_policy(policy: Fields, entry: Entry, run: Validation) -> None:
     given = [field for field in ("basic", "gang") if is_set(policy.get(field))]
     if len(given) != 1:
         message = f"`schedulingPolicy` requires exactly one of `basic` and `gang`, got {len(given)}"
-        run.report("invalid-form", message, find_key(policy, "gang", place))
+        run.report("invalid-form", message, find_entry(policy, "gang", entry))
 
 
-def _require_workload(reference: Fields, place: Node, run: Validation) -> None:
+def _require_workload(reference: Fields, entry: Entry, run: Validation) -> None:
     if not isinstance(reference.get("workload"), dict):
-        run.report_missing("`podGroupTemplateRef`", reference, "workload", place)
+        run.report_missing("`podGroupTemplateRef`", reference, "workload", entry)
 
 
-def _check_claim(claim: Fields, place: Node, run: Validation) -> None:
+def _check_claim(claim: Fields, entry: Entry, run: Validation) -> None:
     if sum(is_set(claim.get(field)) for field in _CLAIM_FIELDS) != 1:
         message = "a claim requires exactly one of `resourceClaimName` and `resourceClaimTemplateName`"
-        run.report("invalid-resource-claim", message, place)
+        run.report("invalid-resource-claim", message, entry)
 
 
 def _only_v1alpha2(check: Check) -> Check:
     """Return a check of objects of this version; the fields of older ones differ."""
 
-    def check_version(obj: Fields, place: Node, run: Validation) -> None:
+    def check_version(obj: Fields, entry: Entry, run: Validation) -> None:
         if as_text(obj.get("apiVersion")).endswith("/v1alpha2"):
-            check(obj, place, run)
+            check(obj, entry, run)
 
     return check_version
 
@@ -192,10 +194,10 @@ def validate_amount(name: str, value: Node, resources: Fields, run: Validation) 
     if milli is None:
         validate_quantity(name, value, resources, run)
     elif milli < 0:
-        run.report("negative-quantity", f"`{name}` must be at least 0, got `{value_of(value)}`", value)
+        run.report("negative-quantity", f"`{name}` must be at least 0, got `{value_of(value)}`", At(resources, name))
     elif (name in _COUNTED or is_extended) and (to_int64(value, -3) or 0) % 1000:
         rule = "invalid-value" if name in _COUNTED else "fractional-device"
-        run.report(rule, f"`{name}` must be an integer, got `{value_of(value)}`", value)
+        run.report(rule, f"`{name}` must be an integer, got `{value_of(value)}`", At(resources, name))
 
 
 def _validate_hard(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -203,23 +205,24 @@ def _validate_hard(key: str, value: Node, owner: Fields, run: Validation) -> Non
     for name, amount in hard.items():
         validate_amount(name, amount, hard, run)
         if not is_label_key(name):
-            run.report("unknown-resource", f"`{name}` is not a valid name of a resource; {LABEL_KEY}", name)
+            run.report("unknown-resource", f"`{name}` is not a valid name of a resource; {LABEL_KEY}", (hard, name))
         elif "/" not in name and not _is_quota_resource(name):
             known = sorted(_QUOTA_RESOURCES)
             meant = find_closest(name, known)
             hint = ask_for(meant) or "; write a resource such as `requests.cpu`, `pods` or `count/jobs.batch`"
             message = f"a quota cannot limit the resource `{name}`{hint}"
-            fix = suggest_rename(name, known, hard, takes_any_name)
-            run.report("unknown-resource", message, name, fix, meant=meant)
+            fix = suggest_rename(At(hard, name, is_key=True), known, hard, takes_any_name)
+            run.report("unknown-resource", message, (hard, name), fix, meant=meant)
 
 
-def _check_scopes(quota: Fields, place: Node, run: Validation) -> None:
+def _check_scopes(quota: Fields, entry: Entry, run: Validation) -> None:
     hard = as_mapping(quota.get("hard"))
-    scopes, selected = list(iter_strings(quota.get("scopes"))), list[tuple[str, Node]]()
-    for item, node in iter_items("matchExpressions", get_path(quota, "scopeSelector", "matchExpressions")):
+    scopes = [(scope, At(*item)) for scope, item in iter_texts(quota.get("scopes"))]
+    selected = list[tuple[str, At]]()
+    for item, node in iter_items(get_path(quota, "scopeSelector", "matchExpressions")):
         run.require_fields("a scope", item, ("scopeName", "operator"), node)
         scope = as_text(item.get("scopeName"))
-        selected += [(scope, item["scopeName"])] if scope else []
+        selected += [(scope, At(item, "scopeName"))] if scope else []
         if as_text(item.get("operator")):
             _validate_operator(scope, item, run)
     known = _RESOURCES_OF_SCOPE.keys() - (_CLASS_SCOPES[1:] if run.release < (1, 33) else ())
@@ -240,40 +243,50 @@ def _check_scopes(quota: Fields, place: Node, run: Validation) -> None:
 
 
 def _validate_operator(scope: str, item: Fields, run: Validation) -> None:
-    place, values = item["operator"], as_list(item.get("values"))
-    operator = as_text(place)
+    operator, values = as_text(item["operator"]), as_list(item.get("values"))
     if operator not in _OPERATORS:
-        run.report_unsupported("operator", place, _OPERATORS)
+        run.report_unsupported("operator", At(item, "operator"), _OPERATORS)
     elif scope in _RESOURCES_OF_SCOPE and scope not in _CLASS_SCOPES and operator != "Exists":
-        run.invalid(f"the scope `{scope}` requires `operator: Exists`, got `{operator}`", place)
+        run.invalid(f"the scope `{scope}` requires `operator: Exists`, got `{operator}`", At(item, "operator"))
     elif operator in ("In", "NotIn") and not values:
-        run.report("invalid-selector", f"`{operator}` requires at least one value; add it to `values`", place)
+        run.report(
+            "invalid-selector", f"`{operator}` requires at least one value; add it to `values`", At(item, "operator")
+        )
     elif operator in ("Exists", "DoesNotExist") and values:
-        run.report("invalid-selector", f"`{operator}` cannot have values; delete `values`", item["values"])
+        run.report("invalid-selector", f"`{operator}` cannot have values; delete `values`", At(item, "values"))
 
 
 class _Amount(NamedTuple):
     """An amount of a resource, and the field that it was written in, which differs if it is a default."""
 
     milli: int
-    node: Node
+    resources: Fields
+    name: str
     field: str
 
+    @property
+    def node(self) -> Node:
+        return self.resources[self.name]
 
-def _check_limit(limit: Fields, place: Node, run: Validation) -> None:
+    @property
+    def place(self) -> At:
+        return At(self.resources, self.name)
+
+
+def _check_limit(limit: Fields, entry: Entry, run: Validation) -> None:
     limit_type = as_text(limit.get("type"))
     for field in (*_AMOUNTS, _RATIO):
         for name in as_mapping(limit.get(field)):
-            _validate_resource_name(name, limit_type, run)
+            _validate_resource_name(name, as_mapping(limit.get(field)), limit_type, run)
     for field in _DEFAULTS if limit_type == "Pod" else ():
         if as_mapping(limit.get(field)):
             message = f"`{field}` cannot be set for the type `Pod`; set it for `Container`"
-            run.invalid(message, find_key(limit, field, limit))
+            run.invalid(message, (limit, field))
     if limit_type == "PersistentVolumeClaim" and not any(
         "storage" in as_mapping(limit.get(field)) for field in ("min", "max")
     ):
         message = "the type `PersistentVolumeClaim` requires `storage` in `min` or `max`; set it"
-        run.report("missing-field", message, place)
+        run.report("missing-field", message, entry)
     amounts = _collect_amounts(limit, limit_type)
     for name in {name for values in amounts.values() for name in values}:
         _validate_order(name, amounts, run)
@@ -283,45 +296,47 @@ def _check_limit(limit: Fields, place: Node, run: Validation) -> None:
         if not may_overcommit and limit_default and request and limit_default.milli > request.milli:
             wanted = value_of(limit_default.node)
             message = f"`{name}` cannot be overcommitted, so `defaultRequest` must equal `default`, `{wanted}`"
-            run.invalid(f"{message}, got `{value_of(request.node)}`", request.node)
-    for name, ratio in as_mapping(limit.get(_RATIO)).items():
-        _validate_ratio(name, ratio, amounts, run)
+            run.invalid(f"{message}, got `{value_of(request.node)}`", request.place)
+    for name in as_mapping(limit.get(_RATIO)):
+        _validate_ratio(name, as_mapping(limit.get(_RATIO)), amounts, run)
 
 
 def _validate_types(key: str, value: Node, owner: Fields, run: Validation) -> None:
     types: set[str] = set()
-    for limit, place in iter_items(key, value):
+    for limit, place in iter_items(value):
         found = as_text(limit.get("type"))
         if not found:
             run.report_missing("a limit", limit, "type", place)
             continue
         if "/" not in found and found not in _TYPES:
-            run.report_unsupported("type", limit["type"], _TYPES)
+            run.report_unsupported("type", At(limit, "type"), _TYPES)
         elif not is_label_key(found):
-            run.invalid(f"`{found}` is not a valid type; {LABEL_KEY}", limit["type"])
+            run.invalid(f"`{found}` is not a valid type; {LABEL_KEY}", At(limit, "type"))
         elif found in types:
-            run.report("duplicate-item", f"two limits have the type `{found}`; merge them", limit["type"])
+            run.report("duplicate-item", f"two limits have the type `{found}`; merge them", At(limit, "type"))
         types.add(found)
 
 
-def _validate_resource_name(name: str, limit_type: str, run: Validation) -> None:
+def _validate_resource_name(name: str, resources: Fields, limit_type: str, run: Validation) -> None:
     if limit_type in ("Pod", "Container"):
         if not is_container_resource(name):
             message = f"containers cannot request the resource `{name}`; write `cpu`, `memory` or one with a domain"
-            run.report("unknown-resource", message, name)
+            run.report("unknown-resource", message, (resources, name))
     elif not is_label_key(name):
-        run.report("unknown-resource", f"`{name}` is not a valid name of a resource; {LABEL_KEY}", name)
+        message = f"`{name}` is not a valid name of a resource; {LABEL_KEY}"
+        run.report("unknown-resource", message, (resources, name))
     elif "/" not in name and name not in _STANDARD and not name.startswith(_HUGEPAGES):
         meant = find_closest(name, sorted(_STANDARD))
         hint = ask_for(meant) or "; write a standard resource, or one with a domain"
-        run.report("unknown-resource", f"`{name}` is not a resource of Kubernetes{hint}", name, meant=meant)
+        message = f"`{name}` is not a resource of Kubernetes{hint}"
+        run.report("unknown-resource", message, (resources, name), meant=meant)
 
 
 def _collect_amounts(limit: Fields, limit_type: str) -> _Amounts:
     """Return the amounts by field and resource, with the defaults that the API server sets for containers."""
     amounts: _Amounts = {
         field: {
-            name: _Amount(milli, node, field)
+            name: _Amount(milli, as_mapping(limit.get(field)), name, field)
             for name, node in as_mapping(limit.get(field)).items()
             if (milli := decode_milli(node)) is not None
         }
@@ -342,16 +357,17 @@ def _validate_order(name: str, amounts: _Amounts, run: Validation) -> None:
             continue
         reported.add((low.field, high.field))
         lower, higher = f"`{value_of(low.node)}` in `{low.field}`", f"`{value_of(high.node)}` in `{high.field}`"
-        node = high.node if low_field == "min" and high.field != "max" else low.node
-        run.report("out-of-range", f"`{name}` is {lower}, more than {higher}; change one of them", node)
+        place = (high if low_field == "min" and high.field != "max" else low).place
+        run.report("out-of-range", f"`{name}` is {lower}, more than {higher}; change one of them", place)
 
 
-def _validate_ratio(name: str, ratio: Node, amounts: _Amounts, run: Validation) -> None:
+def _validate_ratio(name: str, ratios: Fields, amounts: _Amounts, run: Validation) -> None:
+    ratio = ratios[name]
     milli = decode_milli(ratio)
     if milli is None:
         return
     if milli < 1000:
-        run.report("out-of-range", f"`{_RATIO}` must be at least 1, got `{value_of(ratio)}`", ratio)
+        run.report("out-of-range", f"`{_RATIO}` must be at least 1, got `{value_of(ratio)}`", At(ratios, name))
     least, most = amounts["min"].get(name), amounts["max"].get(name)
     if least is None or most is None:
         return
@@ -364,7 +380,7 @@ def _validate_ratio(name: str, ratio: Node, amounts: _Amounts, run: Validation) 
     limit = high / low if low else float("inf")
     if found / divisor > limit:
         message = f"`{_RATIO}` is `{value_of(ratio)}`, more than `{limit:g}`, which is `max` divided by `min`; lower it"
-        run.report("out-of-range", message, ratio)
+        run.report("out-of-range", message, At(ratios, name))
 
 
 _Amounts = dict[str, dict[str, _Amount]]

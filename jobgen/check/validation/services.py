@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from jobgen.check.admission.containers import validate_port_number, validate_port_reference
 from jobgen.check.admission.fields import (
+    Entry,
     Fields,
     Kind,
     Table,
@@ -16,11 +17,12 @@ from jobgen.check.admission.fields import (
     dns_label,
     dns_subdomain,
     fields,
-    find_key,
+    find_entry,
+    find_value,
     is_set,
     items,
     iter_items,
-    iter_strings,
+    iter_texts,
     mapping,
     number,
     one_of,
@@ -52,6 +54,7 @@ from jobgen.k8s.kinds import Release
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.model.data import Node, value_of
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, Place
 
 _TYPES = ("ClusterIP", "NodePort", "LoadBalancer", "ExternalName")
 _PROTOCOLS = ("TCP", "UDP", "SCTP")
@@ -77,7 +80,7 @@ class _Service(NamedTuple):
 
     spec: Fields
     type: str
-    cluster_ips: list[tuple[str, Node]]
+    cluster_ips: list[tuple[str, Place | Entry]]
     """`clusterIPs`, or `clusterIP` if they are not set."""
 
     @property
@@ -88,15 +91,15 @@ class _Service(NamedTuple):
         """Report fields that Services of this type cannot have."""
         for field in fields:
             message = f"`{field}` cannot be set for a Service of type `{self.type}`; delete it"
-            run.invalid(message, find_key(self.spec, field, self.spec))
+            run.invalid(message, (self.spec, field))
 
 
-def _check_service(obj: Fields, place: Node, run: Validation) -> None:
+def _check_service(obj: Fields, entry: Entry, run: Validation) -> None:
     """Check a Service, with the defaults that the API server sets first."""
     spec = run.spec
-    cluster_ips = list(iter_strings(spec.get("clusterIPs")))
+    cluster_ips: list[tuple[str, Place | Entry]] = list(iter_texts(spec.get("clusterIPs")))
     if not cluster_ips and as_text(spec.get("clusterIP")):
-        cluster_ips = [(as_text(spec["clusterIP"]), spec["clusterIP"])]
+        cluster_ips = [(as_text(spec["clusterIP"]), At(spec, "clusterIP"))]
     service = _Service(spec, as_text(spec.get("type")) or "ClusterIP", cluster_ips)
     validate_fields(spec, _SERVICE, run)
     _validate_ports(service, run)
@@ -109,10 +112,10 @@ def _check_service(obj: Fields, place: Node, run: Validation) -> None:
         _validate_cluster_ips(service, run)
     if service.type not in _TYPES:
         # Which of the other fields are valid depends on the type.
-        run.report_unsupported("type", spec["type"], _TYPES)
+        run.report_unsupported("type", At(spec, "type"), _TYPES)
         return
     if not as_list(spec.get("ports")) and not service.is_headless and service.type != "ExternalName":
-        run.report_missing("a Service with a cluster IP", spec, "ports", find_key(obj, "spec", obj))
+        run.report_missing("a Service with a cluster IP", spec, "ports", find_entry(obj, "spec", entry))
     _validate_load_balancer(service, run)
     _validate_external_traffic(service, run)
     _validate_annotations(service, run)
@@ -125,7 +128,7 @@ def _describe_endpoint_fault(found: str, release: Release) -> str:
 
 def _faults(describe_fault: Callable[[str, Release], str]) -> Validator:
     def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
-        for found, node in iter_strings(value):
+        for found, node in iter_texts(value):
             if fault := describe_fault(found, run.release):
                 run.report(_ADDRESS_RULE, fault, node)
 
@@ -148,9 +151,9 @@ def _validate_external_name(service: _Service, run: Validation) -> None:
     service.forbid([field for field, is_given in given.items() if is_given], run)
     name = as_text(spec.get("externalName")).removesuffix(".")
     if not name:
-        run.report_missing("a Service of type `ExternalName`", spec, "externalName", "spec")
+        run.report_missing("a Service of type `ExternalName`", spec, "externalName", (spec, None))
     elif not is_dns_subdomain(name):
-        run.report(_ADDRESS_RULE, f"`{name}` is not a valid external name; {DNS_SUBDOMAIN}", spec["externalName"])
+        run.report(_ADDRESS_RULE, f"`{name}` is not a valid external name; {DNS_SUBDOMAIN}", At(spec, "externalName"))
 
 
 def _validate_load_balancer(service: _Service, run: Validation) -> None:
@@ -161,7 +164,7 @@ def _validate_load_balancer(service: _Service, run: Validation) -> None:
         service.forbid(given, run)
     elif is_set(spec.get("loadBalancerClass")) and not is_label_key(as_text(spec["loadBalancerClass"])):
         name = as_text(spec["loadBalancerClass"])
-        run.invalid(f"`{name}` is not a valid class; {LABEL_KEY}", spec["loadBalancerClass"])
+        run.invalid(f"`{name}` is not a valid class; {LABEL_KEY}", At(spec, "loadBalancerClass"))
 
 
 def _validate_external_traffic(service: _Service, run: Validation) -> None:
@@ -171,14 +174,14 @@ def _validate_external_traffic(service: _Service, run: Validation) -> None:
         one_of("", "Cluster", "Local")("externalTrafficPolicy", spec.get("externalTrafficPolicy"), spec, run)
     elif policy:
         message = "`externalTrafficPolicy` requires the type `NodePort` or `LoadBalancer`, or `externalIPs`; delete it"
-        run.invalid(message, spec["externalTrafficPolicy"])
+        run.invalid(message, At(spec, "externalTrafficPolicy"))
     if not as_integer(spec.get("healthCheckNodePort")):
         return
     if service.type == "LoadBalancer" and policy == "Local":
-        _validate_node_port("healthCheckNodePort", spec["healthCheckNodePort"], run)
+        _validate_node_port("healthCheckNodePort", spec, run)
     else:
         message = "`healthCheckNodePort` requires the type `LoadBalancer` and `externalTrafficPolicy: Local`; delete it"
-        run.invalid(message, spec["healthCheckNodePort"])
+        run.invalid(message, At(spec, "healthCheckNodePort"))
 
 
 def _validate_annotations(service: _Service, run: Validation) -> None:
@@ -186,17 +189,17 @@ def _validate_annotations(service: _Service, run: Validation) -> None:
     modes = [value_of(annotations[name]) for name in (_TOPOLOGY_MODE, _TOPOLOGY_HINTS) if name in annotations]
     if len(modes) == 2 and modes[0] != modes[1]:
         message = f"`{_TOPOLOGY_MODE}` and `{_TOPOLOGY_HINTS}` differ; delete the latter, which is deprecated"
-        run.report("invalid-annotation", message, annotations[_TOPOLOGY_MODE])
+        run.report("invalid-annotation", message, At(annotations, _TOPOLOGY_MODE))
     if _SOURCE_RANGES not in annotations or as_list(service.spec.get("loadBalancerSourceRanges")):
         return
     node = annotations[_SOURCE_RANGES]
     if service.type != "LoadBalancer":
         message = f"`{_SOURCE_RANGES}` requires the type `LoadBalancer`; delete it"
-        run.report("invalid-annotation", message, find_key(annotations, _SOURCE_RANGES, annotations))
+        run.report("invalid-annotation", message, (annotations, _SOURCE_RANGES))
     written = as_text(node).strip()
     for part in written.split(",") if written else ():
         if fault := describe_cidr_fault(part.strip(), run.release):
-            run.report("invalid-annotation", fault, node)
+            run.report("invalid-annotation", fault, At(annotations, _SOURCE_RANGES))
 
 
 def _validate_cluster_ips(service: _Service, run: Validation) -> None:
@@ -208,11 +211,11 @@ def _validate_cluster_ips(service: _Service, run: Validation) -> None:
     validate_fields(spec, _FAMILY_FIELDS, run)
     if listed and not first:
         message = "`clusterIPs` requires `clusterIP` with the first of its addresses; set it"
-        run.invalid(message, find_key(spec, "clusterIPs", listed))
+        run.invalid(message, (spec, "clusterIPs"))
         return
     if listed and as_text(listed[0]) != first:
         message = f"`clusterIPs` begins with `{as_text(listed[0])}`, but `clusterIP` is `{first}`; make them equal"
-        run.invalid(message, listed)
+        run.invalid(message, At(spec, "clusterIPs"))
     if _validate_addresses(service, run):
         _validate_address_families(service, run)
 
@@ -228,7 +231,7 @@ def _validate_addresses(service: _Service, run: Validation) -> bool:
             run.report(_ADDRESS_RULE, fault, node)
     if size > 2:
         message = f"`clusterIPs` has `{size}` addresses; it can have at most 2"
-        run.report("out-of-range", message, find_key(service.spec, "clusterIPs", "clusterIPs"))
+        run.report("out-of-range", message, (service.spec, "clusterIPs"))
     return len(run.problems) == before
 
 
@@ -240,7 +243,7 @@ def _validate_address_families(service: _Service, run: Validation) -> None:
     if len(families) == 2 and families[0][0] == families[1][0]:
         message = f"`clusterIPs` has two addresses of the family `{families[0][0]}`; write one of each family"
         run.invalid(message, families[1][1])
-    declared = [family for family, _ in iter_strings(spec.get("ipFamilies"))]
+    declared = [family for family, _ in iter_texts(spec.get("ipFamilies"))]
     for (family, node), expected in zip(families, declared, strict=False):
         if expected in _FAMILIES.values() and family != expected:
             message = f"the cluster IP is of the family `{family}`, but `ipFamilies` has `{expected}`"
@@ -249,12 +252,12 @@ def _validate_address_families(service: _Service, run: Validation) -> None:
     without_selector = service.is_headless and not spec.get("selector")
     if pairs and (policy == "SingleStack" or (not policy and not without_selector)):
         message = f"two items in `{pairs[0]}` require `ipFamilyPolicy: PreferDualStack` or `RequireDualStack`; set it"
-        run.invalid(message, find_key(spec, "ipFamilyPolicy" if policy else pairs[0], spec))
+        run.invalid(message, (spec, "ipFamilyPolicy" if policy else pairs[0]))
 
 
-def _check_port_number(port: Fields, place: Node, run: Validation) -> None:
+def _check_port_number(port: Fields, entry: Entry, run: Validation) -> None:
     if value_of(port.get("port")) in (None, 0):
-        run.report_missing("a port", port, "port", place)
+        run.report_missing("a port", port, "port", entry)
     else:
         validate_port_number("port", port["port"], port, run)
 
@@ -265,19 +268,19 @@ def _validate_ports(service: _Service, run: Validation) -> None:
     names: set[str] = set()
     numbers: set[tuple[str, int]] = set()
     node_ports: dict[int, tuple[set[str], int]] = {}
-    for port, place in iter_items("ports", ports):
+    for port, place in iter_items(ports):
         _check_port(port, place, run)
         name, port_number = as_text(port.get("name")), as_integer(port.get("port"))
         protocol = as_text(port.get("protocol")) or "TCP"
         if not name and len(as_list(ports)) > 1:
             run.report_missing("a port among several", port, "name", place)
         elif name and is_dns_label(name) and name in names:
-            run.report("duplicate-item", f"two ports are named `{name}`; rename one of them", port["name"])
+            run.report("duplicate-item", f"two ports are named `{name}`; rename one of them", At(port, "name"))
         if value_of(port.get("targetPort")) not in (None, 0, ""):
             validate_port_reference("targetPort", port["targetPort"], port, run)
         if port_number is not None and (protocol, port_number) in numbers:
             message = f"two ports have the number `{port_number}` for `{protocol}`; change one"
-            run.report("duplicate-item", message, port["port"])
+            run.report("duplicate-item", message, At(port, "port"))
         names.add(name)
         numbers.add((protocol, port_number or 0))
         if as_integer(port.get("nodePort")):
@@ -291,46 +294,50 @@ def _validate_node_port_of(
     node_port, port_number = as_integer(port["nodePort"]) or 0, as_integer(port.get("port")) or 0
     if service_type == "ClusterIP":
         message = "`nodePort` requires the type `NodePort` or `LoadBalancer`; set it, or delete `nodePort`"
-        run.invalid(message, find_key(port, "nodePort", port))
+        run.invalid(message, (port, "nodePort"))
         return
     if service_type != "ExternalName":
-        _validate_node_port("nodePort", port["nodePort"], run)
+        _validate_node_port("nodePort", port, run)
     protocols, first = used.setdefault(node_port, (set(), port_number))
     if protocol in protocols or (protocols and first != port_number and service_type != "ExternalName"):
         message = f"two ports have the `nodePort` `{node_port}`; change one of them"
-        run.report("duplicate-item", message, port["nodePort"])
+        run.report("duplicate-item", message, At(port, "nodePort"))
     protocols.add(protocol)
 
 
-def _validate_node_port(key: str, value: Node, run: Validation) -> None:
-    port = as_integer(value)
+def _validate_node_port(key: str, owner: Fields, run: Validation) -> None:
+    port = as_integer(owner[key])
     if port is not None and port not in _NODE_PORTS:
         bounds = f"{_NODE_PORTS[0]} and {_NODE_PORTS[-1]}"
-        run.report("invalid-port", f"`{key}` must be between {bounds}, the default range of nodes, got `{port}`", value)
+        run.report(
+            "invalid-port",
+            f"`{key}` must be between {bounds}, the default range of nodes, got `{port}`",
+            At(owner, key),
+        )
 
 
-def _check_address(address: Fields, place: Node, run: Validation) -> None:
+def _check_address(address: Fields, entry: Entry, run: Validation) -> None:
     if fault := _describe_endpoint_fault(as_text(address.get("ip")), run.release):
-        run.report(_ADDRESS_RULE, fault, address.get("ip") or place)
+        run.report(_ADDRESS_RULE, fault, find_value(address, "ip", entry))
 
 
-def _check_subset(subset: Fields, place: Node, run: Validation) -> None:
+def _check_subset(subset: Fields, entry: Entry, run: Validation) -> None:
     if not any(as_list(subset.get(name)) for name in ("addresses", "notReadyAddresses")):
-        run.report("missing-field", "a subset requires `addresses` or `notReadyAddresses`; set one of them", place)
-    for port, node in iter_items("ports", subset.get("ports")) if len(as_list(subset.get("ports"))) > 1 else ():
+        run.report("missing-field", "a subset requires `addresses` or `notReadyAddresses`; set one of them", entry)
+    for port, node in iter_items(subset.get("ports")) if len(as_list(subset.get("ports"))) > 1 else ():
         if not as_text(port.get("name")):
             run.report_missing("a port among several", port, "name", node)
 
 
-def _check_slice(obj: Fields, place: Node, run: Validation) -> None:
+def _check_slice(obj: Fields, entry: Entry, run: Validation) -> None:
     """Check the addresses of all endpoints, which are of one type."""
     address_type = as_text(obj.get("addressType"))
-    for endpoint, node in iter_items("endpoints", obj.get("endpoints")):
+    for endpoint, node in iter_items(obj.get("endpoints")):
         if len(as_list(obj.get("endpoints"))) > _MAX_ENDPOINTS:
             return
         if not as_list(endpoint.get("addresses")):
             run.report_missing("an endpoint", endpoint, "addresses", node)
-        for found, item in iter_strings(endpoint.get("addresses")):
+        for found, item in iter_texts(endpoint.get("addresses")):
             if fault := _describe_slice_fault(found, address_type, run.release):
                 run.report(_ADDRESS_RULE, fault, item)
 
@@ -356,11 +363,13 @@ def _describe_slice_fault(found: str, address_type: str, release: Release) -> st
 def _validate_slice_ports(key: str, value: Node, owner: Fields, run: Validation) -> None:
     """Validate names and protocols; numbers are not validated, and an empty name is also unique."""
     names: set[str] = set()
-    for port, place in iter_items(key, value):
+    for port, place in iter_items(value):
         _check_slice_port(port, place, run)
         name = as_text(port.get("name"))
         if name in names and (not name or is_dns_label(name)):
-            run.report("duplicate-item", f"two ports are named `{name}`; rename one of them", port.get("name") or place)
+            run.report(
+                "duplicate-item", f"two ports are named `{name}`; rename one of them", find_value(port, "name", place)
+            )
         names.add(name)
 
 
@@ -369,12 +378,12 @@ def _hints(is_valid: Callable[[str], bool], hint: str) -> Validator:
 
     def validate(key: str, value: Node, owner: Fields, run: Validation) -> None:
         seen: set[str] = set()
-        for item, node in iter_items(key, value):
+        for item, node in iter_items(value):
             name = as_text(item.get("name"))
             if name in seen:
                 run.report("duplicate-item", f"`{key}` contains `{name}` twice; delete one of them", node)
             elif not is_valid(name):
-                run.invalid(f"`{name}` is not a valid name in `{key}`; {hint}", item.get("name") or node)
+                run.invalid(f"`{name}` is not a valid name in `{key}`; {hint}", find_value(item, "name", node))
             seen.add(name)
 
     return at_most(8, validate)

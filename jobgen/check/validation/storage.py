@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from jobgen.check.admission.fields import (
+    Entry,
     Fields,
     Kind,
     Table,
     Validation,
     all_of,
     fields,
-    find_key,
+    find_entry,
+    find_mapping,
+    find_value,
     is_set,
     iter_items,
-    iter_strings,
+    iter_texts,
     list_set_keys,
     mapping,
     namespace_name,
@@ -30,8 +33,8 @@ from jobgen.check.admission.names import LABEL_KEY, is_annotation_key, is_label_
 from jobgen.check.admission.scheduling import validate_node_selector
 from jobgen.check.admission.volumes import (
     SHARED_SOURCES,
+    check_claim_fields,
     validate_access_modes,
-    validate_claim_spec,
     validate_driver,
     validate_host_path,
     validate_iscsi,
@@ -39,7 +42,8 @@ from jobgen.check.admission.volumes import (
 )
 from jobgen.k8s.kinds import Release
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
-from jobgen.model.data import Node, locatable, value_of
+from jobgen.model.data import Node, value_of
+from jobgen.model.place import At, Derived
 from jobgen.model.quantity import decode_milli
 
 _ATTRIBUTES_CLASS_SINCE: Release = (1, 34)
@@ -81,51 +85,53 @@ _check_expression = fields("a topology", {"values": _values}, "key", "values")
 
 def _validate_not_empty(key: str, value: Node, owner: Fields, run: Validation) -> None:
     if value_of(value) == "":
-        run.report("missing-field", f"`{key}` is empty; set it or delete it", value)
+        run.report("missing-field", f"`{key}` is empty; set it or delete it", At(owner, key))
 
 
-def _validate_volume_source(volume: Fields, place: Node, run: Validation) -> list[str]:
+def _validate_volume_source(volume: Fields, entry: Entry, run: Validation) -> list[str]:
     """Validate the source of a volume, and return the sources that it has."""
-    given = {name: name for name in list_set_keys(volume, _SOURCES)}
-    sources = [given[name] for name in _ORDER if name in given]
+    given = list_set_keys(volume, _SOURCES)
+    sources = [name for name in _ORDER if name in given]
     for index, name in enumerate(sources):
         if index and name != "flexVolume":
             message = f"the volume has two sources, `{sources[0]}` and `{name}`; keep one of them"
-            run.report("conflicting-volume-source", message, name)
+            run.report("conflicting-volume-source", message, (volume, name))
         else:
-            _SOURCES[name](name, volume[name], run.metadata, run)
+            _SOURCES[name](name, volume[name], volume, run)
     if not sources:
         message = "the volume requires a source such as `csi` or `nfs`; set one"
-        run.report("missing-field", message, locatable(volume, place))
+        run.report("missing-field", message, find_mapping(volume, entry))
     return sources
 
 
-def _check_volume(volume: Fields, place: Node, run: Validation) -> None:
-    if _validate_volume_source(volume, place, run)[:1] == ["local"] and not is_set(volume.get("nodeAffinity")):
-        run.report_missing("a local volume", volume, "nodeAffinity", place)
+def _check_volume(volume: Fields, entry: Entry, run: Validation) -> None:
+    if _validate_volume_source(volume, entry, run)[:1] == ["local"] and not is_set(volume.get("nodeAffinity")):
+        run.report_missing("a local volume", volume, "nodeAffinity", entry)
     capacity = as_mapping(volume.get("capacity"))
     if "storage" not in capacity:
-        run.report_missing("a volume", capacity, "storage", find_key(volume, "capacity", place))
+        run.report_missing("a volume", capacity, "storage", find_entry(volume, "capacity", entry))
     for name, value in capacity.items():
         if name != "storage":
-            run.report("unknown-resource", f"a volume cannot have the resource `{name}`; keep `storage` only", name)
+            run.report(
+                "unknown-resource", f"a volume cannot have the resource `{name}`; keep `storage` only", (capacity, name)
+            )
         elif (milli := decode_milli(value)) is not None and milli <= 0:
-            run.report("out-of-range", f"`{name}` must be more than 0, got `{value_of(value)}`", value)
+            run.report("out-of-range", f"`{name}` must be more than 0, got `{value_of(value)}`", At(capacity, name))
     path = as_text(as_mapping(volume.get("hostPath")).get("path"))
     is_root = path.startswith("/") and not path.strip("/.")
     if is_root and as_text(volume.get("persistentVolumeReclaimPolicy")) == "Recycle":
         message = "`Recycle` would delete all files of the host, because `path` is `/`; use `Retain`"
-        run.invalid(message, volume["persistentVolumeReclaimPolicy"])
+        run.invalid(message, At(volume, "persistentVolumeReclaimPolicy"))
     has_class = run.release >= _ATTRIBUTES_CLASS_SINCE and is_set(volume.get("volumeAttributesClassName"))
     if has_class and not is_set(volume.get("csi")):
-        run.report_missing("`volumeAttributesClassName`", volume, "csi", place)
+        run.report_missing("`volumeAttributesClassName`", volume, "csi", entry)
     annotations = as_mapping(run.metadata.get("annotations"))
     if _MOUNT_OPTIONS in annotations and not any(is_set(volume.get(name)) for name in _MOUNTABLE_SOURCES):
         message = f"`{_MOUNT_OPTIONS}` is not valid for this source of a volume; use `mountOptions`"
-        run.report("invalid-annotation", message, find_key(annotations, _MOUNT_OPTIONS, annotations))
+        run.report("invalid-annotation", message, (annotations, _MOUNT_OPTIONS))
 
 
-def _check_claim(obj: Fields, place: Node, run: Validation) -> None:
+def _check_claim(obj: Fields, entry: Entry, run: Validation) -> None:
     """Check the spec without the fields that the API server drops before it validates."""
     claim, dropped = run.spec, set[str]()
     if run.release < _ATTRIBUTES_CLASS_SINCE:
@@ -138,64 +144,70 @@ def _check_claim(obj: Fields, place: Node, run: Validation) -> None:
     is_known = (as_text(source.get("apiGroup")), as_text(source.get("kind"))) in _CLAIM_SOURCES
     if not is_known and ("dataSourceRef" in dropped or not is_set(claim.get("dataSourceRef"))):
         dropped.add("dataSource")
-    key, kept = find_key(obj, "spec", obj), {name: value for name, value in claim.items() if name not in dropped}
-    validate_claim_spec(key if isinstance(key, str) else "spec", kept if dropped else claim, obj, run)
+    kept = {name: value for name, value in claim.items() if name not in dropped}
+    check_claim_fields(Derived(kept, claim) if dropped else claim, find_entry(obj, "spec", entry), run)
 
 
 def _validate_parameters(key: str, value: Node, owner: Fields, run: Validation) -> None:
     parameters = as_mapping(value)
     if len(parameters) > _MAX_PARAMETERS:
         message = f"`{key}` has `{len(parameters)}` entries; it can have at most {_MAX_PARAMETERS}"
-        run.report("out-of-range", message, key)
+        run.report("out-of-range", message, (owner, key))
         return
     for name in parameters:
         if not name:
-            run.invalid("the name of a parameter is empty; write one", name)
+            run.invalid("the name of a parameter is empty; write one", (parameters, name))
     size = sum(len(part.encode(errors="replace")) for item in parameters.items() for part in map(as_text, item))
     if size > _MAX_PARAMETER_BYTES:
-        run.report("out-of-range", f"`{key}` have `{size}` bytes; the limit is {_MAX_PARAMETER_BYTES}", key)
+        run.report("out-of-range", f"`{key}` have `{size}` bytes; the limit is {_MAX_PARAMETER_BYTES}", (owner, key))
 
 
-def _require_parameters(obj: Fields, place: Node, run: Validation) -> None:
+def _require_parameters(obj: Fields, entry: Entry, run: Validation) -> None:
     if not as_mapping(obj.get("parameters")):
         message = "the class requires at least one entry in `parameters`; add it"
-        run.report("missing-field", message, find_key(obj, "parameters", obj))
+        run.report("missing-field", message, find_entry(obj, "parameters", entry))
 
 
-def _check_tokens(driver: Fields, place: Node, run: Validation) -> None:
+def _check_tokens(driver: Fields, entry: Entry, run: Validation) -> None:
     """Check the tokens that a driver gets, which differ in their audience."""
     audiences: set[str] = set()
-    for request, node in iter_items("tokenRequests", driver.get("tokenRequests")):
+    for request, node in iter_items(driver.get("tokenRequests")):
         audience = as_text(request.get("audience"))
         if audience in audiences:
             message = f"two token requests have the audience `{audience}`; delete one of them"
-            run.report("duplicate-item", message, request.get("audience") or node)
+            run.report("duplicate-item", message, find_value(request, "audience", node))
         else:
             _expiration("expirationSeconds", request.get("expirationSeconds"), request, run)
         audiences.add(audience)
     in_secrets = driver.get("serviceAccountTokenInSecrets")
     if run.release >= (1, 35) and is_set(in_secrets) and not as_list(driver.get("tokenRequests")):
-        run.invalid("`serviceAccountTokenInSecrets` requires `tokenRequests`; set them or delete it", in_secrets)
+        run.invalid(
+            "`serviceAccountTokenInSecrets` requires `tokenRequests`; set them or delete it",
+            At(driver, "serviceAccountTokenInSecrets"),
+        )
 
 
 def _validate_topologies(key: str, value: Node, owner: Fields, run: Validation) -> None:
     seen: list[dict[str, frozenset[str]]] = []
-    for term, place in iter_items(key, value):
+    for term, place in iter_items(value):
         topology: dict[str, frozenset[str]] = {}
-        for item, node in iter_items("matchLabelExpressions", term.get("matchLabelExpressions")):
+        for item, node in iter_items(term.get("matchLabelExpressions")):
             _check_expression(item, node, run)
             label = as_text(item.get("key"))
             if label and not is_label_key(label):
-                run.report("invalid-label", describe_label_key(label), item["key"])
+                run.report("invalid-label", describe_label_key(label), At(item, "key"))
             elif label and label in topology:
                 message = f"the topology has the key `{label}` twice; delete one of them"
-                run.report("duplicate-item", message, item["key"])
-            topology[label] = frozenset(found for found, _ in iter_strings(item.get("values")))
+                run.report("duplicate-item", message, At(item, "key"))
+            topology[label] = frozenset(found for found, _ in iter_texts(item.get("values")))
         if not topology:
             run.report_missing("a topology", term, "matchLabelExpressions", place)
         elif topology in seen:
-            expressions = find_key(term, "matchLabelExpressions", place)
-            run.report("duplicate-item", "two topologies are equal; delete one of them", expressions)
+            run.report(
+                "duplicate-item",
+                "two topologies are equal; delete one of them",
+                find_entry(term, "matchLabelExpressions", place),
+            )
         seen.append(topology)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from jobgen.check.admission.fields import (
     Check,
+    Entry,
     Fields,
     Kind,
     Table,
@@ -16,8 +17,8 @@ from jobgen.check.admission.fields import (
     count,
     dns_label,
     fields,
-    find_key,
-    get_key,
+    find_entry,
+    find_mapping,
     is_empty,
     is_set,
     items,
@@ -46,7 +47,8 @@ from jobgen.check.admission.names import (
 from jobgen.check.admission.scheduling import is_container_resource, validate_label_selector, validate_quantity
 from jobgen.check.admission.volumes import validate_claim_spec
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
-from jobgen.model.data import Node, locatable, value_of
+from jobgen.model.data import Node, value_of
+from jobgen.model.place import At, Place
 from jobgen.model.quantity import to_milli
 
 _NO_PROGRESS = "`maxUnavailable` and `maxSurge` cannot both be 0; raise one of them"
@@ -62,18 +64,19 @@ def validate_selector(key: str, value: Node, owner: Fields, run: Validation) -> 
     return isinstance(value, dict) and len(run.problems) == before
 
 
-def find_unmatched(selector: Fields, labels: Fields) -> Node:
-    """Return the node of the first requirement of a valid selector that the labels do not meet, or None."""
-    for key, value in as_mapping(selector.get("matchLabels")).items():
+def find_unmatched(selector: Fields, labels: Fields) -> At | None:
+    """Return the place of the first requirement of a valid selector that the labels do not meet, or None."""
+    selected = as_mapping(selector.get("matchLabels"))
+    for key, value in selected.items():
         if key not in labels or _read_label(labels[key]) != _read_label(value):
-            return key
+            return At(selected, key, is_key=True)
     for item in iter_mappings(selector.get("matchExpressions")):
         key, operator = as_text(item.get("key")), as_text(item.get("operator"))
         is_met = key in labels
         if operator in ("In", "NotIn"):
             is_met = is_met and _read_label(labels[key]) in map(_read_label, as_list(item.get("values")))
         if is_met is not (operator in ("In", "Exists")):
-            return item.get("key")
+            return At(item, "key")
     return None
 
 
@@ -83,15 +86,16 @@ def _read_label(value: Node) -> object:
     return "" if found is None else found
 
 
-def _check_selector(workload: Fields, place: Node, run: Validation) -> None:
-    selector, key = workload.get("selector"), get_key(workload, "selector")
+def _check_selector(workload: Fields, entry: Entry, run: Validation) -> None:
+    selector = workload.get("selector")
     if not is_set(selector):
-        run.report_missing("`spec`", workload, "selector", workload)
-    elif isinstance(selector, dict) and validate_selector(key, selector, workload, run):
-        parts = (selector.get("matchLabels"), selector.get("matchExpressions"))
-        if all(map(is_empty, parts)):
+        run.report_missing("`spec`", workload, "selector", (workload, None))
+    elif isinstance(selector, dict) and validate_selector("selector", selector, workload, run):
+        parts = ("matchLabels", "matchExpressions")
+        if all(is_empty(selector.get(name)) for name in parts) and all(name in parts for name in selector):
             message = "`selector` is empty; select the labels of the template"
-            run.report("invalid-selector", message, locatable(*parts, key))
+            given = next((At(selector, name) for name in parts if name in selector), None)
+            run.report("invalid-selector", message, given or (workload, "selector"))
         else:
             validate_match(selector, run)
 
@@ -105,41 +109,44 @@ def validate_match(selector: Fields, run: Validation) -> None:
     if unmatched is None:
         return
     # The probable fault: the template without labels, or the label that differs from that of the object.
-    node: Node = unmatched
-    name = as_text(unmatched)
+    place: Place | Entry = unmatched
+    name = as_text(unmatched.node)
     own = value_of(as_mapping(run.metadata.get("labels")).get(name))
     if not labels:
-        parent = next((key for key in as_mapping(template) if key == "metadata"), get_key(run.spec, "template"))
-        node = get_key(metadata, "labels") if "labels" in metadata else parent
+        parent = (template, "metadata") if "metadata" in as_mapping(template) else (run.spec, "template")
+        place = (metadata, "labels") if "labels" in metadata else parent
     elif name in labels and own is not None and own == value_of(get_path(selector, "matchLabels", name)):
-        node = labels[name]
-    message = f"`selector` does not match the labels of the template: `{value_of(unmatched)}` differs; align them"
-    run.report("invalid-selector", message, node)
+        place = At(labels, name)
+    message = f"`selector` does not match the labels of the template: `{value_of(unmatched.node)}` differs; align them"
+    run.report("invalid-selector", message, place)
 
 
-def _check_template(workload: Fields, place: Node, run: Validation) -> None:
+def _check_template(workload: Fields, entry: Entry, run: Validation) -> None:
     """Check that the pods of a template run forever."""
     template = workload.get("template")
     if not is_set(template):
-        run.report_missing("`spec`", workload, "template", workload)
+        run.report_missing("`spec`", workload, "template", (workload, None))
         return
     pod_spec = as_mapping(get_path(template, "spec"))
     policy = pod_spec.get("restartPolicy")
     # The validation of pods reports other values.
     if value_of(policy) in ("OnFailure", "Never"):
-        run.invalid(f"`restartPolicy` is `{value_of(policy)}`, but must be `Always`", policy)
+        run.invalid(f"`restartPolicy` is `{value_of(policy)}`, but must be `Always`", At(pod_spec, "restartPolicy"))
     if is_set(pod_spec.get("activeDeadlineSeconds")):
-        key = get_key(pod_spec, "activeDeadlineSeconds")
-        run.invalid(f"`{key}` cannot be set in the template of this kind, whose pods run forever; delete it", key)
+        key = "activeDeadlineSeconds"
+        run.invalid(
+            f"`{key}` cannot be set in the template of this kind, whose pods run forever; delete it",
+            (pod_spec, "activeDeadlineSeconds"),
+        )
 
 
 def validate_count_or_percentage(key: str, value: Node, owner: Fields, run: Validation) -> None:
     """Validate a number of pods, or a percentage of any size."""
     found = value_of(value)
     if type(found) is str and _read_percentage(found) is None:
-        run.invalid(f"`{key}` is `{found}`; write an integer such as `1` or a percentage: `25%`", value)
+        run.invalid(f"`{key}` is `{found}`; write an integer such as `1` or a percentage: `25%`", At(owner, key))
     elif type(found) is int and found < 0:
-        run.report("out-of-range", f"`{key}` must be at least 0, got `{found}`", value)
+        run.report("out-of-range", f"`{key}` must be at least 0, got `{found}`", At(owner, key))
 
 
 def validate_count_or_share(key: str, value: Node, owner: Fields, run: Validation) -> None:
@@ -147,7 +154,7 @@ def validate_count_or_share(key: str, value: Node, owner: Fields, run: Validatio
     validate_count_or_percentage(key, value, owner, run)
     found = value_of(value)
     if type(found) is str and (_read_percentage(found) or 0) > 100:
-        run.report("out-of-range", f"`{key}` must be at most 100%, got `{found}`", value)
+        run.report("out-of-range", f"`{key}` must be at most 100%, got `{found}`", At(owner, key))
 
 
 def _read_count(value: Node, default: int) -> int | None:
@@ -174,46 +181,47 @@ def _strategy(other: str, table: Table, *also: Check, forbids_update: bool = Tru
         strategy = as_mapping(value)
         name, update = as_text(strategy.get("type")), strategy.get("rollingUpdate")
         if name not in ("", "RollingUpdate", other):
-            run.report_unsupported("type", strategy["type"], ("RollingUpdate", other))
+            run.report_unsupported("type", At(strategy, "type"), ("RollingUpdate", other))
         elif name != other:
             if isinstance(update, dict):
-                check_update(update, get_key(strategy, "rollingUpdate"), run)
+                check_update(update, (strategy, "rollingUpdate"), run)
         elif forbids_update and is_set(update):
             message = f"`rollingUpdate` cannot be set if `type` is `{other}`; delete it"
-            run.invalid(message, get_key(strategy, "rollingUpdate"))
+            run.invalid(message, (strategy, "rollingUpdate"))
 
     return validate
 
 
-def _check_daemon_progress(update: Fields, place: Node, run: Validation) -> None:
+def _check_daemon_progress(update: Fields, entry: Entry, run: Validation) -> None:
     """Check that an update either deletes pods first or creates them first."""
     unavailable, surge = _read_count(update.get("maxUnavailable"), 1), _read_count(update.get("maxSurge"), 0)
     if unavailable and surge:
         message = "`maxSurge` requires `maxUnavailable: 0`; set it, or delete `maxSurge`"
-        run.report("out-of-range", message, update.get("maxSurge"))
+        run.report("out-of-range", message, At(update, "maxSurge"))
     elif unavailable == 0 and surge == 0:
-        run.report("out-of-range", _NO_PROGRESS, update.get("maxUnavailable"))
+        run.report("out-of-range", _NO_PROGRESS, At(update, "maxUnavailable"))
 
 
-def _check_progress(update: Fields, place: Node, run: Validation) -> None:
+def _check_progress(update: Fields, entry: Entry, run: Validation) -> None:
     """Check that a rollout can replace a pod; the default of both numbers is 25%."""
     if all(_read_count(update.get(field), 25) == 0 for field in ("maxUnavailable", "maxSurge")):
-        run.report("out-of-range", _NO_PROGRESS, update.get("maxUnavailable"))
+        run.report("out-of-range", _NO_PROGRESS, At(update, "maxUnavailable"))
 
 
-def _check_deployment(obj: Fields, place: Node, run: Validation) -> None:
+def _check_deployment(obj: Fields, entry: Entry, run: Validation) -> None:
     """Check that a rollout can be ready before it counts as failed, after 600 seconds by default."""
     deadline, ready = (run.spec.get(field) for field in ("progressDeadlineSeconds", "minReadySeconds"))
     seconds = as_integer(deadline) if is_set(deadline) else 600
     if seconds is not None and seconds >= 0 and seconds <= (as_integer(ready) or 0):
         message = f"`progressDeadlineSeconds` is `{seconds}`, but must be greater than `minReadySeconds`"
-        run.report("out-of-range", message, deadline if is_set(deadline) else ready)
+        field = "progressDeadlineSeconds" if is_set(deadline) else "minReadySeconds"
+        run.report("out-of-range", message, At(run.spec, field))
 
 
 def _integer_annotation(name: str, low: int | None = None) -> Check:
     """Return a check of an annotation that older versions of a kind had as a field, if it is set."""
 
-    def check(obj: Fields, place: Node, run: Validation) -> None:
+    def check(obj: Fields, entry: Entry, run: Validation) -> None:
         value = as_mapping(run.metadata.get("annotations")).get(name)
         found = value_of(value)
         if type(found) is not str or (low is not None and not found):
@@ -221,7 +229,11 @@ def _integer_annotation(name: str, low: int | None = None) -> Check:
         least = -(2**63) if low is None else low
         if re.fullmatch(r"[-+]?[0-9]{1,30}", found) is None or not least <= int(found) < 2**63:
             bound = "" if low is None else f" from {low}"
-            run.report("invalid-annotation", f"`{name}` is `{found}`, but must be an integer{bound}; delete it", value)
+            run.report(
+                "invalid-annotation",
+                f"`{name}` is `{found}`, but must be an integer{bound}; delete it",
+                At(as_mapping(run.metadata.get("annotations")), name),
+            )
 
     return check
 
@@ -231,58 +243,60 @@ _claim_metadata = mapping(
 )
 
 
-def _check_claim(claim: Fields, place: Node, run: Validation) -> None:
+def _check_claim(claim: Fields, entry: Entry, run: Validation) -> None:
     """Check the template of a claim, which is also a volume of the pods, by its name."""
     name = as_text(get_path(claim, "metadata", "name"))
     if not name:
-        run.report_missing("a volume claim", claim, "metadata.name", place)
+        run.report_missing("a volume claim", claim, "metadata.name", entry)
     elif not is_dns_label(name):
         message = f"`{name}` is not a valid volume name; {DNS_LABEL}"
-        run.report("invalid-volume-name", message, get_path(claim, "metadata", "name"))
+        run.report("invalid-volume-name", message, At(claim["metadata"], "name"))
     # The controller copies the metadata to the claims.
     _claim_metadata("metadata", claim.get("metadata"), claim, run)
     if run.release < (1, 34):
         return
     if is_set(claim.get("spec")):
-        validate_claim_spec(get_key(claim, "spec"), claim["spec"], claim, run)
+        validate_claim_spec("spec", claim["spec"], claim, run)
     elif name:
-        run.report_missing("a volume claim", claim, "spec", place)
+        run.report_missing("a volume claim", claim, "spec", entry)
 
 
-def _check_controller_selector(workload: Fields, place: Node, run: Validation) -> None:
+def _check_controller_selector(workload: Fields, entry: Entry, run: Validation) -> None:
     labels = as_mapping(get_path(workload.get("template"), "metadata", "labels"))
     if not is_empty(workload.get("selector")):
         validate_match({"matchLabels": workload["selector"]}, run)
     elif is_set(workload.get("template")) and not labels:
         # The default is the labels of the template.
-        run.report_missing("`spec`", workload, "selector", workload)
+        run.report_missing("`spec`", workload, "selector", (workload, None))
 
 
-def _check_revision_data(obj: Fields, place: Node, run: Validation) -> None:
+def _check_revision_data(obj: Fields, entry: Entry, run: Validation) -> None:
     data = obj.get("data")
     if not is_set(data):
-        run.report("missing-field", "a ControllerRevision requires `data`; set it", find_key(obj, "data", obj))
+        run.report("missing-field", "a ControllerRevision requires `data`; set it", find_entry(obj, "data", entry))
     elif not isinstance(data, dict) and run.release >= (1, 31):
         # Before, any data was valid.
-        run.report("wrong-type", "`data` must be a mapping", data)
+        run.report("wrong-type", "`data` must be a mapping", At(obj, "data"))
 
 
-def _require_template(obj: Fields, place: Node, run: Validation) -> None:
+def _require_template(obj: Fields, entry: Entry, run: Validation) -> None:
     """Check that there is a template; its pods are validated as those of other kinds."""
     if not is_set(obj.get("template")):
-        run.report("missing-field", "a PodTemplate requires `template`; set it", find_key(obj, "template", obj))
+        run.report("missing-field", "a PodTemplate requires `template`; set it", find_entry(obj, "template", entry))
 
 
-def _check_budget(budget: Fields, place: Node, run: Validation) -> None:
+def _check_budget(budget: Fields, entry: Entry, run: Validation) -> None:
     given = list_set_keys(budget, ("minAvailable", "maxUnavailable"))
     if len(given) > 1:
-        run.invalid("`minAvailable` and `maxUnavailable` are mutually exclusive; delete one of them", given[1])
+        run.invalid(
+            "`minAvailable` and `maxUnavailable` are mutually exclusive; delete one of them", (budget, given[1])
+        )
 
 
 def _reference(*, allows_core: bool) -> Validator:
     """Return a validator for a reference; a kind without a group is in the core group, which has nothing to scale."""
 
-    def check_version(reference: Fields, place: Node, run: Validation) -> None:
+    def check_version(reference: Fields, entry: Entry, run: Validation) -> None:
         written = as_text(reference.get("apiVersion"))
         # A ReplicationController is the only kind without a group that can be scaled.
         needs_group = not allows_core and as_text(reference.get("kind")) != "ReplicationController"
@@ -290,13 +304,13 @@ def _reference(*, allows_core: bool) -> Validator:
             return
         if written.count("/") > 1:
             message = f"`apiVersion` is `{written}`; write a group and a version, such as `apps/v1`"
-            run.invalid(message, reference["apiVersion"])
+            run.invalid(message, At(reference, "apiVersion"))
         elif needs_group and not written.rpartition("/")[0]:
             if written:
                 message = f"`apiVersion` is `{written}`, which has no group; write both, such as `apps/v1`"
-                run.invalid(message, reference["apiVersion"])
+                run.invalid(message, At(reference, "apiVersion"))
             elif reference:
-                run.report("missing-field", f"`{place}` requires `apiVersion`, such as `apps/v1`; set it", reference)
+                run.report("missing-field", f"`{entry[1]}` requires `apiVersion`, such as `apps/v1`; set it", reference)
 
     return mapping({"kind": _segment, "name": _segment}, "kind", "name", check_version)
 
@@ -304,54 +318,56 @@ def _reference(*, allows_core: bool) -> Validator:
 def _validate_amount(key: str, value: Node, owner: Fields, run: Validation) -> None:
     milli = to_milli(value)
     if milli is not None and milli <= 0:
-        run.report("out-of-range", f"`{key}` must be more than 0, got `{value_of(value)}`", value)
+        run.report("out-of-range", f"`{key}` must be more than 0, got `{value_of(value)}`", At(owner, key))
 
 
 def _target(*targets: str, only_one: bool = False) -> Check:
     """Return a check of the value that a metric should have, which is in one of these fields of `target`."""
 
-    def check(source: Fields, place: Node, run: Validation) -> None:
-        target, key = source.get("target"), get_key(source, "target")
+    def check(source: Fields, entry: Entry, run: Validation) -> None:
+        target = source.get("target")
         if not is_set(target):
-            run.report_missing(f"`{place}`", source, "target", place)
+            run.report_missing(f"`{entry[1]}`", source, "target", entry)
         if not isinstance(target, dict):
             return
         given = list_set_keys(target, targets)
         if not given:
-            message = f"`target` of `{place}` requires {join_names(list(targets), 'or')}; set it"
-            run.report("missing-field", message, locatable(target, key))
+            message = f"`target` of `{entry[1]}` requires {join_names(list(targets), 'or')}; set it"
+            run.report("missing-field", message, find_mapping(target, (source, "target")))
         elif only_one and len(given) > 1:
-            run.invalid(f"{join_names(given, 'and')} of a target are mutually exclusive; delete one of them", given[1])
+            run.invalid(
+                f"{join_names(given, 'and')} of a target are mutually exclusive; delete one of them", (target, given[1])
+            )
 
     return check
 
 
-def _check_metric(metric: Fields, place: Node, run: Validation) -> None:
+def _check_metric(metric: Fields, entry: Entry, run: Validation) -> None:
     metric_type = as_text(metric.get("type"))
     field = _SOURCES[metric_type][0] if metric_type in _SOURCES else ""
     given = list_set_keys(metric, [name for name, _ in _SOURCES.values()])
     if field and field not in given:
-        run.report("missing-field", f"a metric of type `{metric_type}` requires `{field}`; set it", metric["type"])
+        run.report("missing-field", f"a metric of type `{metric_type}` requires `{field}`; set it", At(metric, "type"))
     for other in given if field and len(given) > 1 else ():
         if other != field:
-            run.invalid(f"`{other}` cannot be set in a metric of type `{metric_type}`; delete it", other)
+            run.invalid(f"`{other}` cannot be set in a metric of type `{metric_type}`; delete it", (metric, other))
     # The field of the type, or else the first one.
     validated = field if field in given else "".join(given[:1])
     for name, validate in _SOURCES.values():
         if name == validated:
-            validate(get_key(metric, name), metric[name], metric, run)
+            validate(name, metric[name], metric, run)
 
 
-def _check_policies(rules: Fields, place: Node, run: Validation) -> None:
+def _check_policies(rules: Fields, entry: Entry, run: Validation) -> None:
     if isinstance(rules.get("policies"), list) and not rules["policies"]:
-        run.report_missing(f"`{place}`", rules, "policies", place)
+        run.report_missing(f"`{entry[1]}`", rules, "policies", entry)
 
 
-def _check_bounds(autoscaler: Fields, place: Node, run: Validation) -> None:
+def _check_bounds(autoscaler: Fields, entry: Entry, run: Validation) -> None:
     most, least = as_integer(autoscaler.get("maxReplicas")), as_integer(autoscaler.get("minReplicas"))
     if most is not None and least is not None and 1 <= most < least:
         message = f"`maxReplicas` is `{most}`, less than `minReplicas`, which is `{least}`; raise it"
-        run.report("out-of-range", message, autoscaler["maxReplicas"])
+        run.report("out-of-range", message, At(autoscaler, "maxReplicas"))
 
 
 _CHECKS = (_check_selector, _check_template)
