@@ -148,7 +148,7 @@ def test_what_is_suggested_for_a_field_is_near_and_valid_there(word, name):
     spec = {word: "x", **({"image": "a:1"} if kind == "TrainingJob" else {})}
     document = {"apiVersion": "jobgen.dev/v1", "kind": kind, "metadata": {"name": "a", word: "x"}, "spec": spec}
     problems: list = []
-    compile_format(name, FRAMEWORKS)(document, "document", document, problems)
+    compile_format(name, FRAMEWORKS)(document, "document", None, problems)
     for problem in problems:
         _, _, meant = problem.message.partition("did you mean ")
         for other in filter(None, quoted_values(meant)):

@@ -192,9 +192,15 @@ CASES = {
     "one volume": Case(plain("      volumes:", "      volume:"), "job.yaml:14", "did you mean `volumes`?", True),
     # Fields in a wrong place.
     "spec of a pod": Case(
+        plain("      restartPolicy: Never", "      restartPolicy: Never\n      parallelism: 3"),
+        "job.yaml:9",
+        "`parallelism` is not a field of `spec.template.spec`; it belongs in `spec`",
+        True,
+    ),
+    "spec of a pod that has its own": Case(
         plain("      restartPolicy: Never", "      restartPolicy: Never\n      backoffLimit: 3"),
         "job.yaml:9",
-        "`backoffLimit` is not a field of `spec.template.spec`; it belongs in `spec`",
+        "`backoffLimit` is not a field of `spec.template.spec`; `spec` has it, so remove it here",
     ),
     "pod in a container": Case(
         plain("        image:", "        securityContext: {fsGroup: 1}\n        image:"),
@@ -357,7 +363,6 @@ def test_a_mistake_is_one_finding_with_its_line_and_a_fix(name, tmp_path):
     [
         plain("key: epochs", "key: epoch, optional: true", c=CONFIG),
         plain("key: epochs", "key: epoch", c=CONFIG.partition("\ndata:")[0]),
-        plain("key: epochs", "key: epoch", c=CONFIG.replace("namespace: ml", "namespace: other")),
         plain("name: train-config", "name: hub", c=CONFIG),
         plain("claimName: datasets", "claimName: scratch", c=CLAIM),
         # A ConfigMap that is in two folders, and not the same, is of two clusters.

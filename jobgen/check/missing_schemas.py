@@ -8,7 +8,7 @@ from functools import cache
 from jobgen.check.admission.names import is_dns_subdomain
 from jobgen.model.limits import MAX_COMPARED
 from jobgen.model.suggest import find_closest
-from jobgen.schema.shipped_kinds import list_shipped_kinds
+from jobgen.schema.shipped_kinds import is_shipped_kind, list_shipped_kinds
 
 _CLOSE_KIND = 0.9
 
@@ -47,6 +47,30 @@ def find_misspelled(api_version: str, kind: str) -> tuple[str, str, str] | None:
         return None
     right = f"{near}/{version.strip(_QUOTES).lower()}"
     return f"no API server has the group of `{api_version}`; did you mean `{right}`?", "apiVersion", right
+
+
+# The versions that the kinds of operators once had, in releases that jobgen does not know.
+_EARLIER_VERSIONS = {
+    "batch/Job": ("v2alpha1",),
+    "jobset.x-k8s.io/JobSet": ("v1alpha1",),
+    "kubeflow.org/MPIJob": ("v1alpha1", "v1alpha2"),
+    "kubeflow.org/MXJob": ("v1alpha1", "v1beta1"),
+    "kubeflow.org/PyTorchJob": ("v1alpha1", "v1alpha2", "v1beta1", "v1beta2"),
+    "kubeflow.org/TFJob": ("v1alpha1", "v1alpha2", "v1beta1", "v1beta2"),
+    "ray.io/RayCluster": ("v1alpha1",),
+    "ray.io/RayJob": ("v1alpha1",),
+    "ray.io/RayService": ("v1alpha1",),
+}
+
+
+def describe_version(api_version: str, kind: str, known: str) -> str:
+    """Say what is wrong with a version of a kind that has the version `known`: it is old, or the kind never had it."""
+    group, _, version = api_version.rpartition("/")
+    if version in _EARLIER_VERSIONS.get(f"{group}/{kind}", ()):
+        return f"`{api_version}` is an old version of {kind}; use `{known}`"
+    if is_shipped_kind(known, kind):
+        return f"`{kind}` has no version `{version}`; write `{known}`"
+    return f"`{api_version}` is another version of {kind}; use `{known}`"
 
 
 _QUOTES = "“”‘’\"' "

@@ -14,6 +14,7 @@ from jobgen.k8s.devices import is_device
 from jobgen.model.data import untraced
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.place import At
 from jobgen.yamlio.write import to_inline_yaml
 
 JOB, ROLE, OVERLAY, PATCH, MATCH = "a job", "a role", "an overlay", "a patch", "a match"
@@ -230,6 +231,15 @@ _FOREIGN_WORDS: Mapping[str, Mapping[str, str]] = {
         "labels": "`spec.defaults.labels`",
         "namespace": "`namespace` below `spec`",
     },
+    "an entry of `images`": {
+        **dict.fromkeys(("tag", "version"), "`newTag`"),
+        **dict.fromkeys(("image", "repository"), "`name`"),
+    },
+    "a team": {
+        **dict.fromkeys(("dirs", "directories", "folder", "path", "paths"), "`folders`"),
+        **dict.fromkeys(("namespace",), "`namespaces`"),
+        **dict.fromkeys(("limits", "quota", "quotas", "resources"), "`budget`"),
+    },
     "an exception": dict.fromkeys(("date", "end", "expiry", "until"), "`expires`"),
     "jobgen's settings": {"envs": "`environments`", "env": "`environments`", "severities": "`rules`"},
     JOB: _JOB_WORDS,
@@ -316,7 +326,7 @@ def find_foreign_word(title: str, key: str, value: Any, name: str = "", framewor
 _LABEL = lazy_pattern(r"([\w./-]{1,80})==?([\w.-]{1,63})\Z")
 
 
-def report_kustomize_patch(patch: Mapping[str, Any]) -> Problem:
+def report_kustomize_patch(patch: Mapping[str, Any], place: At) -> Problem:
     """Report a patch in the form of kustomize, once, with the form that it has here."""
     target = untraced(patch["target"])
     target = target if isinstance(target, dict) else {}
@@ -334,8 +344,7 @@ def report_kustomize_patch(patch: Mapping[str, Any]) -> Problem:
     is_list = isinstance(text, list) or (isinstance(text, str) and text.lstrip().startswith(("- ", "[")))
     form = "`jsonPatch` with the list of operations" if is_list else "`manifest` with the fields of the object"
     message = f"`target` and `patch` are fields of kustomize; write `{shown if is_shown else 'match'}` and {form}"
-    first = next(key for key in patch if key in ("patch", "target"))
-    return Problem("unknown-field", f"{message}{', as YAML and not as text' * isinstance(text, str)}", first)
+    return Problem("unknown-field", f"{message}{', as YAML and not as text' * isinstance(text, str)}", place)
 
 
 def _show_with_value(word: str, key: str, value: Any) -> str:

@@ -11,9 +11,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from jobgen.model.data import Node, TracedKey, TracedScalar, locatable, location_of, untraced, value_of
+from jobgen.model.data import Node, TracedKey, TracedScalar, location_of, untraced, value_of
 from jobgen.model.finding import Cause, FixStep, Problem
 from jobgen.model.limits import MAX_FINDINGS
+from jobgen.model.place import At, Entry, at_key, at_scalar, at_value
 from jobgen.model.suggest import (
     NO_FIX,
     ask_for,
@@ -29,8 +30,8 @@ from jobgen.model.suggest import (
 )
 from jobgen.schema.ambiguous import check_text
 
-Check = Callable[[Node, str, Node, list[Problem]], None]
-"""Checks a value. Parameters: the value, its name, the node to report if it has no location, the problems so far."""
+Check = Callable[[Node, str, Entry, list[Problem]], None]
+"""Checks a value. Parameters: the value, its name, where it stands, the problems so far, which name places."""
 
 TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,),
@@ -176,8 +177,8 @@ class _Compiler:
                 # Imported late: most overlays are valid.
                 from jobgen.schema.foreign_words import report_kustomize_patch
 
-                found = report_kustomize_patch(value)
-                return found if found.node == key else None
+                first = next(name for name in value if name in ("patch", "target"))
+                return report_kustomize_patch(value, At(value, first, is_key=True)) if key == first else None
             path = self.find_dotted(schema, file, str(key)) if "." in key else ()
             if path:
                 return _report_dotted(title, key, name, value, path)
@@ -192,7 +193,7 @@ class _Compiler:
                     return None
                 lost = sum(map(is_below, value))
                 if lost > 1 or schema is self.schemas[file]:
-                    return _report_missing_spec(key, lost - 1, "" if schema is self.schemas[file] else name)
+                    return _report_missing_spec(key, value, lost - 1, "" if schema is self.schemas[file] else name)
             return _report_unknown(fields, title, self.schemas, key, name, value, around)
 
         shown = next(iter(schema.get("examples", ())), None)
@@ -230,7 +231,7 @@ def _show_right_form(
         return problem._replace(message=message, answer=form, cause="other form")
     if title == "resources" and key in _BESIDE_RESOURCES:
         message = f"`{key}` is not a resource but a field beside `resources`; indent it as `resources`"
-        return Problem("unknown-field", message, key)
+        return Problem("unknown-field", message, At(holder, key, is_key=True))
     is_item = key in ("command", "args") and problem.item >= 0
     if is_item and (form := show_right_item(untraced(holder[key]), problem.item)):
         return _add_form(problem, form)
@@ -241,13 +242,14 @@ def _show_right_form(
     if meant and meant not in holder and accepts(fields[meant], holder[key]):
         message = f"`{key}` is not a field of {title}; did you mean `{meant}`?"
         # The value fits.
-        fix_steps, safe = suggest_rename(key, [*fields.known], holder, takes_any_name)
-        return Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe, meant=meant)
+        place = At(holder, key, is_key=True)
+        fix_steps, safe = suggest_rename(place, [*fields.known], holder, takes_any_name)
+        return Problem("unknown-field", message, place, fix_steps=fix_steps, safe=safe, meant=meant)
     form = show_right_form(str(key), holder[key], examples, partial(accepts, fields[key]))
-    node = holder[key]
-    if form and type(node) is TracedScalar and form == f"; write {show_blocks([str(key)], [node.value])}":
+    value = value_of(holder[key])
+    if form and not isinstance(value, (dict, list)) and form == f"; write {show_blocks([str(key)], [value])}":
         # One word in place of a list of one.
-        problem = problem._replace(fix_steps=(FixStep("set", node, [node.value]),))
+        problem = problem._replace(fix_steps=(FixStep("set", At(holder, key), [value]),))
     return _add_form(problem, form) if form else problem
 
 
@@ -259,7 +261,7 @@ def accepts(check_value: Check | None, value: Node) -> bool:
     """Return True if a check finds no problem in a value."""
     found: list[Problem] = []
     if check_value:
-        check_value(value, "", "", found)
+        check_value(value, "", None, found)
     return check_value is not None and not found
 
 
@@ -269,22 +271,22 @@ def _report_dotted(title: str, key: str, name: str, holder: Any, path: tuple[str
 
     message = f"`{key}` is not a field of {title or f'`{name}`'}; write {show_blocks(path, holder[key])}"
     fix_steps, safe = suggest_blocks(key, holder, path)
-    return Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe)
+    return Problem("unknown-field", message, At(holder, key, is_key=True), fix_steps=fix_steps, safe=safe)
 
 
-def _report_missing_spec(key: str, others: int, name: str) -> Problem:
+def _report_missing_spec(key: str, holder: Any, others: int, name: str) -> Problem:
     """Report fields of `spec` that stand at the top of a document without it, or in its `metadata`."""
     from jobgen.schema.right_forms import describe_missing_level
 
     message = describe_missing_level(str(key), others, "spec", name)
-    return Problem("unknown-field", message, key, cause="missing level", meant="spec")
+    return Problem("unknown-field", message, At(holder, key, is_key=True), cause="missing level", meant="spec")
 
 
 def takes(check_value: Check | None, value: Node) -> bool:
     """Return True if a value has the type of a field; what it contains may have other problems."""
     found: list[Problem] = []
     if check_value:
-        check_value(value, "value", "", found)
+        check_value(value, "value", None, found)
     is_wrong = any(each.rule == "wrong-type" and each.about == "value" for each in found)
     return check_value is not None and not is_wrong
 
@@ -304,48 +306,49 @@ def _report_unknown(
     from jobgen.schema.foreign_words import JOB, ROLE, find_foreign_word, find_similar_word
     from jobgen.schema.right_forms import list_fields, show_blocks, split_entry, write_as_entry
 
-    known = list(fields.known)
+    known, place = list(fields.known), At(value, key, is_key=True)
     if value_of(value[key]) is None and (entry := split_entry(str(key), known)):
-        return Problem("unknown-field", f"`{key}` has no space after its colon; write `{entry}`", key)
+        return Problem("unknown-field", f"`{key}` has no space after its colon; write `{entry}`", place)
     start = f"`{key}` is not a field of {title or f'`{name}`'}"
     if similar := "" if find_meant(key, known) else find_similar_word(title, str(key)):
         meant = similar.strip("`")
         is_free = meant not in value and takes(fields[meant], value[key])
-        steps = (FixStep("rename", key, meant),) if is_free else ()
+        steps = (FixStep("rename", place, meant),) if is_free else ()
         message = f"{start}; did you mean {similar}?"
-        return Problem("unknown-field", message, key, fix_steps=steps, safe=False, meant=meant)
+        return Problem("unknown-field", message, place, fix_steps=steps, safe=False, meant=meant)
     close = find_closest(key, known)
     if listed := _suggest_list(key, close, value, fields):
         is_certain = find_meant(key, known) == close
         message = f"{start}; write {show_blocks([close], listed[1].value)}"
-        return Problem("unknown-field", message, key, fix_steps=listed, safe=is_certain, meant=close)
+        return Problem("unknown-field", message, place, fix_steps=listed, safe=is_certain, meant=close)
     message = start + ask_for(close)
-    fix_steps, safe = suggest_rename(key, known, value, lambda meant: takes(fields[meant], value[key]))
+    fix_steps, safe = suggest_rename(place, known, value, lambda meant: takes(fields[meant], value[key]))
     framework = str(value_of(value.get("framework")) or "")
     is_misspelled = find_meant(key, known) != "" and title in (JOB, ROLE)
-    place = "" if is_misspelled else find_foreign_word(title, str(key), value[key], name, framework)
+    advice = "" if is_misspelled else find_foreign_word(title, str(key), value[key], name, framework)
     if key == "spec" and name in ("defaults", "merge") and isinstance(value[key], dict) and {*value[key]} <= {*known}:
-        place = f"write its fields directly below `{name}`"
-    place = place or (find_place(title, str(key), schemas, framework) if not fix_steps else "")
-    if not place and around and not fix_steps:
-        place = f"put it {around}"
-    if not place:
+        advice = f"write its fields directly below `{name}`"
+    advice = advice or (find_place(title, str(key), schemas, framework) if not fix_steps else "")
+    if not advice and around and not fix_steps:
+        advice = f"put it {around}"
+    if not advice:
         entry = write_as_entry(value, known)
         message += entry or ("" if close else list_fields(known, title))
         cause: Cause = "unnamed item" if entry else ""
-        return Problem("unknown-field", message, key, fix_steps=fix_steps, safe=safe, cause=cause, meant=close)
+        return Problem("unknown-field", message, place, fix_steps=fix_steps, safe=safe, cause=cause, meant=close)
     block = find_block(title, str(key), schemas, framework)
-    fix_steps, safe = suggest_move(key, value[key], value, block, value) if block else NO_FIX
-    return Problem("unknown-field", f"{start}; {place}", key, fix_steps=fix_steps, safe=safe)
+    fix_steps, safe = suggest_move(key, value, block, value) if block else NO_FIX
+    return Problem("unknown-field", f"{start}; {advice}", place, fix_steps=fix_steps, safe=safe)
 
 
 def _suggest_list(key: str, meant: str, holder: Any, fields: LazyFields[Check]) -> tuple[FixStep, ...]:
     """Write `kind: a` as `kinds: [a]`: the name of one thing, and the field that lists such things."""
-    node = holder[key]
-    if type(node) is not TracedScalar or not meant or meant in holder:
+    value = value_of(holder[key])
+    if isinstance(value, (dict, list)) or not meant or meant in holder:
         return ()
-    is_list = not accepts(fields[meant], node) and accepts(fields[meant], [node.value])
-    return (FixStep("rename", key, meant), FixStep("set", node, [node.value])) if is_list else ()
+    is_list = not accepts(fields[meant], value) and accepts(fields[meant], [value])
+    steps = FixStep("rename", At(holder, key, is_key=True), meant), FixStep("set", At(holder, key), [value])
+    return steps if is_list else ()
 
 
 def _mapping(
@@ -356,23 +359,25 @@ def _mapping(
     report: Callable[[str, str, Any], Problem | None],
     complete: Callable[[Problem, str, Any], Problem],
 ) -> Check:
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         if not isinstance(value, dict):
             return
-        _check_fields(value, name, fields, report, complete, problems)
+        _check_fields(value, name, entry, fields, report, complete, problems)
         if problems and len(problems) >= MAX_FINDINGS:
             return
         missing = [key for key in required if key not in value]
-        if missing == ["name"] and problems and problems[-1].node in value and problems[-1].cause == "unnamed item":
-            return
+        if missing == ["name"] and problems and problems[-1].cause == "unnamed item":
+            place = problems[-1].node
+            if type(place) is At and place.holder is value:
+                return
         # A field whose name is misspelled is reported once.
         meant = {find_closest(str(key), missing) for key in value if fields[key] is None} if missing else set()
         for key in missing:
             if key not in meant and not any(each.advice == f"write `{key}`" for each in problems):
                 message = f"{title or f'`{name}`'} needs `{key}`"
-                problems.append(Problem("missing-field", message, locatable(value, parent)))
+                problems.append(Problem("missing-field", message, value or at_value(value, entry)))
         if len(value) < least:
-            problems.append(Problem("missing-field", f"{title} is empty", parent))
+            problems.append(Problem("missing-field", f"{title} is empty", at_key(value, entry)))
 
     return check
 
@@ -380,6 +385,7 @@ def _mapping(
 def _check_fields(
     value: Mapping[str, Node],
     name: str,
+    entry: Entry,
     fields: LazyFields[Check],
     report: Callable[[str, str, Any], Problem | None],
     complete: Callable[[Problem, str, Any], Problem],
@@ -394,11 +400,11 @@ def _check_fields(
             return
         if check_value is not None:
             before = len(problems)
-            check_value(child, key, key, problems)
+            check_value(child, key, (value, key, entry), problems)
             if len(problems) > before:
                 if empty and key not in fields.known and accepts(fields[empty[0]], {key: child}):
                     del problems[before:]
-                    _add_beside(problems, key, empty)
+                    _add_beside(problems, At(value, key, is_key=True), empty)
                     continue
                 problems[before:] = _join_items([complete(problem, key, value) for problem in problems[before:]])
             empty = (key, before, len(problems)) if value_of(child) is None and not _is_written(child) else None
@@ -406,7 +412,7 @@ def _check_fields(
         # Others are reported as ambiguous keys.
         elif (type(key) is not TracedKey or not key.written) and (problem := report(key, name, value)):
             if empty and not problem.fix_steps and accepts(fields[empty[0]], {key: child}):
-                _add_beside(problems, key, empty)
+                _add_beside(problems, At(value, key, is_key=True), empty)
             elif not is_below_unknown or problem.fix_steps:
                 problems.append(problem)
                 # What follows an unknown field without a value, such as an indented `spec:`, belongs to it.
@@ -431,43 +437,44 @@ def _is_written(value: Node) -> bool:
     return place is not None and place[1:3] != place[3:]
 
 
-def _add_beside(problems: list[Problem], key: str, empty: tuple[str, int, int]) -> None:
+def _add_beside(problems: list[Problem], place: At, empty: tuple[str, int, int]) -> None:
     """Report the first of the fields that stand beside the field that they belong to, in place of its problems."""
     above, start, end = empty
     first = problems[start] if start < len(problems) else None
     if first is None or (first.cause, first.about) != ("not indented", above):
-        problems[start:end] = [_report_beside(key, above)]
+        problems[start:end] = [_report_beside(place, above)]
 
 
-def _report_beside(key: str, above: str) -> Problem:
-    message = f"`{key}` belongs to `{above}`, which has no value; indent what belongs to `{above}` below it"
-    return Problem("unknown-field", message, key, cause="not indented", about=above)
+def _report_beside(place: At, above: str) -> Problem:
+    message = f"`{place.key}` belongs to `{above}`, which has no value; indent what belongs to `{above}` below it"
+    return Problem("unknown-field", message, place, cause="not indented", about=above)
 
 
 def _items(check_value: Check) -> Check:
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         if isinstance(value, list):
             for index, item in enumerate(value):
                 if len(problems) >= MAX_FINDINGS:
                     return
                 before = len(problems)
-                check_value(item, name, parent, problems)
+                check_value(item, name, (value, index, entry), problems)
                 for number in range(before, len(problems)):
                     problem = problems[number]
                     if problem.about == name and problem.item < 0 and problem.cause != "not indented":
                         message = problem.reword(f"`{name}`", f"`{name}[{index}]`")
-                        at = problem.at or (item if location_of(item) else None)
-                        problems[number] = problem._replace(message=message, at=at, item=index)
+                        problems[number] = problem._replace(
+                            message=message, at=problem.at or At(value, index), item=index
+                        )
 
     return check
 
 
 def _count_items(least: int, most: float) -> Check:
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         if isinstance(value, list) and not least <= len(value) <= most:
             bound = f"at most {most}" if len(value) > most else f"at least {least}"
             message = f"`{name}` has {len(value)} items, and must have {bound}"
-            problems.append(Problem("invalid-value", message, reported_node(value, parent)))
+            problems.append(Problem("invalid-value", message, at_scalar(value, entry)))
 
     return check
 
@@ -478,16 +485,16 @@ def _type(wanted: str | list[str]) -> Check:
     implied = {"null", "integer"} if "number" in names else {"null"}
     expected = list_alternatives([TYPE_NAMES[name] for name in names if name not in implied] or ["null"])
 
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         if type(value) not in types and _type_of(value) not in types:
-            problems.append(_report_type(value, name, parent, expected, names))
+            problems.append(_report_type(value, name, entry, expected, names))
         elif type(value) is TracedScalar and value.written and "string" in names:
             problems.extend(filter(None, [check_text(value, name, names)]))
 
     return check
 
 
-def _report_type(value: Node, name: str, parent: Node, expected: str, types: list[str]) -> Problem:
+def _report_type(value: Node, name: str, entry: Entry, expected: str, types: list[str]) -> Problem:
     """Report a value of a wrong type as it is written. A number or a boolean in place of text needs quotes."""
     key = (name.written if type(name) is TracedKey else "") or name
     written = value.written if type(value) is TracedScalar else ""
@@ -496,14 +503,14 @@ def _report_type(value: Node, name: str, parent: Node, expected: str, types: lis
         # A quoted fraction of a device would be refused, too.
         answer = "a container gets whole devices"
         message = f"`{key}` is {shown}, and must be a whole number; {answer}"
-        return Problem("wrong-type", message, reported_node(value, parent), about=key, answer=answer)
-    fix_steps, safe = suggest_type(value, TYPE_NAMES["string"] if "string" in types else expected)
+        return Problem("wrong-type", message, at_scalar(value, entry), about=key, answer=answer)
+    fix_steps, safe = suggest_type(at_value(value, entry), TYPE_NAMES["string"] if "string" in types else expected)
     if isinstance(value_of(value), bool) and "integer" in types:
         # Text in place of a number is an amount such as `16Gi`, and `true` is none with quotes either.
         fix_steps, safe = NO_FIX
     hint = "; quote it" if "string" in types and fix_steps else describe_unquoting(value, fix_steps)
     message = f"`{key}` is {shown}, and must be {expected}{hint}"
-    node, meant = reported_node(value, parent), TYPE_NAMES["string"] if "string" in types else expected
+    node, meant = at_scalar(value, entry), TYPE_NAMES["string"] if "string" in types else expected
     problem = Problem("wrong-type", message, node, fix_steps=fix_steps, safe=safe, expected=meant)
     return problem._replace(about=key, answer=hint)
 
@@ -513,12 +520,12 @@ def _any_of(options: list[tuple[frozenset[type], Check]]) -> Check:
     names = [name for name in TYPES if set(TYPES[name]) <= by_type.keys() and name not in ("null", "number")]
     expected = list_alternatives([TYPE_NAMES[name] for name in names])
 
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         check_value = by_type.get(type(value)) or by_type.get(_type_of(value))
         if check_value is None:
-            problems.append(_report_type(value, name, parent, expected, names))
+            problems.append(_report_type(value, name, entry, expected, names))
         else:
-            check_value(value, name, parent, problems)
+            check_value(value, name, entry, problems)
 
     return check
 
@@ -529,7 +536,7 @@ def _enum(allowed: list[Any]) -> Check:
     # In Python, 0 equals False.
     known = {(type(value), value) for value in allowed}
 
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         found = value.value if type(value) is TracedScalar else value
         if isinstance(found, (dict, list)) or (type(found), found) not in known:
             other = _find_other_word(name, found, words) if isinstance(found, str) else ""
@@ -537,15 +544,15 @@ def _enum(allowed: list[Any]) -> Check:
             meant = other or close
             expected = list_alternatives([f"`{word}`" for word in words])
             message = f"`{name}` is {format_value(value)}, and must be {expected}"
-            fix_steps, safe = suggest_value(value, words)
+            fix_steps, safe = suggest_value(at_value(value, entry), words)
             if several := [] if other else _list_longer(str(found), close, words):
                 # `queues` may be any kind of queue.
                 message += f"; did you mean {list_alternatives(f'`{word}`' for word in several)}?"
                 meant, fix_steps = "", ()
             message += ask_for(meant)
             if other:
-                fix_steps, safe = (FixStep("set", value, other),), False
-            problem = Problem("invalid-value", message, reported_node(value, parent), meant=meant, about=name)
+                fix_steps, safe = (FixStep("set", at_value(value, entry), other),), False
+            problem = Problem("invalid-value", message, at_scalar(value, entry), meant=meant, about=name)
             problems.append(problem._replace(fix_steps=fix_steps, safe=safe))
 
     return check
@@ -563,7 +570,7 @@ def _find_other_word(name: str, found: str, known: list[str]) -> str:
     from jobgen.model.meant import find_meant
     from jobgen.schema.foreign_words import find_value
 
-    meant = "" if find_meant(found, known) else find_value(name, found)
+    meant = "" if found in known or find_meant(found, known) else find_value(name, found)
     return meant if meant in known else ""
 
 
@@ -572,7 +579,7 @@ def _text(schema: Any) -> Check:
     least, most = schema.get("minLength", 0), schema.get("maxLength", 1 << 30)
     must = schema.get("x-must", f"match `{schema.get('pattern')}`")
 
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         found = value.value if type(value) is TracedScalar else value
         if not isinstance(found, str):
             return
@@ -580,28 +587,33 @@ def _text(schema: Any) -> Check:
             short = f"have at least {least} characters" if least > 1 else "not be empty"
             limit = f"be at most {most} characters long" if len(found) > most else short
             message = f"`{name}` is {format_value(value)}, and must {limit}"
-            problems.append(Problem("invalid-value", message, reported_node(value, parent), about=name))
+            problems.append(Problem("invalid-value", message, at_scalar(value, entry), about=name))
         elif pattern and not pattern.search(found):
             message = f"`{name}` is {format_value(value)}, and must {must}"
             # Imported late: most names are valid.
-            from jobgen.schema.right_forms import write_as_name
+            from jobgen.schema.right_forms import write_as_folder, write_as_name
 
-            meant = write_as_name(found) if "lower-case" in must else ""
-            hint = f", such as `{meant}`" if meant and pattern.search(meant) and len(meant) <= most else ""
-            problems.append(Problem("invalid-value", f"{message}{hint}", reported_node(value, parent), about=name))
+            is_folder = must.startswith("be a folder in jobs/")
+            meant = write_as_name(found) if "lower-case" in must else write_as_folder(found) if is_folder else ""
+            hint = (
+                f"{'; write' if is_folder else ', such as'} `{meant}`"
+                if meant and pattern.search(meant) and len(meant) <= most
+                else ""
+            )
+            problems.append(Problem("invalid-value", f"{message}{hint}", at_scalar(value, entry), about=name))
 
     return check
 
 
 def _range(least: float, most: float) -> Check:
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         found = value.value if type(value) is TracedScalar else value
         if not isinstance(found, (int, float)) or isinstance(found, bool):
             return
         if found < least or found > most:
             bound = f"at least {least}" if found < least else f"at most {most}"
             message = f"`{name}` is `{found}`, and must be {bound}"
-            problems.append(Problem("invalid-value", message, reported_node(value, parent), about=name))
+            problems.append(Problem("invalid-value", message, at_scalar(value, entry), about=name))
 
     return check
 
@@ -611,9 +623,9 @@ def join_checks(checks: list[Check]) -> Check:
     if len(checks) == 1:
         return checks[0]
 
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         for check_value in checks:
-            check_value(value, name, parent, problems)
+            check_value(value, name, entry, problems)
 
     return check
 
@@ -622,11 +634,6 @@ def _type_of(value: Node) -> type:
     if type(value) is TracedScalar:
         value = value.value
     return list if isinstance(value, list) else dict if isinstance(value, dict) else type(value)
-
-
-def reported_node(value: Node, parent: Node) -> Node:
-    """The node to report: the value if it has a location, else its parent."""
-    return value if type(value) is TracedScalar else parent
 
 
 def format_value(value: Node) -> str:

@@ -7,7 +7,8 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-from jobgen.k8s.secrets import OF_SECRETS, find_secrets_in_text
+from jobgen.k8s.secrets import OF_SECRETS
+from jobgen.k8s.secrets_in_text import find_secrets_in_text
 from jobgen.model.data import Node, Plain, untraced, value_of
 from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern
@@ -24,6 +25,8 @@ _SHELL_SYNTAX = lazy_pattern(r"""["'\\$|&;<>()`*?#~%!\[\]{},]|\A[^\s-]\S*=""")
 # Words that only a shell knows.
 _SHELL_WORD = lazy_pattern(r"(?:set [-+]\w|cd |export |source |#!|if |for |while )")
 _CLAIM = lazy_pattern(r"([a-z0-9.-]{1,253}):(/\S*)\Z")
+_ENTRY = lazy_pattern(r"([A-Z][A-Z0-9_]{0,40})=")
+_CLAIM_NAME = lazy_pattern(r"[a-z0-9](?:[a-z0-9.-]{0,60}[a-z0-9])?")
 _DURATION = lazy_pattern(r"([0-9]{1,6}) ?(s|m|min|h|d)\Z")
 _SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _SAME_VALUE = ("name", "value", "image", "repository", "size", "sizeLimit", "limit", "request", "path", "secretName")
@@ -39,6 +42,8 @@ _SOURCES = {
     "secret": "secretName",
 }
 """The field of a volume's source that is meant by a text in place of the source."""
+_LISTS = {"requiredDuringSchedulingIgnoredDuringExecution": "nodeSelectorTerms", "selector": "matchExpressions"}
+"""The field of a mapping that is meant by a list in its place."""
 _TAGGED = lazy_pattern(r"[a-z0-9][\w./:-]*:[\w][\w.-]*")
 _ENTRY_WITHOUT_SPACE = lazy_pattern(r"([A-Za-z_][\w./-]*):([^\s:/]\S*)")
 
@@ -76,12 +81,14 @@ def show_right_form(
         if len(shown) <= _MAX_FORM and shown.count("'") == 2 and "`" not in shown and not find_secrets_in_text(shown):
             return f"; write `{shown}`"
         return f"; write `{name}: |`, and keep the lines below it as its text"
-    if isinstance(value, dict) and name.endswith("YAML") and is_valid("a: 1"):
-        return f"; write `{name}: |`, and keep the lines below it as its text"
+    if fixed := _show_other_level(name, value, is_valid):
+        return fixed
     is_claim = isinstance(value_of(value), str) and _CLAIM.match(value_of(value)) is not None
-    if name in OF_SECRETS and not is_valid("/data") and not is_claim:
+    is_volume = is_valid({"pvc": "a", "mountPath": "/a"}) and not is_valid({"pvcs": "a"})
+    if name in OF_SECRETS and not is_valid("/data") and not is_claim and not is_volume:
         # Every text in it may be a secret.
-        return f"; write `{name}: {{name: …}}`"
+        own = _ENTRY.match(str(value_of(value)))
+        return f"; write `{name}: {{{own[1] if own else 'name'}: …}}`"
     text = untraced(value)
     if isinstance(text, str) and _FILE.fullmatch(name) and is_valid({"mountPath": "/etc/x", "data": {name: text}}):
         # A file that stands where its ConfigMap belongs.
@@ -95,7 +102,7 @@ def show_right_form(
     first += [each[:1] for each in examples if isinstance(each, list) and each]
     if roles := _show_roles(name, text):
         return roles
-    guesses = [*_guess_forms(name, untraced(value), examples)]
+    guesses = [*_guess_forms(name, text, examples), *_guess_claim(name, text, is_volume=is_volume)]
     for number, form in enumerate((*guesses, *examples, *first)):
         shown = f"{name}: {to_inline_yaml(form)}"
         is_short = len(shown) <= _MAX_FORM and not re.search("[`\n]", shown)
@@ -112,6 +119,15 @@ def show_right_form(
         "",
     )
     return f"; write `{name}: {shown.replace('{: …}', '{}')}`" if shown else ""
+
+
+def _show_other_level(name: str, value: Node, is_valid: Callable[[Plain], bool]) -> str:
+    """Return `; write …` for a mapping that must be text, and for a list that lacks its field."""
+    if isinstance(value, dict) and name.endswith(("YAML", "serveConfigV2")) and is_valid("a: 1"):
+        return f"; write `{name}: |`, and keep the lines below it as its text"
+    if isinstance(value, list) and name in _LISTS and is_valid({_LISTS[name]: untraced(value)}):
+        return f"; write `{_LISTS[name]}:` above its items, and indent them below it"
+    return ""
 
 
 def _show_roles(name: str, counts: Plain) -> str:
@@ -139,19 +155,31 @@ def show_config(name: str, text: Node) -> str:
     return f"write `{shown}`" if own and len(shown) <= _MAX_FORM and "`" not in shown else ""
 
 
+_VARIABLE = lazy_pattern(r"([A-Za-z_]\w*) ?= ?(.*)")
+
+
 def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Plain]:
     """Yield what a value may mean: items by name, the only item or entry, the value of the example's only field."""
     only = value[0] if isinstance(value, list) and len(value) == 1 else value
     shown = [each for each in examples if isinstance(each, dict)]
     if isinstance(value, str):
+        if name.startswith("env[") and (pair := _VARIABLE.fullmatch(value)):
+            yield {"name": pair[1], "value": pair[2]}
         yield from _guess_from_text(name, value)
         yield {"name": value} if any("name" in each for each in shown) else None
+        # Where there is an example, an item has more than its name.
+        yield [{"name": value}] if not examples or name.endswith("Secrets") else None
+        yield {"command": value.split()} if name == "exec" and not _SHELL_SYNTAX.search(value) else None
         yield {"image": value} if _IMAGE.fullmatch(value) else None
         yield {_SOURCES[name]: value} if name in _SOURCES else None
         yield {"name": value} if name.endswith("Ref") else None
     elif isinstance(value, list):
+        if name == "plugins" and all(isinstance(item, str) for item in value):
+            # Those of Volcano, with their arguments.
+            yield {str(item): [] for item in value}
         if name == "images" and all(isinstance(item, str) and _TAGGED.fullmatch(item) for item in value):
             yield [dict(zip(("name", "newTag"), item.rsplit(":", 1), strict=True)) for item in value]
+        yield {"add": value} if name == "capabilities" else None
         named = [_split_name(item, name) for item in value]
         yield {key: rest for each in named if each for key, rest in [each]} if all(named) else None
         yield only if isinstance(only, str) else None
@@ -178,6 +206,12 @@ def _guess_forms(name: str, value: Plain, examples: list[Plain]) -> Iterator[Pla
             {key: only} for each in shown if len(each) == 1 for key, old in each.items() if isinstance(old, int)
         )
         yield [only]
+
+
+def _guess_claim(name: str, text: Plain, *, is_volume: bool) -> Iterator[Plain]:
+    """Yield the volume that the name of a claim means."""
+    if is_volume and isinstance(text, str) and _CLAIM_NAME.fullmatch(text):
+        yield {"pvc": text, "mountPath": f"/{name}"}
 
 
 def _has_name(item: Mapping[str, Plain]) -> bool:
@@ -239,6 +273,33 @@ def write_as_entry(item: Mapping[str, Node], known: Iterable[str]) -> str:
     return f"; write `{shown}`" if is_shown else "; write `- {name: …, value: …}`"
 
 
+def show_named_item(name: str, value: Node, is_valid: Callable[[Plain], bool]) -> str:
+    """Return `; write …` for an item that is only the name of what is meant, or its name and value: `LR=0.001`."""
+    text = untraced(value)
+    if not isinstance(text, str):
+        return ""
+    pair = _VARIABLE.fullmatch(text)
+    if pair and is_valid({"name": pair[1], "value": pair[2]}):
+        shown = f"- {to_inline_yaml({'name': pair[1], 'value': pair[2]})}"
+        is_shown = len(shown) <= _MAX_FORM and not re.search("[`\n]", shown)
+        is_secret = bool(find_secrets_in_text(text) or find_secrets_in_text(shown))
+        return f"; write `{shown}`" if is_shown and not is_secret else f"; write `- {{name: {pair[1]}, value: …}}`"
+    if not _PLAIN_TEXT.fullmatch(text) or not is_valid({"name": text}):
+        return ""
+    return f"; write `- name: {text}`" if not find_secrets_in_text(text) else f"; write `- name: …` in `{name}`"
+
+
+def show_first_item(value: Mapping[str, Node], is_valid: Callable[[Plain], bool]) -> str:
+    """Return `; write …` with the beginning of the first item of a list that is written as a mapping."""
+    first = next(iter(value))
+    inner = {key: each for key, each in value.items() if isinstance(each, dict)}
+    for name in ("name", "groupName") if len(inner) == len(value) else ():
+        items: list[Plain] = [{name: str(key), **untraced(each)} for key, each in inner.items()]
+        if not any(name in each for each in inner.values()) and is_valid(items):
+            return f"; write `- {name}: {first}` in place of `{first}:`"
+    return f"; write `- ` before its first field, `{first}`"
+
+
 def show_blocks(path: Iterable[str], value: Node) -> str:
     """Return `a: {b: 1}` in backticks for the path `a.b`; a value that is long or secret is left out."""
     *blocks, last = path
@@ -266,7 +327,14 @@ def describe_missing_level(key: str, others: int, level: str, beside: str = "") 
         subject = f"`{key}` and {pluralize(others, 'other field')}{where} belong in"
     them = "them" if others else "it"
     move = f"at the depth of `{beside}`" if beside else f"and indent {them} below" + " it" * (others > 0)
-    return f"{subject} `{level}`, which is missing; write `{level}:` above {them}, {move}"
+    shown = ":` and `".join(level.split("."))
+    return f"{subject} `{level}`, which is missing; write `{shown}:` above {them}, {move}"
+
+
+def write_as_folder(text: str) -> str:
+    """The folder of jobs that was probably meant: `jobs/nlp` for `nlp`, `./jobs/nlp/` and `/jobs/nlp/**`."""
+    parts = [part for part in text[:_MAX_NAME].split("/") if part not in ("", ".", "*", "**")]
+    return "/".join(parts if parts[:1] == ["jobs"] else ["jobs", *parts])
 
 
 def write_as_name(text: str) -> str:

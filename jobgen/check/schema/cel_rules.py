@@ -24,10 +24,11 @@ from jobgen.check.cel.values import NO_OVERLOAD
 from jobgen.check.schema.cel_types import Conversion, compile_conversion, declare_types, escape_name, needs_types
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.budget import Budget
-from jobgen.model.data import Node, locatable, value_of
+from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.schema.own_formats import Check, reported_node
+from jobgen.model.place import Derived, Entry, at_item, at_scalar, at_value
+from jobgen.schema.own_formats import Check
 
 _NAME = "crd-rule-violated"
 _RULES = "x-kubernetes-validations"
@@ -66,17 +67,14 @@ def with_cel_rules(
         convert = whole if fields is None else lambda value: whole(_select_fields(value, fields))
         return convert, [(rule, known) for rule, known in found if isinstance(known, Expression)]
 
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         before = len(problems)
-        check_value(value, name, parent, problems)
+        check_value(value, name, entry, problems)
         # The server evaluates rules only on values that match their schema.
         if value_of(value) is not None and all(problem.rule == _NAME for problem in problems[before:]):
-            # An item of a list has no key; a mapping there has a location of its own.
-            is_item = name.endswith("]") and isinstance(value, dict)
-            at = locatable(value, parent) if is_item else parent
-            if "x-jobgen-drops-status" in schema and isinstance(value, dict):
-                value = {key: child for key, child in value.items() if key != "status"}
-            problems.extend(_violations(*compiled(), value, at, rules_budget))
+            if "x-jobgen-drops-status" in schema and isinstance(value, dict) and "status" in value:
+                value = Derived({key: child for key, child in value.items() if key != "status"}, value)
+            problems.extend(_violations(*compiled(), value, entry, rules_budget))
 
     return check
 
@@ -85,7 +83,7 @@ def _violations(
     convert: Conversion,
     rules: list[tuple[dict[str, Any], Expression]],
     value: Node,
-    parent: Node,
+    entry: Entry,
     budget: EvaluationBudget,
 ) -> Iterator[Problem]:
     # What used up the budget is one finding.
@@ -104,12 +102,22 @@ def _violations(
             message = f"the rule `{_to_line(rule['rule'])}` cannot be evaluated: {result.message}"
             if result.is_limit:
                 message += f"; simplify the {budget.name_costliest()}, which took the most"
-                yield Problem(_NAME, message, _find_reported_node(rule, value, parent), category="schema")
+                yield _report(rule, message, value, entry)
                 budget.is_reported = True
                 return
         else:
             message = _message(rule, seen)
-        yield Problem(_NAME, message, _find_reported_node(rule, value, parent), category="schema")
+        # Imported late: most objects break no rule.
+        from jobgen.check.schema.rule_words import explain_rule
+
+        problem = _report(rule, message, value, entry)
+        explained = explain_rule(message, value, entry)
+        for words, place in explained:
+            # Baselines know the problem by the text of the rule.
+            at = problem if place is None else problem._replace(node=place, at=None)
+            yield at._replace(message=words, evidence=(message,))
+        if not explained:
+            yield problem
 
 
 def _select_fields(value: Node, fields: frozenset[str]) -> Node:
@@ -205,16 +213,18 @@ def _to_line(rule: str) -> str:
     return " ".join(rule.split())
 
 
-def _find_reported_node(rule: dict[str, Any], value: Node, parent: Node) -> Node:
-    """The node at the rule's `fieldPath`, as far as it exists."""
+def _report(rule: dict[str, Any], message: str, value: Node, entry: Entry) -> Problem:
+    """Report a value that breaks a rule at the rule's `fieldPath`, as far as it exists."""
+    is_own = True
     for name, quoted in _STEP.findall(rule.get("fieldPath") or ""):
         wanted = name or re.sub(r"\\(.)", r"\1", quoted)
-        key = next((key for key in value if key == wanted), None) if isinstance(value, dict) else None
-        if key is None:
+        if not isinstance(value, dict) or wanted not in value:
             break
-        assert isinstance(value, dict), "it has the key"
-        value, parent = value[key], key
-    return reported_node(value, parent)
+        value, entry, is_own = value[wanted], (value, wanted, entry), False
+    if is_own and isinstance(value, dict) and at_item(value, entry) is not None:
+        # An item of a list has no key.
+        return Problem(_NAME, message, value or at_value(value, entry), category="schema")
+    return Problem(_NAME, message, at_scalar(value, entry), category="schema", at=at_item(value, entry))
 
 
 MAX_RULE_COST = 10_000_000

@@ -12,6 +12,7 @@ from jobgen.model.data import Node, is_null, untraced, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_FINDINGS
+from jobgen.model.place import Derived, Entry, at_item, at_scalar, at_value
 from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import (
     ask_for,
@@ -22,7 +23,7 @@ from jobgen.model.suggest import (
     suggest_value,
 )
 from jobgen.model.times import is_time
-from jobgen.schema.own_formats import Check, format_value, reported_node
+from jobgen.schema.own_formats import Check, format_value
 from jobgen.schema.types_of_release import QUANTITY
 
 _BASE64 = lazy_pattern(r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?")
@@ -34,7 +35,7 @@ _FORMS: dict[str, tuple[Callable[[str], object], str]] = {
     # Line breaks are ignored.
     "base64": (
         lambda text: _BASE64.fullmatch(text.replace("\n", "").replace("\r", "")),
-        "be base64, such as `aGVsbG8=`",
+        "be base64, such as `aGVsbG8=`; write plain text in `stringData`",
     ),
     "duration": (lambda text: _DURATION.fullmatch(text) is not None, "be a duration, such as `1h30m`"),
     "micro-time": (
@@ -117,11 +118,16 @@ _PATTERNS = {
 """What the patterns of names say."""
 
 
+def report_value(rule: str, message: str, value: Node, entry: Entry) -> Problem:
+    """Report a value: a scalar itself, a mapping or list by its key, at which it is shown unless it is an item."""
+    return Problem(rule, message, at_scalar(value, entry), category="schema", at=at_item(value, entry))
+
+
 def _bound(bound: Any, types: tuple[type, ...], holds: Callable[[Any, Any], bool], must: str, *, strict: bool) -> Check:
     expected = must.format(bound).replace("at least", "more than" if strict else "at least")
     expected = expected.replace("at most", "less than" if strict else "at most")
 
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         found = value_of(value)
         if not isinstance(found, types) or isinstance(found, bool):
             return
@@ -129,7 +135,7 @@ def _bound(bound: Any, types: tuple[type, ...], holds: Callable[[Any, Any], bool
         limit = int(bound) if type(found) is int else bound
         if not holds(found, limit) or (strict and found == limit):
             message = f"`{name}` is {format_value(value)}, and must be {expected}"
-            problems.append(Problem("out-of-range", message, reported_node(value, parent), category="schema"))
+            problems.append(report_value("out-of-range", message, value, entry))
 
     return check
 
@@ -142,13 +148,13 @@ def _compile_format(name: str, release: Release, *, is_typed: bool) -> Iterator[
     if form is None:
         return
 
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         found = value_of(value)
         # Without a type, the format stands for one.
         is_refused = not form.is_valid(found) if type(found) is str else not (is_typed or isinstance(value, list))
         if is_refused and found is not None:
             message = f"`{name}` is {format_value(value)}, and must be {form.noun} such as `{form.example}`"
-            problems.append(Problem("invalid-value", message, reported_node(value, parent), category="schema"))
+            problems.append(report_value("invalid-value", message, value, entry))
 
     yield check
 
@@ -177,17 +183,17 @@ def _match_with_re2(pattern: str) -> Callable[[str], object]:
 
 
 def _text(is_valid: Callable[[str], object], expected: str, *, is_quantity: bool) -> Check:
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         found = value if type(value) is str else value_of(value)
         if type(found) is not str or is_valid(found):
             return
-        head, node = f"`{name}` is {format_value(value)}, and must", reported_node(value, parent)
+        head, place = f"`{name}` is {format_value(value)}, and must", at_value(value, entry)
         if is_quantity:
-            message = f"{head} be {describe_quantities(name, value)}"
-            fix_steps, safe = suggest_quantity(value, name)
-            problem = Problem("invalid-quantity", message, node, category="schema", fix_steps=fix_steps, safe=safe)
+            message = f"{head} be {describe_quantities(name, place)}"
+            fix_steps, safe = suggest_quantity(place, name)
+            problem = Problem("invalid-quantity", message, place, category="schema", fix_steps=fix_steps, safe=safe)
         else:
-            problem = Problem("invalid-value", f"{head} {expected}", node, category="schema")
+            problem = Problem("invalid-value", f"{head} {expected}", place, category="schema")
         problems.append(problem)
 
     return check
@@ -199,7 +205,7 @@ def _enum(allowed: list[Any]) -> Check:
     more = f" or one of {left} more" if left > 0 else ""
     texts = frozenset(word for word in allowed if type(word) is str)
 
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         found = value if type(value) is str else untraced(value)
         if type(found) is str and found in texts:
             return
@@ -207,9 +213,9 @@ def _enum(allowed: list[Any]) -> Check:
             meant = find_closest(str(found), words) if len(words) > 1 and isinstance(found, str) else ""
             expected = list_alternatives(f"`{word}`" for word in words) + more
             message = f"`{name}` is {format_value(value)}, and must be {expected}{ask_for(meant)}"
-            (fix_steps, safe), node = suggest_value(value, words), reported_node(value, parent)
-            problem = Problem("invalid-value", message, node, category="schema", fix_steps=fix_steps, safe=safe)
-            problems.append(problem._replace(meant=meant))
+            fix_steps, safe = suggest_value(at_value(value, entry), words)
+            problem = report_value("invalid-value", message, value, entry)
+            problems.append(problem._replace(fix_steps=fix_steps, safe=safe, meant=meant))
 
     return check
 
@@ -240,14 +246,15 @@ def _is_identical(found: Any, allowed: Any) -> bool:
 def compile_alternatives(word: str, options: list[Check], defaults: Mapping[str, Any] | None = None) -> Check:
     """Check `anyOf`, `oneOf`, `allOf` or `not`, of a mapping with the defaults of its fields."""
 
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         fitting = 0
         if defaults and isinstance(value, dict):
-            value = {**value, **{key: default for key, default in defaults.items() if is_null(value.get(key))}}
+            added = {key: default for key, default in defaults.items() if is_null(value.get(key))}
+            value = Derived({**value, **added}, value) if added else value
         for option in options:
             # What one alternative finds may be as long as the value, so it is not kept.
             found: list[Problem] = []
-            option(value, name, parent, found)
+            option(value, name, entry, found)
             fitting += not found
             if word == "allOf":
                 problems.extend(found)
@@ -255,7 +262,7 @@ def compile_alternatives(word: str, options: list[Check], defaults: Mapping[str,
                     break
         if word != "allOf" and not _COUNTS[word](fitting):
             message = f"`{name}` has {_FORM_MESSAGES[word]}"
-            problems.append(Problem("invalid-form", message, reported_node(value, parent), category="schema"))
+            problems.append(report_value("invalid-form", message, value, entry))
 
     return check
 

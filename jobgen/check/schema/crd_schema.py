@@ -14,18 +14,16 @@ from jobgen.check.admission.metadata import MetadataFormat, validate_object_meta
 from jobgen.check.admission.names import DNS_LABEL_1035, PATH_SEGMENT_NAME, is_dns_label_1035
 from jobgen.check.cel import EvaluationBudget
 from jobgen.check.schema.cel_types import OBJECT_META
-from jobgen.check.schema.constraints import compile_alternatives, compile_constraints
+from jobgen.check.schema.constraints import compile_alternatives, compile_constraints, report_value
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
+from jobgen.k8s.nodes import get_path
 from jobgen.model.budget import Budget
 from jobgen.model.data import (
     Node,
     Plain,
-    TracedKey,
     TracedList,
     TracedScalar,
     is_null,
-    locatable,
-    location_of,
     type_of,
     untraced,
     value_of,
@@ -33,6 +31,7 @@ from jobgen.model.data import (
 from jobgen.model.finding import Cause, FixStep, Problem
 from jobgen.model.limits import MAX_FINDINGS
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, Entry, Place, at_key, at_value
 from jobgen.model.suggest import (
     NO_FIX,
     ask_for,
@@ -51,7 +50,6 @@ from jobgen.schema.own_formats import (
     accepts,
     format_value,
     join_checks,
-    reported_node,
 )
 from jobgen.schema.types_of_release import OTHER_RELEASES
 
@@ -105,7 +103,7 @@ def compile_structural(
     def check(value: Mapping[str, Node]) -> list[Problem]:
         problems: list[Problem] = []
         compiler.rules_budget.reset()
-        check_value(value, schema.get("title", ""), value, problems)
+        check_value(value, schema.get("title", ""), None, problems)
         return compiler.with_locations(problems, value) if problems else problems
 
     return check
@@ -126,6 +124,7 @@ class _Hint(NamedTuple):
     """The field that was probably meant."""
     is_alike: bool = False
     """True if it has another name, and what the value contains."""
+    cause: Cause = ""
 
 
 class _Compiler:
@@ -215,16 +214,16 @@ class _Compiler:
         simple, check_value = self._field(schema)
         found: list[Problem] = []
         if type(value) is not simple:
-            check_value(value, "value", "", found)
+            check_value(value, "value", None, found)
         return not any(each.rule == "wrong-type" and each.about == "value" for each in found)
 
     def _dropped_field(self, schema: dict[str, Any]) -> Field:
         """A field that the API server drops before it validates: only the names of fields in it must be known."""
         check_value = self.check(schema)
 
-        def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+        def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
             found: list[Problem] = []
-            check_value(value, name, parent, found)
+            check_value(value, name, entry, found)
             problems.extend(problem for problem in found if problem.rule == "unknown-field")
 
         return None, check
@@ -272,13 +271,15 @@ class _Compiler:
 
     def with_location(self, problem: Problem, obj: Node) -> Problem:
         """The problem of a misplaced field with the path where it belongs, and a fix that moves it there."""
+        place = problem.node
         if (
             problem.rule != "unknown-field"
             or problem.fix_steps
             or problem.evidence is None
-            or type(problem.node) is not TracedKey
+            or not isinstance(place, At)
         ):
             return problem
+        holder, key = place.holder, place.key
         # Imported late: most objects are valid.
         from jobgen.check.schema.field_locations import (
             find_field_path,
@@ -288,23 +289,27 @@ class _Compiler:
         )
 
         self._locations = self._locations or locate_fields(self.root)
-        own, key = find_own_path(problem.node, obj), problem.node
+        own = find_own_path(holder, obj)
         if not own and isinstance(obj, dict) and key in OBJECT_META["properties"]:
-            fix_steps, safe = suggest_move(key, obj[key], obj, "metadata", obj)
+            fix_steps, safe = suggest_move(key, obj, "metadata", obj)
             message = f"{problem.message}; it belongs in `metadata`"
             return problem._replace(message=message, fix_steps=fix_steps, safe=safe, meant="")
-        path = find_field_path(key, obj, self._locations)
+        path = find_field_path(key, holder, obj, self._locations)
         if not path:
             return problem._replace(message=problem.message + ask_for(problem.meant))
-        is_first = path == self._locations[problem.node][0]
-        fix_steps, safe = suggest_field_move(problem.node, obj, self._locations) if is_first else NO_FIX
+        is_first = path == self._locations[key][0]
+        fix_steps, safe = suggest_field_move(key, holder, obj, self._locations) if is_first else NO_FIX
         name = problem.evidence[1]
         message = problem.message
         if path.rpartition(".")[2] == name:
             # Two mappings have this name.
             message = problem.reword(f"of `{name}`", f"of `{own or name}`")
-        message = f"{message}; it belongs in `{path}`"
-        return problem._replace(message=message, fix_steps=fix_steps, safe=safe, meant="")
+        is_there = get_path(obj, *path.split("."), key) is not None
+        if own == f"{path}.{key}" and get_path(obj, *own.split("."), "template") is None:
+            # Each object with pods has a `spec`, and their template has another.
+            return problem._replace(message=f"{problem.message}; write `template:` above it, and indent it", meant="")
+        message += f"; `{path}` has it, so remove it here" if is_there else f"; it belongs in `{path}`"
+        return problem._replace(message=message, fix_steps=fix_steps, safe=safe, meant="", cause="misplaced")
 
     def _hint(
         self, others: Mapping[str, str], properties: dict[str, Any], field: str, holder: Mapping[str, Node]
@@ -316,12 +321,15 @@ class _Compiler:
         # Imported late: most objects are valid.
         from jobgen.check.schema.field_locations import locate_fields
         from jobgen.check.schema.field_shapes import find_alike, find_holder, find_longer, find_missing_level
+        from jobgen.check.schema.other_places import find_other_place
 
         types = self.root.get("$defs", {})
         known = list(properties)
         if field in others:
             return _Hint(f" in this release; it {others[field]}")
         unknown = [key for key in islice(holder, MAX_FINDINGS) if key not in properties]
+        if place := find_other_place(field, holder, properties):
+            return _Hint(place, cause="misplaced")
         if level := find_missing_level(unknown, holder, properties, types):
             return _Hint(level=level, is_first=unknown[0] == field)
         self._locations = self._locations or locate_fields(self.root)
@@ -352,10 +360,10 @@ def _mapping(
     *,
     nullable: bool,
 ) -> Check:
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         if type(value) is not dict and not isinstance(value, dict):
             if not (nullable and value_of(value) is None):
-                problems.append(_report_wrong_type(value, name, parent, "a mapping", check))
+                problems.append(_report_wrong_type(value, name, entry, "a mapping", check))
             return
         for key, child in value.items():
             field = fields[key]
@@ -365,17 +373,18 @@ def _mapping(
                 child is None or (type(child) is TracedScalar and is_null(child))
             ):
                 # The server drops a null before it validates, or keeps it where it is allowed.
-                field[1](child, key, key, problems)
+                field[1](child, key, (value, key, entry), problems)
         if problems and len(value) == 1 and problems[-1].cause == "unnamed item":
             return
         for key in required:
             found = value[key] if key in value else None  # noqa: SIM401 -- for each mapping of each object
             is_missing = found is None or (type(found) is TracedScalar and is_null(found))
             if is_missing and not (key in keeps_null and key in value):
-                message, at = f"`{name}` needs `{key}`", locatable(found, value, parent)
+                message = f"`{name}` needs `{key}`"
+                at = At(value, key) if key in value else value or at_value(value, entry)
                 is_container = key == "name" and name.startswith(_CONTAINERS)
                 cause: Cause = "unnamed container" if is_container else ""
-                node = value or parent
+                node = value or at_key(value, entry)
                 problems.append(Problem("missing-field", message, node, category="schema", at=at, cause=cause))
 
     return check
@@ -390,17 +399,16 @@ def _report_unknown_field(
     problems: list[Problem],
 ) -> None:
     if len(problems) < MAX_FINDINGS:
-        known = list(fields.known)
+        known, place = list(fields.known), At(holder, key, is_key=True)
         if ":" in key and is_null(holder[key]):
             # Imported late: few keys have a colon.
             from jobgen.schema.right_forms import split_entry
 
             if split := split_entry(str(key), known):
                 message = f"`{key}` has no space after its colon; write `{split}`"
-                problems.append(Problem("unknown-field", message, key, category="schema"))
+                problems.append(Problem("unknown-field", message, place, category="schema"))
                 return
-        near, path, level, is_first, meant, is_alike = hint(str(key), holder)
-        cause: Cause = ""
+        near, path, level, is_first, meant, is_alike, cause = hint(str(key), holder)
         if level:
             if is_first:
                 # Imported late: most objects are valid.
@@ -408,7 +416,7 @@ def _report_unknown_field(
 
                 others = sum(each not in fields.known for each in holder) - 1
                 message = describe_missing_level(str(key), others, level)
-                problem = Problem("unknown-field", message, key, category="schema")
+                problem = Problem("unknown-field", message, place, category="schema")
                 problems.append(problem._replace(cause="missing level", meant=level))
             return
         if not near and not path:
@@ -421,19 +429,19 @@ def _report_unknown_field(
         message = f"`{key}` is not a field of `{name}`{near}"
         # A field that belongs elsewhere is not renamed to a similar one.
         fits = partial(_takes, fields, holder[key])
-        fix_steps, safe = suggest_rename(key, known, holder, fits) if meant and not path else NO_FIX
+        fix_steps, safe = suggest_rename(place, known, holder, fits) if meant and not path else NO_FIX
         if is_alike:
-            fix_steps, safe = (FixStep("rename", key, meant),), False
+            fix_steps, safe = (FixStep("rename", place, meant),), False
         evidence = (str(key), name, path) if path else None
-        problem = Problem("unknown-field", message, key, category="schema", fix_steps=fix_steps, safe=safe)
-        problems.append(problem._replace(evidence=evidence, cause=cause, meant=meant))
+        problem = Problem("unknown-field", message, place, category="schema", fix_steps=fix_steps, safe=safe)
+        problems.append(problem._replace(evidence=evidence, cause=cause, meant=meant, shown=f"`{key}`"))
 
 
 def _takes(fields: LazyFields[Field], value: Node, name: str) -> bool:
     """Return True if a field takes a value of this type; what the value contains may have other problems."""
     field, found = fields[name], list[Problem]()
     if field is not None and type(value) is not field[0]:
-        field[1](value, "value", "", found)
+        field[1](value, "value", None, found)
     is_wrong = any(each.rule == "wrong-type" and each.about == "value" for each in found)
     return field is not None and not is_wrong
 
@@ -442,25 +450,22 @@ def _list(items: Field, unique: Mapping[str, Any] | None, *, nullable: bool, nul
     simple, check_value = items
     key = next(iter(unique)) if unique is not None and len(unique) == 1 else None
 
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         if type(value) is not list and not isinstance(value, list):
             if not (nullable and value_of(value) is None):
-                problems.append(_report_wrong_type(value, name, parent, "a list", check))
+                problems.append(_report_wrong_type(value, name, entry, "a list", check))
             return
         for index, item in enumerate(value):
-            before = len(problems) if problems else 0
-            if before > MAX_FINDINGS:
+            if problems and len(problems) > MAX_FINDINGS:
                 return
             is_null_item = item is None or (type(item) is TracedScalar and is_null(item))
             if type(item) is simple or (nullable_items and is_null_item):
                 continue
             inner = f"{name}[{index}]"
             if is_null_item:
-                problems.append(_report_wrong_type(item, inner, parent, "a value, not null", check))
+                problems.append(_report_wrong_type(item, inner, (value, index, entry), "a value, not null", check))
                 continue
-            check_value(item, inner, parent, problems)
-            if problems:
-                problems[before:] = [_place_in_item(problem, item, parent) for problem in problems[before:]]
+            check_value(item, inner, (value, index, entry), problems)
         if unique is not None and _may_have_duplicates(value, key):
             problems.extend(_find_duplicate_items(value, unique, name))
 
@@ -475,11 +480,6 @@ def _may_have_duplicates(items: Sequence[Node], key: str | None) -> bool:
     return {*map(type, names)} != {str} or len(set(names)) < len(names)
 
 
-def _place_in_item(problem: Problem, item: Node, parent: Node) -> Problem:
-    """A problem of an item of a list, which has no key, but a location of its own."""
-    return problem._replace(at=item) if problem.node is parent and problem.at in (None, parent) else problem
-
-
 def _scalar(kinds: list[str], form: str) -> Check:
     types = frozenset(kind for name in kinds for kind in TYPES[name])
     if form and "string" in kinds:
@@ -488,13 +488,13 @@ def _scalar(kinds: list[str], form: str) -> Check:
     expected = list_alternatives(TYPE_NAMES[name] for name in kinds if name != "null")
     numbers = _RANGES.get(form)
 
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         sort = type(value) if type(value) is not TracedScalar else type_of(value)
         if sort not in types:
-            problems.append(_report_wrong_type(value, name, parent, expected, check))
+            problems.append(_report_wrong_type(value, name, entry, expected, check))
         elif numbers is not None and sort is int and value_of(value) not in numbers:
             message = f"`{name}` is `{value_of(value)}`, which does not fit into {form[3:]} bits"
-            problems.append(Problem("out-of-range", message, reported_node(value, parent), category="schema"))
+            problems.append(report_value("out-of-range", message, value, entry))
 
     return check
 
@@ -502,8 +502,8 @@ def _scalar(kinds: list[str], form: str) -> Check:
 def _choose(kind: type, check_kind: Check, check_others: Check) -> Check:
     """A check of mappings or of lists, and one of all other values."""
 
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
-        (check_kind if isinstance(value, kind) else check_others)(value, name, parent, problems)
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
+        (check_kind if isinstance(value, kind) else check_others)(value, name, entry, problems)
 
     return check
 
@@ -512,53 +512,61 @@ _CHARACTERS_PER_STEP = 1000
 
 
 def _with_budget(check_value: Check, budget: Budget, weight: int) -> Check:
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         text = value_of(value)
         # A pattern reads all of a text.
         budget.spend(weight + (len(text) // _CHARACTERS_PER_STEP if isinstance(text, str) else 0))
-        check_value(value, name, parent, problems)
+        check_value(value, name, entry, problems)
 
     return check
 
 
 def _unless_null(check_value: Check) -> Check:
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
         if value is not None and not (type(value) is TracedScalar and is_null(value)):
-            check_value(value, name, parent, problems)
+            check_value(value, name, entry, problems)
 
     return check
 
 
-def _report_wrong_type(value: Node, name: str, parent: Node, expected: str, check_value: Check) -> Problem:
-    fix_steps, safe = suggest_type(value, expected)
+def _report_wrong_type(value: Node, name: str, entry: Entry, expected: str, check_value: Check) -> Problem:
+    fix_steps, safe = suggest_type(at_value(value, entry), expected)
     is_scalar = isinstance(value_of(value), (bool, int, float)) and not isinstance(value, (dict, list))
     hint = "; quote it" if expected == "a string" and is_scalar else describe_unquoting(value, fix_steps)
     is_nested = expected == "a string" and isinstance(value, (dict, list))
     # A form that is tried has no name.
     if not hint and name and (expected in _FORMS or is_nested):
         # Imported late: most objects are valid.
-        from jobgen.schema.right_forms import show_right_form, show_right_item
+        from jobgen.schema.right_forms import show_named_item, show_right_form, show_right_item
 
         if "[" not in name:
             hint = show_right_form(name, value, _EXAMPLES.get(name, ()), partial(accepts, check_value))
         elif is_nested and name.partition("[")[0] in ("args", "command"):
             hint = show_right_item([untraced(value)], 0)
+        else:
+            hint = show_named_item(name, value, partial(accepts, check_value))
     if not hint and expected == TYPE_NAMES["array"] and isinstance(value, dict) and value:
-        hint = f"; write `- ` before its first field, `{next(iter(value))}`"
-    message = f"`{name}` is {format_value(value)}, and must be {expected}{hint}"
+        # Imported late: most objects are valid.
+        from jobgen.schema.right_forms import show_first_item
+
+        hint = show_first_item(value, partial(accepts, check_value))
+    if not hint and is_nested and name in ("matchExpressions", "matchLabels"):
+        # A selector of Services has labels only.
+        hint = f"; write the labels without `{name}:` above them"
+    shown = format_value(value)
+    message = f"`{name}` is {shown}, and must be {expected}{hint}"
     text = value_of(value)
     lines = text.count("\n") if isinstance(text, str) else 0
     if lines >= 2 and expected in (TYPE_NAMES["object"], TYPE_NAMES["array"]) and name not in ("args", "command"):
         message = f"`{name}` is a text of {lines} lines, and must be {expected}; write it as YAML, without `|`"
-    node = reported_node(value, parent)
-    problem = Problem("wrong-type", message, node, category="schema", fix_steps=fix_steps, safe=safe)
-    return problem._replace(expected=expected, about=name)
+    problem = report_value("wrong-type", message, value, entry)
+    return problem._replace(fix_steps=fix_steps, safe=safe, expected=expected, about=name, shown=shown)
 
 
 def _find_duplicate_items(items: Sequence[Node], keys: Mapping[str, Any], name: str) -> Iterator[Problem]:
     """Items of a list that have the same keys, so that Kubernetes cannot distinguish them; keys have defaults."""
-    seen: dict[tuple[Any, ...], Node] = {}
-    for item in items:
+    seen: dict[tuple[Any, ...], int] = {}
+    for index, item in enumerate(items):
         if isinstance(item, dict):
             given = ((item.get(key), default) for key, default in keys.items())
             identity = tuple(default if is_null(found) else value_of(found) for found, default in given)
@@ -567,17 +575,20 @@ def _find_duplicate_items(items: Sequence[Node], keys: Mapping[str, Any], name: 
         if any(isinstance(part, (dict, list)) for part in identity):
             continue
         if identity in seen:
-            node, first = _find_named(item, keys), _find_named(seen[identity], keys)
-            related = ((first, "it occurs first here"),) if location_of(first) else ()
+            place, first = _find_named(items, index, keys), _find_named(items, seen[identity], keys)
+            related = ((first, "it occurs first here"),)
             shown, by = "/".join(map(str, identity)), "`, `".join(keys) or "value"
             message = f"`{shown}` occurs twice in `{name}` as `{by}`; use different values"
-            yield Problem("duplicate-item", message, node, related, category="schema")
-        seen.setdefault(identity, item)
+            yield Problem("duplicate-item", message, place, related, category="schema")
+        seen.setdefault(identity, index)
 
 
-def _find_named(item: Node, keys: Mapping[str, Any]) -> Node:
-    """Return the value that identifies an item of a list: that of its first key, or the item itself."""
-    return item.get(next(iter(keys)), item) if isinstance(item, dict) and keys else item
+def _find_named(items: Sequence[Node], index: int, keys: Mapping[str, Any]) -> Place:
+    """Return the place of the value that identifies an item: that of its first key, or the item itself."""
+    item, key = items[index], next(iter(keys), "")
+    if isinstance(item, dict) and key in item:
+        return At(item, key)
+    return At(items, index)
 
 
 _FIELDS = {"apiVersion": {"type": "string"}, "kind": {"type": "string"}, "metadata": OBJECT_META}
@@ -587,16 +598,16 @@ _METADATA = MetadataFormat(PATH_SEGMENT_NAME)
 def _with_embedded_object(check_value: Check) -> Check:
     """A check that also validates the version, the kind and the metadata of an embedded object."""
 
-    def check(value: Node, name: str, parent: Node, problems: list[Problem]) -> None:
-        check_value(value, name, parent, problems)
+    def check(value: Node, name: str, entry: Entry, problems: list[Problem]) -> None:
+        check_value(value, name, entry, problems)
         if isinstance(value, dict):
             problems.extend(validate_object_metadata(value.get("metadata"), _METADATA))
             version, kind = value_of(value.get("apiVersion")), value_of(value.get("kind"))
             if type(version) is str and (not version or version.count("/") > 1):
                 message = f"`{version}` is not an API version; write `v1` or `group/version`"
-                problems.append(Problem("invalid-value", message, value["apiVersion"], category="schema"))
+                problems.append(Problem("invalid-value", message, At(value, "apiVersion"), category="schema"))
             if type(kind) is str and not is_dns_label_1035(kind.lower()):
                 message = f"`{kind}` is not a kind; in lower case, {DNS_LABEL_1035}"
-                problems.append(Problem("invalid-value", message, value["kind"], category="schema"))
+                problems.append(Problem("invalid-value", message, At(value, "kind"), category="schema"))
 
     return check

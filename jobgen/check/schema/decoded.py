@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from jobgen.model.data import Node, TracedList, TracedMapping, TracedScalar, is_null, with_value
+from jobgen.model.data import Node, TracedMapping, TracedScalar, is_null, with_value
+from jobgen.model.place import Derived, DerivedList
 
 _ZEROS: Mapping[str, Any] = {"string": "", "integer": 0, "number": 0, "boolean": False}
 
@@ -43,13 +44,13 @@ def _decode(node: Node, schema: Any, types: Mapping[str, Any]) -> Node:
             if (new := _decode(value, fields[key], types) if key in fields else _decode_item(value, others, types))
             is not value
         }
-        return {key: changed.get(key, value) for key, value in node.items()} if changed else node
+        return Derived({key: changed.get(key, value) for key, value in node.items()}, node) if changed else node
     if not isinstance(node, list):
         return node
     items = [_decode_item(item, schema.get("items"), types) for item in node]
     if all(new is item for new, item in zip(items, node, strict=True)):
         return node
-    return TracedList(items, node.location, node.layer, node.overridden) if isinstance(node, TracedList) else items
+    return DerivedList(items, node)
 
 
 def _decode_item(node: Node, schema: Any, types: Mapping[str, Any]) -> Node:

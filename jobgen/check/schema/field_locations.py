@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, pairwise
 from typing import Any
 
 from jobgen.k8s.nodes import get_path
-from jobgen.model.data import Node, TracedKey
+from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.place import identify
 from jobgen.model.suggest import NO_FIX, SuggestedFix, suggest_move
 
 _PATH = lazy_pattern(r"[A-Za-z.]+")
@@ -63,15 +64,14 @@ def _resolve(node: dict[str, Any], types: dict[str, Any], place: str) -> tuple[d
     return {}, place
 
 
-def find_field_path(key: TracedKey, obj: Node, known: Mapping[str, list[str]]) -> str:
-    """The path of the mapping where a misplaced field belongs; empty if that is not certain.
+def find_field_path(key: str, mapping: Mapping[str, Node], obj: Node, known: Mapping[str, list[str]]) -> str:
+    """The path of the mapping where a misplaced field of one belongs; empty if that is not certain.
 
     In another branch of the object the field may mean something else, so it must be a mapping around the misplaced
     field, one below it, or a section of `spec` such as `spec.runPolicy`. A name that many mappings have, such as
     `type`, does not say which section is meant.
     """
-    found_holder = _find_holder(obj, key)
-    holder = found_holder[0] if found_holder else None
+    holder = _find_steps(obj, mapping)
     paths = [path.replace("[]", ".[]").split(".") for path in known.get(key, ())]
     in_sections = len({path[-1] for path in paths}) <= _MAX_HOLDERS
     fitting = (_fit_path(path, holder, in_sections=in_sections) for path in paths if holder is not None)
@@ -104,37 +104,34 @@ def _join(steps: Sequence[str | int]) -> str:
     return ".".join(f"[{step}]" if isinstance(step, int) else step for step in steps).replace(".[", "[")
 
 
-def find_own_path(key: TracedKey, obj: Node) -> str:
-    """The path of the mapping that has a key."""
-    found = _find_holder(obj, key)
-    return _join(found[0]) if found else ""
+def find_own_path(mapping: Mapping[str, Node], obj: Node) -> str:
+    """The path of a mapping."""
+    return _join(_find_steps(obj, mapping) or ())
 
 
-def _find_holder(tree: Node, key: TracedKey) -> tuple[tuple[str | int, ...], Mapping[str, Node]] | None:
-    """The mapping that contains this very key object, after its path."""
-    children: list[tuple[str | int, Node]] = list(enumerate(tree)) if isinstance(tree, list) else []
-    if isinstance(tree, dict):
-        if any(own is key for own in tree):
-            return (), tree
-        children = [(str(own), child) for own, child in tree.items()]
+def _find_steps(tree: Node, mapping: Mapping[str, Node]) -> tuple[str | int, ...] | None:
+    """The steps to a mapping in a tree; None if it is elsewhere."""
+    if isinstance(tree, dict) and identify(tree) == identify(mapping):
+        return ()
+    children: Iterable[tuple[str | int, Node]] = ()
+    if isinstance(tree, (dict, list)):
+        children = tree.items() if isinstance(tree, dict) else enumerate(tree)
     for step, child in children:
-        found = _find_holder(child, key)
+        found = _find_steps(child, mapping)
         if found is not None:
-            return (step, *found[0]), found[1]
+            return (str(step) if isinstance(tree, dict) else step, *found)
     return None
 
 
-def suggest_field_move(key: TracedKey, obj: Node, known: Mapping[str, list[str]]) -> SuggestedFix:
+def suggest_field_move(key: str, holder: Mapping[str, Node], obj: Node, known: Mapping[str, list[str]]) -> SuggestedFix:
     """Move a misplaced field to where it belongs, unless that is in a role or a list; safe if it has one path only."""
-    found = _find_holder(obj, key)
     paths = known.get(key, [])
-    if found is None or not paths or not _PATH.fullmatch(paths[0]):
+    if _find_steps(obj, holder) is None or not paths or not _PATH.fullmatch(paths[0]):
         return NO_FIX
-    holder = found[1]
     *steps, name = paths[0].split(".")
     target = get_path(obj, *steps)
     # Down into a sibling or up to an ancestor: in another branch the field might mean something else.
-    if not isinstance(target, dict) or (target is not holder and _find_holder(target.get(name), key) is None):
+    if not isinstance(target, dict) or (target is not holder and _find_steps(target.get(name), holder) is None):
         return NO_FIX
-    fix_steps, safe = suggest_move(key, holder[key], holder, name, target)
+    fix_steps, safe = suggest_move(key, holder, name, target)
     return fix_steps, safe and len(paths) == 1

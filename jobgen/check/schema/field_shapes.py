@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from jobgen.model.data import Node
 from jobgen.model.finding import Problem
+from jobgen.model.place import At
 from jobgen.schema.right_forms import describe_missing_level
 
 _SHORTEST, _MOST_WORDS = 4, 2
@@ -25,9 +26,9 @@ def find_missing_level(
     """
     if not 0 < len(unknown) <= _MOST:
         return ""
-    level = _choose(frozenset(unknown), holder, properties, types)
+    level = _choose(frozenset(unknown), holder, properties, types) or _choose_pod(unknown, holder, properties, types)
     # A scalar may as well be moved to where it belongs.
-    is_block = level == "spec" and isinstance(holder[unknown[0]], (dict, list))
+    is_block = level in ("spec", _POD) and isinstance(holder[unknown[0]], (dict, list))
     return level if is_block or len(unknown) >= _LEAST else ""
 
 
@@ -38,16 +39,19 @@ def join_below_metadata(
     metadata = obj.get("metadata")
     if "spec" not in properties or obj.get("spec") is not None or not isinstance(metadata, dict):
         return problems
-    known = frozenset(_list_fields(properties["spec"], types))
-    unknown = {id(each.node): each for each in problems if each.rule == "unknown-field"}
-    keys = [key for key in metadata if id(key) in unknown]
-    if not keys or not known.issuperset(keys):
+    known = _list_fields(properties["spec"], types).keys()
+    unknown: dict[str, Problem] = {}
+    for problem in problems:
+        place = problem.node
+        if problem.rule == "unknown-field" and type(place) is At and place.holder is metadata:
+            unknown[place.key] = problem
+    keys = [key for key in metadata if key in unknown]
+    if not keys or not known >= {*keys}:
         return problems
-    others = {id(key) for key in keys[1:]}
-    first = unknown[id(keys[0])]
+    first, *others = (unknown[key] for key in keys)
     message = describe_missing_level(keys[0], len(keys) - 1, "spec", "metadata")
     joined = first._replace(message=message, cause="missing level", meant="spec", fix_steps=(), evidence=None)
-    return [joined if each is first else each for each in problems if id(each.node) not in others]
+    return [joined if each is first else each for each in problems if not any(each is other for other in others)]
 
 
 def find_longer(field: str, holder: Mapping[str, Node], properties: Mapping[str, Any]) -> str:
@@ -87,16 +91,29 @@ def find_holder(field: str, holder: Mapping[str, Node], properties: Mapping[str,
     return _choose(frozenset((field,)), holder, properties, types)
 
 
+_POD = "template.spec"
+
+
+def _choose_pod(
+    unknown: Sequence[str], holder: Mapping[str, Node], properties: Mapping[str, Any], types: Mapping[str, Any]
+) -> str:
+    """Return the two levels above the fields of a pod if both are missing."""
+    if "template" not in properties or "template" in holder or "containers" not in unknown:
+        return ""
+    spec = _list_fields(properties["template"], types).get("spec", {})
+    return _POD if _list_fields(spec, types).keys() >= {*unknown} else ""
+
+
 def _choose(
     names: frozenset[str], holder: Mapping[str, Node], properties: Mapping[str, Any], types: Mapping[str, Any]
 ) -> str:
     missing = (name for name in properties if name not in holder)
-    found = [name for name in missing if names <= frozenset(_list_fields(properties[name], types))]
+    found = [name for name in missing if names <= _list_fields(properties[name], types).keys()]
     return found[0] if len(found) == 1 else ""
 
 
-def _list_fields(schema: Mapping[str, Any], types: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the fields of the mapping that a node describes, through references and alternatives."""
+def _list_fields(schema: Mapping[str, Any], types: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the fields of the mapping that a node describes, through references and alternatives."""
     for _ in range(_MAX_STEPS):
         if "$ref" in schema:
             schema = types.get(schema["$ref"].rpartition("/")[2], {})
@@ -104,4 +121,5 @@ def _list_fields(schema: Mapping[str, Any], types: Mapping[str, Any]) -> Iterato
             schema = schema["anyOf"][0]
         else:
             break
-    yield from schema.get("properties", ())
+    found: Mapping[str, Any] = schema.get("properties", {})
+    return found

@@ -10,11 +10,12 @@ from typing import Any
 
 from jobgen.check.schema.admitted import Admission, compile_admission
 from jobgen.check.schema.crd_schema import DROPS_STATUS, FOREIGN_PATTERNS, compile_structural
-from jobgen.k8s.kinds import NEWEST_RELEASE, format_release, is_served_by_default, parse_release
+from jobgen.k8s.kinds import BUILTIN_GROUPS, NEWEST_RELEASE, format_release, is_served_by_default, parse_release
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, node_at
 from jobgen.model.suggest import did_you_mean
 from jobgen.schema.shipped_kinds import (
     PLAIN_GROUPS,
@@ -184,9 +185,9 @@ def _doubt_newer(shipped: ShippedSchema, custom: Mapping[str, Any]) -> ShippedSc
 
     def settle(problem: Problem, obj: Mapping[str, Node]) -> Problem:
         if problem.rule == "unknown-field":
-            is_at_top = any(key is problem.node for key in obj)
+            is_at_top = type(problem.node) is At and problem.node.holder is obj
             return problem if is_at_top or _is_meant(problem, shipped.schema) else doubt(problem)
-        value = str(value_of(problem.node)) if problem.rule == "invalid-value" else ""
+        value = str(value_of(node_at(problem.node))) if problem.rule == "invalid-value" else ""
         if value not in added:
             return problem
         message = f"`{value}` is a value that {added[value]} adds to the CRD; without it, the API server refuses it"
@@ -212,7 +213,7 @@ def _is_meant(problem: Problem, schema: Schema) -> bool:
     # Imported late: most objects are valid.
     from jobgen.check.schema.field_locations import locate_fields
 
-    return problem.evidence is not None and len(locate_fields(schema).get(str(problem.node), ())) == 1
+    return problem.evidence is not None and len(locate_fields(schema).get(str(node_at(problem.node)), ())) == 1
 
 
 def _weaken(shipped: ShippedSchema) -> ShippedSchema:
@@ -321,6 +322,8 @@ def _find_own(api_version: str, kind: str, release: str) -> ShippedSchema | None
         return _find_removed(api_version, kind, group)
     if kind not in known["kinds"] and (served := _find_served(group, kind, release)):
         return _report_missing(f"Kubernetes has no {name}; use `{served}`", replacement=served)
+    if kind not in known["kinds"] and (served := _find_in_other_group(kind, release)):
+        return _report_missing(f"Kubernetes has no kind {name}; use `{served}`", replacement=served)
     if kind not in known["kinds"]:
         hint = did_you_mean(kind, known["kinds"])
         # Imported late: most kinds are right.
@@ -345,9 +348,9 @@ def _warn_disabled(compiled: ShippedSchema, api_version: str, kind: str, release
     message = f"Kubernetes {shown} does not serve `{kind}` of `{api_version}` by default; {hint}"
 
     def check(obj: Mapping[str, Node]) -> list[Problem]:
-        node = obj.get("apiVersion")
-        steps = (FixStep("set", node, served),) if served else ()
-        warning = Problem("old-api-version", message, node, category="schema", severity=Severity.WARNING)
+        place = At(obj, "apiVersion")
+        steps = (FixStep("set", place, served),) if served else ()
+        warning = Problem("old-api-version", message, place, category="schema", severity=Severity.WARNING)
         return [*compiled.check(obj), warning._replace(fix_steps=steps, safe=False)]
 
     return compiled._replace(check=check)
@@ -361,6 +364,12 @@ def _find_served(group: str, kind: str, release: str) -> str:
     return max(served, key=_date_version, default="")
 
 
+def _find_in_other_group(kind: str, release: str) -> str:
+    """Return the version of the only group that has a kind; empty if none has it, or more."""
+    found = [served for group in sorted(BUILTIN_GROUPS) if (served := _find_served(group, kind, release))]
+    return found[0] if len(found) == 1 else ""
+
+
 def _compile(schema: Schema, kubernetes: str) -> ShippedSchema:
     return ShippedSchema(schema, compile_structural(schema, release=parse_release(kubernetes)))
 
@@ -369,10 +378,10 @@ def _report_missing(message: str, field: str = "apiVersion", replacement: str = 
     """Return a check that reports every object of a kind that the cluster does not have."""
 
     def check(obj: Mapping[str, Node]) -> list[Problem]:
-        node = obj.get(field)
+        place = At(obj, field)
         rule = "old-api-version" if field == "apiVersion" else "unknown-kind"
-        fix_steps = (FixStep("set", node, replacement),) if replacement else ()
-        return [Problem(rule, message, node, category="schema", fix_steps=fix_steps, safe=field == "kind")]
+        fix_steps = (FixStep("set", place, replacement),) if replacement else ()
+        return [Problem(rule, message, place, category="schema", fix_steps=fix_steps, safe=field == "kind")]
 
     return ShippedSchema({}, check, MissingKind(message, field, replacement))
 

@@ -19,6 +19,7 @@ from jobgen.model.data import Location, Node, TracedScalar
 from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.limits import MALFORMED_DATA_ERRORS
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At
 from jobgen.repo.files import File
 
 SchemaCheck = Callable[[Mapping[str, Node]], list[Problem]]
@@ -186,9 +187,9 @@ def _refuse_version(api_version: str, definition: Definition) -> SchemaCheck:
     message = f"the CRD of `{definition.kind}` in `{file}` does not serve `{api_version}`{hint}"
 
     def check(obj: Mapping[str, Node]) -> list[Problem]:
-        node = obj.get("apiVersion")
-        steps = (FixStep("set", node, served[0]),) if len(served) == 1 else ()
-        return [Problem("old-api-version", message, node, category="schema", fix_steps=steps, safe=False)]
+        place = At(obj, "apiVersion")
+        steps = (FixStep("set", place, served[0]),) if len(served) == 1 else ()
+        return [Problem("old-api-version", message, place, category="schema", fix_steps=steps, safe=False)]
 
     return check
 
@@ -208,5 +209,5 @@ def _report_difference(obj: Mapping[str, Node], refusing: _Verdict, accepting: _
         message += f"; the CRD in `{new_place.file}` accepts it; update the older CRD"
         places.append((new_place, "this CRD accepts it"))
     related = tuple((TracedScalar(DEFINITION_KIND, place), text) for place, text in places)
-    node = obj.get("apiVersion")
-    return Problem("crd-copies-differ", message, node, related, category="schema", severity=Severity.WARNING)
+    at = At(obj, "apiVersion")
+    return Problem("crd-copies-differ", message, at, related, category="schema", severity=Severity.WARNING)
