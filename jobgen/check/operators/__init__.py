@@ -22,7 +22,7 @@ _MODULES = {
     "flow.volcano.sh": {"volcano": "JobTemplate"},
     "gateway.networking.k8s.io": {"gateway_api": "GRPCRoute Gateway HTTPRoute TCPRoute TLSRoute UDPRoute"},
     "jobset.x-k8s.io": {"jobset": "JobSet", "kueue": "JobSet"},
-    "keda.sh": {"keda": "ScaledObject"},
+    "keda.sh": {"keda": "ScaledJob ScaledObject"},
     "kubeflow.org": {"katib": "Experiment"},
     "kueue.x-k8s.io": {"kueue": "ClusterQueue Cohort ResourceFlavor"},
     "leaderworkerset.x-k8s.io": {"lws": "LeaderWorkerSet"},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from jobgen.check.admission.fields import is_empty, join_names
 from jobgen.check.admission.metadata import validate_object_metadata
@@ -14,9 +14,10 @@ from jobgen.check.validation import validate_object
 from jobgen.k8s.kinds import parse_release
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node, location_of, value_of
+from jobgen.model.data import Node, value_of
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean, find_key, suggest_value
+from jobgen.model.place import At, Derived, DerivedList, Place, Places, find_at
+from jobgen.model.suggest import did_you_mean, suggest_value
 from jobgen.spec.kinds import VersionRange, parse_version
 
 REJECTED = "rejected-by-operator"
@@ -86,21 +87,28 @@ def full_name(manifest: Manifest) -> str:
     return manifest.name or (prefix and generate_name(prefix))
 
 
-def name_node(manifest: Manifest) -> Node:
-    """Return the node that names an object."""
-    given = manifest.metadata.get("name")
-    return given if as_text(given) else manifest.metadata.get("generateName")
+def name_place(manifest: Manifest) -> At:
+    """Return the place of what names an object."""
+    return At(manifest.metadata, "name" if as_text(manifest.metadata.get("name")) else "generateName")
 
 
-def field_node(owner: Mapping[str, Node], name: str) -> Node:
-    """Return the node to report for a field: its value if that is a scalar, else its key."""
-    value = owner.get(name)
-    return find_key(owner, name) if value is None or isinstance(value, (dict, list)) else value
+def given_name(manifest: Manifest) -> str:
+    """Return the name or the start of a name that an object has."""
+    return as_text(manifest.metadata.get("name")) or as_text(manifest.metadata.get("generateName"))
 
 
-def spec_node(manifest: Manifest, name: str) -> Node:
-    """Return the node to report for a field that the spec needs: its key, or without it that of the spec."""
-    return find_key(manifest.spec, name) or find_key(manifest.object, "spec") or manifest.object.get("kind")
+def field_place(owner: Mapping[str, Node], name: str) -> At | None:
+    """Return the place to report for a field: its value if that is a scalar, else its key."""
+    return At(owner, name, is_key=isinstance(owner[name], (dict, list))) if name in owner else None
+
+
+def spec_place(manifest: Manifest, name: str) -> At:
+    """Return the place to report for a field that the spec needs: its key, or without it that of the spec."""
+    return (
+        find_at(manifest.spec, name, is_key=True)
+        or find_at(manifest.object, "spec", is_key=True)
+        or At(manifest.object, "kind")
+    )
 
 
 def is_gate_on(manifest: Manifest, gate: str) -> bool:
@@ -109,16 +117,16 @@ def is_gate_on(manifest: Manifest, gate: str) -> bool:
     return gate in (cluster.feature_gates or ()) or as_mapping(cluster.kueue.get("featureGates")).get(gate) is True
 
 
-def require_gate(manifest: Manifest, gate: str, what: str, node: Node) -> Violations:
+def require_gate(manifest: Manifest, gate: str, what: str, place: Place) -> Violations:
     """Yield a violation if a feature gate is not declared to be on: an error if the environment declares gates."""
     if is_gate_on(manifest, gate):
         return
     if manifest.cluster.feature_gates is None:
         message = f"{what} requires the feature gate `{gate}`, which is off by default; if it is on, declare it in"
-        yield Violation(node, f"{message} `cluster.featureGates`")
+        yield Violation(place, f"{message} `cluster.featureGates`")
     else:
         message = f"{what} requires the feature gate `{gate}`, which `cluster.featureGates` does not list; remove it"
-        yield Violation(node, f"{message}, or turn the gate on", severity=ERROR)
+        yield Violation(place, f"{message}, or turn the gate on", severity=ERROR)
 
 
 def check_gate(gate: str, *path: str, value: str = "") -> FindViolations:
@@ -128,9 +136,9 @@ def check_gate(gate: str, *path: str, value: str = "") -> FindViolations:
         holder = as_mapping(get_path(manifest.object, *path[:-1]))
         node = holder.get(path[-1])
         if value and as_text(node) == value:
-            yield from require_gate(manifest, gate, f"`{value}`", node)
+            yield from require_gate(manifest, gate, f"`{value}`", At(holder, path[-1]))
         elif not value and value_of(node) is not None:
-            yield from require_gate(manifest, gate, f"`{path[-1]}`", find_key(holder, path[-1]))
+            yield from require_gate(manifest, gate, f"`{path[-1]}`", At(holder, path[-1], is_key=True))
 
     return find
 
@@ -147,37 +155,48 @@ def check_bounds(bounds: Bounds) -> FindViolations:
         for (*steps, name), low, high in paths:
             holder = get_path(manifest.object, *steps)
             if isinstance(holder, dict) and name in holder:
-                yield from out_of_bounds(name, holder[name], low, high)
+                yield from out_of_bounds(holder, name, low, high)
 
     return find
 
 
-def out_of_bounds(name: str, node: Node, low: int, high: int | None = None) -> Violations:
-    """Yield a violation if a number is out of bounds."""
-    found = as_integer(node)
-    if found is None:
-        return
-    if found < low:
-        yield Violation(node, f"`{name}` must be at least {low}, got `{found}`")
-    elif high is not None and found > high:
-        yield Violation(node, f"`{name}` must be at most {high}, got `{found}`")
+def out_of_bounds(holder: Mapping[str, Node], name: str, low: int, high: int | None = None) -> Violations:
+    """Yield a violation if a number in a mapping is out of bounds."""
+    found = as_integer(holder.get(name))
+    if found is not None and (found < low or (high is not None and found > high)):
+        yield Violation(At(holder, name), describe_bounds(name, found, low, high))
+
+
+def describe_bounds(name: str, found: int, low: int, high: int | None) -> str:
+    """Say which numbers a field can have instead of one that is out of bounds."""
+    return f"`{name}` must be {f'at least {low}' if found < low else f'at most {high}'}, got `{found}`"
 
 
 _NO_WORDS: Mapping[str, str] = MappingProxyType({})
 
 
 def not_one_of(
-    name: str, node: Node, known: list[str], *, allow_empty: bool = True, meant: Mapping[str, str] = _NO_WORDS
+    holder: Any,
+    key: Any,
+    known: list[str],
+    *,
+    name: str = "",
+    allow_empty: bool = True,
+    meant: Mapping[str, str] = _NO_WORDS,
 ) -> Violations:
-    """Yield a violation if a text is not one of those that the operator knows; `meant` are words for some of them."""
-    found = value_of(node)
+    """Yield a violation if a text in a mapping or list is not one of those that the operator knows.
+
+    `name` is its field, if that is not its key, and `meant` are words for some of the texts.
+    """
+    found = value_of(holder.get(key) if isinstance(holder, dict) else holder[key])
     if not isinstance(found, str) or found in known or (allow_empty and not found):
         return
     wanted = [meant[found]] if found in meant else known
     hint = f"; did you mean `{meant[found]}`?" if found in meant else did_you_mean(found, known)
-    message = f"`{name}` is `{found}`, but must be {join_names(known, 'or')}{hint}"
-    fix_steps, safe = suggest_value(node, wanted)
-    yield Violation(node, message, fix_steps=fix_steps, safe=safe)
+    place = At(holder, key)
+    message = f"`{name or key}` is `{found}`, but must be {join_names(known, 'or')}{hint}"
+    fix_steps, safe = suggest_value(place, wanted)
+    yield Violation(place, message, fix_steps=fix_steps, safe=safe)
 
 
 # Check what the API server validates later: the objects that operators create, and their schedules.
@@ -189,22 +208,30 @@ _COPIED = ("labels", "annotations")
 
 
 def check_job(
-    manifest: Manifest, metadata: Mapping[str, Node], spec: Mapping[str, Node], parent: Node, what: str = "its Job"
+    manifest: Manifest, metadata: Mapping[str, Node], spec: Mapping[str, Node], parent: Place, what: str = "its Job"
 ) -> Violations:
-    """Yield why the API server rejects a Job that an operator creates; `parent` is the node of the whole Job."""
+    """Yield why the API server rejects a Job that an operator creates; `parent` is the place of the whole Job."""
+    copied = {key: metadata[key] for key in metadata if key in _COPIED}
     job: dict[str, Node] = {
         "apiVersion": "batch/v1",
         "kind": "Job",
-        "metadata": {**{key: metadata[key] for key in metadata if key in _COPIED}, "name": _NAME},
-        "spec": {**spec},
+        "metadata": Derived({**copied, "name": _NAME}, metadata),
+        "spec": spec,
     }
     release = parse_release(manifest.cluster.kubernetes)
     for problem in (*validate_object_metadata(job["metadata"]), *validate_object(job, release)):
-        # What the operator adds has no location.
-        node = problem.node if location_of(problem.node) else parent
-        values = problem.values
+        place = find_written(manifest, problem.node, parent)
         message = f"the API server rejects {what}: {problem.message}"
-        yield Violation(node, message, fix_steps=problem.fix_steps, safe=problem.safe, evidence=values)
+        yield Violation(place, message, fix_steps=problem.fix_steps, safe=problem.safe, evidence=problem.values)
+
+
+def find_written(manifest: Manifest, place: Place, parent: Place) -> Place:
+    """Return a place in an object that an operator creates, or that of its parent if the operator added what is there.
+
+    What is created shares its mappings with the object, or is derived from them.
+    """
+    is_placed = isinstance(place, (At, dict, list))
+    return place if not is_placed or Places(manifest.object).find(place) else parent
 
 
 def check_schedule(manifest: Manifest) -> Violations:
@@ -214,7 +241,7 @@ def check_schedule(manifest: Manifest) -> Violations:
 
     node = manifest.spec.get("schedule")
     if isinstance(value_of(node), str) and (error := find_schedule_error(as_text(node))):
-        yield Violation(node, f"`schedule` is `{as_text(node)}`{error}")
+        yield Violation(At(manifest.spec, "schedule"), f"`schedule` is `{as_text(node)}`{error}")
 
 
 def check_time_zone(manifest: Manifest) -> Violations:
@@ -225,7 +252,8 @@ def check_time_zone(manifest: Manifest) -> Violations:
     found = value_of(node)
     if isinstance(found, str) and not is_time_zone(found):
         yield Violation(
-            node, f"`{found}` is not a time zone; write a name from the IANA database, such as `Europe/Berlin`"
+            At(manifest.spec, "timeZone"),
+            f"`{found}` is not a time zone; write a name from the IANA database, such as `Europe/Berlin`",
         )
 
 
@@ -246,12 +274,12 @@ def _fill_in_jobset(obj: Mapping[str, Node]) -> Mapping[str, Node]:
     if not isinstance(rules, list) or not any(isinstance(rule, dict) and is_empty(rule.get("name")) for rule in rules):
         return obj
     named = [
-        {**rule, "name": f"failurePolicyRule{index}"}
+        Derived({**rule, "name": f"failurePolicyRule{index}"}, rule)
         if isinstance(rule, dict) and rule and is_empty(rule.get("name"))
         else rule
         for index, rule in enumerate(rules)
     ]
-    return as_mapping(_replace(obj, path, named))
+    return as_mapping(_replace(obj, path, DerivedList(named, rules)))
 
 
 def _fill_in_lws(obj: Mapping[str, Node]) -> Mapping[str, Node]:
@@ -260,14 +288,15 @@ def _fill_in_lws(obj: Mapping[str, Node]) -> Mapping[str, Node]:
     config = get_path(obj, *path)
     if not isinstance(config, dict) or not is_empty(config.get("subdomainPolicy")):
         return obj
-    return as_mapping(_replace(obj, path, {**config, "subdomainPolicy": "Shared"}))
+    return as_mapping(_replace(obj, path, Derived({**config, "subdomainPolicy": "Shared"}, config)))
 
 
 def _replace(node: Node, path: tuple[str, ...], value: Node) -> Node:
-    """Return a copy of a mapping with another value at a path; the keys keep their locations."""
+    """Return a copy of a mapping with another value at a path; the keys keep their locations and their places."""
     if not path:
         return value
-    return {key: _replace(old, path[1:], value) if key == path[0] else old for key, old in as_mapping(node).items()}
+    owner = as_mapping(node)
+    return Derived({**owner, path[0]: _replace(owner[path[0]], path[1:], value)}, owner)
 
 
 _DEFAULTS: Mapping[tuple[str, str], Callable[[Mapping[str, Node]], Mapping[str, Node]]] = {

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from jobgen.check.admission.metadata import validate_object_metadata
-from jobgen.check.operators.checks import CHILD_REJECTED, NEVER_STARTS, Check, Checks, Violations, full_name, name_node
+from jobgen.check.operators.checks import CHILD_REJECTED, NEVER_STARTS, Check, Checks, Violations, full_name, name_place
 from jobgen.check.rules import Violation
 from jobgen.check.validation import validate_object
 from jobgen.k8s.kinds import parse_release
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, with_value
+from jobgen.model.place import At, Derived, identify
 
 OPERATOR = "kubernetes"
 
@@ -24,12 +25,14 @@ def _check_jobs(manifest: Manifest) -> Violations:
     if not name or validate_object(manifest.object, release):
         return
     own = as_mapping(template.get("metadata"))
-    metadata: dict[str, Node] = {key: own[key] for key in own if key in ("annotations", "labels")}
-    metadata["name"] = with_value(name_node(manifest), f"{name}{_TIME}")
+    copied = {key: own[key] for key in own if key in ("annotations", "labels")}
+    metadata = Derived({**copied, "name": with_value(name_place(manifest).node, f"{name}{_TIME}")}, own)
     job: dict[str, Node] = {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": template.get("spec")}
     for problem in (*validate_object_metadata(metadata), *validate_object(job, release)):
         message = f"the API server rejects its Jobs: {problem.message}"
-        yield Violation(problem.node, message, evidence=problem.evidence or problem.quoted)
+        is_name = identify(problem.node) == identify(At(metadata, "name"))
+        place = name_place(manifest) if is_name else problem.node
+        yield Violation(place, message, evidence=problem.evidence or problem.quoted)
 
 
 _DAYS = (31, 29, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
@@ -44,7 +47,8 @@ def _check_date(manifest: Manifest) -> Violations:
     days, months = ([int(item) if item.isdecimal() else 0 for item in field.split(",")] for field in fields[2:4])
     if all(days) and all(0 < month <= 12 for month in months) and min(days) > max(_DAYS[month - 1] for month in months):
         yield Violation(
-            node, f"no month of the schedule has a day {min(days)}, so the CronJob never runs; use another day"
+            At(manifest.spec, "schedule"),
+            f"no month of the schedule has a day {min(days)}, so the CronJob never runs; use another day",
         )
 
 

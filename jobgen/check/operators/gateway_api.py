@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from jobgen.check.operators.checks import REJECTED, Check, Checks, Violations, field_node
+from jobgen.check.operators.checks import REJECTED, Check, Checks, Violations, field_place
 from jobgen.check.rules import Violation
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
-from jobgen.model.suggest import find_key
+from jobgen.model.place import At
 
 OPERATOR = "gateway-api"
 
@@ -45,7 +45,7 @@ def _check_backends(manifest: Manifest) -> Violations:
         for backend in listed:
             is_service = as_text(backend.get("kind")) in ("", "Service") and not as_text(backend.get("group"))
             if is_service and as_text(backend.get("name")) and value_of(backend.get("port")) is None:
-                yield Violation(backend["name"], "a reference to a Service needs a `port`; add it")
+                yield Violation(At(backend, "name"), "a reference to a Service needs a `port`; add it")
 
 
 def _check_filters(manifest: Manifest) -> Violations:
@@ -60,20 +60,20 @@ def _check_filters(manifest: Manifest) -> Violations:
             other = next((name for name in _FILTERS.values() if name in each and name != field), "")
             if other:
                 message = f"a filter of type `{kind}` cannot have `{other}`; write `{field}`, or another type"
-                yield Violation(find_key(each, other), message)
+                yield Violation(At(each, other, is_key=True), message)
             elif value_of(each.get(field)) is None:
-                yield Violation(each["type"], f"a filter of type `{kind}` needs `{field}`; add it")
+                yield Violation(At(each, "type"), f"a filter of type `{kind}` needs `{field}`; add it")
         repeated = next((kind for kind in _ONCE if types.count(kind) > 1), "")
         if repeated:
             last = [each for kind, each in zip(types, filters, strict=True) if kind == repeated][-1]
-            yield Violation(last["type"], f"the filter `{repeated}` cannot be repeated in a rule; join the two")
+            yield Violation(At(last, "type"), f"the filter `{repeated}` cannot be repeated in a rule; join the two")
         if "RequestRedirect" in types and "URLRewrite" in types:
             yield Violation(
-                find_key(rule, "filters"), "a rule cannot have `RequestRedirect` and `URLRewrite`; keep one"
+                At(rule, "filters", is_key=True), "a rule cannot have `RequestRedirect` and `URLRewrite`; keep one"
             )
         if "RequestRedirect" in types and as_list(rule.get("backendRefs")):
             message = "a rule with the filter `RequestRedirect` cannot have `backendRefs`; remove one of them"
-            yield Violation(find_key(rule, "backendRefs"), message)
+            yield Violation(At(rule, "backendRefs", is_key=True), message)
 
 
 def _check_paths(manifest: Manifest) -> Violations:
@@ -87,9 +87,9 @@ def _check_paths(manifest: Manifest) -> Violations:
             wrong = next((part for part in _FORBIDDEN if part in value), "")
             wrong = wrong or next((end for end in ("/..", "/.") if value.endswith(end)), "")
             if not value.startswith("/"):
-                yield Violation(path["value"], f"`{value}` must begin with `/`")
+                yield Violation(At(path, "value"), f"`{value}` must begin with `/`")
             elif wrong:
-                yield Violation(path["value"], f"`{value}` cannot have `{wrong}`; write the path without it")
+                yield Violation(At(path, "value"), f"`{value}` cannot have `{wrong}`; write the path without it")
 
 
 def _check_methods(manifest: Manifest) -> Violations:
@@ -98,7 +98,7 @@ def _check_methods(manifest: Manifest) -> Violations:
             method = match.get("method")
             if isinstance(method, dict) and not {"service", "method"} & method.keys():
                 message = "a match of methods needs `service` or `method`; add one of them"
-                yield Violation(find_key(match, "method"), message)
+                yield Violation(At(match, "method", is_key=True), message)
 
 
 def _check_listeners(manifest: Manifest) -> Violations:
@@ -109,23 +109,23 @@ def _check_listeners(manifest: Manifest) -> Violations:
         mode = as_text(tls.get("mode")) or "Terminate"
         if protocol in _WITHOUT_TLS and "tls" in each and each["tls"] is not None:
             message = f"a listener of `{protocol}` cannot have `tls`; write `protocol: HTTPS`, or remove it"
-            yield Violation(find_key(each, "tls"), message)
+            yield Violation(At(each, "tls", is_key=True), message)
         elif protocol == "HTTPS" and mode != "Terminate":
             yield Violation(
-                field_node(tls, "mode"), f"a listener of `HTTPS` cannot have `mode: {mode}`; use `Terminate`"
+                field_place(tls, "mode"), f"a listener of `HTTPS` cannot have `mode: {mode}`; use `Terminate`"
             )
         elif (
             tls and mode == "Terminate" and not (as_list(tls.get("certificateRefs")) or as_mapping(tls.get("options")))
         ):
             yield Violation(
-                find_key(each, "tls"), "`tls` that terminates needs `certificateRefs` or `options`; add one"
+                At(each, "tls", is_key=True), "`tls` that terminates needs `certificateRefs` or `options`; add one"
             )
         if protocol in _WITHOUT_NAMES and as_text(each.get("hostname")):
-            yield Violation(each["hostname"], f"a listener of `{protocol}` cannot have a `hostname`; remove it")
+            yield Violation(At(each, "hostname"), f"a listener of `{protocol}` cannot have a `hostname`; remove it")
         key = value_of(each.get("port")), protocol, as_text(each.get("hostname"))
         if all(key[:2]) and key in seen:
             message = "two listeners have the same port, protocol and hostname; change one of them"
-            yield Violation(field_node(each, "port"), message, ((field_node(seen[key], "port"), "the other one"),))
+            yield Violation(field_place(each, "port"), message, ((field_place(seen[key], "port"), "the other one"),))
         seen.setdefault(key, each)
 
 

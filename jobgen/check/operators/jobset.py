@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from jobgen.check.admission.fields import is_set, iter_mappings, iter_strings
+from jobgen.check.admission.fields import find_places, is_set, iter_mappings, list_text_places
 from jobgen.check.admission.names import (
     DNS_LABEL_1035,
     DNS_SUBDOMAIN,
@@ -23,10 +23,11 @@ from jobgen.check.operators.checks import (
     Violations,
     check_gate,
     check_job,
-    field_node,
+    field_place,
     full_name,
+    given_name,
     is_since,
-    name_node,
+    name_place,
     not_one_of,
     out_of_bounds,
     require_gate,
@@ -37,7 +38,8 @@ from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import did_you_mean, find_key, list_alternatives
+from jobgen.model.place import At, Derived, find_at
+from jobgen.model.suggest import did_you_mean, list_alternatives
 
 OPERATOR = "jobset"
 
@@ -90,46 +92,57 @@ def _list_jobs(manifest: Manifest) -> list[_ReplicatedJob]:
 
 def _check_names(manifest: Manifest) -> Violations:
     """Check that the names of Jobs, and of the pods of Indexed Jobs, are DNS labels."""
-    name, node = full_name(manifest), name_node(manifest)
+    name, given = full_name(manifest), given_name(manifest)
     if not name:
         return
     if not is_dns_label_1035(name[:_MAX_NAME].rstrip("-.")):
         if is_dns_subdomain(name):
-            yield Violation(node, f"`{as_text(node)}` is the start of the names of Jobs and pods; {DNS_LABEL_1035}")
+            message = f"`{given}` is the start of the names of Jobs and pods; {DNS_LABEL_1035}"
+            yield Violation(name_place(manifest), message)
         return
     jobs = _list_jobs(manifest)
     for job in jobs:
         if job.name and not is_dns_label_1035(f"a-{job.name[: _MAX_NAME - 4]}-0"):
-            yield Violation(job.data["name"], f"`{job.name}` is part of the names of Jobs and pods; {DNS_LABEL_1035}")
+            yield Violation(
+                At(job.data, "name"), f"`{job.name}` is part of the names of Jobs and pods; {DNS_LABEL_1035}"
+            )
     # Before 0.3.2, the webhook checks the names of Jobs, not those of their pods.
     count = None if is_since(manifest, OPERATOR, "0.3.2") else 1
     longest = max((suffix for job in jobs for suffix in job.suffixes[:count]), key=len, default="")
     if len(name) + len(longest) > _MAX_NAME:
         room = _MAX_NAME - len(longest)
-        message = f"`{as_text(node)}` has {len(name)} characters, but `…{longest}` is appended to it for Jobs and pods"
-        yield Violation(node, f"{message}; use at most {room}" if room > 0 else f"{message}; shorten both names")
+        message = f"`{given}` has {len(name)} characters, but `…{longest}` is appended to it for Jobs and pods"
+        advice = f"use at most {room}" if room > 0 else "shorten both names"
+        yield Violation(name_place(manifest), f"{message}; {advice}")
 
 
 def _check_depends_on(manifest: Manifest) -> Violations:
     seen: list[str] = []
-    for index, job in enumerate(_list_jobs(manifest)):
+    jobs = _list_jobs(manifest)
+    names = {job.name for job in jobs}
+    for index, job in enumerate(jobs):
         seen.append(job.name)
         if not index and is_set(job.data.get("dependsOn")):
-            message = f"`{job.name}` is the first of `replicatedJobs` and cannot have `dependsOn`; remove it"
-            yield Violation(find_key(job.data, "dependsOn"), message)
+            items = iter_mappings(job.data.get("dependsOn"))
+            later = [name for item in items if (name := as_text(item.get("name"))) in names and name != job.name]
+            advice = f"put {' and '.join(f'`{name}`' for name in later)} before it" if later else "remove it"
+            message = f"`{job.name}` is the first of `replicatedJobs` and cannot have `dependsOn`; {advice}"
+            yield Violation(At(job.data, "dependsOn", is_key=True), message)
             continue
         for item in iter_mappings(job.data.get("dependsOn")):
             wanted = as_text(item.get("name"))
             if wanted and wanted not in seen:
-                message = f"`{wanted}` does not come before `{job.name}` in `replicatedJobs`; move it up"
-                yield Violation(item["name"], message + did_you_mean(wanted, seen))
+                message = f"`{wanted}` does not come before `{job.name}` in `replicatedJobs`"
+                is_later = wanted in names and wanted != job.name
+                advice = f"; put `{wanted}` before `{job.name}`" if is_later else did_you_mean(wanted, seen)
+                yield Violation(At(item, "name"), message + (advice or "; move it up"))
 
 
 def _check_group_names(manifest: Manifest) -> Violations:
     for job in _list_jobs(manifest):
         found = as_text(job.data.get("groupName"))
         if found and not is_dns_label_1035(found):
-            yield Violation(job.data["groupName"], f"`{found}` is not a valid group name; {DNS_LABEL_1035}")
+            yield Violation(At(job.data, "groupName"), f"`{found}` is not a valid group name; {DNS_LABEL_1035}")
 
 
 def _check_pod_count(manifest: Manifest) -> Violations:
@@ -137,14 +150,14 @@ def _check_pod_count(manifest: Manifest) -> Violations:
         parallelism = as_integer(job.job.get("parallelism"))
         if job.replicas * (1 if parallelism is None else parallelism) > MAX_INT32:
             message = f"`replicas` times `parallelism` of `{job.name}` exceeds {MAX_INT32}; use smaller numbers"
-            yield Violation(field_node(job.data, "replicas") or field_node(job.job, "parallelism"), message)
+            yield Violation(field_place(job.data, "replicas") or field_place(job.job, "parallelism"), message)
 
 
 def _check_subdomain(manifest: Manifest) -> Violations:
-    node = get_path(manifest.spec, "network", "subdomain")
-    found = as_text(node)
+    found = as_text(get_path(manifest.spec, "network", "subdomain"))
     if found and not is_dns_label_1035(found):
-        yield Violation(node, f"`{found}` is also the name of a Service; {DNS_LABEL_1035}")
+        place = find_at(manifest.spec, "network", "subdomain")
+        yield Violation(place, f"`{found}` is also the name of a Service; {DNS_LABEL_1035}")
 
 
 def _check_managed_by(manifest: Manifest) -> Violations:
@@ -153,9 +166,14 @@ def _check_managed_by(manifest: Manifest) -> Violations:
     if not isinstance(found, str):
         return
     if not is_domain_prefixed_path(found):
-        yield Violation(node, f"`{found}` is not a domain and a path; write one such as `example.com/controller`")
+        yield Violation(
+            At(manifest.spec, "managedBy"),
+            f"`{found}` is not a domain and a path; write one such as `example.com/controller`",
+        )
     elif len(found) > _MAX_NAME:
-        yield Violation(node, f"`{found}` has {len(found)} characters; use at most {_MAX_NAME}")
+        yield Violation(
+            At(manifest.spec, "managedBy"), f"`{found}` has {len(found)} characters; use at most {_MAX_NAME}"
+        )
 
 
 def _describe_unknown(wanted: str, names: list[str]) -> str:
@@ -171,9 +189,9 @@ _MOST_NAMED = 4
 def _check_targets(manifest: Manifest, *path: str) -> Violations:
     names = [job.name for job in _list_jobs(manifest)]
     for targets in find_nodes(manifest.spec, (*path, "targetReplicatedJobs")):
-        for found, node in iter_strings(targets):
+        for found, place in list_text_places(targets):
             if found not in names:
-                yield Violation(node, _describe_unknown(found, names))
+                yield Violation(place, _describe_unknown(found, names))
 
 
 def _check_success_policy(manifest: Manifest) -> Violations:
@@ -191,29 +209,29 @@ def _check_failure_rules(manifest: Manifest) -> Violations:
         name = as_text(rule.get("name"))
         if name and (len(name) > 128 or not _rule_name.fullmatch(name)):
             message = f"`{name}` is not a valid name of a rule; use at most {128} letters, digits, `_`, `,`"
-            yield Violation(rule["name"], f"{message} and `:`, starting with a letter and ending with none of `,:`")
+            yield Violation(At(rule, "name"), f"{message} and `:`, starting with a letter and ending with none of `,:`")
         if name in seen:
-            yield Violation(rule["name"], f"two rules are named `{name}`; rename one of them")
+            yield Violation(At(rule, "name"), f"two rules are named `{name}`; rename one of them")
         seen.update([name] if name else [])
-        for _, node in iter_strings(rule.get("onJobFailureReasons")):
-            yield from not_one_of("onJobFailureReasons", node, _REASONS, allow_empty=False)
+        for _, place in list_text_places(rule.get("onJobFailureReasons")):
+            yield from not_one_of(place.holder, place.key, _REASONS, name="onJobFailureReasons", allow_empty=False)
 
 
-def _list_restart_actions(manifest: Manifest) -> list[Node]:
-    actions = [rule.get("action") for rule in _list_rules(manifest)]
-    return [action for action in actions if as_text(action) in ("RestartJob", "RestartJobAndIgnoreMaxRestarts")]
+def _list_restart_rules(manifest: Manifest) -> list[Mapping[str, Node]]:
+    actions = ("RestartJob", "RestartJobAndIgnoreMaxRestarts")
+    return [rule for rule in _list_rules(manifest) if as_text(rule.get("action")) in actions]
 
 
 def _check_restart_gate(manifest: Manifest) -> Violations:
-    for action in _list_restart_actions(manifest)[:1]:
-        yield from require_gate(manifest, "RestartJob", f"`{as_text(action)}`", action)
+    for rule in _list_restart_rules(manifest)[:1]:
+        yield from require_gate(manifest, "RestartJob", f"`{as_text(rule['action'])}`", At(rule, "action"))
 
 
 def _check_restarted_replicas(manifest: Manifest) -> Violations:
-    for job in _list_jobs(manifest) if _list_restart_actions(manifest) else ():
+    for job in _list_jobs(manifest) if _list_restart_rules(manifest) else ():
         if job.replicas > 1024:
             message = "`replicas` must be at most 1024 where a rule restarts single Jobs"
-            yield Violation(job.data["replicas"], f"{message}, got `{job.replicas}`")
+            yield Violation(At(job.data, "replicas"), f"{message}, got `{job.replicas}`")
 
 
 def _check_in_place_jobs(manifest: Manifest) -> Violations:
@@ -221,16 +239,16 @@ def _check_in_place_jobs(manifest: Manifest) -> Violations:
         return
     for item in _list_jobs(manifest):
         job = item.job
-        node = find_key(as_mapping(item.data.get("template")), "spec")
+        place = find_at(item.data, "template", "spec", is_key=True)
         if as_integer(job.get("backoffLimit")) != MAX_INT32:
             message = f"`InPlaceRestart` requires `backoffLimit: {MAX_INT32}` in `{item.name}`; set it"
-            yield Violation(field_node(job, "backoffLimit") or node, message)
+            yield Violation(field_place(job, "backoffLimit") or place, message)
         if as_text(job.get("podReplacementPolicy")) != "Failed":
             message = f"`InPlaceRestart` requires `podReplacementPolicy: Failed` in `{item.name}`; set it"
-            yield Violation(field_node(job, "podReplacementPolicy") or node, message)
+            yield Violation(field_place(job, "podReplacementPolicy") or place, message)
         if item.completions is None or item.completions != as_integer(job.get("parallelism")):
             message = f"`InPlaceRestart` requires equal `completions` and `parallelism` in `{item.name}`; set both"
-            yield Violation(field_node(job, "completions") or node, message)
+            yield Violation(field_place(job, "completions") or place, message)
 
 
 def _check_coordinator(manifest: Manifest) -> Violations:
@@ -241,15 +259,15 @@ def _check_coordinator(manifest: Manifest) -> Violations:
     jobs = {job.name: job for job in _list_jobs(manifest)}
     job = jobs.get(wanted)
     if job is None:
-        yield Violation(coordinator["replicatedJob"], _describe_unknown(wanted, list(jobs)))
+        yield Violation(At(coordinator, "replicatedJob"), _describe_unknown(wanted, list(jobs)))
         return
-    yield from out_of_bounds("jobIndex", coordinator.get("jobIndex"), 0, max(job.replicas - 1, 0))
+    yield from out_of_bounds(coordinator, "jobIndex", 0, max(job.replicas - 1, 0))
     if not job.is_indexed or job.completions is None:
         message = f"the Jobs of `{wanted}` must be Indexed and have `completions`, because they have the coordinator"
-        node = field_node(job.job, "completionMode") or coordinator["replicatedJob"]
-        yield Violation(node, f"{message}; set both")
+        place = field_place(job.job, "completionMode") or At(coordinator, "replicatedJob")
+        yield Violation(place, f"{message}; set both")
         return
-    yield from out_of_bounds("podIndex", coordinator.get("podIndex"), 0, max(job.completions - 1, 0))
+    yield from out_of_bounds(coordinator, "podIndex", 0, max(job.completions - 1, 0))
 
 
 def _check_coordinator_label(manifest: Manifest) -> Violations:
@@ -263,7 +281,7 @@ def _check_coordinator_label(manifest: Manifest) -> Violations:
     address = f"{name}-{job}-{indexes[0]}-{indexes[1]}.{subdomain}"
     if not is_label_value(address):
         message = f"`{address}` is the value of a label and has {len(address)} characters; use names that leave"
-        yield Violation(coordinator["replicatedJob"], f"{message} at most {_MAX_NAME}")
+        yield Violation(At(coordinator, "replicatedJob"), f"{message} at most {_MAX_NAME}")
 
 
 def _check_volume_claims(manifest: Manifest) -> Violations:
@@ -273,24 +291,24 @@ def _check_volume_claims(manifest: Manifest) -> Violations:
     mounted = {as_text(node) for path in paths for node in find_nodes(pods, path)}
     seen: set[str] = set()
     for template in find_nodes(manifest.spec, ("volumeClaimPolicies", "*", "templates", "*")):
-        node = get_path(template, "metadata", "name")
-        name = as_text(node)
+        name = as_text(get_path(template, "metadata", "name"))
         if not name:
             continue
+        place = find_at(template, "metadata", "name")
         if name in seen:
-            yield Violation(node, f"two volume claims are named `{name}`; rename one of them")
+            yield Violation(place, f"two volume claims are named `{name}`; rename one of them")
         seen.add(name)
         claim = f"{name}-{full_name(manifest)}"
         if not is_dns_subdomain(name):
-            yield Violation(node, f"`{name}` is not a valid name of a volume claim; {DNS_SUBDOMAIN}")
+            yield Violation(place, f"`{name}` is not a valid name of a volume claim; {DNS_SUBDOMAIN}")
         elif len(claim) > _MAX_NAME:
             message = f"`{claim}` is the name of a volume claim and has {len(claim)} characters; use at most"
-            yield Violation(node, f"{message} {_MAX_NAME}")
-        for volume in find_nodes(pods, ("*", "volumes", "*", "name")):
-            if as_text(volume) == name:
+            yield Violation(place, f"{message} {_MAX_NAME}")
+        for volume in find_places(pods, ("*", "volumes", "*", "name")):
+            if as_text(volume.node) == name:
                 yield Violation(volume, f"`{name}` is also the name of a volume claim; rename the volume")
         if name not in mounted:
-            yield Violation(node, f"no container mounts the volume claim `{name}`; mount it, or remove it")
+            yield Violation(place, f"no container mounts the volume claim `{name}`; mount it, or remove it")
 
 
 def _check_jobs(manifest: Manifest) -> Violations:
@@ -299,25 +317,28 @@ def _check_jobs(manifest: Manifest) -> Violations:
     def set_default(owner: Mapping[str, Node], name: str, default: str) -> dict[str, Node]:
         # The default applies if the field is null or empty.
         given = bool(value_of(owner.get(name)))
-        return {name: default, **{key: value for key, value in owner.items() if given or key != name}}
+        return Derived({name: default, **{key: value for key, value in owner.items() if given or key != name}}, owner)
 
     for item in _list_jobs(manifest):
-        template, node = as_mapping(item.data.get("template")), find_key(item.data, "template")
+        template, place = as_mapping(item.data.get("template")), find_at(item.data, "template", is_key=True)
         if not item.job:
             message = "the API server rejects its Job: it has no pod template; write one in `template.spec.template`"
-            yield Violation(find_key(template, "spec") or node or item.data, message)
+            yield Violation(find_at(template, "spec", is_key=True) or place or item.data, message)
             continue
         pod = as_mapping(item.job.get("template"))
         pod_spec = set_default(as_mapping(pod.get("spec")), "restartPolicy", "OnFailure")
-        spec = {**set_default(item.job, "completionMode", "Indexed"), "template": {**pod, "spec": pod_spec}}
-        yield from check_job(manifest, as_mapping(template.get("metadata")), spec, node)
+        spec = set_default(item.job, "completionMode", "Indexed")
+        spec["template"] = Derived({**pod, "spec": pod_spec}, pod)
+        yield from check_job(manifest, as_mapping(template.get("metadata")), spec, place)
 
 
 def _check_names_in_runtime(manifest: Manifest) -> Violations:
     for job in _list_jobs(manifest):
         # A pod of an indexed Job has its name as its host name.
         if job.name and not (is_dns_label_1035 if job.is_indexed else is_dns_subdomain)(f"a-{job.name}-0"):
-            yield Violation(job.data["name"], f"`{job.name}` is part of the names of Jobs and pods; {DNS_LABEL_1035}")
+            yield Violation(
+                At(job.data, "name"), f"`{job.name}` is part of the names of Jobs and pods; {DNS_LABEL_1035}"
+            )
 
 
 _RUNTIME = (Check(CHILD_REJECTED, _check_jobs), Check(CHILD_REJECTED, _check_names_in_runtime))

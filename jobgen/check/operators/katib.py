@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 
-from jobgen.check.operators.checks import REJECTED, Check, Checks, Violations, spec_node
+from jobgen.check.operators.checks import REJECTED, Check, Checks, Violations, spec_place
 from jobgen.check.rules import Violation
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import untraced
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.suggest import did_you_mean, find_key
+from jobgen.model.place import At, find_at
+from jobgen.model.suggest import did_you_mean
 
 OPERATOR = "katib"
 
@@ -26,7 +27,7 @@ def _check_name(manifest: Manifest) -> Violations:
     name = manifest.name
     if name and (len(name) > _MAX_NAME or not name[0].isalpha()):
         message = f"`{name}` must begin with a letter, and have at most {_MAX_NAME} characters; trials begin with it"
-        yield Violation(manifest.metadata["name"], message)
+        yield Violation(At(manifest.metadata, "name"), message)
 
 
 def _check_counts(manifest: Manifest) -> Violations:
@@ -37,55 +38,59 @@ def _check_counts(manifest: Manifest) -> Violations:
     for name, least in (("maxFailedTrialCount", 0), ("maxTrialCount", 1), ("parallelTrialCount", 1)):
         count = as_integer(spec.get(name))
         if count is not None and count < least:
-            yield Violation(spec[name], f"`{name}` must be at least {least}, got `{count}`")
+            yield Violation(At(spec, name), f"`{name}` must be at least {least}, got `{count}`")
             return
     if most is None:
         return
     if failed is not None and failed > most:
         message = f"`maxFailedTrialCount` is `{failed}`, more than `maxTrialCount`, which is `{most}`; lower it"
-        yield Violation(spec["maxFailedTrialCount"], message, ((spec["maxTrialCount"], "the limit"),))
+        yield Violation(At(spec, "maxFailedTrialCount"), message, ((At(spec, "maxTrialCount"), "the limit"),))
     if parallel is not None and parallel > most:
         message = f"`parallelTrialCount` is `{parallel}`, more than `maxTrialCount`, which is `{most}`; lower it"
-        yield Violation(spec["parallelTrialCount"], message, ((spec["maxTrialCount"], "the limit"),))
+        yield Violation(At(spec, "parallelTrialCount"), message, ((At(spec, "maxTrialCount"), "the limit"),))
     elif "parallelTrialCount" not in spec and most < _DEFAULT_PARALLEL:
         message = (
             f"`maxTrialCount` is `{most}`, less than `parallelTrialCount`, which is {_DEFAULT_PARALLEL} by default; "
             f"write `parallelTrialCount: {most}`"
         )
-        yield Violation(spec["maxTrialCount"], message)
+        yield Violation(At(spec, "maxTrialCount"), message)
 
 
 def _check_parameters(manifest: Manifest) -> Violations:
     spec = manifest.spec
     parameters = as_list(spec.get("parameters"))
     if not parameters and "nasConfig" not in spec:
-        yield Violation(spec_node(manifest, "parameters"), "an Experiment needs `parameters` or `nasConfig`; add one")
+        yield Violation(spec_place(manifest, "parameters"), "an Experiment needs `parameters` or `nasConfig`; add one")
     if parameters and spec.get("nasConfig"):
         message = "an Experiment has either `parameters` or `nasConfig`; remove one"
-        yield Violation(find_key(spec, "nasConfig"), message)
+        yield Violation(At(spec, "nasConfig", is_key=True), message)
     for parameter in map(as_mapping, parameters):
         space, kind = as_mapping(parameter.get("feasibleSpace")), as_text(parameter.get("parameterType"))
         name = as_text(parameter.get("name"))
         if not space:
-            yield Violation(find_key(parameter, "name"), f"the parameter `{name}` needs a `feasibleSpace`; add it")
+            yield Violation(
+                find_at(parameter, "name", is_key=True), f"the parameter `{name}` needs a `feasibleSpace`; add it"
+            )
         elif kind in _RANGES and not (as_text(space.get("min")) and as_text(space.get("max"))):
             message = f"the parameter `{name}` of type `{kind}` needs `min` and `max` in `feasibleSpace`; add them"
-            yield Violation(find_key(parameter, "feasibleSpace"), message)
+            yield Violation(At(parameter, "feasibleSpace", is_key=True), message)
         elif kind in _RANGES and as_list(space.get("list")):
             message = f"a parameter of type `{kind}` has no `list`; write `min` and `max`"
-            yield Violation(find_key(space, "list"), message)
+            yield Violation(At(space, "list", is_key=True), message)
         elif kind in _LISTS and (wrong := next((key for key in ("max", "min", "step") if key in space), "")):
-            yield Violation(find_key(space, wrong), f"a parameter of type `{kind}` has no `{wrong}`; write a `list`")
+            yield Violation(
+                At(space, wrong, is_key=True), f"a parameter of type `{kind}` has no `{wrong}`; write a `list`"
+            )
 
 
 def _check_objective(manifest: Manifest) -> Violations:
     objective = as_mapping(manifest.spec.get("objective"))
     name = as_text(objective.get("objectiveMetricName"))
     others = as_list(objective.get("additionalMetricNames"))
-    for other in others:
+    for index, other in enumerate(others):
         if name and as_text(other) == name:
             message = f"`{name}` is the metric of the objective, so it cannot be in `additionalMetricNames`; remove it"
-            yield Violation(other, message)
+            yield Violation(At(others, index), message)
 
 
 def _check_trial(manifest: Manifest) -> Violations:
@@ -101,23 +106,25 @@ def _check_trial(manifest: Manifest) -> Violations:
         if not name or not reference:
             continue
         if name in names:
-            yield Violation(parameter["name"], f"`{name}` occurs twice in `trialParameters`; use different names")
+            yield Violation(At(parameter, "name"), f"`{name}` occurs twice in `trialParameters`; use different names")
         if known and "${trialSpec." not in reference and reference not in known:
             message = f"the Experiment has no parameter `{reference}`"
-            yield Violation(parameter["reference"], f"{message}{did_you_mean(reference, known) or '; add it'}")
+            yield Violation(At(parameter, "reference"), f"{message}{did_you_mean(reference, known) or '; add it'}")
         if trial and name not in used:
             message = f"no text of `trialSpec` uses `trialParameters.{name}`; use it there, or remove it here"
-            yield Violation(parameter["name"], message)
+            yield Violation(At(parameter, "name"), message)
         names.append(name)
     missing = next(iter(sorted(used - set(names))), "") if parameters else ""
     if missing:
         message = f"`trialSpec` uses `trialParameters.{missing}`, which `trialParameters` does not list"
-        yield Violation(find_key(template, "trialParameters"), f"{message}{did_you_mean(missing, names) or '; add it'}")
+        yield Violation(
+            find_at(template, "trialParameters", is_key=True), f"{message}{did_you_mean(missing, names) or '; add it'}"
+        )
     metadata = as_mapping(trial.get("metadata"))
     for key in ("name", "namespace"):
         if as_text(metadata.get(key)):
             message = f"Katib sets the `{key}` of trials, and rejects one in `trialSpec`; remove it"
-            yield Violation(metadata[key], message)
+            yield Violation(At(metadata, key), message)
 
 
 CHECKS: Checks = {

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from jobgen.check.operators.checks import REJECTED, Check, Checks, Violations
+from jobgen.check.operators.checks import CHILD_REJECTED, REJECTED, Check, Checks, Violations
 from jobgen.check.rules import Violation
-from jobgen.k8s.nodes import as_integer
+from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
+from jobgen.model.place import At
 
 OPERATOR = "keda"
 _MOST = 100
@@ -20,13 +21,25 @@ def _check_replicas(manifest: Manifest) -> Violations:
     least = 0 if low is None else max(low, 1)
     most = _MOST if high is None else high
     if least > most:
-        node = spec.get("maxReplicaCount") if high is not None else spec.get("minReplicaCount")
+        place = At(spec, "maxReplicaCount" if high is not None else "minReplicaCount")
         message = f"`maxReplicaCount` is {most}, less than the {least} of `minReplicaCount`"
-        yield Violation(node, f"{message}; raise it, or lower `minReplicaCount`")
+        yield Violation(place, f"{message}; raise it, or lower `minReplicaCount`")
     if idle is not None and idle >= least:
         message = f"`idleReplicaCount` is {idle}, and must be less than `minReplicaCount`, which is {least}"
         advice = "remove it" if idle else "set `minReplicaCount`"
-        yield Violation(spec["idleReplicaCount"], f"{message}; {advice}")
+        yield Violation(At(spec, "idleReplicaCount"), f"{message}; {advice}")
 
 
-CHECKS: Checks = {"ScaledObject": (Check(REJECTED, _check_replicas, since="2.11"),)}
+def _check_jobs(manifest: Manifest) -> Violations:
+    """Check what the API server rejects of the Jobs, whose pods restart on failure if the template does not say."""
+    pod = as_mapping(get_path(manifest.spec, "jobTargetRef", "template", "spec"))
+    policy = as_text(pod.get("restartPolicy"))
+    if policy == "Always":
+        message = f"the API server rejects its Jobs: `restartPolicy` is `{policy}`, but must be `OnFailure` or `Never`"
+        yield Violation(At(pod, "restartPolicy"), message)
+
+
+CHECKS: Checks = {
+    "ScaledJob": (Check(CHILD_REJECTED, _check_jobs),),
+    "ScaledObject": (Check(REJECTED, _check_replicas, since="2.11"),),
+}

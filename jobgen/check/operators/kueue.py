@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeAlias
 
-from jobgen.check.admission.fields import Validation, is_set, iter_mappings
+from jobgen.check.admission.fields import Validation, enumerate_mappings, is_set, iter_mappings
 from jobgen.check.admission.metadata import describe_label_key
 from jobgen.check.admission.names import LABEL_KEY, LABEL_VALUE, is_label_key, is_label_value
 from jobgen.check.admission.scheduling import validate_label_selector
@@ -23,10 +23,10 @@ from jobgen.check.operators.checks import (
     Violations,
     is_gate_on,
     is_since,
-    spec_node,
+    spec_place,
 )
 from jobgen.check.rules import Violation
-from jobgen.k8s.kueue import DOMAIN, get_kueue_queue
+from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL, get_kueue_queue
 from jobgen.k8s.kueue_integrations import SELECTOR_SINCE, is_release_since, parse_release
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
@@ -34,8 +34,9 @@ from jobgen.k8s.workloads import RAY_CLUSTERS, count_job_pods
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, find_at
 from jobgen.model.quantity import parse_quantity
-from jobgen.model.suggest import did_you_mean, find_key
+from jobgen.model.suggest import did_you_mean
 
 OPERATOR = "kueue"
 
@@ -115,14 +116,14 @@ def find_flavor_faults(obj: Object) -> Faults:
         elif not is_label_value(as_text(value)):
             yield Fault(("spec", "nodeLabels", key), "label-value", {"key": key, "value": as_text(value)})
     seen: set[tuple[str, str]] = set()
-    for index, taint in _enumerate(spec.get("nodeTaints")):
+    for index, taint in enumerate_mappings(spec.get("nodeTaints")):
         path = ("spec", "nodeTaints", index)
         yield from _find_taint_faults(path, taint)
         known = (as_text(taint.get("key")), as_text(taint.get("effect")))
         if known in seen:
             yield Fault((*path, "key"), "taint-twice", {"key": known[0], "effect": known[1]})
         seen.add(known)
-    for index, toleration in _enumerate(spec.get("tolerations")):
+    for index, toleration in enumerate_mappings(spec.get("tolerations")):
         if as_text(toleration.get("key")):
             yield from _find_taint_faults(("spec", "tolerations", index), toleration)
 
@@ -135,10 +136,6 @@ class _Group(NamedTuple):
     flavors: list[tuple[Path, Object]]
 
 
-def _enumerate(node: Node) -> Iterator[tuple[int, Object]]:
-    return ((index, item) for index, item in enumerate(as_list(node)) if isinstance(item, dict))
-
-
 def _enumerate_strings(node: Node) -> Iterator[tuple[int, str]]:
     return ((index, as_text(item)) for index, item in enumerate(as_list(node)) if isinstance(value_of(item), str))
 
@@ -148,16 +145,18 @@ def _list_groups(spec: Object) -> list[_Group]:
         _Group(
             (path := ("spec", "resourceGroups", number)),
             list(_enumerate_strings(group.get("coveredResources"))),
-            [((*path, "flavors", index), flavor) for index, flavor in _enumerate(group.get("flavors"))],
+            [((*path, "flavors", index), flavor) for index, flavor in enumerate_mappings(group.get("flavors"))],
         )
-        for number, group in _enumerate(spec.get("resourceGroups"))
+        for number, group in enumerate_mappings(spec.get("resourceGroups"))
     ]
 
 
 def _iter_quotas(groups: list[_Group]) -> Iterator[tuple[Path, Object]]:
     for group in groups:
         for path, flavor in group.flavors:
-            yield from (((*path, "resources", index), quota) for index, quota in _enumerate(flavor.get("resources")))
+            yield from (
+                ((*path, "resources", index), quota) for index, quota in enumerate_mappings(flavor.get("resources"))
+            )
 
 
 def _make_quota_fault(code: str, path: Path, quota: Object, field: str, **values: Any) -> Fault:
@@ -190,6 +189,9 @@ def _find_group_faults(groups: list[_Group]) -> Faults:
 
 def _find_order_fault(path: Path, flavor: Object, resources: list[tuple[int, str]]) -> Faults:
     """Yield the first resource of a flavor that is not where its group has it."""
+    if len(as_list(flavor.get("resources"))) != len(resources):
+        # A rule of the CRD says which one is missing.
+        return
     for index, (item, (_, covered)) in enumerate(zip(as_list(flavor.get("resources")), resources, strict=False)):
         name = as_text(as_mapping(item).get("name"))
         if name and name != covered:
@@ -243,7 +245,7 @@ def _find_totals(groups: list[_Group]) -> Faults:
 
 
 def _find_check_faults(spec: Object, flavors: list[str]) -> Faults:
-    for number, check in _enumerate(get_path(spec, "admissionChecksStrategy", "admissionChecks")):
+    for number, check in enumerate_mappings(get_path(spec, "admissionChecksStrategy", "admissionChecks")):
         for index, name in _enumerate_strings(check.get("onFlavors")):
             if name not in flavors:
                 path = ("spec", "admissionChecksStrategy", "admissionChecks", number, "onFlavors", index)
@@ -307,38 +309,40 @@ def _check_webhook(manifest: Manifest) -> Violations:
     for fault in FAULTS[manifest.kind_name](manifest.object, **gates):
         check = Check(REJECTED, _check_webhook, *_VERSIONS.get(fault.code, ("", "")))
         if fault.code not in _IN_SCHEMA and check.applies_to(version):
-            node = _find_node(manifest.object, fault.path, is_key=fault.code in _AT_KEY)
-            yield Violation(node, _MESSAGES[fault.code].format_map(fault.values))
+            place = _find_place(manifest.object, fault.path, is_key=fault.code in _AT_KEY)
+            yield Violation(place, _MESSAGES[fault.code].format_map(fault.values))
 
 
-def _find_node(obj: Node, path: Path, *, is_key: bool) -> Node:
-    """Return the node at a path: the value, or the key that it has in its mapping."""
+def _find_place(obj: Node, path: Path, *, is_key: bool) -> At | None:
+    """Return the place at a path: the value, or the key that it has in its mapping; None if nothing is there."""
     *steps, last = path
     for step in steps:
         obj = as_list(obj)[step] if isinstance(step, int) else as_mapping(obj).get(step)
     if isinstance(last, int):
-        return as_list(obj)[last]
-    value = as_mapping(obj).get(last)
-    return find_key(as_mapping(obj), last) if is_key or value is None else value
+        return At(obj, last)
+    return find_at(obj, last, is_key=is_key)
 
 
 def _check_quota(manifest: Manifest) -> Violations:
     """Check that a queue is for some namespaces, and has quota: its own, or that of a cohort."""
     if not is_set(manifest.spec.get("namespaceSelector")):
         message = "a ClusterQueue without `namespaceSelector` admits no workload; set it, or `{}` for all namespaces"
-        yield Violation(spec_node(manifest, "namespaceSelector"), message)
+        yield Violation(spec_place(manifest, "namespaceSelector"), message)
     quotas = [_parse(quota.get("nominalQuota")) for _, quota in _iter_quotas(_list_groups(manifest.spec))]
     is_alone = not any(as_text(manifest.spec.get(name)) for name in ("cohort", "cohortName"))
     if is_alone and not any(quota is None or quota > 0 for quota in quotas):
         message = "the queue has no quota above 0 and no cohort, so it admits only workloads that request nothing"
-        yield Violation(spec_node(manifest, "resourceGroups"), f"{message}; set `nominalQuota`")
+        yield Violation(spec_place(manifest, "resourceGroups"), f"{message}; set `nominalQuota`")
 
 
 def _check_own_parent(manifest: Manifest) -> Violations:
     """Check that a Cohort is not below itself: Kueue accepts a cycle, and then admits nothing in it."""
-    parent = manifest.spec.get("parentName") or manifest.spec.get("parent")
-    if as_text(parent) and as_text(parent) == manifest.name:
-        yield Violation(parent, f"cohort `{manifest.name}` is its own parent, so nothing in it is admitted; remove it")
+    key = "parentName" if manifest.spec.get("parentName") else "parent"
+    if manifest.name and as_text(manifest.spec.get(key)) == manifest.name:
+        yield Violation(
+            At(manifest.spec, key),
+            f"cohort `{manifest.name}` is its own parent, so nothing in it is admitted; remove it",
+        )
 
 
 def _queued(rule: str, *checks: FindViolations, since: str = "") -> tuple[Check, ...]:
@@ -365,14 +369,14 @@ def _check_ray_job(manifest: Manifest) -> Violations:
     selects = bool(as_mapping(manifest.spec.get("clusterSelector")))
     if selects and not has_cluster and not _is_release_since(manifest, SELECTOR_SINCE):
         message = f"Kueue before {SELECTOR_SINCE} rejects a RayJob with a queue and `clusterSelector`; remove the queue"
-        yield Violation(find_key(manifest.spec, "clusterSelector"), f"{message}, or update Kueue")
+        yield Violation(At(manifest.spec, "clusterSelector", is_key=True), f"{message}, or update Kueue")
     elif has_cluster and selects:
         message = "a RayJob with a queue cannot have `clusterSelector` beside `rayClusterSpec`; remove one of them"
-        yield Violation(find_key(manifest.spec, "clusterSelector"), message)
+        yield Violation(At(manifest.spec, "clusterSelector", is_key=True), message)
     elif has_cluster and value_of(manifest.spec.get("shutdownAfterJobFinishes")) is not True:
-        node = manifest.spec.get("shutdownAfterJobFinishes") or get_kueue_queue(manifest)
+        place = find_at(manifest.spec, "shutdownAfterJobFinishes") or At(manifest.labels, QUEUE_LABEL)
         message = "a RayJob with a queue requires `shutdownAfterJobFinishes: true`, to return its quota; set it"
-        yield Violation(node, message)
+        yield Violation(place, message)
 
 
 def _check_ray_cluster(manifest: Manifest) -> Violations:
@@ -391,7 +395,7 @@ def _check_ray_cluster(manifest: Manifest) -> Violations:
         elif not is_since(manifest, OPERATOR, "0.18") and not is_gate_on(manifest, _ELASTIC_GATE):
             message += f" and the feature gate `{_ELASTIC_GATE}`, which is off by default before Kueue 0.18"
             change = "remove autoscaling, or turn the gate on and add the annotation"
-        yield Violation(cluster["enableInTreeAutoscaling"], f"{message}; {change}")
+        yield Violation(At(cluster, "enableInTreeAutoscaling"), f"{message}; {change}")
     # KubeRay submits with a Job of its own, unless another mode is set.
     mode = as_text(manifest.spec.get("submissionMode")) if manifest.kind_name == "RayJob" else "none"
     others = ["head", *(["submitter"] if mode in ("", "K8sJobMode") else [])]
@@ -399,17 +403,17 @@ def _check_ray_cluster(manifest: Manifest) -> Violations:
     if len(groups) + len(others) > most:
         message = f"`workerGroupSpecs` has {len(groups)} groups, but a Kueue workload can have at most {most} pod sets"
         message += f", with those of the {' and the '.join(others)}; use at most {most - len(others)} groups"
-        yield Violation(find_key(cluster, "workerGroupSpecs"), message)
+        yield Violation(At(cluster, "workerGroupSpecs", is_key=True), message)
     for group in groups:
         if as_text(group.get("groupName")) == "head":
-            yield Violation(group["groupName"], "Kueue names the pods of the head `head`; rename this group")
+            yield Violation(At(group, "groupName"), "Kueue names the pods of the head `head`; rename this group")
 
 
 def _check_replicated_jobs(manifest: Manifest) -> Violations:
     jobs = list(iter_mappings(manifest.spec.get("replicatedJobs")))
     if len(jobs) > _max_pod_sets(manifest):
         message = f"`replicatedJobs` has {len(jobs)} items, but a Kueue workload can have at most"
-        yield Violation(find_key(manifest.spec, "replicatedJobs"), f"{message} {_max_pod_sets(manifest)}")
+        yield Violation(At(manifest.spec, "replicatedJobs", is_key=True), f"{message} {_max_pod_sets(manifest)}")
 
 
 def _check_min_parallelism(manifest: Manifest) -> Violations:
@@ -420,22 +424,28 @@ def _check_min_parallelism(manifest: Manifest) -> Violations:
     most = count_job_pods(manifest.spec) - 1
     if not (found.isascii() and found.isdigit() and 0 < int(found[:10]) <= most):
         message = f"`{_MIN_PARALLELISM}` is `{found}`, but must be a number above 0 and below the number of pods"
-        yield Violation(node, f"{message}, which is {most + 1}")
+        yield Violation(At(manifest.annotations, _MIN_PARALLELISM), f"{message}, which is {most + 1}")
 
 
 def _check_equal_completions(manifest: Manifest) -> Violations:
-    node = manifest.annotations.get(_EQUAL_COMPLETIONS)
-    found = as_text(node)
+    found = as_text(manifest.annotations.get(_EQUAL_COMPLETIONS))
     if not found:
         return
+    place = At(manifest.annotations, _EQUAL_COMPLETIONS)
     parallelism, completions = (as_integer(manifest.spec.get(name)) for name in ("parallelism", "completions"))
     if found not in _BOOLEANS:
-        yield Violation(node, f'`{_EQUAL_COMPLETIONS}` is `{found}`, but must be `"true"` or `"false"`')
+        yield Violation(
+            place,
+            f'`{_EQUAL_COMPLETIONS}` is `{found}`, but must be `"true"` or `"false"`',
+        )
     elif _BOOLEANS[found] and as_text(manifest.spec.get("completionMode")) != "Indexed":
-        yield Violation(node, f"`{_EQUAL_COMPLETIONS}` requires `completionMode: Indexed`; set it")
+        yield Violation(
+            place,
+            f"`{_EQUAL_COMPLETIONS}` requires `completionMode: Indexed`; set it",
+        )
     elif _BOOLEANS[found] and completions != (1 if parallelism is None else parallelism):
         message = f"`{_EQUAL_COMPLETIONS}` requires `completions` to equal `parallelism`; set both to the same number"
-        yield Violation(node, message)
+        yield Violation(place, message)
 
 
 Faults: TypeAlias = Iterator[Fault]

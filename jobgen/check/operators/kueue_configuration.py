@@ -59,13 +59,17 @@ def find_faults(data: Mapping[str, Node]) -> Found:
                 yield key, f"`{name}` is not a field of {where}, and the manager does not start with it{hint}", True
     yield from _check_frameworks(as_mapping(data.get("integrations")))
     yield from _check_wait(as_mapping(data.get(_WAIT)))
+    yield from _check_numbers(data)
     yield from _check_sharing(data)
 
 
 def _check_frameworks(integrations: Mapping[str, Node]) -> Found:
     frameworks = as_list(integrations.get("frameworks"))
-    for node in frameworks:
+    for at, node in enumerate(frameworks):
         name = as_text(node)
+        if name and name in map(as_text, frameworks[:at]):
+            yield node, f"`{name}` is listed twice, and the manager does not start with it; remove one of them", True
+            continue
         if name and name not in _FRAMEWORKS:
             hint = did_you_mean(name, sorted(_FRAMEWORKS)) or "; remove it, or list the kind in `externalFrameworks`"
             # A later release may have more.
@@ -93,6 +97,41 @@ def _check_wait(wait: Mapping[str, Node]) -> Found:
     stamp = strategy.get("timestamp")
     if stamp is not None and as_text(stamp) not in _TIMESTAMPS:
         yield stamp, f"`timestamp` is `{as_text(stamp)}`; write `Creation` or `Eviction`", True
+
+
+# Lengths of time that must not be negative.
+_TIMES: Final = (
+    f"{_WAIT}.timeout",
+    f"{_WAIT}.recoveryTimeout",
+    "admissionFairSharing.usageHalfLifeTime",
+    "multiKueue.gcInterval",
+    "multiKueue.workerLostTimeout",
+    "objectRetentionPolicies.workloads.afterFinished",
+    "objectRetentionPolicies.workloads.afterDeactivatedByKueue",
+)
+_TRANSFORMED: Final = ("Retain", "Replace")
+
+
+def _check_numbers(data: Mapping[str, Node]) -> Found:
+    for path in _TIMES:
+        node = get_path(data, *path.split("."))
+        if as_text(node).startswith("-") and parse_duration(as_text(node)[1:]):
+            message = f"`{path}` is `{as_text(node)}`, and the manager does not start with a negative length of time"
+            yield node, f"{message}; write a positive one", True
+    seen: set[str] = set()
+    for item in map(as_mapping, as_list(get_path(data, "resources", "transformations"))):
+        strategy, name = item.get("strategy"), as_text(item.get("input"))
+        if strategy is not None and as_text(strategy) not in _TRANSFORMED:
+            hint = did_you_mean(as_text(strategy), [*_TRANSFORMED]) or "; write `Retain` or `Replace`"
+            yield (
+                strategy,
+                f"`{as_text(strategy)}` is not a strategy, and the manager does not start with it{hint}",
+                True,
+            )
+        if name and name in seen:
+            message = f"`{name}` is transformed twice, and the manager does not start with it"
+            yield item["input"], f"{message}; join the two entries", True
+        seen.add(name)
 
 
 def _check_sharing(data: Mapping[str, Node]) -> Found:

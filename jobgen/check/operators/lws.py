@@ -14,9 +14,10 @@ from jobgen.check.operators.checks import (
     Checks,
     Violations,
     check_bounds,
-    field_node,
+    field_place,
     full_name,
-    name_node,
+    given_name,
+    name_place,
     out_of_bounds,
 )
 from jobgen.check.rules import Violation
@@ -24,7 +25,7 @@ from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.suggest import find_key
+from jobgen.model.place import At, find_at
 
 OPERATOR = "leaderworkerset"
 
@@ -43,29 +44,31 @@ def _get_counts(manifest: Manifest) -> tuple[int, int]:
 
 
 def _check_name(manifest: Manifest) -> Violations:
-    name, node = full_name(manifest), name_node(manifest)
+    name = full_name(manifest)
     if name and not is_dns_label_1035(name) and is_dns_subdomain(name):
-        yield Violation(node, f"`{as_text(node)}` is also the name of a Service; {DNS_LABEL_1035}")
+        yield Violation(
+            name_place(manifest), f"`{given_name(manifest)}` is also the name of a Service; {DNS_LABEL_1035}"
+        )
 
 
 def _check_label(manifest: Manifest) -> Violations:
     """Check the label with the revision of a StatefulSet, which has the name of a group."""
-    name, node = full_name(manifest), name_node(manifest)
+    name, given = full_name(manifest), given_name(manifest)
     replicas, size = _get_counts(manifest)
     # The hash of a revision has at most ten characters.
     suffix = f"-{max(replicas - 1, 0)}-{'x' * 10}"
     if is_dns_label_1035(name) and len(name) + len(suffix) > 63 and size > 1:
-        message = f"`{as_text(node)}` has {len(name)} characters, but `…{suffix}` is appended to it for a label of pods"
-        yield Violation(node, f"{message}; use at most {63 - len(suffix)}")
+        message = f"`{given}` has {len(name)} characters, but `…{suffix}` is appended to it for a label of pods"
+        yield Violation(name_place(manifest), f"{message}; use at most {63 - len(suffix)}")
 
 
 def _check_pod_count(manifest: Manifest) -> Violations:
-    size = _get_template(manifest).get("size")
-    yield from out_of_bounds("size", size, 1)
+    template = _get_template(manifest)
+    yield from out_of_bounds(template, "size", 1)
     replicas, pods = _get_counts(manifest)
     if replicas * pods > MAX_INT32:
         message = f"`replicas` times `size` exceeds {MAX_INT32}; use smaller numbers"
-        yield Violation(field_node(manifest.spec, "replicas") or size, message)
+        yield Violation(field_place(manifest.spec, "replicas") or find_at(template, "size"), message)
 
 
 def _check_rollout(manifest: Manifest) -> Violations:
@@ -76,19 +79,21 @@ def _check_rollout(manifest: Manifest) -> Violations:
         node, found = config.get(name), value_of(config.get(name))
         if isinstance(found, str) and _percent.fullmatch(found):
             if int(found[:-1]) > 100:
-                yield Violation(node, f"`{name}` must be at most 100%, got `{found}`")
+                yield Violation(At(config, name), f"`{name}` must be at most 100%, got `{found}`")
             share = int(found[:-1]) * replicas
             counts[name] = -(-share // 100) if name == "maxSurge" else share // 100
         elif isinstance(found, str):
-            yield Violation(node, f"`{name}` is `{found}`, but must be a number or a percentage such as `10%`")
+            yield Violation(
+                At(config, name), f"`{name}` is `{found}`, but must be a number or a percentage such as `10%`"
+            )
             counts[name] = None
         elif is_set(node):
-            yield from out_of_bounds(name, node, 0)
+            yield from out_of_bounds(config, name, 0)
             counts[name] = as_integer(node)
-    yield from out_of_bounds("partition", config.get("partition"), 0)
+    yield from out_of_bounds(config, "partition", 0)
     if list(counts.values()) == [0, 0] and replicas:
         message = "`maxUnavailable` and `maxSurge` are both 0, so nothing can be updated; raise one of them"
-        yield Violation(field_node(config, "maxUnavailable") or field_node(config, "maxSurge"), message)
+        yield Violation(field_place(config, "maxUnavailable") or field_place(config, "maxSurge"), message)
 
 
 def _check_subgroups(manifest: Manifest) -> Violations:
@@ -97,20 +102,20 @@ def _check_subgroups(manifest: Manifest) -> Violations:
     if not is_set(template.get("subGroupPolicy")):
         if _EXCLUSIVE in manifest.annotations:
             message = f"annotation `{_EXCLUSIVE}` requires `subGroupPolicy`; set it, or remove the annotation"
-            yield Violation(find_key(manifest.annotations, _EXCLUSIVE), message)
+            yield Violation(At(manifest.annotations, _EXCLUSIVE, is_key=True), message)
         return
-    (_, size), node = _get_counts(manifest), policy.get("subGroupSize")
-    yield from out_of_bounds("subGroupSize", node, 1, max(size, 1))
-    part = as_integer(node)
+    _, size = _get_counts(manifest)
+    yield from out_of_bounds(policy, "subGroupSize", 1, max(size, 1))
+    part = as_integer(policy.get("subGroupSize"))
     if part is None or part < 1 or part > size:
         return
     excludes_leader = as_text(policy.get("subGroupPolicyType")) == "LeaderExcluded"
     if excludes_leader and (size - 1) % part:
         message = f"`subGroupSize` is `{part}`, which does not divide {size - 1}, the number of workers; use a divisor"
-        yield Violation(node, message)
+        yield Violation(At(policy, "subGroupSize"), message)
     elif size % part and (size - 1) % part:
         message = f"`subGroupSize` is `{part}`, which divides neither {size} pods nor {size - 1} workers; use a divisor"
-        yield Violation(node, message)
+        yield Violation(At(policy, "subGroupSize"), message)
 
 
 def _check_pods(manifest: Manifest) -> Violations:
@@ -120,10 +125,10 @@ def _check_pods(manifest: Manifest) -> Violations:
         policy = as_text(pod.get("restartPolicy"))
         if policy in ("Never", "OnFailure"):
             message = f"the API server rejects its StatefulSets: `restartPolicy` is `{policy}`, but must be `Always`"
-            yield Violation(pod["restartPolicy"], f"{message}; for training that ends, use a JobSet")
+            yield Violation(At(pod, "restartPolicy"), f"{message}; for training that ends, use a JobSet")
         if is_set(pod.get("activeDeadlineSeconds")):
             message = "the API server rejects its StatefulSets: they do not support `activeDeadlineSeconds`; remove it"
-            yield Violation(find_key(pod, "activeDeadlineSeconds"), message)
+            yield Violation(At(pod, "activeDeadlineSeconds", is_key=True), message)
 
 
 CHECKS: Checks = {

@@ -28,9 +28,10 @@ from jobgen.check.operators.checks import (
     Violations,
     check_gate,
     full_name,
+    given_name,
     is_version_since,
     list_checks_at,
-    name_node,
+    name_place,
     out_of_bounds,
     require_gate,
 )
@@ -41,7 +42,7 @@ from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import find_key
+from jobgen.model.place import At, Place, find_at
 
 _COLLECTOR = "ray-history-collector"
 _MANAGED = "POD_IP FQ_RAY_IP RAY_CLUSTER_NAME RAY_CLUSTER_NAMESPACE RAY_ROLE OWNER_KIND OWNER_NAME EVENTS_PORT".split()
@@ -63,42 +64,45 @@ def _check_history_server(cluster: _RayCluster) -> Violations:
     if not is_set(cluster.spec.get("historyServerOptions")):
         return
     history = as_mapping(cluster.spec["historyServerOptions"])
-    options, key = as_mapping(history.get("collectorOptions")), find_key(history, "collectorOptions")
+    options, key = as_mapping(history.get("collectorOptions")), find_at(history, "collectorOptions", is_key=True)
     if not is_set(history.get("collectorOptions")):
-        node = find_key(cluster.spec, "historyServerOptions")
-        yield Violation(node, "`historyServerOptions` requires `collectorOptions`; set it")
+        yield Violation(
+            At(cluster.spec, "historyServerOptions", is_key=True),
+            "`historyServerOptions` requires `collectorOptions`; set it",
+        )
         return
     if not as_text(options.get("image")):
-        yield Violation(find_key(options, "image") or key, "`collectorOptions` requires `image`; set it")
+        yield Violation(find_at(options, "image", is_key=True) or key, "`collectorOptions` requires `image`; set it")
     yield from _check_variables(options, key)
     for group in cluster.groups:
         for container in iter_mappings(group.pod.get("containers")):
             if as_text(container.get("name")) == _COLLECTOR:
-                yield Violation(container["name"], f"KubeRay adds a container `{_COLLECTOR}`; rename this one")
+                yield Violation(At(container, "name"), f"KubeRay adds a container `{_COLLECTOR}`; rename this one")
 
 
-def _check_variables(options: Mapping[str, Node], parent: Node) -> Violations:
+def _check_variables(options: Mapping[str, Node], parent: Place) -> Violations:
     """Check the variables of the collector: those that KubeRay sets, and those that a backend requires."""
     env = {as_text(entry.get("name")): entry for entry in iter_mappings(options.get("env"))}
     for name in _MANAGED:
         if name in env:
-            yield Violation(env[name]["name"], f"KubeRay sets the variable `{name}`; remove it")
+            yield Violation(At(env[name], "name"), f"KubeRay sets the variable `{name}`; remove it")
     backend = as_text(env.get(_BACKEND, {}).get("value"))
     if not backend:
-        node = env[_BACKEND]["name"] if _BACKEND in env else find_key(options, "env") or parent
-        yield Violation(node, f"the collector requires the variable `{_BACKEND}` with a `value`; set it")
+        key = find_at(options, "env", is_key=True) or parent
+        place = At(env[_BACKEND], "name") if _BACKEND in env else key
+        yield Violation(place, f"the collector requires the variable `{_BACKEND}` with a `value`; set it")
         return
-    node = env[_BACKEND]["value"]
+    place = At(env[_BACKEND], "value")
     present = {name for name, entry in env.items() if as_text(entry.get("value")) or is_set(entry.get("valueFrom"))}
     if backend.upper() == "AZUREBLOB":
         mode = as_text(env.get(_AZURE_MODE, {}).get("value")).strip().lower()
         wanted = _AZURE.get(mode, [_CONNECTION, _ACCOUNT])
         if present.isdisjoint(wanted):
-            yield Violation(node, f"`{_BACKEND}: {backend}` requires the variable {join_names(wanted, 'or')}; set it")
+            yield Violation(place, f"`{_BACKEND}: {backend}` requires the variable {join_names(wanted, 'or')}; set it")
         return
     for name in _REQUIRED.get(backend.upper(), ()):
         if name not in present:
-            yield Violation(node, f"`{_BACKEND}: {backend}` requires the variable `{name}`; set it")
+            yield Violation(place, f"`{_BACKEND}: {backend}` requires the variable `{name}`; set it")
 
 
 class _Group(NamedTuple):
@@ -170,12 +174,13 @@ def check_name(longest: int) -> FindViolations:
     """Return a check that the names of objects that KubeRay creates fit, of which this name is the start."""
 
     def find(manifest: Manifest) -> Violations:
-        name, node = full_name(manifest), name_node(manifest)
+        name, given = full_name(manifest), given_name(manifest)
         if len(name) > longest:
-            message = f"`{as_text(node)}` has {len(name)} characters, but KubeRay appends more to it for its objects"
-            yield Violation(node, f"{message}; use at most {longest}")
+            message = f"`{given}` has {len(name)} characters, but KubeRay appends more to it for its objects"
+            yield Violation(name_place(manifest), f"{message}; use at most {longest}")
         elif name and not is_dns_label_1035(name) and is_dns_subdomain(name):
-            yield Violation(node, f"`{as_text(node)}` is the start of the name of a Service; {DNS_LABEL_1035}")
+            message = f"`{given}` is the start of the name of a Service; {DNS_LABEL_1035}"
+            yield Violation(name_place(manifest), message)
 
     return find
 
@@ -186,18 +191,18 @@ def check_dashboard(spec: Mapping[str, Node], *, is_local: bool = False) -> Viol
     host = as_text(params.get("dashboard-host"))
     if as_text(params.get("include-dashboard")).lower() == "false":
         message = "KubeRay submits to the dashboard of the head, which `include-dashboard: false` turns off; remove it"
-        yield Violation(params["include-dashboard"], message)
+        yield Violation(At(params, "include-dashboard"), message)
     elif host in ("127.0.0.1", "localhost", "::1") and not is_local:
         message = (
             f"KubeRay submits to the dashboard of the head, which only its own pod reaches on `{host}`; use `0.0.0.0`"
         )
-        yield Violation(params["dashboard-host"], message)
+        yield Violation(At(params, "dashboard-host"), message)
 
 
 def _check_replicas(cluster: _RayCluster) -> Violations:
     for group in cluster.workers:
-        yield from out_of_bounds("minReplicas", group.data.get("minReplicas"), 0)
-        yield from out_of_bounds("maxReplicas", group.data.get("maxReplicas"), 0)
+        yield from out_of_bounds(group.data, "minReplicas", 0)
+        yield from out_of_bounds(group.data, "maxReplicas", 0)
         yield from _compare_bounds(group)
 
 
@@ -205,7 +210,7 @@ def _compare_bounds(group: _Group, consequence: str = "") -> Violations:
     low, high = (as_integer(group.data.get(key)) for key in ("minReplicas", "maxReplicas"))
     if low is not None and high is not None and low > high >= 0:
         message = f"`minReplicas` of `{group.name}` is `{low}`, but `maxReplicas` is `{high}`{consequence}; swap them"
-        yield Violation(group.data["minReplicas"], message)
+        yield Violation(At(group.data, "minReplicas"), message)
 
 
 def _check_old_bounds(cluster: _RayCluster) -> Violations:
@@ -220,7 +225,9 @@ def _check_group_names(cluster: _RayCluster) -> Violations:
     for group in cluster.workers:
         if group.name and group.name in seen:
             message = f"two worker groups are named `{group.name}`; the webhook of KubeRay rejects this, and"
-            yield Violation(group.data["groupName"], f"{message} without it both share their pods; use another name")
+            yield Violation(
+                At(group.data, "groupName"), f"{message} without it both share their pods; use another name"
+            )
         seen.add(group.name)
 
 
@@ -230,9 +237,9 @@ def _check_empty_groups(cluster: _RayCluster) -> Violations:
         replicas, low, high = (as_integer(group.data.get(key)) for key in ("replicas", "minReplicas", "maxReplicas"))
         if not cluster.autoscales and not (replicas or low) and (high or 0) > 0:
             message = f"group `{group.name}` gets no workers: `replicas` is 0, and only the autoscaler raises it"
-            node = group.data.get("replicas") or group.data["maxReplicas"]
+            place = find_at(group.data, "replicas") or At(group.data, "maxReplicas")
             change = "set `replicas`, or `enableInTreeAutoscaling: true`"
-            yield Violation(node, f"{message}; {change}", severity=WARNING)
+            yield Violation(place, f"{message}; {change}", severity=WARNING)
 
 
 def _check_group_labels(cluster: _RayCluster) -> Violations:
@@ -242,7 +249,7 @@ def _check_group_labels(cluster: _RayCluster) -> Violations:
             message = (
                 f"`{group.name}` is a label and a part of the names of the group's pods, so the API server rejects"
             )
-            yield Violation(group.data["groupName"], f"{message} all workers of the group; {DNS_LABEL}")
+            yield Violation(At(group.data, "groupName"), f"{message} all workers of the group; {DNS_LABEL}")
 
 
 def _check_resources(cluster: _RayCluster) -> Violations:
@@ -250,7 +257,7 @@ def _check_resources(cluster: _RayCluster) -> Violations:
         twice = [key for key in group.params if key in _RESOURCE_PARAMS and as_text(group.params[key])]
         if twice and as_mapping(group.data.get("resources")):
             message = f"`{twice[0]}` of `rayStartParams` and `resources` are both set in group `{group.name}`"
-            yield Violation(twice[0], f"{message}; remove one of them")
+            yield Violation(At(group.params, twice[0], is_key=True), f"{message}; remove one of them")
 
 
 def _check_start_options(cluster: _RayCluster) -> Violations:
@@ -262,26 +269,28 @@ def _check_labels(cluster: _RayCluster) -> Violations:
     for group in cluster.groups:
         if "labels" in group.params:
             message = f"`labels` in `rayStartParams` of group `{group.name}` is not supported"
-            yield Violation(find_key(group.params, "labels"), f"{message}; use `labels` of the group")
-        for key, value in as_mapping(group.data.get("labels")).items():
+            yield Violation(At(group.params, "labels", is_key=True), f"{message}; use `labels` of the group")
+        labels = as_mapping(group.data.get("labels"))
+        for key, value in labels.items():
             if not is_label_key(key):
-                yield Violation(key, describe_label_key(key))
+                yield Violation(At(labels, key, is_key=True), describe_label_key(key))
             elif not is_label_value(as_text(value)):
-                yield Violation(value, f"label `{key}` has the invalid value `{as_text(value)}`; {LABEL_VALUE}")
+                message = f"label `{key}` has the invalid value `{as_text(value)}`; {LABEL_VALUE}"
+                yield Violation(At(labels, key), message)
 
 
 def _check_suspended_groups(cluster: _RayCluster) -> Violations:
     for group in cluster.workers:
         if cluster.autoscales and value_of(group.data.get("suspend")) is True:
             message = f"worker group `{group.name}` cannot be suspended with `enableInTreeAutoscaling`; remove one of"
-            yield Violation(group.data["suspend"], f"{message} them")
+            yield Violation(At(group.data, "suspend"), f"{message} them")
 
 
 def _check_suspend_gate(cluster: _RayCluster) -> Violations:
     what = "`suspend` of a worker group"
     for group in cluster.workers:
         if value_of(group.data.get("suspend")) is True:
-            yield from require_gate(cluster.manifest, "RayJobDeletionPolicy", what, group.data["suspend"])
+            yield from require_gate(cluster.manifest, "RayJobDeletionPolicy", what, At(group.data, "suspend"))
 
 
 def _check_restart_policies(cluster: _RayCluster) -> Violations:
@@ -290,7 +299,7 @@ def _check_restart_policies(cluster: _RayCluster) -> Violations:
     for group in cluster.groups:
         if (policy := as_text(group.pod.get("restartPolicy"))) not in ("", "Never"):
             message = f"`restartPolicy` of group `{group.name}` is `{policy}`, but version 2 of the autoscaler requires"
-            yield Violation(group.pod["restartPolicy"], f"{message} `Never`; use it, or remove the field")
+            yield Violation(At(group.pod, "restartPolicy"), f"{message} `Never`; use it, or remove the field")
 
 
 def _check_autoscaler_variable(cluster: _RayCluster) -> Violations:
@@ -298,32 +307,31 @@ def _check_autoscaler_variable(cluster: _RayCluster) -> Violations:
     value = as_text(variable.get("value"))
     if not cluster.autoscales and value in ("1", "true"):
         message = f"`{_AUTOSCALER_V2}` is `{value}`, but `enableInTreeAutoscaling` is not true; set it, or remove the"
-        yield Violation(variable["name"], f"{message} variable")
+        yield Violation(At(variable, "name"), f"{message} variable")
 
 
 def _check_autoscaler_version(cluster: _RayCluster) -> Violations:
     variable = _find_variable(cluster.head.container, _AUTOSCALER_V2)
     if variable is not None and cluster.autoscales and is_set(cluster.autoscaler_options.get("version")):
         message = f"`{_AUTOSCALER_V2}` and `autoscalerOptions.version` are both set; remove the variable"
-        yield Violation(variable["name"], message)
+        yield Violation(At(variable, "name"), message)
 
 
 def _check_idle_timeout(cluster: _RayCluster) -> Violations:
-    yield from out_of_bounds("idleTimeoutSeconds", cluster.autoscaler_options.get("idleTimeoutSeconds"), 0)
+    yield from out_of_bounds(cluster.autoscaler_options, "idleTimeoutSeconds", 0)
     for group in cluster.workers:
-        node = group.data.get("idleTimeoutSeconds")
-        yield from out_of_bounds("idleTimeoutSeconds", node, 0)
-        timeout = as_integer(node)
+        yield from out_of_bounds(group.data, "idleTimeoutSeconds", 0)
+        timeout = as_integer(group.data.get("idleTimeoutSeconds"))
         if timeout is not None and timeout >= 0 and not cluster.enables_autoscaler_v2:
             message = f"`idleTimeoutSeconds` of `{group.name}` requires version 2 of the autoscaler; set"
-            yield Violation(node, f"{message} `autoscalerOptions.version: v2`")
+            yield Violation(At(group.data, "idleTimeoutSeconds"), f"{message} `autoscalerOptions.version: v2`")
 
 
 def _check_autoscaler_env(cluster: _RayCluster) -> Violations:
     name = "KUBERAY_GEN_AUTOSCALER_START_CMD"
     variable = _find_variable(cluster.autoscaler_options, name)
     if variable is not None:
-        yield Violation(variable["name"], f"KubeRay sets `{name}`; remove it from `autoscalerOptions.env`")
+        yield Violation(At(variable, "name"), f"KubeRay sets `{name}`; remove it from `autoscalerOptions.env`")
 
 
 def _check_redis(cluster: _RayCluster) -> Violations:
@@ -336,21 +344,23 @@ def _check_redis(cluster: _RayCluster) -> Violations:
             "ray.io/external-storage-namespace": (annotations, "its `externalStorageNamespace`"),
             "redis-password": (head.params, "its `redisPassword`"),
         }
-        nodes: list[tuple[Node, str]] = [
-            (find_key(owner, name), use) for name, (owner, use) in moved.items() if as_text(owner.get(name))
+        places = [
+            (At(owner, name, is_key=True), use) for name, (owner, use) in moved.items() if as_text(owner.get(name))
         ]
         for name, field in (("REDIS_PASSWORD", "redisPassword"), ("RAY_REDIS_ADDRESS", "redisAddress")):
             variable = _find_variable(head.container, name)
-            nodes += [(variable["name"], f"its `{field}`")] if variable else []
-        for node, use in nodes:
-            yield Violation(node, f"`{as_text(node)}` and `gcsFaultToleranceOptions` are both set; use {use}")
+            places += [(At(variable, "name"), f"its `{field}`")] if variable else []
+        for place, use in places:
+            yield Violation(place, f"`{as_text(place.node)}` and `gcsFaultToleranceOptions` are both set; use {use}")
     elif address is not None and as_text(annotations.get("ray.io/ft-enabled")).lower() != "true":
         message = "`RAY_REDIS_ADDRESS` enables fault tolerance, but `gcsFaultToleranceOptions` is not set; set it"
-        yield Violation(address["name"], message)
+        yield Violation(At(address, "name"), message)
     username = _find_variable(head.container, "REDIS_USERNAME")
     if username or as_text(head.params.get("redis-username")):
-        node = username["name"] if username else find_key(head.params, "redis-username")
-        yield Violation(node, f"`{as_text(node)}` is not supported; use `gcsFaultToleranceOptions.redisUsername`")
+        place = At(username, "name") if username else At(head.params, "redis-username", is_key=True)
+        yield Violation(
+            place, f"`{as_text(place.node)}` is not supported; use `gcsFaultToleranceOptions.redisUsername`"
+        )
 
 
 def _check_gcs_backend(cluster: _RayCluster) -> Violations:
@@ -360,21 +370,21 @@ def _check_gcs_backend(cluster: _RayCluster) -> Violations:
     if as_text(options.get("backend")) != "rocksdb":
         if is_set(options.get("storage")):
             message = "`storage` applies to the backend `rocksdb`, but the backend is `redis`; remove one of them"
-            yield Violation(find_key(options, "storage"), message)
+            yield Violation(At(options, "storage", is_key=True), message)
         return
     for name in ("redisAddress", "redisUsername", "redisPassword", "externalStorageNamespace"):
         if value_of(options.get(name)):
-            yield Violation(find_key(options, name), f"`{name}` applies to the backend `redis`; remove it")
+            yield Violation(At(options, name, is_key=True), f"`{name}` applies to the backend `redis`; remove it")
     if as_text(storage.get("claimName")):
         for name in ("size", "storageClassName", "accessModes"):
             if value_of(storage.get(name)):
                 message = f"`{name}` and `claimName` are mutually exclusive; remove one of them"
-                yield Violation(find_key(storage, name), message)
+                yield Violation(At(storage, name, is_key=True), message)
     head = cluster.head
     yield from _check_managed(head.container, ("RAY_gcs_storage", "RAY_gcs_storage_path"), _GCS_VOLUME, _GCS_PATH)
     for volume in iter_mappings(head.pod.get("volumes")):
         if as_text(volume.get("name")) == _GCS_VOLUME:
-            yield Violation(volume["name"], f"KubeRay adds the volume `{_GCS_VOLUME}`; rename this one")
+            yield Violation(At(volume, "name"), f"KubeRay adds the volume `{_GCS_VOLUME}`; rename this one")
 
 
 def _check_managed(container: Mapping[str, Node], names: tuple[str, ...], volume: str, path: str) -> Violations:
@@ -382,24 +392,24 @@ def _check_managed(container: Mapping[str, Node], names: tuple[str, ...], volume
     for name in names:
         variable = _find_variable(container, name)
         if variable is not None:
-            yield Violation(variable["name"], f"KubeRay sets the variable `{name}`; remove it")
+            yield Violation(At(variable, "name"), f"KubeRay sets the variable `{name}`; remove it")
     for mount in iter_mappings(container.get("volumeMounts")):
         if as_text(mount.get("name")) == volume or as_text(mount.get("mountPath")) == path:
-            node = mount.get("name") if as_text(mount.get("name")) == volume else mount.get("mountPath")
-            yield Violation(node, f"KubeRay mounts the volume `{volume}` at `{path}`; remove this mount")
+            place = At(mount, "name" if as_text(mount.get("name")) == volume else "mountPath")
+            yield Violation(place, f"KubeRay mounts the volume `{volume}` at `{path}`; remove this mount")
 
 
-def _check_ray_version(cluster: _RayCluster, needed: str, what: str, node: Node) -> Violations:
+def _check_ray_version(cluster: _RayCluster, needed: str, what: str, place: Place) -> Violations:
     version = as_text(cluster.spec.get("rayVersion"))
     numbers = _version.match(version)
     if not version:
-        yield Violation(node, f"{what} requires `rayVersion`; set it to {needed} or later")
+        yield Violation(place, f"{what} requires `rayVersion`; set it to {needed} or later")
     elif numbers is None:
         message = f"{what} requires Ray {needed}, but `{version}` is not a version; write one such as `{needed}`"
-        yield Violation(cluster.spec["rayVersion"], message)
+        yield Violation(At(cluster.spec, "rayVersion"), message)
     elif not is_version_since(numbers[1], needed):
         message = f"{what} requires Ray {needed}, but `rayVersion` is `{version}`; use a newer version"
-        yield Violation(cluster.spec["rayVersion"], message)
+        yield Violation(At(cluster.spec, "rayVersion"), message)
 
 
 def _check_auth(cluster: _RayCluster) -> Violations:
@@ -408,24 +418,24 @@ def _check_auth(cluster: _RayCluster) -> Violations:
     uses_kubernetes = value_of(options.get("enableK8sTokenAuth")) is True
     if uses_kubernetes and cluster.has_owner:
         message = f"`enableK8sTokenAuth` is not supported in a {cluster.manifest.kind_name}; remove it"
-        yield Violation(options["enableK8sTokenAuth"], message)
+        yield Violation(At(options, "enableK8sTokenAuth"), message)
     elif uses_kubernetes and not is_token:
-        yield Violation(options["enableK8sTokenAuth"], "`enableK8sTokenAuth` requires `mode: token`; set it")
+        yield Violation(At(options, "enableK8sTokenAuth"), "`enableK8sTokenAuth` requires `mode: token`; set it")
     elif is_token:
         needed = "2.55.0" if uses_kubernetes else "2.52.0"
-        yield from _check_ray_version(cluster, needed, "`authOptions`", options["mode"])
+        yield from _check_ray_version(cluster, needed, "`authOptions`", At(options, "mode"))
         if uses_kubernetes and as_text(options.get("secretName")):
             message = "`secretName` and `enableK8sTokenAuth` are mutually exclusive; remove one of them"
-            yield Violation(options["secretName"], message)
+            yield Violation(At(options, "secretName"), message)
 
 
 def _check_upgrade_strategy(cluster: _RayCluster) -> Violations:
-    strategy = get_path(cluster.spec, "upgradeStrategy", "type")
+    strategy = as_mapping(cluster.spec.get("upgradeStrategy"))
     owner = as_text(cluster.manifest.labels.get("ray.io/originated-from-crd"))
     creator = cluster.manifest.kind_name if cluster.has_owner else owner if owner in ("RayJob", "RayService") else ""
-    if is_set(strategy) and creator:
+    if is_set(strategy.get("type")) and creator:
         message = f"`upgradeStrategy` of a RayCluster is not supported if a {creator} creates the cluster; remove it"
-        yield Violation(strategy, message)
+        yield Violation(At(strategy, "type"), message)
 
 
 def _check_priority(cluster: _RayCluster) -> Violations:
@@ -433,11 +443,11 @@ def _check_priority(cluster: _RayCluster) -> Violations:
         if not as_integer(group.data.get("priority")):
             continue
         what = f"`priority` of `{group.name}`"
-        outdated = list(_check_ray_version(cluster, "2.56.0", what, group.data["priority"]))
+        outdated = list(_check_ray_version(cluster, "2.56.0", what, At(group.data, "priority")))
         yield from outdated
         if not outdated and not cluster.enables_autoscaler_v2:
             message = f"{what} requires version 2 of the autoscaler; set `autoscalerOptions.version: v2`"
-            yield Violation(group.data["priority"], message)
+            yield Violation(At(group.data, "priority"), message)
 
 
 def _check_network_policy(cluster: _RayCluster) -> Violations:
@@ -448,17 +458,17 @@ def _check_network_policy(cluster: _RayCluster) -> Violations:
     for group in cluster.workers:
         if group.name and not is_dns_label(group.name):
             message = f"`{group.name}` is part of the name of a NetworkPolicy; {DNS_LABEL}"
-            yield Violation(group.data["groupName"], message)
+            yield Violation(At(group.data, "groupName"), message)
     mode = as_text(policy.get("mode"))
     useless = {"DenyAllEgress": "ingressRules", "DenyAllIngress": "egressRules"}.get(mode, "")
     groups = list(iter_mappings(policy.get("workerGroups")))
     for rules in (as_mapping(policy.get("head")), as_mapping(policy.get("worker")), *groups):
         if useless and value_of(rules.get(useless)):
             message = f"`{useless}` has no effect with `mode: {mode}`, and KubeRay rejects it; remove it"
-            yield Violation(find_key(rules, useless), message)
+            yield Violation(At(rules, useless, is_key=True), message)
     for rules in groups:
         if (name := as_text(rules.get("groupName"))) and name not in names:
-            yield Violation(rules["groupName"], f"there is no worker group `{name}`; use one of `workerGroupSpecs`")
+            yield Violation(At(rules, "groupName"), f"there is no worker group `{name}`; use one of `workerGroupSpecs`")
 
 
 def _check_tls(cluster: _RayCluster) -> Violations:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from jobgen.check.admission.fields import is_set, iter_mappings
 from jobgen.check.operators.checks import (
@@ -18,8 +19,9 @@ from jobgen.check.operators.checks import (
     check_schedule,
     check_time_zone,
     full_name,
+    given_name,
     list_checks_at,
-    name_node,
+    name_place,
     not_one_of,
     out_of_bounds,
 )
@@ -29,9 +31,10 @@ from jobgen.check.rules import WARNING, Violation
 from jobgen.k8s.nodes import as_integer, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.data import Node, TracedScalar, list_scalars, location_of, value_of
+from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import find_key
+from jobgen.model.place import At, Derived, Place, find_at
 from jobgen.yamlio.read import read
 
 OPERATOR = "kuberay"
@@ -52,8 +55,8 @@ class _RayJob(NamedTuple):
 
     spec: Mapping[str, Node]
     manifest: Manifest
-    parent: Node
-    """The key of the spec."""
+    parent: Place
+    """The place of the key of the spec."""
 
     @property
     def shuts_down(self) -> bool:
@@ -77,7 +80,7 @@ def _check_cluster(job: _RayJob) -> Violations:
         yield Violation(job.parent, "a RayJob requires `rayClusterSpec` or `clusterSelector`; set one of them")
     elif job.selector and not as_text(job.selector.get(_SELECTOR_KEY)):
         message = f"`clusterSelector` requires the name of a RayCluster as `{_SELECTOR_KEY}`; set it"
-        yield Violation(find_key(job.spec, "clusterSelector"), message)
+        yield Violation(At(job.spec, "clusterSelector", is_key=True), message)
 
 
 def _check_suspend(job: _RayJob) -> Violations:
@@ -85,26 +88,25 @@ def _check_suspend(job: _RayJob) -> Violations:
         return
     if not job.shuts_down:
         message = "`suspend` requires `shutdownAfterJobFinishes: true`, because it deletes the RayCluster; set it"
-        yield Violation(job.spec["suspend"], message)
+        yield Violation(At(job.spec, "suspend"), message)
     elif job.selector:
-        yield Violation(job.spec["suspend"], "`suspend` is not supported with `clusterSelector`; remove it")
+        yield Violation(At(job.spec, "suspend"), "`suspend` is not supported with `clusterSelector`; remove it")
 
 
 def _check_ttl(job: _RayJob) -> Violations:
-    node = job.spec.get("ttlSecondsAfterFinished")
-    yield from out_of_bounds("ttlSecondsAfterFinished", node, 0)
-    if (as_integer(node) or 0) > 0 and not job.shuts_down:
+    yield from out_of_bounds(job.spec, "ttlSecondsAfterFinished", 0)
+    if (as_integer(job.spec.get("ttlSecondsAfterFinished")) or 0) > 0 and not job.shuts_down:
         message = "`ttlSecondsAfterFinished` requires `shutdownAfterJobFinishes: true`; set it, or remove the time"
-        yield Violation(node, message)
+        yield Violation(At(job.spec, "ttlSecondsAfterFinished"), message)
 
 
 def _at_least(field: str, low: int) -> Callable[[_RayJob], Violations]:
-    return lambda job: out_of_bounds(field, job.spec.get(field), low)
+    return lambda job: out_of_bounds(job.spec, field, low)
 
 
 def _check_mode(job: _RayJob) -> Violations:
     """Check that a submission mode exists: with another one, no job is submitted."""
-    return not_one_of("submissionMode", job.spec.get("submissionMode"), _MODES)
+    return not_one_of(job.spec, "submissionMode", _MODES)
 
 
 def _check_interactive_retries(job: _RayJob) -> Violations:
@@ -120,7 +122,7 @@ def _check_selector_retries(job: _RayJob) -> Violations:
 def _forbid_retries(job: _RayJob, feature: str) -> Violations:
     if (as_integer(job.spec.get("backoffLimit")) or 0) > 0:
         message = f"`backoffLimit` above 0 is not supported with `{feature}`; remove it"
-        yield Violation(job.spec["backoffLimit"], message)
+        yield Violation(At(job.spec, "backoffLimit"), message)
 
 
 def _check_sidecar(job: _RayJob) -> Violations:
@@ -128,44 +130,42 @@ def _check_sidecar(job: _RayJob) -> Violations:
         return
     for name in ("submitterPodTemplate", "submitterConfig", "clusterSelector"):
         if is_set(job.spec.get(name)) and (name != "clusterSelector" or job.selector):
-            yield Violation(find_key(job.spec, name), f"`{name}` is not supported with `SidecarMode`; remove it")
-    policy = get_path(job.spec, "rayClusterSpec", "headGroupSpec", "template", "spec", "restartPolicy")
-    if as_text(policy) not in ("", "Never"):
-        message = f"`restartPolicy` of the head is `{as_text(policy)}`, but `SidecarMode` requires `Never`; use it"
-        yield Violation(policy, message)
+            yield Violation(At(job.spec, name, is_key=True), f"`{name}` is not supported with `SidecarMode`; remove it")
+    place = find_at(job.spec, "rayClusterSpec", "headGroupSpec", "template", "spec", "restartPolicy")
+    policy = as_text(place.node) if place else ""
+    if policy not in ("", "Never"):
+        message = f"`restartPolicy` of the head is `{policy}`, but `SidecarMode` requires `Never`; use it"
+        yield Violation(place, message)
 
 
 def _check_runtime_env(job: _RayJob) -> Violations:
-    node = job.spec.get("runtimeEnvYAML")
-    text = as_text(node)
+    text = as_text(job.spec.get("runtimeEnvYAML"))
     if not text.strip():
         return
+    place = At(job.spec, "runtimeEnvYAML")
     source = read(text.encode(errors="replace"), "runtimeEnvYAML", traced=True)
     found = next(
         (found for found in source.findings if found.rule in ("yaml-syntax", "not-a-mapping", "unknown-anchor")), None
     )
     if found is not None:
         message = f"`runtimeEnvYAML` is not a mapping in YAML: {found.message}; write one such as `pip: [torch]`"
-        yield Violation(node, message)
+        yield Violation(place, message)
         return
     for document in source.documents[:1]:
         for fault, message, is_certain in find_faults(document.data):
-            severity = None if is_certain else WARNING
-            own = _find_written(node, document.data, fault)
-            if own is not None:
-                yield Violation(node, message, severity=severity, at=own)
-            else:
-                yield Violation(node, message, severity=severity, inside=location_of(fault))
+            severity, finish = None if is_certain else WARNING, partial(_find_written, document.data, fault)
+            yield Violation(place, message, severity=severity, inside=location_of(fault), finish=finish)
 
 
-def _find_written(text: Node, data: Node, node: Node) -> Node:
-    """Return the value of a job that a value of its rendered text is; None if the text was written as it is."""
+def _find_written(data: Node, node: Node, problem: Problem, is_spec: bool) -> Problem:
+    """Show a problem at the value of a job that a value of its rendered text is, unless it was written as text."""
+    text = problem.node
     if type(text) is not TracedScalar or not text.parts:
-        return None
-    written, values = (text, *text.parts), list(list_scalars(data))
-    first = next(list_scalars(node), None)
+        return problem
+    written, values, first = (text, *text.parts), list(list_scalars(data)), next(list_scalars(node), None)
     at = next((at for at, each in enumerate(values) if each is first), None)
-    return written[at] if at is not None and len(values) == len(written) else None
+    is_value = at is not None and len(values) == len(written)
+    return problem._replace(at=written[at or 0], inside=None) if is_value else problem
 
 
 def _check_deletion(job: _RayJob) -> Violations:
@@ -175,29 +175,33 @@ def _check_deletion(job: _RayJob) -> Violations:
     is_legacy = is_set(strategy.get("onSuccess")) or is_set(strategy.get("onFailure"))
     if rules and job.shuts_down:
         message = "`deletionRules` and `shutdownAfterJobFinishes: true` are mutually exclusive; remove one of them"
-        yield Violation(job.spec["shutdownAfterJobFinishes"], message)
+        yield Violation(At(job.spec, "shutdownAfterJobFinishes"), message)
     elif is_legacy and not rules:
         for name in ("onSuccess", "onFailure"):
             holder = as_mapping(strategy.get(name))
-            node, policy = holder.get("policy"), as_text(holder.get("policy"))
+            policy = as_text(holder.get("policy"))
             if not policy:
-                node = find_key(strategy, name) or find_key(job.spec, "deletionStrategy")
-                yield Violation(node, f"`deletionStrategy` requires `{name}.policy`; set it")
-            yield from _check_policy(job, policy, node)
+                key = find_at(strategy, name, is_key=True) or At(job.spec, "deletionStrategy", is_key=True)
+                yield Violation(key, f"`deletionStrategy` requires `{name}.policy`; set it")
+            yield from _check_policy(job, policy, holder)
             if policy == "DeleteNone" and job.shuts_down:
-                yield Violation(node, f"`{policy}` contradicts `shutdownAfterJobFinishes: true`; remove one of them")
+                yield Violation(
+                    At(holder, "policy"), f"`{policy}` contradicts `shutdownAfterJobFinishes: true`; remove one of them"
+                )
     elif rules and not is_legacy:
         yield from _check_deletion_rules(job, rules)
     elif not rules and is_set(job.spec.get("deletionStrategy")):
         message = "`deletionStrategy` requires `deletionRules`, or `onSuccess` and `onFailure`; set them"
-        yield Violation(find_key(job.spec, "deletionStrategy"), message)
+        yield Violation(At(job.spec, "deletionStrategy", is_key=True), message)
 
 
-def _check_policy(job: _RayJob, policy: str, node: Node) -> Violations:
+def _check_policy(job: _RayJob, policy: str, holder: Mapping[str, Node]) -> Violations:
     if job.selector and policy in ("DeleteCluster", "DeleteWorkers"):
-        yield Violation(node, f"`{policy}` is not supported with `clusterSelector`; use `DeleteSelf` or `DeleteNone`")
+        message = f"`{policy}` is not supported with `clusterSelector`; use `DeleteSelf` or `DeleteNone`"
+        yield Violation(At(holder, "policy"), message)
     elif policy == "DeleteWorkers" and job.autoscales:
-        yield Violation(node, f"`{policy}` is not supported with `enableInTreeAutoscaling`; use `DeleteCluster`")
+        message = f"`{policy}` is not supported with `enableInTreeAutoscaling`; use `DeleteCluster`"
+        yield Violation(At(holder, "policy"), message)
 
 
 def _check_deletion_rules(job: _RayJob, rules: list[Mapping[str, Node]]) -> Violations:
@@ -208,11 +212,13 @@ def _check_deletion_rules(job: _RayJob, rules: list[Mapping[str, Node]]) -> Viol
         if not policy or not field:
             # The schema requires both.
             continue
-        yield from _check_policy(job, policy, rule["policy"])
+        yield from _check_policy(job, policy, rule)
         status = f"{field}: {as_text(condition[field])}"
         known = times.setdefault(status, {})
         if policy in known:
-            yield Violation(rule["policy"], f"`{policy}` for `{status}` is also in an earlier rule; remove one of them")
+            yield Violation(
+                At(rule, "policy"), f"`{policy}` for `{status}` is also in an earlier rule; remove one of them"
+            )
         else:
             known[policy] = condition
     for status, known in times.items():
@@ -222,8 +228,8 @@ def _check_deletion_rules(job: _RayJob, rules: list[Mapping[str, Node]]) -> Viol
             ttl = as_integer(known[policy].get("ttlSeconds")) or 0
             if before and ttl < least:
                 message = f"`ttlSeconds` of `{policy}` for `{status}` is `{ttl}`, but that of `{before}` is"
-                node = known[policy].get("ttlSeconds") or known[policy]
-                yield Violation(node, f"{message} `{least}`; use at least {least}")
+                place: Place = find_at(known[policy], "ttlSeconds") or known[policy]
+                yield Violation(place, f"{message} `{least}`; use at least {least}")
             before, least = policy, ttl
 
 
@@ -245,32 +251,33 @@ def _check_entrypoint_gpus(job: _RayJob) -> Violations:
         message = (
             f"`entrypointNumGpus` is `{wanted}`, but no pod of the cluster has more than {most} GPUs, so Ray never"
         )
-        yield Violation(job.spec["entrypointNumGpus"], f"{message} starts the command; use at most {most}")
+        yield Violation(At(job.spec, "entrypointNumGpus"), f"{message} starts the command; use at most {most}")
 
 
 def _check_submitter(job: _RayJob) -> Violations:
     """Check the Job that submits: KubeRay creates it from a pod template without changing its restart policy."""
     template = job.spec.get("submitterPodTemplate")
     if job.mode == "K8sJobMode" and isinstance(template, dict):
-        node = find_key(job.spec, "submitterPodTemplate")
-        limit = get_path(job.spec, "submitterConfig", "backoffLimit")
-        spec: dict[str, Node] = {"template": template, **({"backoffLimit": limit} if is_set(limit) else {})}
-        yield from check_job(job.manifest, {}, spec, node, "the Job that submits")
+        key = At(job.spec, "submitterPodTemplate", is_key=True)
+        config = as_mapping(job.spec.get("submitterConfig"))
+        limit = {"backoffLimit": config["backoffLimit"]} if is_set(config.get("backoffLimit")) else {}
+        spec = Derived({"template": template, **limit}, config)
+        yield from check_job(job.manifest, {}, spec, key, "the Job that submits")
 
 
 def _list_job_checks(*path: str) -> tuple[Check, ...]:
     def read(spec: Mapping[str, Node], manifest: Manifest) -> _RayJob:
-        return _RayJob(spec, manifest, find_key(as_mapping(get_path(manifest.object, *path[:-1])), path[-1]))
+        return _RayJob(spec, manifest, find_at(manifest.object, *path, is_key=True))
 
     gate = Check(GATE_OFF, check_gate("RayJobDeletionPolicy", *path, "deletionStrategy"), "1.5", "1.6")
     return (*list_checks_at(path, _JOB_CHECKS, read), gate, *list_cluster_checks(*path, "rayClusterSpec"))
 
 
 def _check_name(manifest: Manifest) -> Violations:
-    name, node = full_name(manifest), name_node(manifest)
+    name = full_name(manifest)
     if len(name) > 36:
-        message = f"`{as_text(node)}` has {len(name)} characters, but KubeRay appends more to it for its RayJobs"
-        yield Violation(node, f"{message}; use at most 36")
+        message = f"`{given_name(manifest)}` has {len(name)} characters, but KubeRay appends more to it for its RayJobs"
+        yield Violation(name_place(manifest), f"{message}; use at most 36")
 
 
 def _check_timeout(manifest: Manifest) -> Violations:
@@ -281,13 +288,13 @@ def _check_timeout(manifest: Manifest) -> Violations:
     is_time = _duration.fullmatch(found) or _seconds.fullmatch(found)
     if not is_time or found.startswith("-") or not _nonzero.search(found):
         message = f"annotation `{_TIMEOUT}` has the invalid value `{found}`; write a positive duration such as `5m`"
-        yield Violation(node, message)
+        yield Violation(At(manifest.annotations, _TIMEOUT), message)
 
 
 def _check_head_service(manifest: Manifest) -> Violations:
-    name = get_path(manifest.spec, "rayClusterConfig", "headGroupSpec", "headService", "metadata", "name")
-    if as_text(name):
-        yield Violation(name, f"KubeRay names the Service of the head itself; remove `{as_text(name)}`")
+    place = find_at(manifest.spec, "rayClusterConfig", "headGroupSpec", "headService", "metadata", "name")
+    if place and as_text(place.node):
+        yield Violation(place, f"KubeRay names the Service of the head itself; remove `{as_text(place.node)}`")
 
 
 def _check_service_dashboard(manifest: Manifest) -> Violations:
@@ -296,7 +303,7 @@ def _check_service_dashboard(manifest: Manifest) -> Violations:
 
 def _check_upgrade_type(manifest: Manifest) -> Violations:
     known = ["NewCluster", _INCREMENTAL, "None"]
-    return not_one_of("type", get_path(manifest.spec, "upgradeStrategy", "type"), known, allow_empty=False)
+    return not_one_of(as_mapping(manifest.spec.get("upgradeStrategy")), "type", known, allow_empty=False)
 
 
 def _check_incremental_upgrade(manifest: Manifest) -> Violations:
@@ -305,22 +312,22 @@ def _check_incremental_upgrade(manifest: Manifest) -> Violations:
         return
     if value_of(get_path(manifest.spec, "rayClusterConfig", "enableInTreeAutoscaling")) is not True:
         message = f"`{_INCREMENTAL}` requires `enableInTreeAutoscaling: true` in `rayClusterConfig`; set it"
-        yield Violation(strategy["type"], message)
+        yield Violation(At(strategy, "type"), message)
     if not is_set(strategy.get("clusterUpgradeOptions")):
-        yield Violation(strategy["type"], f"`{_INCREMENTAL}` requires `clusterUpgradeOptions`; set it")
+        yield Violation(At(strategy, "type"), f"`{_INCREMENTAL}` requires `clusterUpgradeOptions`; set it")
         return
     options = as_mapping(strategy["clusterUpgradeOptions"])
     surge, step = (as_integer(options.get(name)) for name in ("maxSurgePercent", "stepSizePercent"))
-    yield from out_of_bounds("maxSurgePercent", options.get("maxSurgePercent"), 0, 100)
-    yield from out_of_bounds("stepSizePercent", options.get("stepSizePercent"), 0, 100)
-    yield from out_of_bounds("intervalSeconds", options.get("intervalSeconds"), 1)
+    yield from out_of_bounds(options, "maxSurgePercent", 0, 100)
+    yield from out_of_bounds(options, "stepSizePercent", 0, 100)
+    yield from out_of_bounds(options, "intervalSeconds", 1)
     for name in ("stepSizePercent", "intervalSeconds", "gatewayClassName"):
         if not is_set(options.get(name)) or value_of(options[name]) == "":
-            node = find_key(options, name) or find_key(strategy, "clusterUpgradeOptions")
-            yield Violation(node, f"`{_INCREMENTAL}` requires `{name}`; set it")
+            key = find_at(options, name, is_key=True) or At(strategy, "clusterUpgradeOptions", is_key=True)
+            yield Violation(key, f"`{_INCREMENTAL}` requires `{name}`; set it")
     if step is not None and surge is not None and 100 >= step > surge:
         message = f"`stepSizePercent` is `{step}`, but `maxSurgePercent` is `{surge}`; use at most {surge}"
-        yield Violation(options["stepSizePercent"], message)
+        yield Violation(At(options, "stepSizePercent"), message)
 
 
 _JOB_CHECKS: tuple[PartCheck[_RayJob], ...] = (

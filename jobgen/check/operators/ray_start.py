@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from jobgen.check.rules import ERROR, WARNING, Violation
 from jobgen.model.data import Node
 from jobgen.model.meant import find_meant, is_same_name
+from jobgen.model.place import At
 
 _OPTIONS = frozenset(
     """
@@ -33,4 +34,6 @@ def check_start_options(params: Mapping[str, Node]) -> Iterator[Violation]:
         if meant:
             message = f"`{name}` is not an option of `ray start` (`No such option: --{name}`); write `{meant}`"
             # An option of a newer Ray can have a similar name, but not with other separators.
-            yield Violation(key, message, severity=ERROR if is_same_name(name, meant) else WARNING)
+            yield Violation(
+                At(params, key, is_key=True), message, severity=ERROR if is_same_name(name, meant) else WARNING
+            )

@@ -10,7 +10,7 @@ from jobgen.check.rules import Violation
 from jobgen.k8s.nodes import as_integer, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node
-from jobgen.model.suggest import find_key
+from jobgen.model.place import At, find_at
 
 OPERATOR = "trainer"
 STEP = "trainer.kubeflow.org/trainjob-ancestor-step"
@@ -32,7 +32,7 @@ def _check_replicas(manifest: Manifest) -> Violations:
     for job, step in list_steps(manifest.object):
         if step in _CONTAINERS and as_integer(job.get("replicas")) not in (None, 1):
             message = f"`replicas` of the replicated Job for `{step}` must be 1; set the number of nodes in `numNodes`"
-            yield Violation(job["replicas"], message)
+            yield Violation(At(job, "replicas"), message)
 
 
 def _check_containers(manifest: Manifest) -> Violations:
@@ -41,7 +41,7 @@ def _check_containers(manifest: Manifest) -> Violations:
         names = [as_text(each.get("name")) for each in iter_mappings(get_path(pod, "containers"))]
         if step in _CONTAINERS and names and _CONTAINERS[step] not in names:
             message = f"the replicated Job for `{step}` requires a container `{_CONTAINERS[step]}`; rename one"
-            yield Violation(find_key(pod, "containers") if isinstance(pod, dict) else job, message)
+            yield Violation(find_at(pod, "containers", is_key=True), message)
 
 
 _RUNTIME = (Check(REJECTED, _check_replicas), Check(REJECTED, _check_containers, since="2.1"))

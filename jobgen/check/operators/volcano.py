@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from jobgen.check.admission.fields import is_empty, is_set, iter_mappings, iter_strings
+from jobgen.check.admission.fields import enumerate_mappings, is_empty, is_set, iter_mappings, list_text_places
 from jobgen.check.admission.names import DNS_LABEL, DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain
 from jobgen.check.operators.checks import (
     CHILD_REJECTED,
@@ -17,21 +17,24 @@ from jobgen.check.operators.checks import (
     check_bounds,
     check_schedule,
     check_time_zone,
-    field_node,
+    field_place,
+    find_written,
     full_name,
+    given_name,
     is_since,
-    name_node,
+    name_place,
     not_one_of,
     out_of_bounds,
-    spec_node,
+    spec_place,
 )
 from jobgen.check.rules import WARNING, Violation
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node, location_of, value_of, with_value
+from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, Derived, Gathered, Place, find_at
 from jobgen.model.quantity import to_milli
-from jobgen.model.suggest import did_you_mean, find_key
+from jobgen.model.suggest import did_you_mean
 
 OPERATOR = "volcano"
 _MAX_NAME = 63
@@ -57,7 +60,7 @@ def _check_tiers(topology: Node) -> Violations:
     found = as_mapping(topology)
     if is_set(found.get("highestTierAllowed")) and as_text(found.get("highestTierName")):
         message = "`highestTierAllowed` and `highestTierName` are mutually exclusive; remove one of them"
-        yield Violation(find_key(found, "highestTierName"), message)
+        yield Violation(At(found, "highestTierName", is_key=True), message)
 
 
 def _check_topologies(manifest: Manifest) -> Violations:
@@ -73,18 +76,19 @@ def _check_network_topology(manifest: Manifest) -> Violations:
 def _check_members(manifest: Manifest) -> Violations:
     """Check the members of a HyperNode as the schema of later versions does."""
     if is_empty(manifest.spec.get("members")):
-        yield Violation(spec_node(manifest, "members"), "a HyperNode requires `members`; add one")
-    for member in iter_mappings(manifest.spec.get("members")):
+        yield Violation(spec_place(manifest, "members"), "a HyperNode requires `members`; add one")
+    for index, member in enumerate_mappings(manifest.spec.get("members")):
         selector = as_mapping(member.get("selector"))
         names = [name for name in ("exactMatch", "regexMatch", "labelMatch") if is_set(selector.get(name))]
         if len(names) != 1:
-            node: Node = find_key(selector, names[1]) if names else find_key(member, "selector") or member
-            yield Violation(node, "`selector` requires one of `exactMatch`, `regexMatch` and `labelMatch`; set one")
+            key = find_at(member, "selector", is_key=True) or At(manifest.spec["members"], index)
+            place = At(selector, names[1], is_key=True) if names else key
+            yield Violation(place, "`selector` requires one of `exactMatch`, `regexMatch` and `labelMatch`; set one")
 
 
 def _check_absent_members(manifest: Manifest) -> Violations:
     if not is_set(manifest.spec.get("members")):
-        yield Violation(spec_node(manifest, "members"), "a HyperNode requires `members`; add one")
+        yield Violation(spec_place(manifest, "members"), "a HyperNode requires `members`; add one")
 
 
 def _check_patterns(manifest: Manifest) -> Violations:
@@ -93,11 +97,11 @@ def _check_patterns(manifest: Manifest) -> Violations:
     from jobgen.check.cel.text_format import fault
 
     for member in iter_mappings(manifest.spec.get("members")):
-        node = get_path(member, "selector", "regexMatch", "pattern")
-        pattern = as_text(node)
+        pattern = as_text(get_path(member, "selector", "regexMatch", "pattern"))
         reason = fault(pattern) if pattern and not available() else ""
         if reason:
-            yield Violation(node, f"`{pattern}` is not a regular expression: {reason}; write a valid one")
+            place = find_at(member, "selector", "regexMatch", "pattern")
+            yield Violation(place, f"`{pattern}` is not a regular expression: {reason}; write a valid one")
 
 
 class _Task(NamedTuple):
@@ -108,6 +112,8 @@ class _Task(NamedTuple):
     replicas: int
     pod: Mapping[str, Node]
     """The spec of its pods."""
+    place: At
+    """The place of the whole task."""
 
 
 def _list_tasks(manifest: Manifest) -> list[_Task]:
@@ -117,8 +123,9 @@ def _list_tasks(manifest: Manifest) -> list[_Task]:
             as_text(item.get("name")) or f"default{index}",
             as_integer(item.get("replicas")) or 0,
             as_mapping(as_mapping(item.get("template")).get("spec")),
+            At(manifest.spec["tasks"], place),
         )
-        for index, item in enumerate(iter_mappings(manifest.spec.get("tasks")))
+        for index, (place, item) in enumerate(enumerate_mappings(manifest.spec.get("tasks")))
     ]
 
 
@@ -128,15 +135,15 @@ def _since(manifest: Manifest, known: list[str]) -> list[str]:
 
 def _check_tasks(manifest: Manifest) -> Violations:
     if not is_set(manifest.spec.get("tasks")):
-        yield Violation(spec_node(manifest, "tasks"), "a Job of Volcano requires `tasks`; add one")
+        yield Violation(spec_place(manifest, "tasks"), "a Job of Volcano requires `tasks`; add one")
     seen: set[str] = set()
     for task in _list_tasks(manifest):
         if is_empty(task.data.get("template")):
-            place: Node = find_key(task.data, "template") or task.data or find_key(manifest.spec, "tasks")
+            place = find_at(task.data, "template", is_key=True) or task.place
             yield Violation(place, f"task `{task.name}` requires `template` with the containers of its pods; set it")
         if task.name in seen:
-            node = field_node(task.data, "name") or task.data
-            yield Violation(node, f"two tasks are named `{task.name}`; rename one of them")
+            place = field_place(task.data, "name") or task.place
+            yield Violation(place, f"two tasks are named `{task.name}`; rename one of them")
         seen.add(task.name)
 
 
@@ -144,21 +151,23 @@ def _check_templates(manifest: Manifest) -> Violations:
     """Check that tasks have pods; what is in their templates is validated as pods are."""
     for task in _list_tasks(manifest):
         if not isinstance(task.data.get("template"), dict):
-            place = find_key(task.data, "template") or task.data or find_key(manifest.spec, "tasks")
+            place = find_at(task.data, "template", is_key=True) or task.place
             yield Violation(place, f"task `{task.name}` requires `template` with the containers of its pods; set it")
 
 
 def _check_old_tasks(manifest: Manifest) -> Violations:
     """Check what the schema checks in later versions."""
     if manifest.spec.get("tasks") == []:
-        yield Violation(find_key(manifest.spec, "tasks"), "a Job of Volcano requires at least one item in `tasks`")
+        yield Violation(
+            At(manifest.spec, "tasks", is_key=True), "a Job of Volcano requires at least one item in `tasks`"
+        )
     for task in _list_tasks(manifest):
         for name in ("replicas", "minAvailable"):
-            yield from out_of_bounds(name, task.data.get(name), 0)
+            yield from out_of_bounds(task.data, name, 0)
         if not is_dns_label(task.name):
-            yield Violation(task.data["name"], f"`{task.name}` is not a valid name of a task; {DNS_LABEL}")
+            yield Violation(At(task.data, "name"), f"`{task.name}` is not a valid name of a task; {DNS_LABEL}")
     for name in ("minAvailable", "maxRetry", "ttlSecondsAfterFinished"):
-        yield from out_of_bounds(name, manifest.spec.get(name), 0)
+        yield from out_of_bounds(manifest.spec, name, 0)
 
 
 def _check_min_available(manifest: Manifest) -> Violations:
@@ -167,67 +176,74 @@ def _check_min_available(manifest: Manifest) -> Violations:
         least = as_integer(task.data.get("minAvailable"))
         if least is not None and least > task.replicas:
             message = f"`minAvailable` of task `{task.name}` is `{least}`, but it has `replicas: {task.replicas}`"
-            yield Violation(task.data["minAvailable"], f"{message}; use at most {task.replicas}")
+            yield Violation(At(task.data, "minAvailable"), f"{message}; use at most {task.replicas}")
     total, least = sum(task.replicas for task in tasks), as_integer(manifest.spec.get("minAvailable"))
     if least is not None and tasks and least > total:
         message = f"`minAvailable` is `{least}`, but all tasks together have {total} replicas; use at most {total}"
-        yield Violation(manifest.spec["minAvailable"], message)
+        yield Violation(At(manifest.spec, "minAvailable"), message)
 
 
 def _check_policies(manifest: Manifest) -> Violations:
     for holder in (manifest.spec, *(task.data for task in _list_tasks(manifest))):
-        events: dict[str, Node] = {}
+        events: dict[str, At] = {}
         codes: set[int] = set()
-        for policy in iter_mappings(holder.get("policies")):
-            yield from _check_policy(manifest, policy, events, codes)
+        for index, policy in enumerate_mappings(holder.get("policies")):
+            yield from _check_policy(manifest, At(holder["policies"], index), policy, events, codes)
         if "*" in events and len(events) > 1:
             yield Violation(events["*"], "`*` stands for all events, and another policy names one; remove one of them")
 
 
-def _check_policy(manifest: Manifest, policy: Mapping[str, Node], seen: dict[str, Node], codes: set[int]) -> Violations:
+def _check_policy(
+    manifest: Manifest, place: At, policy: Mapping[str, Node], seen: dict[str, At], codes: set[int]
+) -> Violations:
     """Check one policy; `seen` and `codes` are the events and exit codes of earlier ones."""
-    events = dict(iter_strings(policy.get("events")))
+    events = dict(list_text_places(policy.get("events")))
     if event := as_text(policy.get("event")):
-        events[event] = policy["event"]
+        events[event] = At(policy, "event")
     code = as_integer(policy.get("exitCode"))
     if events and code is not None:
-        yield Violation(policy["exitCode"], "`event` and `exitCode` are mutually exclusive; write two policies")
+        yield Violation(At(policy, "exitCode"), "`event` and `exitCode` are mutually exclusive; write two policies")
     elif code is not None:
         if not code:
-            yield Violation(policy["exitCode"], "`exitCode` is `0`, which means success; use another code")
+            yield Violation(At(policy, "exitCode"), "`exitCode` is `0`, which means success; use another code")
         elif code in codes:
-            yield Violation(policy["exitCode"], f"`exitCode: {code}` is also in an earlier policy; remove one of them")
+            yield Violation(
+                At(policy, "exitCode"), f"`exitCode: {code}` is also in an earlier policy; remove one of them"
+            )
         codes.add(code)
     elif not events:
-        yield Violation(policy or find_key(manifest.object, "spec"), "a policy requires `event` or `exitCode`; set one")
+        yield Violation(place, "a policy requires `event` or `exitCode`; set one")
     else:
         yield from _check_events(manifest, policy, events, seen)
         seen.update(events)
 
 
 def _check_events(
-    manifest: Manifest, policy: Mapping[str, Node], events: Mapping[str, Node], seen: Mapping[str, Node]
+    manifest: Manifest, policy: Mapping[str, Node], events: Mapping[str, At], seen: Mapping[str, At]
 ) -> Violations:
     # The schema of later versions lists all events, and those that are not for users, too.
     has_schema = is_since(manifest, OPERATOR, "1.11")
-    for event, node in events.items():
+    for event, place in events.items():
         if event in ("PodRunning", "OutOfSync", "CommandIssued") or not has_schema:
-            yield from not_one_of("event", node, _EVENTS)
+            yield from not_one_of(place.holder, place.key, _EVENTS, name="event")
         if event in seen:
-            yield Violation(node, f"event `{event}` is also in an earlier policy; remove one of them")
+            yield Violation(place, f"event `{event}` is also in an earlier policy; remove one of them")
     known = _since(manifest, _ACTIONS)
     if is_set(policy.get("action")):
         # The pods of a distributed job start again together: `Restart` is none of the others.
-        yield from not_one_of("action", policy["action"], known, allow_empty=False, meant=_MEANT_ACTIONS)
+        yield from not_one_of(policy, "action", known, allow_empty=False, meant=_MEANT_ACTIONS)
     else:
         yield Violation(policy, f"a policy for an event requires `action`; set it to one such as `{known[1]}`")
 
 
 def _check_plugins(manifest: Manifest) -> Violations:
     known = _since(manifest, "env ssh svc tensorflow mpi pytorch hcclrank ray".split())
-    for name in as_mapping(manifest.spec.get("plugins")):
+    plugins = as_mapping(manifest.spec.get("plugins"))
+    for name in plugins:
         if name not in known:
-            yield Violation(name, f"Volcano has no plugin `{name}`{did_you_mean(name, known)}")
+            yield Violation(
+                At(plugins, name, is_key=True), f"Volcano has no plugin `{name}`{did_you_mean(name, known)}"
+            )
 
 
 def _check_mpi_task(role: str) -> FindViolations:
@@ -238,7 +254,7 @@ def _check_mpi_task(role: str) -> FindViolations:
         names = [task.name for task in _list_tasks(manifest)]
         if "mpi" in plugins and names and (wanted := find_argument(plugins["mpi"], role)) not in names:
             message = f"the plugin `mpi` requires a task `{wanted}`; add it, or name one with `--{role}=`"
-            yield Violation(find_key(plugins, "mpi"), message + did_you_mean(wanted, names))
+            yield Violation(At(plugins, "mpi", is_key=True), message + did_you_mean(wanted, names))
 
     return find
 
@@ -248,12 +264,12 @@ def _check_named_tasks(manifest: Manifest) -> Violations:
     plugins = as_mapping(manifest.spec.get("plugins"))
     names = [task.name for task in _list_tasks(manifest)]
     for plugin in ("pytorch", "tensorflow"):
-        for node in as_list(plugins.get(plugin)):
-            flag, _, wanted = as_text(node).lstrip("-").partition("=")
+        for text, place in list_text_places(plugins.get(plugin)):
+            flag, _, wanted = text.lstrip("-").partition("=")
             if flag in _ROLES and wanted and names and wanted not in names:
                 message = f"no task is called `{wanted}`, which the plugin `{plugin}` sets the ranks of"
                 advice = did_you_mean(wanted, names) or f"; write the name of a task in `--{flag}=`"
-                yield Violation(node, message + advice, severity=WARNING)
+                yield Violation(place, message + advice, severity=WARNING)
 
 
 def find_argument(arguments: Node, name: str) -> str:
@@ -268,23 +284,24 @@ def find_argument(arguments: Node, name: str) -> str:
 
 def _check_volumes(manifest: Manifest) -> Violations:
     seen: set[str] = set()
-    for volume in iter_mappings(manifest.spec.get("volumes")):
+    for index, volume in enumerate_mappings(manifest.spec.get("volumes")):
         path, claim = as_text(volume.get("mountPath")), as_text(volume.get("volumeClaimName"))
         if path and path in seen:
-            yield Violation(volume["mountPath"], f"two volumes are mounted at `{path}`; change one of the paths")
+            yield Violation(At(volume, "mountPath"), f"two volumes are mounted at `{path}`; change one of the paths")
         seen.add(path)
         if not claim and not is_set(volume.get("volumeClaim")):
-            yield Violation(volume, f"the volume at `{path}` requires `volumeClaim` or `volumeClaimName`; set one")
+            place = At(manifest.spec["volumes"], index)
+            yield Violation(place, f"the volume at `{path}` requires `volumeClaim` or `volumeClaimName`; set one")
         elif claim and is_set(volume.get("volumeClaim")):
             message = f"`volumeClaimName: {claim}` and `volumeClaim` are mutually exclusive; remove one of them"
-            yield Violation(volume["volumeClaimName"], message)
+            yield Violation(At(volume, "volumeClaimName"), message)
         elif claim and not is_dns_subdomain(claim):
-            yield Violation(volume["volumeClaimName"], f"`{claim}` is not a valid name of a claim; {DNS_SUBDOMAIN}")
+            yield Violation(At(volume, "volumeClaimName"), f"`{claim}` is not a valid name of a claim; {DNS_SUBDOMAIN}")
 
 
 def _check_queue(manifest: Manifest) -> Violations:
     if as_text(manifest.spec.get("queue")) == "root":
-        yield Violation(manifest.spec["queue"], "no job can be submitted to the queue `root`; use a queue below it")
+        yield Violation(At(manifest.spec, "queue"), "no job can be submitted to the queue `root`; use a queue below it")
 
 
 def _check_depends_on(manifest: Manifest) -> Violations:
@@ -292,14 +309,14 @@ def _check_depends_on(manifest: Manifest) -> Violations:
     tasks = _list_tasks(manifest)
     names = [task.name for task in tasks]
     waiting: dict[str, set[str]] = {}
-    nodes: dict[str, Node] = {}
+    places: dict[str, Place] = {}
     for task in tasks:
-        wanted = dict(iter_strings(as_mapping(task.data.get("dependsOn")).get("name")))
-        for name, node in wanted.items():
+        wanted = dict(list_text_places(as_mapping(task.data.get("dependsOn")).get("name")))
+        for name, place in wanted.items():
             if name not in names:
-                yield Violation(node, f"there is no task `{name}`{did_you_mean(name, names)}")
+                yield Violation(place, f"there is no task `{name}`{did_you_mean(name, names)}")
         waiting[task.name] = set(wanted).intersection(names)
-        nodes[task.name] = next(iter(wanted.values()), None)
+        places[task.name] = next(iter(wanted.values()), None)
     while ready := [name for name, wanted in waiting.items() if not wanted]:
         for name in ready:
             del waiting[name]
@@ -308,13 +325,13 @@ def _check_depends_on(manifest: Manifest) -> Violations:
     if waiting:
         first = next(iter(waiting))
         cycle = ", ".join(f"`{name}`" for name in waiting)
-        yield Violation(nodes[first], f"tasks depend on each other in a cycle: {cycle}; remove a dependency")
+        yield Violation(places[first], f"tasks depend on each other in a cycle: {cycle}; remove a dependency")
 
 
 def _check_dependent_gang(manifest: Manifest) -> Violations:
     """Check that the gang can be complete before tasks that wait for others have pods."""
     tasks = _list_tasks(manifest)
-    names = {task.name: dict(iter_strings(as_mapping(task.data.get("dependsOn")).get("name"))) for task in tasks}
+    names = {task.name: dict(list_text_places(get_path(task.data, "dependsOn", "name"))) for task in tasks}
     # Other checks report cycles, and tasks that do not exist.
     is_valid = all(name in names and task != name for task, several in names.items() for name in several)
     waiting = [task for task in tasks if names[task.name]] if is_valid else []
@@ -325,9 +342,9 @@ def _check_dependent_gang(manifest: Manifest) -> Violations:
     if waiting and 0 < ready < least:
         message = f"task `{waiting[0].name}` waits for the tasks that it depends on, but the gang needs {least}"
         message += f" pods, and the others are {ready}: all stay Pending; set `minAvailable` to at most {ready}"
-        node = manifest.spec.get("minAvailable") or find_key(waiting[0].data, "dependsOn")
+        place = find_at(manifest.spec, "minAvailable") or At(waiting[0].data, "dependsOn", is_key=True)
         # Without its plugin `gang`, Volcano starts pods one by one.
-        yield Violation(node, message, severity=WARNING)
+        yield Violation(place, message, severity=WARNING)
 
 
 def _check_topology_policy(manifest: Manifest) -> Violations:
@@ -343,7 +360,8 @@ def _check_topology_policy(manifest: Manifest) -> Violations:
             if not milli or milli % 1000:
                 name = as_text(container.get("name"))
                 message = f"`topologyPolicy: {policy}` requires whole CPUs, which container `{name}` does not request"
-                yield Violation(requests.get("cpu") or task.data["topologyPolicy"], f"{message}; set `cpu`")
+                place = find_at(requests, "cpu") or At(task.data, "topologyPolicy")
+                yield Violation(place, f"{message}; set `cpu`")
 
 
 def _check_partitions(manifest: Manifest) -> Violations:
@@ -357,49 +375,53 @@ def _check_partitions(manifest: Manifest) -> Violations:
             continue
         if task.replicas != total * size:
             message = f"`replicas` of task `{task.name}` is `{task.replicas}`, but `totalPartitions` times"
-            node = field_node(task.data, "replicas") or find_key(task.data, "partitionPolicy")
-            yield Violation(node, f"{message} `partitionSize` is {total * size}; make them equal")
+            place = field_place(task.data, "replicas") or At(task.data, "partitionPolicy", is_key=True)
+            yield Violation(place, f"{message} `partitionSize` is {total * size}; make them equal")
         elif available is not None and least > 0 and least * size != available:
             message = f"`minAvailable` of task `{task.name}` is `{available}`, but `minPartitions` times"
-            yield Violation(task.data["minAvailable"], f"{message} `partitionSize` is {least * size}; make them equal")
+            yield Violation(
+                At(task.data, "minAvailable"), f"{message} `partitionSize` is {least * size}; make them equal"
+            )
         yield from _check_tiers(policy.get("networkTopology"))
 
 
 def _check_names(manifest: Manifest) -> Violations:
     """Check the names that the webhook checks; it appends the index of a task, not that of a pod."""
-    name, node = full_name(manifest), name_node(manifest)
+    name = full_name(manifest)
     suffixes = [f"-{task.name}-{index}" for index, task in enumerate(_list_tasks(manifest))]
     longest = max(suffixes, key=len, default="")
     if len(name) + len(longest) > _MAX_NAME:
-        message = f"`{as_text(node)}` has {len(name)} characters, but `…{longest}` is appended to it for pods"
-        yield Violation(node, f"{message}; use at most {max(_MAX_NAME - len(longest), 1)}")
+        given = given_name(manifest)
+        message = f"`{given}` has {len(name)} characters, but `…{longest}` is appended to it for pods"
+        yield Violation(name_place(manifest), f"{message}; use at most {max(_MAX_NAME - len(longest), 1)}")
 
 
 def _check_host_names(manifest: Manifest) -> Violations:
     """Check the host names that the plugin `svc` sets: the names of the pods, below the name of the job."""
-    name, node = full_name(manifest), name_node(manifest)
+    name, place = full_name(manifest), name_place(manifest)
     plugins = as_mapping(manifest.spec.get("plugins"))
     if not name or not any(plugin in plugins for plugin in ("svc", *_NEED_SERVICE)):
         return
     if "." in name:
         message = f"`{name}` is the name of a Service and part of host names, because of the plugin `svc`"
-        yield Violation(node, f"{message}; {DNS_LABEL}")
+        yield Violation(place, f"{message}; {DNS_LABEL}")
         return
     for index, task in enumerate(_list_tasks(manifest)):
         suffix = f"-{task.name}-{max(task.replicas - 1, 0)}"
         is_long = len(name) + len(suffix) > _MAX_NAME
         # The webhook reports what is too long already with the index of the task.
         if is_long and len(f"{name}-{task.name}-{index}") <= _MAX_NAME and not as_text(task.pod.get("hostname")):
-            message = f"`{as_text(node)}` has {len(name)} characters, but `…{suffix}` is appended to it for host names"
-            yield Violation(node, f"{message}; use at most {max(_MAX_NAME - len(suffix), 1)}")
+            given = given_name(manifest)
+            message = f"`{given}` has {len(name)} characters, but `…{suffix}` is appended to it for host names"
+            yield Violation(place, f"{message}; use at most {max(_MAX_NAME - len(suffix), 1)}")
             return
 
 
 def _check_name(manifest: Manifest) -> Violations:
-    name, node = full_name(manifest), name_node(manifest)
+    name = full_name(manifest)
     if len(name) > _MAX_CRON_JOB_NAME:
-        message = f"`{as_text(node)}` has {len(name)} characters; its Jobs append a time, so use at most"
-        yield Violation(node, f"{message} {_MAX_CRON_JOB_NAME}")
+        message = f"`{given_name(manifest)}` has {len(name)} characters; its Jobs append a time, so use at most"
+        yield Violation(name_place(manifest), f"{message} {_MAX_CRON_JOB_NAME}")
 
 
 def _check_jobs(manifest: Manifest) -> Violations:
@@ -408,20 +430,26 @@ def _check_jobs(manifest: Manifest) -> Violations:
     name = full_name(manifest)
     if not template or len(name) > _MAX_CRON_JOB_NAME:
         return
-    job_name: Node = with_value(name_node(manifest), f"{name}{_TIME}") if name else ""
-    job: dict[str, Node] = {
-        "apiVersion": "batch.volcano.sh/v1alpha1",
-        "kind": "Job",
-        "metadata": {**as_mapping(template.get("metadata")), "name": job_name},
-    }
-    job.update({key: value for key, value in template.items() if key == "spec"})
+    job_name = with_value(name_place(manifest).node, f"{name}{_TIME}") if name else ""
+    metadata = as_mapping(template.get("metadata"))
+    places = {key: At(metadata, key) for key in metadata} | {"name": name_place(manifest)}
+    spec: dict[str, Node] = {key: value for key, value in template.items() if key == "spec"}
+    job = Derived(
+        {
+            "apiVersion": "batch.volcano.sh/v1alpha1",
+            "kind": "Job",
+            "metadata": Gathered({**metadata, "name": job_name}, places),
+            **spec,
+        },
+        template,
+    )
     version = str(manifest.cluster.operators.get(OPERATOR, ""))
     child = Manifest(job, None, manifest.cluster)
     for check in CHECKS["Job"]:
         for violation in check.find(child) if check.applies_to(version) and check.rule != NEVER_STARTS else ():
-            node = violation.node if location_of(violation.node) else find_key(manifest.spec, "jobTemplate")
+            place = find_written(manifest, violation.node, At(manifest.spec, "jobTemplate", is_key=True))
             message = f"Volcano rejects its Jobs: {violation.message}"
-            yield violation._replace(node=node, message=message, evidence=violation.quoted)
+            yield violation._replace(node=place, message=message, evidence=violation.quoted)
 
 
 def _list_resources(manifest: Manifest) -> dict[str, Mapping[str, Node]]:
@@ -436,9 +464,13 @@ def _check_quantities(manifest: Manifest) -> Violations:
             milli = to_milli(node) or 0
             is_divisible = name in _DIVISIBLE or name.startswith("hugepages-") or "kubernetes.io/" in name
             if milli < 0:
-                yield Violation(node, f"`{name}` of `{field}` must not be negative, got `{value_of(node)}`")
+                yield Violation(
+                    At(resources, name), f"`{name}` of `{field}` must not be negative, got `{value_of(node)}`"
+                )
             elif milli % 1000 and not is_divisible:
-                yield Violation(node, f"`{name}` of `{field}` must be a whole number, got `{value_of(node)}`")
+                yield Violation(
+                    At(resources, name), f"`{name}` of `{field}` must be a whole number, got `{value_of(node)}`"
+                )
 
 
 def _check_amounts(manifest: Manifest) -> Violations:
@@ -447,39 +479,42 @@ def _check_amounts(manifest: Manifest) -> Violations:
     for name, node in guarantee.items():
         if name not in deserved:
             message = f"`guarantee` has `{name}`, but `deserved` does not; set it to `{value_of(node)}` or more"
-            yield Violation(node, message)
+            yield Violation(At(guarantee, name), message)
         else:
-            yield from _compare(name, node, "guarantee", deserved[name], "deserved")
-    for name, node in deserved.items():
+            yield from _compare(name, guarantee, "guarantee", deserved, "deserved")
+    for name in deserved:
         if name in capability:
-            yield from _compare(name, node, "deserved", capability[name], "capability")
+            yield from _compare(name, deserved, "deserved", capability, "capability")
 
 
-def _compare(name: str, low: Node, low_field: str, high: Node, high_field: str) -> Iterator[Violation]:
-    less, more = to_milli(low), to_milli(high)
+def _compare(
+    name: str, low: Mapping[str, Node], low_field: str, high: Mapping[str, Node], high_field: str
+) -> Iterator[Violation]:
+    less, more = to_milli(low[name]), to_milli(high[name])
     if less is not None and more is not None and less > more:
-        message = f"`{name}` of `{low_field}` is `{value_of(low)}`, but that of `{high_field}` is `{value_of(high)}`"
-        yield Violation(low, f"{message}; use at most that")
+        low_value, high_value = value_of(low[name]), value_of(high[name])
+        message = f"`{name}` of `{low_field}` is `{low_value}`, but that of `{high_field}` is `{high_value}`"
+        yield Violation(At(low, name), f"{message}; use at most that")
 
 
 def _check_parent(manifest: Manifest) -> Violations:
     parent = as_text(manifest.spec.get("parent"))
     if parent and parent != "root" and parent == manifest.name:
-        yield Violation(manifest.spec["parent"], f"queue `{parent}` cannot be its own parent; use another queue")
+        yield Violation(At(manifest.spec, "parent"), f"queue `{parent}` cannot be its own parent; use another queue")
 
 
 def _check_state(manifest: Manifest) -> Violations:
-    return not_one_of("state", get_path(manifest.object, "status", "state"), ["Open", "Closed"])
+    return not_one_of(as_mapping(manifest.object.get("status")), "state", ["Open", "Closed"])
 
 
 def _check_hierarchy(manifest: Manifest) -> Violations:
     path, weights = (as_text(manifest.annotations.get(name)) for name in (_HIERARCHY, _WEIGHTS))
     if not path and not weights:
         return
-    node = manifest.annotations.get(_WEIGHTS) or manifest.annotations.get(_HIERARCHY)
+    place = find_at(manifest.annotations, _WEIGHTS) or At(manifest.annotations, _HIERARCHY)
     if len(path.split("/")) != len(weights.split("/")):
         message = f"annotation `{_HIERARCHY}` is `{path}`, and `{_WEIGHTS}` is `{weights}`"
-        yield Violation(node, f"{message}; write a weight for each step")
+        yield Violation(place, f"{message}; write a weight for each step")
         return
     for weight in weights.split("/"):
         try:
@@ -487,7 +522,7 @@ def _check_hierarchy(manifest: Manifest) -> Violations:
         except ValueError:
             is_positive = False
         if not is_positive:
-            yield Violation(node, f"`{weight}` in annotation `{_WEIGHTS}` is not a positive number; write one")
+            yield Violation(place, f"`{weight}` in annotation `{_WEIGHTS}` is not a positive number; write one")
 
 
 CHECKS: Checks = {

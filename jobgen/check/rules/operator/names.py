@@ -12,6 +12,7 @@ from jobgen.k8s.operators import MAX_NAME_LENGTH, describe_rejection, find_longe
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.place import At
 
 
 @rule("job", WARNING)
@@ -22,12 +23,19 @@ def misspelled_kind(manifest: Manifest) -> Iterator[Violation]:
     `TensorFlowTrainingJob`. Unless the cluster defines a kind of that name, the API server rejects the object.
 
     Use the name of the kind that the operator serves.
+
+    When to turn it off: when a CRD of exactly this name is yours, put it into `schemas/` with `jobgen schema
+    import`; the kind is then known and checked.
     """
     kind = manifest.kind
     if kind and manifest.kind_name in kind.aliases:
-        node = manifest.object["kind"]
         message = f"no operator serves the kind `{manifest.kind_name}`; use `{kind.name}`"
-        yield Violation(node, message, fix_steps=(FixStep("set", node, kind.name),), safe=False)
+        yield Violation(
+            At(manifest.object, "kind"),
+            message,
+            fix_steps=(FixStep("set", At(manifest.object, "kind"), kind.name),),
+            safe=False,
+        )
 
 
 _fits = lazy_pattern(r"[a-z](?:[-a-z0-9]*[a-z0-9])?")
@@ -41,16 +49,22 @@ def bad_job_name(manifest: Manifest) -> Iterator[Violation]:
     dots. The webhook rejects such a job; older operators accept it and never start it.
 
     Use `a-z`, `0-9` and `-`, starting with a letter.
+
+    When to turn it off: never for training-operator and mpi-operator, whose Services need such names. If your
+    operator names its Services differently, import its CRD and declare its version; the rule follows the operator
+    of the kind.
     """
     assert manifest.kind is not None
     if manifest.kind.requirements.names != "service":
         return
-    given = manifest.metadata.get("name") or manifest.metadata.get("generateName")
-    name = as_text(given)
+    name = as_text(manifest.metadata.get("name") or manifest.metadata.get("generateName"))
     whole_name = name if manifest.name else f"{name}aaaaa"
     # The API server rejects a name that no object can have before the operator sees it.
     if name and not _fits.fullmatch(whole_name) and is_dns_subdomain(whole_name):
-        yield Violation(given, f"`{name}` must start with a letter and contain no dots; {describe_rejection(manifest)}")
+        yield Violation(
+            _find_name(manifest),
+            f"`{name}` must start with a letter and contain no dots; {describe_rejection(manifest)}",
+        )
 
 
 # The API server keeps this many characters of `generateName`, and appends random ones.
@@ -66,10 +80,12 @@ def long_job_name(manifest: Manifest) -> Iterator[Violation]:
     is a warning if a runtime that is not known decides about the suffixes.
 
     Shorten the name.
+
+    When to turn it off: never while the kind appends these suffixes, as labels and Services allow 63 characters.
+    With fewer than ten replicas, one more character fits: the number of digits counts.
     """
     assert manifest.kind is not None
-    given = manifest.metadata.get("name") or manifest.metadata.get("generateName")
-    name = as_text(given)
+    name = as_text(manifest.metadata.get("name") or manifest.metadata.get("generateName"))
     length = len(name) if manifest.name else min(len(name), _PREFIX) + _RANDOM
     if length <= MAX_NAME_LENGTH // 2 or not manifest.kind.requirements.names:
         return
@@ -78,7 +94,12 @@ def long_job_name(manifest: Manifest) -> Iterator[Violation]:
         reason = f"`…{suffix}` is appended to it" if suffix else "it is also a label value"
         message = f"the name has {length} characters, but {reason}; use at most {MAX_NAME_LENGTH - len(suffix)}"
         severity = None if _is_suffix_known(manifest) else WARNING
-        yield Violation(given, message, severity=severity)
+        yield Violation(_find_name(manifest), message, severity=severity)
+
+
+def _find_name(manifest: Manifest) -> At:
+    """Return the place of the name of an object, or of its beginning."""
+    return At(manifest.metadata, "name" if as_text(manifest.metadata.get("name")) else "generateName")
 
 
 def _is_suffix_known(manifest: Manifest) -> bool:
@@ -95,7 +116,11 @@ def rejected_child(manifest: Manifest) -> Iterator[Violation]:
     The API server accepts the object, but not what its operator creates from it. The operator retries forever and
     reports this only in events.
 
-    Change the value as the message says.
+    Correct the field of the object from which the child gets the refused value, such as a name that is too long or
+    a label with a space.
+
+    When to turn it off: not suppressible in any useful way, because the object is accepted and then fails out of
+    sight. A webhook that repairs the child would have to be named in an exception.
     """
     yield from find_violations(manifest, CHILD_REJECTED)
 
@@ -109,6 +134,9 @@ def service_port_clash(container: Container) -> Iterator[Violation]:
     of the job is not updated.
 
     Name every port, and use each number once.
+
+    When to turn it off: if the port is meant for a sidecar, declare it there: only the ports of the main container
+    are copied to the Service.
     """
     kind = container.pod.manifest.kind
     pod = container.pod
@@ -131,7 +159,7 @@ def service_port_clash(container: Container) -> Iterator[Violation]:
             message = (
                 f"a Service with several ports must name all of them, and the operator adds `{own}`; name this port"
             )
-            yield Violation(port["containerPort"], message)
+            yield Violation(At(port, "containerPort"), message)
         taken[number] = port
 
 
@@ -139,10 +167,12 @@ def _report_duplicate(port: dict[str, Node], own: str, other: dict[str, Node]) -
     """Report two ports with the same number; the port of the operator is not in the manifest."""
     node = port["containerPort"]
     if not other:
-        yield Violation(node, f"the operator adds port `{own}` with the same number; name this port `{own}`")
+        yield Violation(
+            At(port, "containerPort"), f"the operator adds port `{own}` with the same number; name this port `{own}`"
+        )
     elif (as_text(port.get("protocol")) or "TCP") != (as_text(other.get("protocol")) or "TCP"):
         # The CRD rejects two ports with the same number and protocol.
         number = value_of(node)
         message = f"port `{number}` can be used only once in a Service, even with different protocols; remove one"
-        related = ((other["containerPort"], "the other port"),)
-        yield Violation(node, message, related)
+        related = ((At(other, "containerPort"), "the other port"),)
+        yield Violation(At(port, "containerPort"), message, related)

@@ -10,6 +10,7 @@ from jobgen.k8s.operators import describe_rejection, is_operator_since
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import has_any, lazy_pattern
+from jobgen.model.place import At, find_at
 from jobgen.model.suggest import suggest_entry
 
 # A command line with a call of mpirun has one of these.
@@ -23,6 +24,9 @@ def deprecated_nproc_per_node(manifest: Manifest) -> Iterator[Violation]:
     Since 1.7 the field is `spec.nprocPerNode`, and the operator warns about the old one.
 
     Move it to `spec.nprocPerNode`, as a string.
+
+    When to turn it off: while clusters with training-operator before 1.7 still get the same manifest, set it to
+    `off` for their environments, because only the old field exists there.
     """
     policy = as_mapping(manifest.spec.get("elasticPolicy"))
     if "nProcPerNode" not in policy or "nprocPerNode" in manifest.spec or not is_operator_since(manifest, "1.7.0"):
@@ -31,12 +35,12 @@ def deprecated_nproc_per_node(manifest: Manifest) -> Iterator[Violation]:
     number = value_of(node)
     if number is not None:
         fix_steps = (
-            FixStep("remove", node, key="nProcPerNode"),
+            FixStep("remove", At(policy, "nProcPerNode"), key="nProcPerNode"),
             *suggest_entry("nprocPerNode", str(number), manifest.spec),
         )
         message = f'this field is deprecated; write `nprocPerNode: "{number}"` under `spec`'
         # If it is the only entry, the fix would remove the whole policy, and the job would not be elastic.
-        yield Violation(node, message, fix_steps=fix_steps if len(policy) > 1 else ())
+        yield Violation(At(policy, "nProcPerNode"), message, fix_steps=fix_steps if len(policy) > 1 else ())
 
 
 @rule("job", ERROR, kinds=("PyTorchJob",), fields=("elasticPolicy",))
@@ -46,17 +50,20 @@ def nproc_per_node_twice(manifest: Manifest) -> Iterator[Violation]:
     `elasticPolicy.nProcPerNode` is the deprecated form of `nprocPerNode`; the operator rejects a job that has both.
 
     Keep only `nprocPerNode`.
+
+    When to turn it off: the operator enforces this since the second field exists. Overlays that still set the old
+    field can delete it with `nProcPerNode: null`.
     """
     policy = as_mapping(manifest.spec.get("elasticPolicy"))
     own = manifest.spec.get("nprocPerNode")
     if "nProcPerNode" in policy and value_of(policy["nProcPerNode"]) is not None and value_of(own) is not None:
         message = f"`nprocPerNode` is also set; {describe_rejection(manifest)}; remove this one"
         old = policy["nProcPerNode"]
-        fix_steps = (FixStep("remove", old, key="nProcPerNode"),) if len(policy) > 1 else ()
+        fix_steps = (FixStep("remove", At(policy, "nProcPerNode"), key="nProcPerNode"),) if len(policy) > 1 else ()
         yield Violation(
-            old,
+            At(policy, "nProcPerNode"),
             message,
-            related=((own, "also set here"),),
+            related=((At(manifest.spec, "nprocPerNode"), "also set here"),),
             fix_steps=fix_steps,
             safe=str(value_of(old)) == str(value_of(own)),
         )
@@ -75,22 +82,24 @@ def unknown_nproc_per_node(manifest: Manifest) -> Iterator[Violation]:
     runtime is not known to start these programs: releases of Trainer after 2.3 reject it.
 
     Use one of these values.
+
+    When to turn it off: for a torchrun that accepts a further word, the finding is a warning, and can be suppressed
+    on the line with the release of PyTorch as the reason.
     """
     if manifest.kind_name == "TrainJob":
         yield from _check_train_job(manifest)
         return
-    for node in (manifest.spec.get("nprocPerNode"), get_path(manifest.spec, "torchrunConfig", "procPerNode")):
-        written = as_text(node)
+    for path in (("nprocPerNode",), ("torchrunConfig", "procPerNode")):
+        written = as_text(get_path(manifest.spec, *path))
         if not written or written in _WORDS or (written.isdecimal() and int(written) > 0):
             continue
         numeric = written.lstrip("-+").replace(".", "", 1).isdecimal()
         message = f"torchrun accepts `auto`, `cpu`, `gpu` or a positive integer, not `{written}`"
-        yield Violation(node, message, severity=None if numeric else WARNING)
+        yield Violation(find_at(manifest.spec, *path), message, severity=None if numeric else WARNING)
 
 
 def _check_train_job(manifest: Manifest) -> Iterator[Violation]:
-    node = get_path(manifest.spec, "trainer", "numProcPerNode")
-    number = as_integer(node)
+    number = as_integer(get_path(manifest.spec, "trainer", "numProcPerNode"))
     if number is None or number > 0 or manifest.kind is None:
         return
     runtime = manifest.kind.requirements.runtimes.get(as_text(get_path(manifest.spec, "runtimeRef", "name")))
@@ -101,7 +110,8 @@ def _check_train_job(manifest: Manifest) -> Iterator[Violation]:
     is_certain = bool(program) and (not written or program in written)
     message = f"`numProcPerNode` must be at least 1, got `{number}`"
     effect = f"; `{program}` exits at once" if is_certain else ""
-    yield Violation(node, f"{message}{effect}; use the number of GPUs", severity=None if is_certain else WARNING)
+    place = At(manifest.spec["trainer"], "numProcPerNode")
+    yield Violation(place, f"{message}{effect}; use the number of GPUs", severity=None if is_certain else WARNING)
 
 
 def _list_command(role: Role) -> list[Node]:
@@ -117,6 +127,9 @@ def launcher_command_on_workers(manifest: Manifest) -> Iterator[Violation]:
     other program is a warning, because it can listen.
 
     Set `command` and `args` for the role `launcher` only.
+
+    When to turn it off: for images whose entry point starts `sshd` and then stays, suppress the warning at the
+    worker's command; a worker that calls `mpirun` itself stays an error.
     """
     launcher, worker = manifest.find_role("launcher"), manifest.find_role("worker")
     main = worker.pod.main_container if worker else None
@@ -160,6 +173,9 @@ def missing_completion_index(manifest: Manifest) -> Iterator[Violation]:
     Pods that are meant to share the work all do the same, or fail.
 
     Set `completionMode: Indexed`, and `completions`.
+
+    When to turn it off: if the program treats a missing index as zero, and one pod is the normal case, suppress the
+    finding on the variable.
     """
     if manifest.group != "batch":
         return
@@ -168,25 +184,25 @@ def missing_completion_index(manifest: Manifest) -> Iterator[Violation]:
     if pods < 2 or as_text(spec.get("completionMode")) == "Indexed":
         return
     for container in (each for pod in manifest.pods for each in (*pod.containers, *pod.init_containers)):
-        node = _find_reference(container)
-        if node is not None:
+        place = _find_reference(container)
+        if place is not None:
             mode = "`completionMode` is `NonIndexed`" if "completionMode" in spec else "the Job is not `Indexed`"
             message = f"{mode}, so the {pods} pods have no `{_NAME}`; set `completionMode: Indexed`"
-            yield Violation(node, message)
+            yield Violation(place, message)
             return
 
 
-def _find_reference(container: Container) -> Node:
-    """Return the first node that reads the index; None if there is none, or if the container sets it."""
-    entries = list(container.env)
-    for name, entry in entries:
-        source = get_path(entry, "valueFrom", "fieldRef", "fieldPath")
-        if _ANNOTATION in as_text(source):
+def _find_reference(container: Container) -> At | None:
+    """Return the first place that reads the index; None if there is none, or if the container sets it."""
+    for name, entry in container.env:
+        source = find_at(entry, "valueFrom", "fieldRef", "fieldPath")
+        if source is not None and _ANNOTATION in as_text(source.node):
             return source
         if name == _NAME:
             return None
-    texts: list[Node] = [*container.command_line, *(entry.get("value") for _, entry in entries)]
-    return next((node for node in texts if _NAME in as_text(node) and _REFERENCE.search(as_text(node))), None)
+    if _NAME not in container.search_text:
+        return None
+    return next((place for place in container.value_places if _REFERENCE.search(as_text(place.node))), None)
 
 
 @rule("manifest", WARNING, kinds=("CronJob", "Job", "JobSet"))
@@ -196,6 +212,9 @@ def unused_parallelism(manifest: Manifest) -> Iterator[Violation]:
     Kubernetes never runs more pods than have to complete. A program that waits for `parallelism` pods waits forever.
 
     Set both to the number of pods.
+
+    When to turn it off: if the program works through a queue and never waits for its peers, more parallelism than
+    completions is only useless, and can be accepted on its line.
     """
     for job in _list_job_specs(manifest):
         if "parallelism" not in job or "completions" not in job:
@@ -205,8 +224,8 @@ def unused_parallelism(manifest: Manifest) -> Iterator[Violation]:
             message = (
                 f"`parallelism` is {parallelism}, but the Job has `completions: {completions}` and never more pods"
             )
-            related = ((job["completions"], ""),)
-            yield Violation(job["parallelism"], f"{message}; set both to the same number", related)
+            related = ((At(job, "completions"), ""),)
+            yield Violation(At(job, "parallelism"), f"{message}; set both to the same number", related)
 
 
 def _list_job_specs(manifest: Manifest) -> list[Mapping[str, Node]]:

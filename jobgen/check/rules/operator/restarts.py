@@ -17,7 +17,8 @@ from jobgen.k8s.operators import choose_severity, describe_rejection
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.suggest import find_key, list_alternatives
+from jobgen.model.place import At, find_at
+from jobgen.model.suggest import list_alternatives
 from jobgen.spec.kinds import parse_version
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ def unsupported_restart_policy(role: Role) -> Iterator[Violation]:
     reports an event and does nothing more.
 
     Use a restart policy that the kind supports.
+
+    When to turn it off: never: the operator leaves the job untouched after its event. A manifest that moves between
+    two operators should set the policy in the overlay of each.
     """
     kind = role.manifest.kind
     policy = as_text(role.restart_policy_node)
@@ -47,10 +51,10 @@ def unsupported_restart_policy(role: Role) -> Iterator[Violation]:
     ):
         known = list_alternatives(f"`{word}`" for word in kind.restart_policies)
         message = f"{kind.name} does not support `{policy}`; {describe_rejection(role.manifest)}; use {known}"
-        node = role.restart_policy_node
+        place = role.restart_policy_place
         # All three restart a pod that failed.
-        fix_steps = (FixStep("set", node, "OnFailure"),) if "OnFailure" in kind.restart_policies else ()
-        yield Violation(node, message, severity=choose_severity(role.manifest), fix_steps=fix_steps, safe=False)
+        fix_steps = (FixStep("set", place, "OnFailure"),) if "OnFailure" in kind.restart_policies else ()
+        yield Violation(place, message, severity=choose_severity(role.manifest), fix_steps=fix_steps, safe=False)
 
 
 @rule("pod", WARNING, fields=("restartPolicy",))
@@ -60,6 +64,9 @@ def overwritten_restart_policy(pod: Pod) -> Iterator[Violation]:
     Pods get the policy of their role, or the default of the operator, whatever their template says.
 
     Write `restartPolicy` next to `template`, not inside it.
+
+    When to turn it off: if the pod template is shared with a Deployment or a bare Pod, where its policy counts,
+    suppress the finding at the template that the job refers to.
     """
     kind, role = pod.manifest.kind, pod.role
     if role is None:
@@ -68,12 +75,14 @@ def overwritten_restart_policy(pod: Pod) -> Iterator[Violation]:
     if kind is None or not kind.requirements.overwrites_restart_policy or not written or not effective:
         return
     if written != ("Never" if effective == "ExitCode" else effective):
-        is_set = as_text(role.restart_policy_node)
-        source = "the policy of the role" if is_set else "the default of the role"
-        node = pod.spec["restartPolicy"]
+        node = At(pod.spec, "restartPolicy")
+        if as_text(role.restart_policy_node):
+            advice = "the policy of the role; remove it from the pod template"
+        else:
+            advice = f"the default of the role; to keep it, write `restartPolicy: {written}` beside `template`"
         yield Violation(
             node,
-            f"`{written}` is overwritten with `{effective}`, {source}; remove it from the pod template",
+            f"`{written}` is overwritten with `{effective}`, {advice}",
             fix_steps=(FixStep("remove", node, key="restartPolicy"),),
         )
 
@@ -87,6 +96,9 @@ def backoff_without_restarts(manifest: Manifest) -> Iterator[Violation]:
 
     Use `OnFailure` or `ExitCode`, or remove the limit. For an MPIJob, use `OnFailure`: training-operator never creates
     a launcher again.
+
+    When to turn it off: if one manifest is used with several restart policies, for example by an overlay that sets
+    `OnFailure` only in prod, accept it in the environments where nothing restarts, with `rules` and `environments`.
     """
     assert manifest.kind is not None
     counted = manifest.kind.requirements.backoff_counts
@@ -101,8 +113,8 @@ def backoff_without_restarts(manifest: Manifest) -> Iterator[Violation]:
         message = (
             f"`backoffLimit` has no effect, because no role is ever restarted; set `restartPolicy` of a role to {names}"
         )
-        policies = tuple((role.restart_policy_node, "") for role in manifest.roles)
-        yield Violation(limit, message, policies)
+        policies = tuple((role.restart_policy_place, "") for role in manifest.roles)
+        yield Violation(At(manifest.run_policy, "backoffLimit"), message, policies)
 
 
 _EXCLUSIVE = "alpha.jobset.sigs.k8s.io/exclusive-topology"
@@ -120,6 +132,9 @@ def retry_hangs(manifest: Manifest) -> Iterator[Violation]:
     and the JobSet neither fails nor restarts.
 
     Set `backoffLimit: 0` in the Jobs: a failed pod then fails its Job, and the JobSet restarts as a whole.
+
+    When to turn it off: with JobSet 0.13 or later, declare it in `cluster.operators`, and the rule is silent. Jobs
+    that cannot fail in parts, with one pod each, can accept it.
     """
     version = str(manifest.cluster.operators.get("jobset", ""))
     if manifest.group != "jobset.x-k8s.io" or not version or parse_version(version) >= _FIXED:
@@ -137,8 +152,8 @@ def retry_hangs(manifest: Manifest) -> Iterator[Violation]:
             shown = "is not set" if limit is None else f"is `{as_integer(limit)}`"
             message = f"`backoffLimit` {shown}, so a failed leader is retried; with `exclusive-topology`, JobSet"
             message += f" {version} then refuses all other pods, and the job hangs"
-            node: Node = find_key(owner, _EXCLUSIVE) if limit is None else limit
-            yield Violation(node, f"{message}; set `backoffLimit: 0`")
+            place = At(owner, _EXCLUSIVE, is_key=True) if limit is None else At(job, "backoffLimit")
+            yield Violation(place, f"{message}; set `backoffLimit: 0`")
 
 
 _OF_FAILURES = ("PodFailed", "TaskFailed")
@@ -157,6 +172,9 @@ def policy_without_effect(manifest: Manifest) -> Iterator[Violation]:
     With the event `PodPending`, the actions `RestartPod` and `RestartTask` restart no pod.
 
     Set `restartPolicy: Never` in the tasks, and keep the policy; for `PodPending`, use `RestartJob`.
+
+    When to turn it off: for a policy that takes effect only in an overlay with `Never`, set the rule to `off` in
+    the environments without it.
     """
     if manifest.group != "batch.volcano.sh":
         return
@@ -167,7 +185,7 @@ def policy_without_effect(manifest: Manifest) -> Iterator[Violation]:
             if "PodPending" in events and as_text(policy.get("action")) in _OF_PENDING:
                 action = as_text(policy["action"])
                 message = f"`{action}` restarts no pod for the event `PodPending`; use `RestartJob`"
-                yield Violation(policy["action"], message)
+                yield Violation(At(policy, "action"), message)
     shared = _find_policy(spec)
     for task in tasks:
         pod = as_mapping(get_path(task, "template", "spec"))
@@ -177,12 +195,12 @@ def policy_without_effect(manifest: Manifest) -> Iterator[Violation]:
             continue
         name = as_text(task.get("name"))
         useless = f"the policy for `{own or shared}`" + (" and `maxRetry` have" if "maxRetry" in spec else " has")
-        node = pod.get("restartPolicy") or find_key(as_mapping(task.get("template")), "spec")
+        place = find_at(pod, "restartPolicy") or find_at(task, "template", "spec", is_key=True)
         message = (
             f"with `restartPolicy: {restart}`, the kubelet restarts the containers of task `{name}` forever and its"
         )
         message += f" pods never fail, so {useless} no effect; set `restartPolicy: Never`"
-        yield Violation(node, message, evidence=(restart,))
+        yield Violation(place, message, evidence=(restart,))
 
 
 def _list_policies(holder: Mapping[str, Node]) -> Iterator[tuple[Mapping[str, Node], list[str]]]:
@@ -207,7 +225,10 @@ def never_starts(manifest: Manifest) -> Iterator[Violation]:
     KubeRay validates objects in its controller: the API server accepts an invalid RayJob, and nothing runs. It reports
     this only in an event or in the status, and a RayJob stays invalid even after a correction.
 
-    Change the value as the message says.
+    Correct the field and create the object again, because an invalid RayJob does not recover.
+
+    When to turn it off: never, as KubeRay does not reconsider such an object. If the declared release is older than
+    the cluster's, correct `cluster.operators` first.
     """
     yield from find_violations(manifest, NEVER_STARTS)
 
@@ -230,6 +251,9 @@ def never_completes(manifest: Manifest) -> Iterator[Violation]:
     decides what they run; so is `sshd` without `-D`, which runs in the background.
 
     Use `OnFailure`; for MPI, give the task of the launcher the policy `{event: TaskCompleted, action: CompleteJob}`.
+
+    When to turn it off: for a Volcano Job that is a service on purpose, suppress the warning on its
+    `restartPolicy`. In the kinds of Kubeflow, use a Deployment for what shall never end.
     """
     kind = manifest.kind
     if (manifest.group, manifest.kind_name) == ("batch.volcano.sh", "Job"):
@@ -240,7 +264,7 @@ def never_completes(manifest: Manifest) -> Iterator[Violation]:
     deciding = next((role for name in kind.success if (role := manifest.find_role(name))), None)
     if deciding and as_text(deciding.restart_policy_node) == "Always" and "Always" in kind.restart_policies:
         message = f"`{deciding.replica_type}` is restarted even after success, so the job never completes"
-        yield Violation(deciding.restart_policy_node, f"{message}; use `OnFailure`")
+        yield Violation(deciding.restart_policy_place, f"{message}; use `OnFailure`")
 
 
 def _check_volcano_job(manifest: Manifest) -> Iterator[Violation]:
@@ -250,13 +274,14 @@ def _check_volcano_job(manifest: Manifest) -> Iterator[Violation]:
     tasks = [as_mapping(task) for task in as_list(manifest.spec.get("tasks"))]
     endless = list(_check_volcano_mpi(manifest, tasks))
     yield from endless
-    policies = any(as_list(owner.get("policies")) for owner in (manifest.spec, *tasks))
+    policies = any(map(_waits_for_more, (manifest.spec, *tasks)))
     restarted = [pod for pod in manifest.pods if as_text(pod.spec.get("restartPolicy")) in ("", "Always")]
     if not endless and not policies and len(restarted) == len(manifest.pods):
         first = restarted[0]
         message = "all pods are restarted even after success, so the job never completes"
-        node = first.spec.get("restartPolicy") or find_key(first.template, "spec") or manifest.object.get("kind")
-        yield Violation(node, f"{message}; set `restartPolicy: OnFailure`", severity=WARNING)
+        place = find_at(first.spec, "restartPolicy") or find_at(first.template, "spec", is_key=True)
+        place = place or At(manifest.object, "kind")
+        yield Violation(place, f"{message}; set `restartPolicy: OnFailure`", severity=WARNING)
 
 
 def _check_volcano_mpi(manifest: Manifest, tasks: list[Mapping[str, Node]]) -> Iterator[Violation]:
@@ -278,13 +303,24 @@ def _check_volcano_mpi(manifest: Manifest, tasks: list[Mapping[str, Node]]) -> I
     message = f"task `{wanted}` waits for MPI connections and never ends, so the job never completes"
     advice = "give the launcher's task the policy `{event: TaskCompleted, action: CompleteJob}`"
     severity = None if _SSHD.search(command) else WARNING
-    yield Violation(find_key(plugins, "mpi"), f"{message}; {advice}", severity=severity)
+    yield Violation(At(plugins, "mpi", is_key=True), f"{message}; {advice}", severity=severity)
+
+
+def _waits_for_more(owner: Mapping[str, Node]) -> bool:
+    """Return True if a policy of a job or a task waits for another event than a task that has completed."""
+    return any(_list_events(policy) - {"", "TaskCompleted"} for policy in as_list(owner.get("policies")))
+
+
+def _list_events(policy: Node) -> set[str]:
+    """Return the events that a policy waits for."""
+    fields = as_mapping(policy)
+    return {as_text(fields.get("event")), *map(as_text, as_list(fields.get("events")))}
 
 
 def _ends_job(owner: Mapping[str, Node]) -> bool:
     """Return True if a policy of a job or a task ends the job when a task has completed."""
     for policy in map(as_mapping, as_list(owner.get("policies"))):
-        events = {as_text(policy.get("event")), *map(as_text, as_list(policy.get("events")))}
+        events = _list_events(policy)
         if events & {"TaskCompleted", "*"} and as_text(policy.get("action")) in _ENDING_ACTIONS:
             return True
     return False
@@ -326,6 +362,9 @@ def endless_sidecar(manifest: Manifest) -> Iterator[Violation]:
 
     Make it a sidecar: an init container with `restartPolicy: Always`, which Kubernetes 1.29 and newer stop when all
     other containers have ended. Before 1.29, let the program end when the training has ended.
+
+    When to turn it off: when the shipped program ends by itself as soon as the trainer does, as with a shared
+    process namespace and a watch on its process, suppress the finding on that container and say how it ends.
     """
     if manifest.group not in _GROUPS or _ends_early(manifest):
         return
@@ -375,8 +414,8 @@ def _report(container: Container, main: Container) -> Violation:
     advice = "make it a sidecar: an init container with `restartPolicy: Always`"
     if manifest.cluster.kubernetes and release < _SIDECARS:
         advice = "end it when the training ends; sidecars need Kubernetes 1.29"
-    node: Node = container.data.get("image") or find_key(container.data, "name") or get_path(container.data, "name")
-    return Violation(node, f"{message}; {advice}")
+    place = find_at(container.data, "image") or find_at(container.data, "name", is_key=True)
+    return Violation(place, f"{message}; {advice}")
 
 
 # Labels or annotations of pods that turn injection on or off, by mesh.
@@ -394,6 +433,9 @@ def injected_proxy(manifest: Manifest, state: ClusterState) -> Iterator[Violatio
     ordinary container also keeps running after the training, so the job does not complete.
 
     Set the label `sidecar.istio.io/inject: "false"` on the pods.
+
+    When to turn it off: for a mesh whose proxies are native sidecars and pass the ports of the job unchanged
+    (`excludeInboundPorts`), accept the finding in the overlay of that cluster.
     """
     found = state.injecting.get(manifest.namespace)
     if found is None:
@@ -406,8 +448,8 @@ def injected_proxy(manifest: Manifest, state: ClusterState) -> Iterator[Violatio
         effect = "keeps the pod running after the training" if is_one else "breaks the connections between the pods"
         message = f"namespace `{manifest.namespace}` injects a sidecar of {mesh} into the pod, which {effect}"
         advice = f'set the label `{_SWITCHES[mesh]}: "{_OFF[mesh]}"` on the pods'
-        node = find_key(pod.template, "spec") or manifest.object.get("kind")
-        yield Violation(node, f"{message}; {advice}", ((label, "injection is enabled here"),))
+        place = find_at(pod.template, "spec", is_key=True) or At(manifest.object, "kind")
+        yield Violation(place, f"{message}; {advice}", ((label, "injection is enabled here"),))
         return
 
 

@@ -9,6 +9,7 @@ from jobgen.k8s.operators import choose_severity, describe_rejection, is_operato
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep, Severity, pluralize
 from jobgen.model.meant import is_same_name
+from jobgen.model.place import At, find_at
 from jobgen.model.suggest import (
     ask_for,
     find_closest,
@@ -30,6 +31,9 @@ def missing_role(manifest: Manifest) -> Iterator[Violation]:
     warning.
 
     Add the role.
+
+    When to turn it off: for a service that is meant to run until it is deleted, such as parameter servers for
+    several jobs, accept the warning at the object; the error for a role that is required has no exception.
     """
     kind = manifest.kind
     assert kind is not None
@@ -39,28 +43,28 @@ def missing_role(manifest: Manifest) -> Iterator[Violation]:
     missing = [value_of(role.spelling) for role in kind.roles.values() if role.required and role.name not in present]
     if not missing and not present.isdisjoint(kind.success or present):
         return
-    node = _find_node(manifest)
-    if node is None:
+    place = _find_place(manifest)
+    if place is None:
         return
     if missing:
         names = list_alternatives(f"`{name}`" for name in missing)
         message = f"the job has no {names}; {describe_rejection(manifest)}; add {'it' if len(missing) == 1 else 'them'}"
-        yield Violation(node, message, severity=choose_severity(manifest))
+        yield Violation(place, message, severity=choose_severity(manifest))
     elif not manifest.roles:
-        yield Violation(node, "the job has no roles, so nothing is started; add one")
+        yield Violation(place, "the job has no roles, so nothing is started; add one")
     elif kind.requirements.unknown_roles == "started":
         names = list_alternatives(f"`{value_of(kind.roles[name].spelling)}`" for name in kind.success)
-        yield Violation(node, f"the job has no {names}, so it never completes; add one", severity=WARNING)
+        yield Violation(place, f"the job has no {names}, so it never completes; add one", severity=WARNING)
 
 
-def _find_node(manifest: Manifest) -> Node:
-    """Return the key of the roles, or the name of an object without a spec; None if the schema reports it."""
+def _find_place(manifest: Manifest) -> At | None:
+    """Return the place of the key of the roles, or of the name of an object; None if the schema reports it."""
     assert manifest.kind is not None
     *steps, last = map(str, manifest.kind.replicas_at)
     holder = get_path(manifest.object, *steps)
     if not isinstance(holder, dict):
-        return manifest.metadata.get("name") or manifest.object.get("kind")
-    return next((key for key in holder if key == last and value_of(holder[key]) is not None), None)
+        return find_at(manifest.metadata, "name") or At(manifest.object, "kind")
+    return At(holder, last, is_key=True) if value_of(holder.get(last)) is not None else None
 
 
 @rule("role", ERROR)
@@ -71,6 +75,9 @@ def unknown_role(role: Role) -> Iterator[Violation]:
     TFJob and MXJob start the pods of the role but ignore how they end, which is a warning.
 
     Use a role of the kind.
+
+    When to turn it off: for a fork of an operator with roles of its own, import its CRD and keep the finding as an
+    exception for the jobs of that fork.
     """
     kind = role.manifest.kind
     if role.definition or kind is None or not role.replica_type or not kind.requirements.unknown_roles:
@@ -90,12 +97,13 @@ def unknown_role(role: Role) -> Iterator[Violation]:
     meant = find_closest(role.replica_type, same or free)
     message = f"{kind.name} has no role `{role.replica_type}`{ask_for(meant)}"
     is_refused = kind.requirements.unknown_roles not in ("started", "ignored")
-    if kind.shape == "map" and isinstance(role.key, str):
-        fix_steps, safe = suggest_rename(role.key, known, taken, takes_any_name if is_refused else None)
+    place = role.place
+    if kind.shape == "map":
+        fix_steps, safe = suggest_rename(place, known, taken, takes_any_name if is_refused else None)
     else:
-        fix_steps, safe = suggest_value(role.key, free, is_refused=is_refused)
+        fix_steps, safe = suggest_value(place, free, is_refused=is_refused)
     yield Violation(
-        role.key,
+        place,
         f"{message}{'' if meant else ';'} {consequence}",
         severity=severity,
         fix_steps=fix_steps,
@@ -111,15 +119,18 @@ def duplicate_role(manifest: Manifest) -> Iterator[Violation]:
     Pods are named after the job, the role and an index, so both entries ask for pods of the same names.
 
     Merge the entries into one, with the sum of their replicas.
+
+    When to turn it off: never on TensorStack, where both entries want the same pods. Two groups of workers with
+    different nodes need two jobs, or one role with an affinity.
     """
     seen: dict[str, Role] = {}
     for role in manifest.roles:
         first = seen.setdefault(role.replica_type, role)
         if first is not role:
             yield Violation(
-                role.key,
+                role.place,
                 f"role `{role.replica_type}` is listed twice; merge the two entries",
-                related=((first.key, "the first entry"),),
+                related=((first.place, "the first entry"),),
             )
 
 
@@ -131,13 +142,16 @@ def chief_and_master(manifest: Manifest) -> Iterator[Violation]:
     has both.
 
     Keep `Chief`; `Master` is the older name.
+
+    When to turn it off: never for TFJob. Jobs that are shared with an old operator, before `Chief` existed, should
+    use `Master` alone rather than both.
     """
     leaders = [role for role in manifest.roles if role.name in ("chief", "master")]
     if len(leaders) > 1:
         first, second = leaders[:2]
         message = f"`{first.replica_type}` and `{second.replica_type}` are the same role"
         message = f"{message}; {describe_rejection(manifest)}; remove one of them"
-        yield Violation(second.key, message, related=((first.key, "the other role"),))
+        yield Violation(second.place, message, related=((first.place, "the other role"),))
 
 
 @rule("role", ERROR)
@@ -147,6 +161,9 @@ def role_without_template(role: Role) -> Iterator[Violation]:
     The CRD does not require one, but the operator cannot create pods without it and rejects the job.
 
     Add `template.spec.containers`, or remove the role.
+
+    When to turn it off: never; there is nothing that the operator could start. A role that only some environments
+    have is better added in their overlays, complete with its template.
     """
     kind = role.manifest.kind
     if role.pod.partial or kind is None or not kind.requirements.known:
@@ -155,7 +172,7 @@ def role_without_template(role: Role) -> Iterator[Violation]:
         # An empty template is a pod without containers, which the API server rejects.
         return
     yield Violation(
-        role.key,
+        role.place,
         f"`{role.replica_type}` has no pod template; {describe_rejection(role.manifest)}; set `template`",
         severity=choose_severity(role.manifest),
     )
@@ -168,6 +185,9 @@ def missing_main_container(pod: Pod) -> Iterator[Violation]:
     The operator finds the main container by its name, for its port and its exit code, and rejects a job without it.
 
     Rename the container that trains. Other containers can have any name.
+
+    When to turn it off: never for kinds of Kubeflow. The name follows the kind, so a rename in a shared pod
+    template needs an overlay for each framework.
     """
     kind = pod.manifest.kind
     main, wanted = pod.main_container, value_of(kind.container) if kind else ""
@@ -177,13 +197,13 @@ def missing_main_container(pod: Pod) -> Iterator[Violation]:
     if wanted in map(value_of, names) or not all(map(value_of, names)):
         # The API server rejects a container without a name.
         return
-    name = names[0]
-    remedy = f"rename `{value_of(name)}`" if len(names) == 1 else "rename the one that trains"
+    place = At(pod.containers[0].data, "name")
+    remedy = f"rename `{value_of(names[0])}`" if len(names) == 1 else "rename the one that trains"
     message = f"no container is named `{wanted}`; {describe_rejection(pod.manifest)}; {remedy}"
     severity = choose_severity(pod.manifest)
-    fix_steps = (FixStep("set", name, wanted),) if len(names) == 1 else ()
+    fix_steps = (FixStep("set", place, wanted),) if len(names) == 1 else ()
     # The fix is safe where the job is certainly rejected as it is.
-    yield Violation(name, message, severity=severity, fix_steps=fix_steps, safe=severity is None)
+    yield Violation(place, message, severity=severity, fix_steps=fix_steps, safe=severity is None)
 
 
 @rule("role", ERROR, kinds=("PyTorchJob", "XGBoostJob", "MPIJob"))
@@ -194,6 +214,9 @@ def missing_replicas(role: Role) -> Iterator[Violation]:
     `replicas: 1`. The Worker of an MPIJob has no pods without `replicas`.
 
     Set `replicas`.
+
+    When to turn it off: with a training-operator before 1.8 that defaults to one pod, declare its version; the rule
+    then stays silent where the default exists.
     """
     kind, described = role.manifest.kind, role.definition
     if described is None or kind is None or as_integer(role.replica_spec.get("replicas")) is not None:
@@ -201,11 +224,11 @@ def missing_replicas(role: Role) -> Iterator[Violation]:
     since = kind.requirements.written.get(described.name)
     if since and is_operator_since(role.manifest, since):
         message = f"`{role.replica_type}` must set `replicas: 1`; {describe_rejection(role.manifest)}"
-        yield Violation(role.key, message, fix_steps=suggest_entry("replicas", 1, role.replica_spec))
+        yield Violation(role.place, message, fix_steps=suggest_entry("replicas", 1, role.replica_spec))
     elif not described.omitted:
         consequence = f"; {describe_rejection(role.manifest)}" if described.least else ""
         message = f"`{role.replica_type}` does not set `replicas`, so it has no pods{consequence}; set it"
-        yield Violation(role.key, message, fix_steps=suggest_entry("replicas", 1, role.replica_spec), safe=False)
+        yield Violation(role.place, message, fix_steps=suggest_entry("replicas", 1, role.replica_spec), safe=False)
 
 
 @rule("role", ERROR)
@@ -218,6 +241,9 @@ def invalid_replica_count(role: Role) -> Iterator[Violation]:
     A number that the operator does not check is a warning.
 
     Set a supported number of replicas.
+
+    When to turn it off: a second Chief or Master is never right. A number that only an unreleased operator accepts
+    can be a warning for the environment in which you test it.
     """
     kind = role.manifest.kind
     assert kind is not None
@@ -241,7 +267,10 @@ def invalid_replica_count(role: Role) -> Iterator[Violation]:
         message = f"the job has {pluralize(written, 'node')} but needs {wanted}"
     else:
         message = f"`{role.replica_type}` has `replicas: {written}` but needs {wanted}"
-    yield Violation(node, f"{message}{consequence}", severity=severity)
+    paths = ((str(kind.replicas_at[-1]),),) if one else kind.replicas.counts
+    found = (find_at(role.replica_spec, *map(str, path)) for path in paths)
+    place = next(place for place in found if place is not None and place.node is node)
+    yield Violation(place, f"{message}{consequence}", severity=severity)
 
 
 def _describe_bounds(role: Role, described: RoleDescription | None, written: int) -> str:
@@ -265,11 +294,14 @@ def min_available_too_high(manifest: Manifest) -> Iterator[Violation]:
     A gang scheduler starts the job when that many of its pods can run at once. The job has fewer, so it waits forever.
 
     Remove `minAvailable`; the default is all pods.
+
+    When to turn it off: no scheduler can start what does not exist. If an autoscaler adds the missing pods later,
+    describe them with the elastic fields of the kind instead.
     """
     if "schedulingPolicy" not in manifest.run_policy:
         return
-    least = get_path(manifest.run_policy, "schedulingPolicy", "minAvailable")
-    number = as_integer(least)
+    least = find_at(manifest.run_policy, "schedulingPolicy", "minAvailable")
+    number = as_integer(least.node) if least is not None else None
     if number is not None and manifest.roles and number > manifest.pod_count:
         pods = pluralize(manifest.pod_count, "pod")
         message = f"`minAvailable` is {number}, but the job has {pods}, so it never starts; remove `minAvailable`"
@@ -291,6 +323,9 @@ def elastic_bounds(manifest: Manifest) -> Iterator[Violation]:
     KubeRay starts the nearest bound instead of `replicas`, which is also a warning: Kueue counts `replicas`.
 
     Make `minReplicas`, `maxReplicas` and the number of pods consistent.
+
+    When to turn it off: for bounds that another controller rewrites before the pods exist, set the rule to `off`
+    for the jobs of that controller by their `paths`; on plain operators the numbers apply as written.
     """
     if manifest.group == "ray.io":
         for role in manifest.roles:
@@ -302,7 +337,7 @@ def elastic_bounds(manifest: Manifest) -> Iterator[Violation]:
     least, most = as_integer(policy.get("minReplicas")), as_integer(policy.get("maxReplicas"))
     if least is not None and most is not None and least > most:
         yield Violation(
-            policy["minReplicas"], f"`minReplicas` is {least}, which is above `maxReplicas` ({most}); lower it"
+            At(policy, "minReplicas"), f"`minReplicas` is {least}, which is above `maxReplicas` ({most}); lower it"
         )
     elif manifest.kind_name == "PyTorchJob" and not policy.get("metrics"):
         yield from _check_pods(manifest, policy, least, most)
@@ -316,10 +351,14 @@ def _check_group(role: Role) -> Iterator[Violation]:
         return
     bound, name = (least, fields[1]) if least is not None and count < least else (most, fields[2])
     if bound is not None and bound >= 0 and count >= 0 and (count > bound or name == fields[1]):
-        node = role.replica_spec["replicas"]
         message = f"`replicas` of `{role.replica_type}` is {count}, but `{name}` is {bound}, so KubeRay starts {bound}"
-        related = ((role.replica_spec[name], ""),)
-        yield Violation(node, f"{message}; write `replicas: {bound}`, or change the bound", related, WARNING)
+        related = ((At(role.replica_spec, name), ""),)
+        yield Violation(
+            At(role.replica_spec, "replicas"),
+            f"{message}; write `replicas: {bound}`, or change the bound",
+            related,
+            WARNING,
+        )
 
 
 def _check_pods(
@@ -334,11 +373,11 @@ def _check_pods(
     counts = tuple(each for role in manifest.roles for each in role.compared_count)
     if total < low:
         message = f"torchrun waits for {pluralize(low, 'pod')}, but the job has {total}; add pods or lower `{lower}`"
-        yield Violation(policy[lower], message, counts)
+        yield Violation(At(policy, lower), message, counts)
     elif total > high:
         message = f"torchrun uses at most {pluralize(high, 'pod')}, but the job has {total}"
         message += f"; set `maxReplicas` to at least {total}"
-        yield Violation(policy[upper], message, counts, severity=WARNING)
+        yield Violation(At(policy, upper), message, counts, severity=WARNING)
 
 
 @rule("job", ERROR, kinds=("PyTorchJob",), fields=("elasticPolicy",))
@@ -349,11 +388,13 @@ def elastic_without_worker(manifest: Manifest) -> Iterator[Violation]:
     is a warning.
 
     Add a Worker, or remove the `elasticPolicy`.
+
+    When to turn it off: if a single elastic process is intended, for example to test the settings, remove the
+    policy: it changes nothing for one pod.
     """
     if manifest.find_role("worker") or not isinstance(manifest.spec.get("elasticPolicy"), dict):
         return
-    key = next(key for key in manifest.spec if key == "elasticPolicy")
     is_rejected = is_operator_since(manifest, "1.9.0")
     effect = "the operator's webhook rejects the job" if is_rejected else "the operator can fail on it"
     message = f"`elasticPolicy` requires a `Worker`, but the job has none; {effect}"
-    yield Violation(key, message, severity=None if is_rejected else WARNING)
+    yield Violation(At(manifest.spec, "elasticPolicy", is_key=True), message, severity=None if is_rejected else WARNING)

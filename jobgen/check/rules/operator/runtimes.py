@@ -17,8 +17,9 @@ from jobgen.k8s.objects import Container, Manifest
 from jobgen.k8s.operators import describe_rejection
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import pluralize
+from jobgen.model.place import At, find_at
 from jobgen.model.quantity import to_milli
-from jobgen.model.suggest import did_you_mean, find_key
+from jobgen.model.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from jobgen.check.cluster.state import ClusterState
@@ -47,6 +48,9 @@ def runtime_mismatch(manifest: Manifest, state: ClusterState) -> Iterator[Violat
     - Trainer before 2.3 mounts the SSH key of the policy `mpi` with the mode 0644. Programs that run as root refuse it.
 
     Change the job, or use another runtime.
+
+    When to turn it off: when the runtime in the cluster differs on purpose from the one in the files, delete the
+    copy, since every other check would also use the wrong one.
     """
     from jobgen.check.cluster.pod_resources import find_runtime
 
@@ -58,12 +62,14 @@ def runtime_mismatch(manifest: Manifest, state: ClusterState) -> Iterator[Violat
     used = next((name for name in ("torch", "jax", "xgboost") if name in policy), "")
     if used and manifest.spec.get("trainer") is None and (as_integer(policy.get("numNodes")) or 1) > 1:
         message = f"without `trainer`, Trainer sets no variables of the policy `{used}`, so the nodes do not find each"
-        yield Violation(find_key(manifest.object, "spec"), f"{message} other; write `trainer: {{}}`", evidence=())
+        yield Violation(
+            At(manifest.object, "spec", is_key=True), f"{message} other; write `trainer: {{}}`", evidence=()
+        )
     lost = [key for key in trainer if key in _OF_TRAINER or (key == "numNodes" and "mpi" not in policy)]
     # `runtime-without-trainer` reports a runtime with such a policy.
     if lost and not used and not any(step == "trainer" for _, step in list_steps(runtime)):
         message = f"no replicated Job of the runtime has the label `{STEP}: trainer`, so `{lost[0]}` has no effect"
-        yield Violation(lost[0], f"{message}; label the one that trains", evidence=())
+        yield Violation(At(trainer, lost[0], is_key=True), f"{message}; label the one that trains", evidence=())
     yield from _check_variables(manifest, policy, trainer)
     yield from _check_parts(manifest, runtime)
     yield from _check_gpus(manifest, runtime, policy, trainer)
@@ -87,12 +93,12 @@ def _check_variables(
             is_refused = is_since(manifest, "trainer", _RESERVED_SINCE[used])
             effect = describe_rejection(manifest) if is_refused else "the value here replaces that of Trainer"
             message = f"`{name}` is reserved: the policy `{used}` of the runtime sets it; {effect}; remove it"
-            yield Violation(entry["name"], message, severity=ERROR if is_refused else None)
+            yield Violation(At(entry, "name"), message, severity=ERROR if is_refused else None)
         elif used == "mpi" and not joins and name.startswith(_OF_PROCESSES) and f"-x {name}" not in command:
             message = (
                 f"`{name}` is set only in the launcher, and not for the processes that `mpirun` starts on the nodes"
             )
-            yield Violation(entry["name"], f"{message}; pass it with `mpirun -x {name}`, or set it in the runtime")
+            yield Violation(At(entry, "name"), f"{message}; pass it with `mpirun -x {name}`, or set it in the runtime")
 
 
 def _check_parts(manifest: Manifest, runtime: Mapping[str, Node]) -> Iterator[Violation]:
@@ -103,7 +109,7 @@ def _check_parts(manifest: Manifest, runtime: Mapping[str, Node]) -> Iterator[Vi
     for key in (key for key in requested if key in ("dataset", "model") and isinstance(requested[key], dict)):
         if jobs and f"{key}-initializer" not in jobs:
             message = f"runtime `{name}` has no replicated Job `{key}-initializer`; {describe_rejection(manifest)}"
-            yield Violation(key, f"{message}; add it, or remove `{key}`", severity=ERROR)
+            yield Violation(At(requested, key, is_key=True), f"{message}; add it, or remove `{key}`", severity=ERROR)
     patches = (
         _list_jobs(each.get("trainingRuntimeSpec")) for each in iter_mappings(manifest.spec.get("runtimePatches"))
     )
@@ -117,7 +123,7 @@ def _check_parts(manifest: Manifest, runtime: Mapping[str, Node]) -> Iterator[Vi
         if jobs and wanted and wanted not in jobs:
             hint = did_you_mean(wanted, jobs) or f"; it has {' and '.join(f'`{each}`' for each in jobs)}"
             message = f"runtime `{name}` has no replicated Job `{wanted}`; {describe_rejection(manifest)}"
-            yield Violation(item["name"], f"{message}{hint}", severity=ERROR)
+            yield Violation(At(item, "name"), f"{message}{hint}", severity=ERROR)
 
 
 def _list_jobs(spec: Node) -> Node:
@@ -147,7 +153,7 @@ def _check_gpus(
                 f"the image is built for GPUs (`{word}` in its name), but neither the job nor its runtime requests"
             )
             message += " a GPU, so the nodes train without one; set `nvidia.com/gpu` in `resourcesPerNode`"
-            yield Violation(image, message, evidence=(word,))
+            yield Violation(At(trainer, "image"), message, evidence=(word,))
         return
     node = get_path(policy, "mpi", "numProcPerNode")
     count, gpus = as_integer(node), sum((to_milli(value) or 0) // 1000 for value in devices.values())
@@ -157,8 +163,10 @@ def _check_gpus(
         processes = f"{count} process{'es' * (count != 1)}"
         message = f"the runtime starts {processes} on each node, but a node has {pluralize(gpus, 'GPU')}"
         effect = "leaves GPUs idle" if count < gpus else "starts processes without a GPU"
-        place = next(iter(devices.values()))
-        yield Violation(place, f"{message}, which {effect}; set `numProcPerNode: {gpus}`", ((node, "the runtime"),))
+        name = next(iter(devices))
+        holder = next(each for each in (resources.get("limits"), resources.get("requests")) if find_at(each, name))
+        related = ((find_at(policy, "mpi", "numProcPerNode"), "the runtime"),)
+        yield Violation(At(holder, name), f"{message}, which {effect}; set `numProcPerNode: {gpus}`", related)
 
 
 def _list_containers(runtime: Mapping[str, Node]) -> Iterator[tuple[Mapping[str, Node], Mapping[str, Node]]]:
@@ -169,7 +177,7 @@ def _list_containers(runtime: Mapping[str, Node]) -> Iterator[tuple[Mapping[str,
 
 
 def _check_key(manifest: Manifest, runtime: Mapping[str, Node]) -> Iterator[Violation]:
-    path = get_path(runtime, "spec", "mlPolicy", "mpi", "sshAuthMountPath")
+    path = find_at(runtime, "spec", "mlPolicy", "mpi", "sshAuthMountPath")
     for pod, container in _list_containers(runtime):
         users = (get_path(each, "securityContext", "runAsUser") for each in (container, pod))
         user = next((as_integer(each) for each in users if each is not None), None)
@@ -179,7 +187,7 @@ def _check_key(manifest: Manifest, runtime: Mapping[str, Node]) -> Iterator[Viol
             message += ", and `ssh` and `sshd` that run as root refuse such a key; update Trainer to 2.3, or set"
             message += " `runAsUser` of all nodes to another user"
             related = ((path, "where the key is mounted"),) if path is not None else ()
-            yield Violation(find_key(manifest.spec, "runtimeRef"), message, related, evidence=())
+            yield Violation(At(manifest.spec, "runtimeRef", is_key=True), message, related, evidence=())
             return
 
 
@@ -194,6 +202,9 @@ def runtime_without_trainer(manifest: Manifest) -> Iterator[Violation]:
     and have host names. The policy `mpi` needs a replicated Job `launcher`, which gets the list of hosts.
 
     Label the replicated Job that trains, in `template.metadata.labels`, and name it `node`.
+
+    When to turn it off: for a runtime that only serves as a base of others by kustomize, set the rule to `off` for
+    its path; the results are checked when they are built.
     """
     jobset = as_mapping(get_path(manifest.spec, "template", "spec"))
     steps = list(list_steps(manifest.object))
@@ -209,23 +220,23 @@ def runtime_without_trainer(manifest: Manifest) -> Iterator[Violation]:
         if not used or not (is_new or manifest.cluster.operators.get("trainer")):
             return
         message = f"no replicated Job has the label `{STEP}: trainer`, so `trainer` of a TrainJob is applied to nothing"
-        yield Violation(find_key(jobset, "replicatedJobs"), f"{message}; set it in `template.metadata.labels`")
+        yield Violation(At(jobset, "replicatedJobs", is_key=True), f"{message}; set it in `template.metadata.labels`")
         return
     names = {as_text(job.get("name")): job for job, _ in steps}
     if "mpi" in policy and "launcher" not in names:
         message = "the policy `mpi` needs a replicated Job `launcher`, which gets the list of hosts"
-        yield Violation(find_key(policy, "mpi"), f"{message}; name the one that starts `mpirun` so")
+        yield Violation(At(policy, "mpi", is_key=True), f"{message}; name the one that starts `mpirun` so")
     if not used:
         return
     address = f"the policy `{used}` gives the nodes the address `JOB-node-0-0.JOB`, which does not resolve"
     network = as_mapping(jobset.get("network"))
     if "node" not in names:
-        name = trained[0].get("name")
-        yield Violation(name, f"{address}, because the replicated Job is named `{as_text(name)}`; name it `node`")
+        message = f"{address}, because the replicated Job is named `{as_text(trained[0].get('name'))}`"
+        yield Violation(find_at(trained[0], "name"), f"{message}; name it `node`")
     if as_text(network.get("subdomain")):
-        yield Violation(network["subdomain"], f"{address} with another `subdomain`; remove it")
+        yield Violation(At(network, "subdomain"), f"{address} with another `subdomain`; remove it")
     elif value_of(network.get("enableDNSHostnames")) is False:
-        yield Violation(network["enableDNSHostnames"], f"{address} without host names; remove the field")
+        yield Violation(At(network, "enableDNSHostnames"), f"{address} without host names; remove the field")
 
 
 @rule("job", WARNING, kinds=("TrainJob",))
@@ -236,6 +247,9 @@ def missing_initializer(manifest: Manifest) -> Iterator[Violation]:
     `model-initializer`. Of the runtimes shipped with Trainer, only those of torchtune have them.
 
     Use a runtime with the initializer, or remove it from the job.
+
+    When to turn it off: if the runtime in the cluster has an initializer that the copy in the repository lacks,
+    update that copy; jobgen compares with what it can see.
     """
     requested = as_mapping(manifest.spec.get("initializer"))
     name = as_text(get_path(manifest.spec, "runtimeRef", "name"))
@@ -246,7 +260,7 @@ def missing_initializer(manifest: Manifest) -> Iterator[Violation]:
     for key in requested:
         if key in ("dataset", "model") and isinstance(requested[key], dict):
             yield Violation(
-                key,
+                At(requested, key, is_key=True),
                 f"runtime `{name}` has no `{key}-initializer` job, unless your cluster adds one; use another runtime",
             )
 
@@ -258,6 +272,9 @@ def reserved_runtime_env(container: Container) -> Iterator[Violation]:
     The webhook rejects a job whose `trainer.env` sets a variable that the policy of the runtime sets.
 
     Use `numNodes` and `numProcPerNode`.
+
+    When to turn it off: if the policy of your own runtime does not set the variable, put the runtime into
+    `runtimes/`; jobgen then reads what it really sets.
     """
     manifest = container.pod.manifest
     kind = manifest.kind
@@ -268,7 +285,7 @@ def reserved_runtime_env(container: Container) -> Iterator[Violation]:
     for name, entry in container.env:
         if name in reserved:
             yield Violation(
-                entry["name"], f"the runtime sets `{name}` itself; {describe_rejection(manifest)}; remove it"
+                At(entry, "name"), f"the runtime sets `{name}` itself; {describe_rejection(manifest)}; remove it"
             )
 
 
@@ -286,13 +303,17 @@ def env_in_runtime_patch(manifest: Manifest) -> Iterator[Violation]:
     The webhook rejects patches of the variables of `node`, `dataset-initializer` and `model-initializer`.
 
     Set the variables of `node` in `trainer.env`, and those of an initializer in its own `env`.
+
+    When to turn it off: no setting makes the webhook accept it. For another container of the runtime, a patch with
+    variables is allowed and not reported.
     """
     for container in _patched_containers(manifest.spec):
         own = _OWN.get(as_text(container.get("name")))
         if own and as_list(container.get("env")):
-            key = next(key for key in container if key == "env")
             message = f"a patch cannot set variables of `{as_text(container['name'])}`"
-            yield Violation(key, f"{message}; {describe_rejection(manifest)}; use `{own}`")
+            yield Violation(
+                At(container, "env", is_key=True), f"{message}; {describe_rejection(manifest)}; use `{own}`"
+            )
 
 
 def _patched_containers(spec: Mapping[str, Node]) -> Iterator[Mapping[str, Node]]:
@@ -313,6 +334,9 @@ def bad_patch_manager(manifest: Manifest) -> Iterator[Violation]:
     The webhook requires the owner of a patch in the form `example.com/team`, and rejects the job otherwise.
 
     Write a domain and a path, such as `example.com/team`.
+
+    When to turn it off: the webhook of Trainer has no switch for this check. A Trainer without `runtimePatches`
+    drops the whole patch, which `field-newer-than-operator` reports.
     """
     if "runtimePatches" not in manifest.spec:
         return
@@ -321,4 +345,4 @@ def bad_patch_manager(manifest: Manifest) -> Iterator[Violation]:
         domain, slash, path = as_text(node).partition("/")
         if as_text(node) and not (slash and path and is_dns_subdomain(domain)):
             message = f"`{as_text(node)}` must be a domain and a path, such as `example.com/team`"
-            yield Violation(node, f"{message}; {describe_rejection(manifest)}")
+            yield Violation(At(patch, "manager"), f"{message}; {describe_rejection(manifest)}")

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from jobgen.check.operators import KINDS, find_violations
 from jobgen.check.operators.checks import ADMITS_NOTHING, GATE_OFF, REJECTED, is_gate_on
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
-from jobgen.k8s.feature_gates import GatedField, find_nodes, list_dropped
+from jobgen.k8s.feature_gates import GatedField, find_places, list_dropped
 from jobgen.k8s.kinds import BUILTIN_GROUPS, Release, format_release, parse_release
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.operators import choose_severity, describe_rejection, is_operator_since
 from jobgen.model.data import Node, value_of
-from jobgen.model.suggest import did_you_mean, find_key, list_alternatives, suggest_value
+from jobgen.model.place import At, find_at
+from jobgen.model.suggest import did_you_mean, list_alternatives, suggest_value
 from jobgen.spec.kinds import Choice
 
 _MPI_JOBS = {
@@ -28,18 +29,21 @@ def kind_not_served(manifest: Manifest) -> Iterator[Violation]:
     MPIJob is either `v1` of training-operator or `v2beta1` of mpi-operator, depending on what the cluster declares.
 
     Update the operator, or use a kind and version that it serves.
+
+    When to turn it off: if both versions of the CRD are merged by hand in your cluster, import that CRD into
+    `schemas/`; otherwise the declaration in `cluster.operators` is what has to change.
     """
     kind, cluster = manifest.kind, manifest.cluster
     assert kind is not None
     if not is_operator_since(manifest, kind.versions.since):
         since, declared = kind.versions.since, manifest.operator_version
         message = f"{kind.name} was added in {kind.operator} {since}, but this cluster has {declared}"
-        yield Violation(manifest.object["kind"], f"{message}; update the operator or use another kind")
+        yield Violation(At(manifest.object, "kind"), f"{message}; update the operator or use another kind")
     other_operator = kind.requirements.conflicts_with
     if other_operator and cluster.has_other_operator(kind):
         message = f"this cluster runs MPIJobs with {other_operator}, not with {kind.operator}"
         advice = _MPI_JOBS.get(other_operator, "use its `apiVersion`")
-        yield Violation(manifest.object["apiVersion"], f"{message}; {advice}")
+        yield Violation(At(manifest.object, "apiVersion"), f"{message}; {advice}")
 
 
 @rule("job", ERROR)
@@ -50,6 +54,9 @@ def field_newer_than_operator(manifest: Manifest) -> Iterator[Violation]:
     example, a job with `suspend: true` starts at once.
 
     Remove the field, or update the operator.
+
+    When to turn it off: correct `cluster.operators` if the cluster was updated already. During an update, the
+    environments that are still old should get an overlay that removes the field.
     """
     kind, declared = manifest.kind, manifest.operator_version
     assert kind is not None
@@ -61,12 +68,12 @@ def field_newer_than_operator(manifest: Manifest) -> Iterator[Violation]:
         if field.versions.contains(declared) or field.at in seen:
             continue
         seen.add(field.at)
-        *steps, last = map(str, field.at)
-        holder = get_path(manifest.object, *steps)
-        key = next((key for key in holder if key == last), None) if isinstance(holder, dict) else None
-        if key is not None:
-            message = f"`{key}` {field.versions} of {kind.operator}, but this cluster has {declared}, which drops it"
-            yield Violation(key, f"{message}; remove it")
+        place = find_at(manifest.object, *map(str, field.at), is_key=True)
+        if place is not None:
+            message = (
+                f"`{place.key}` {field.versions} of {kind.operator}, but this cluster has {declared}, which drops it"
+            )
+            yield Violation(place, f"{message}; remove it")
 
 
 @rule("manifest", WARNING)
@@ -77,16 +84,21 @@ def dropped_field(manifest: Manifest) -> Iterator[Violation]:
     `recursiveReadOnly: Enabled` is not read-only below its top.
 
     Remove the field, or update the cluster. If the gate is on in your cluster, name it in `cluster.featureGates`.
+
+    When to turn it off: when a gate is turned on in some clusters only, set `featureGates` in the overlays of
+    these, and the others keep the warning.
     """
     release = parse_release(manifest.cluster.kubernetes)
     for holder, field in _list_gated(manifest, release):
         if is_gate_on(manifest, field.gate):
             continue
-        for key, value in find_nodes(holder, field.path):
-            if value_of(value) not in (None, field.default):
+        for place in find_places(holder, field.path):
+            if value_of(At(place.holder, place.key).node) not in (None, field.default):
                 shown = f"`{field.gate}` is off by default in Kubernetes {format_release(release)}"
                 advice = "remove it, or name the gate in `cluster.featureGates`"
-                yield Violation(key, f"the API server drops `{key}`, because the feature gate {shown}; {advice}")
+                yield Violation(
+                    place, f"the API server drops `{place.key}`, because the feature gate {shown}; {advice}"
+                )
 
 
 def _list_gated(manifest: Manifest, release: Release) -> list[tuple[Node, GatedField]]:
@@ -95,7 +107,7 @@ def _list_gated(manifest: Manifest, release: Release) -> list[tuple[Node, GatedF
     in_pods = [field for name, field in list_dropped("", release) if text is None or name in text]
     found: list[tuple[Node, GatedField]] = [(pod.spec, field) for field in in_pods for pod in manifest.pods]
     if manifest.group in BUILTIN_GROUPS:
-        found += [(dict(manifest.object), field) for _, field in list_dropped(manifest.kind_name, release)]
+        found += [(manifest.object, field) for _, field in list_dropped(manifest.kind_name, release)]
     return found
 
 
@@ -106,7 +118,10 @@ def feature_gate_off(manifest: Manifest) -> Iterator[Violation]:
     Without the gate, the operator rejects the object or never starts it. This is an error if `cluster.featureGates`
     declares the gates of the cluster and does not list this one.
 
-    Remove the field. If the gate is on in your cluster, name it in `cluster.featureGates`.
+    Remove the field. Gates that your operator runs with belong in `cluster.featureGates`, which ends the warning.
+
+    When to turn it off: if an environment must fail whenever the gate is missing, declare `featureGates` there; it
+    is an error then. Accepting the warning is right only while you plan to turn the gate on.
     """
     yield from find_violations(manifest, GATE_OFF)
 
@@ -119,7 +134,11 @@ def rejected_by_operator(manifest: Manifest) -> Iterator[Violation]:
     something that exists, and whether two fields go together. With GitOps the object then never reaches the cluster.
     `cluster.operators` names the version of the operator; without it, the newest applies.
 
-    Change the value as the message says.
+    Write a value that the webhook accepts; its rule is named with the field, and docs/operators.md lists all of
+    them.
+
+    When to turn it off: never for a webhook that runs. If yours is disabled, as in some test clusters, set the rule
+    to `warning` for that environment; the operator can still fail on the object.
     """
     yield from find_violations(manifest, REJECTED)
 
@@ -130,7 +149,10 @@ def admits_nothing(manifest: Manifest) -> Iterator[Violation]:
 
     A ClusterQueue without `namespaceSelector` matches no namespace, so its workloads wait forever.
 
-    Change the value as the message says.
+    Write `namespaceSelector: {}` to admit every namespace, or a selector of labels that the namespaces have.
+
+    When to turn it off: a queue that is prepared before its tenants exist can keep the warning until then: accept
+    it on the ClusterQueue with an end date.
     """
     yield from find_violations(manifest, ADMITS_NOTHING)
 
@@ -144,6 +166,9 @@ def unknown_enum_value(manifest: Manifest) -> Iterator[Violation]:
     values than the operator.
 
     Use one of the values that the message names.
+
+    When to turn it off: a word that your newer operator introduced needs its version in `cluster.operators`; when
+    jobgen does not know that release yet, lower the rule to `warning` for the environment.
     """
     assert manifest.kind is not None
     for place, choices in manifest.kind.requirements.choices.items():
@@ -152,11 +177,11 @@ def unknown_enum_value(manifest: Manifest) -> Iterator[Violation]:
             continue
         for key in holder:
             if key in choices and value_of(holder[key]) not in choices[key].values:
-                yield from _report(manifest, key, holder[key], choices[key])
+                yield from _report(manifest, At(holder, key), choices[key])
 
 
-def _report(manifest: Manifest, key: Node, node: Node, choice: Choice) -> Iterator[Violation]:
-    written = value_of(node)
+def _report(manifest: Manifest, place: At, choice: Choice) -> Iterator[Violation]:
+    written = value_of(place.node)
     if not isinstance(written, str) or not is_operator_since(manifest, choice.since):
         return
     known = [value for value in choice.values if value]
@@ -165,10 +190,10 @@ def _report(manifest: Manifest, key: Node, node: Node, choice: Choice) -> Iterat
     # `all` and `always` get the effect that was meant.
     is_warning = choice.warning or (choice.otherwise and written.lower() in ("all", "always"))
     consequence = choice.otherwise or describe_rejection(manifest)
-    message = f"`{key}` has the unknown value `{written}`; {consequence}; {remedy}"
-    fix_steps, safe = suggest_value(node, known, is_refused=not (is_warning or choice.otherwise))
+    message = f"`{place.key}` has the unknown value `{written}`; {consequence}; {remedy}"
+    fix_steps, safe = suggest_value(place, known, is_refused=not (is_warning or choice.otherwise))
     yield Violation(
-        node, message, severity=WARNING if is_warning else choose_severity(manifest), fix_steps=fix_steps, safe=safe
+        place, message, severity=WARNING if is_warning else choose_severity(manifest), fix_steps=fix_steps, safe=safe
     )
 
 
@@ -180,6 +205,9 @@ def number_out_of_bounds(manifest: Manifest) -> Iterator[Violation]:
     and one with a negative `ttlSecondsAfterFinished` is deleted as soon as it ends; mpi-operator rejects all of them.
 
     Use a number within the bounds that the message names.
+
+    When to turn it off: in clusters where a webhook replaces the number, for example a maximal deadline, delete the
+    field from the job and let the webhook write it.
     """
     assert manifest.kind is not None
     for place, bounds in manifest.kind.requirements.bounds.items():
@@ -197,7 +225,9 @@ def number_out_of_bounds(manifest: Manifest) -> Iterator[Violation]:
                 wanted = f"at most {bound.maximum}"
             else:
                 continue
-            yield Violation(holder[key], f"`{key}` must be {wanted}, got {number}", severity=choose_severity(manifest))
+            yield Violation(
+                At(holder, key), f"`{key}` must be {wanted}, got {number}", severity=choose_severity(manifest)
+            )
 
 
 _SCHEMES = {"dataset": ("hf", "s3", "cache"), "model": ("hf", "s3")}
@@ -211,16 +241,20 @@ def unknown_storage_scheme(manifest: Manifest) -> Iterator[Violation]:
     otherwise.
 
     Use one of these schemes, or an initializer image of your own.
+
+    When to turn it off: if the initializer of your runtime is an image of your own that reads other schemes,
+    suppress the finding on `storageUri` and name the image; the rule does not look at the runtime.
     """
     if "initializer" not in manifest.spec:
         return
     for what, schemes in _SCHEMES.items():
-        node = get_path(manifest.spec, "initializer", what, "storageUri")
-        scheme = as_text(node).partition("://")[0]
+        written = as_text(get_path(manifest.spec, "initializer", what, "storageUri"))
+        scheme = written.partition("://")[0]
         # From 2.3 on the CRD itself asks for a scheme.
-        if scheme not in schemes and ("://" in as_text(node) or (scheme and not is_operator_since(manifest, "2.3.0"))):
+        if scheme not in schemes and ("://" in written or (scheme and not is_operator_since(manifest, "2.3.0"))):
             known = list_alternatives(f"`{scheme}://`" for scheme in schemes)
-            yield Violation(node, f"Trainer's initializers read only {known}, not `{as_text(node)}`")
+            place = find_at(manifest.spec, "initializer", what, "storageUri")
+            yield Violation(place, f"Trainer's initializers read only {known}, not `{written}`")
 
 
 @rule("job", WARNING, kinds=("TrainJob",))
@@ -231,8 +265,11 @@ def ignored_device_claims(manifest: Manifest) -> Iterator[Violation]:
     no devices of the claims, and trains with what its runtime requests.
 
     Set `resources.claims` of the container `node`, and `resourceClaims` of its pod, in the runtime.
+
+    When to turn it off: when the runtime has the claims and the job repeats them for readers, delete the copy in
+    the job, as nothing reads it.
     """
     resources = as_mapping(get_path(manifest.spec, "trainer", "resourcesPerNode"))
     if as_list(resources.get("claims")):
         message = "Trainer ignores `claims` of `resourcesPerNode`, so the nodes get no devices of them"
-        yield Violation(find_key(resources, "claims"), f"{message}; set the claims in the runtime")
+        yield Violation(At(resources, "claims", is_key=True), f"{message}; set the claims in the runtime")
