@@ -81,6 +81,12 @@ def find_image_error(image: str) -> str:
     return f"the repository must have at most {_MAX_LENGTH} characters" if len(name.repository) > _MAX_LENGTH else ""
 
 
+def lower_repository(image: str) -> str:
+    """Return an image with its repository in lower case, and its tag as it is."""
+    repository = parse_image_name(image).repository
+    return image.replace(repository, repository.lower(), 1) if repository else image
+
+
 def is_go_package(image: str) -> bool:
     """Return True if the image is a Go package, which ko builds and replaces with the name of its image."""
     return image.startswith("ko://")

@@ -11,6 +11,7 @@ from jobgen.k8s.images import (
     find_image_error,
     is_go_package,
     is_unresolved,
+    lower_repository,
     parse_image_name,
 )
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
@@ -19,6 +20,7 @@ from jobgen.k8s.workloads import RAY_CLUSTERS
 from jobgen.model.data import Node
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.place import At, find_at
 
 
 @rule("container", ERROR, fields=("image",))
@@ -30,6 +32,9 @@ def malformed_image(container: Container) -> Iterator[Violation]:
     first. A Go package, such as `ko://example.com/cmd`, is not reported: ko replaces it.
 
     Write `registry/repository:tag` or `registry/repository@digest`, with the repository in lower case.
+
+    When to turn it off: never for what a kubelet pulls. A placeholder that your pipeline fills in is better
+    declared as a variable of a template that is excluded from the lint.
     """
     image = container.image
     why = find_image_error(image) if image else ""
@@ -40,18 +45,21 @@ def malformed_image(container: Container) -> Iterator[Violation]:
     if "$" in image and gitops != "argocd":
         if gitops != "flux":
             message = f"`{image}` contains a placeholder; no image can be pulled unless something replaces it first"
-            yield Violation(container.data["image"], message, severity=WARNING)
+            yield Violation(At(container.data, "image"), message, severity=WARNING)
         return
     message = f"`{image}` is not a valid image name: {why}"
     scheme, separator, rest = image.partition("://")
     hint = f"; remove `{scheme}{separator}`" if separator else ""
     closed = "".join(image.split())
+    lower = lower_repository(image)
+    if not separator and lower != image and not find_image_error(lower):
+        hint = f"; write `{lower}`"
     if closed != image and not find_image_error(closed):
         hint = f"; write `{closed}`"
     # Before an `@`, there can be a password.
     if separator and "@" not in rest and (also := find_image_error(rest)):
         hint += f"; also, {also}"
-    yield Violation(container.data["image"], f"{message}{hint}")
+    yield Violation(At(container.data, "image"), f"{message}{hint}")
 
 
 @rule("container", WARNING, fields=("image",))
@@ -62,6 +70,9 @@ def untagged_image(container: Container) -> Iterator[Violation]:
     different image than its peers.
 
     Pin a version or a digest.
+
+    When to turn it off: an overlay of images (`images` with `newTag`) sets the tag before anything is checked, so
+    base files need no suppression; only for throw-away environments is `off` reasonable.
     """
     image = container.image
     if not image or "@" in image or ":" in image.rpartition("/")[2] or is_unresolved(image):
@@ -71,7 +82,7 @@ def untagged_image(container: Container) -> Iterator[Violation]:
         return
     if not find_image_error(image):
         yield Violation(
-            container.data["image"], f"`{image}` has no tag, so `latest` is used; pin a version or a digest"
+            At(container.data, "image"), f"`{image}` has no tag, so `latest` is used; pin a version or a digest"
         )
 
 
@@ -82,12 +93,15 @@ def mutable_image_tag(container: Container) -> Iterator[Violation]:
     The registry can return a different image for the tag at any time. A restarted pod, or a worker that joins later,
     can run other code than its peers, and afterwards it is unknown which image trained the model.
 
-    Pin a version or a digest.
+    Write a version, such as `bert:1.4.2`, or better a digest, which always names the same image.
+
+    When to turn it off: in development, where the newest image is wanted at each start, write `mutable-image-tag:
+    [{severity: off, environments: [dev]}]`, and keep it in prod.
     """
     image = container.image
     tag = image.rpartition("/")[2].partition(":")[2]
     if tag in MUTABLE_TAGS and "@" not in image and not is_unresolved(image):
-        yield Violation(container.data["image"], f"`{tag}` is a mutable tag; pin a version or a digest")
+        yield Violation(At(container.data, "image"), f"`{tag}` is a mutable tag; pin a version or a digest")
 
 
 @rule("container", WARNING, fields=("imagePullPolicy",))
@@ -98,6 +112,9 @@ def stale_image(container: Container) -> Iterator[Violation]:
     can run different code.
 
     Pin a version or a digest, or set `imagePullPolicy: Always`.
+
+    When to turn it off: for images that are loaded onto the nodes by hand, as with kind or an air-gapped cluster,
+    `IfNotPresent` is required; accept it in that environment.
     """
     policy = as_text(container.data["imagePullPolicy"])
     image = container.image
@@ -107,7 +124,7 @@ def stale_image(container: Container) -> Iterator[Violation]:
         tag = parse_image_name(image).tag
         subject = f"`{tag}` is a mutable tag" if tag else "an image without a tag uses the mutable tag `latest`"
         message = f"{subject}, but with `{policy}` a node keeps the image it already has; pin a version"
-        yield Violation(container.data["imagePullPolicy"], message, ((container.data["image"], "the image"),))
+        yield Violation(At(container.data, "imagePullPolicy"), message, ((At(container.data, "image"), "the image"),))
 
 
 # Roles may use different builds of one version.
@@ -127,26 +144,29 @@ def mixed_image_versions(manifest: Manifest) -> Iterator[Violation]:
     KubeRay decides by it which features Ray has.
 
     Use the same version in all roles.
+
+    When to turn it off: roles that never exchange data with one another, such as a TensorBoard beside the workers,
+    can have other versions: suppress it on the image of that role.
     """
     refused = list(_check_ray(manifest)) if manifest.group == "ray.io" else []
     yield from refused
     if len(manifest.roles) < 2 or any(each.severity is ERROR for each in refused):
         return
     images = [
-        (role, main.data["image"])
+        (role, At(main.data, "image"))
         for role in manifest.roles
         if (main := role.pod.main_container) and "image" in main.data
     ]
-    if len({as_text(node) for _, node in images}) < 2:
+    if len({as_text(at.node) for _, at in images}) < 2:
         return
-    first: dict[str, tuple[ImageName, Node]] = {}
-    for role, node in images:
-        name = parse_image_name(as_text(node))
-        other, where = first.setdefault(f"{name.domain}/{name.repository}", (name, node))
+    first: dict[str, tuple[ImageName, At]] = {}
+    for role, at in images:
+        name = parse_image_name(as_text(at.node))
+        other, where = first.setdefault(f"{name.domain}/{name.repository}", (name, at))
         if _version(name) != _version(other) and not _are_builds(name, other):
             message = f"`{role.replica_type}` runs version `{_format(name)}` of an image that another role runs as"
             message += f" `{_format(other)}`; use the same version"
-            yield Violation(node, message, ((where, "the image of the other role"),))
+            yield Violation(at, message, ((where, "the image of the other role"),))
 
 
 def _check_ray(manifest: Manifest) -> Iterator[Violation]:
@@ -158,25 +178,25 @@ def _check_ray(manifest: Manifest) -> Iterator[Violation]:
     declared = as_text(cluster.get("rayVersion")).strip().removeprefix("v")
     if main and declared and declared != main[0] and _RAY_TAG.fullmatch(declared):
         message = f"`rayVersion` is `{declared}`, but the image of the head has Ray {main[0]}; use the same version"
-        yield Violation(cluster["rayVersion"], message, ((image, "the image of the head"),))
+        yield Violation(At(cluster, "rayVersion"), message, ((image, "the image of the head"),))
     for group in workers:
-        node, found = _find_ray_version(group)
+        place, found = _find_ray_version(group)
         if not main or not found or (found[0] == main[0] and (not found[1] or not main[1] or found[1] == main[1])):
             continue
         name = as_text(as_mapping(group).get("groupName"))
         own, other = ("-".join(filter(None, each)) for each in (found, main))
         message = f"group `{name}` runs version `{own}` of Ray, but the head runs `{other}`, so the head refuses its"
         related = ((image, "the image of the head"),)
-        yield Violation(node, f"{message} workers for a version mismatch; use the same version", related, ERROR)
+        yield Violation(place, f"{message} workers for a version mismatch; use the same version", related, ERROR)
 
 
-def _find_ray_version(group: Node) -> tuple[Node, tuple[str, ...]]:
-    """Return the image of a group's Ray container, and its versions of Ray and Python; () if they are not known."""
+def _find_ray_version(group: Node) -> tuple[At | None, tuple[str, ...]]:
+    """Return the place of the image of a group's Ray container, and its versions of Ray and Python; () if unknown."""
     containers = as_list(get_path(as_mapping(group), "template", "spec", "containers"))
-    node = as_mapping(containers[0]).get("image") if containers else None
-    name = parse_image_name(as_text(node))
+    place = find_at(containers[0], "image") if containers else None
+    name = parse_image_name(as_text(place.node) if place is not None else "")
     match = _RAY_TAG.match(name.tag) if name.repository in _RAY and not name.digest else None
-    return node, (match[1], match[2] or "") if match else ()
+    return place, (match[1], match[2] or "") if match else ()
 
 
 def _version(name: ImageName) -> tuple[str, str]:
@@ -199,10 +219,13 @@ def unnecessary_image_pull(container: Container) -> Iterator[Violation]:
     A digest always refers to the same image, so contacting the registry at every start only adds a way to fail.
 
     Use `IfNotPresent`, or remove the policy.
+
+    When to turn it off: where the policy AlwaysPullImages checks the right to pull for each pod, the field is
+    rewritten anyway; set the rule to `off` there.
     """
     if as_text(container.data["imagePullPolicy"]) == "Always" and "@sha256:" in container.image:
         message = "pulling always is unnecessary for an image pinned by digest; use `IfNotPresent`"
-        node = container.data["imagePullPolicy"]
+        node = At(container.data, "imagePullPolicy")
         yield Violation(node, message, fix_steps=(FixStep("set", node, "IfNotPresent"),), safe=False)
 
 
@@ -217,6 +240,9 @@ def cpu_image_on_gpus(container: Container) -> Iterator[Violation]:
     other job can use the devices in the meantime.
 
     Use an image built for the accelerator, or request none.
+
+    When to turn it off: when the tag says `cpu` and the image has CUDA nevertheless, as for images named after a
+    benchmark, suppress the finding on the line of the image and say what is in it.
     """
     image = container.image
     if "cpu" not in image or not container.devices:
@@ -229,7 +255,7 @@ def cpu_image_on_gpus(container: Container) -> Iterator[Violation]:
     if "cpu" in features and not features & _ACCELERATED:
         devices = format_devices(container.devices)
         message = f"`{image}` is built for CPUs, but the container requests {devices}; use an image built for them"
-        yield Violation(container.data["image"], message, ((container.device_node, ""),))
+        yield Violation(At(container.data, "image"), message, ((container.device_place, ""),))
 
 
 # Images in which `NVIDIA_VISIBLE_DEVICES` is `all`.
@@ -245,6 +271,9 @@ def gpu_image_without_gpus(manifest: Manifest) -> Iterator[Violation]:
     that were given them. This is a warning.
 
     Request GPUs in `resources.limits`, or use the smaller image for CPUs.
+
+    When to turn it off: for a job that prepares data with the libraries of the GPU image, where one image for all
+    steps is worth more than its size, set the rule to `off` for the paths of these jobs.
     """
     for role in manifest.roles:
         main = role.pod.main_container
@@ -257,7 +286,7 @@ def gpu_image_without_gpus(manifest: Manifest) -> Iterator[Violation]:
                 exposes = _EXPOSING.match(image) and "NVIDIA_VISIBLE_DEVICES=" not in main.search_text
                 message += ", and it then sees all GPUs of its node, without a reservation" if exposes else ""
                 message += "; request GPUs or use an image for CPUs"
-                yield Violation(main.data["image"], message, severity=WARNING if exposes else None)
+                yield Violation(At(main.data, "image"), message, severity=WARNING if exposes else None)
                 return
 
 

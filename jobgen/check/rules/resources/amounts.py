@@ -1,14 +1,16 @@
 """CPUs, memory and shared memory that are missing or do not suffice."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Pod, Role
 from jobgen.k8s.shell.commands import parse_command
 from jobgen.model.data import Node, TracedScalar, value_of
-from jobgen.model.finding import FixStep
+from jobgen.model.finding import FixStep, Problem
 from jobgen.model.lazy_re import has_any, lazy_pattern
+from jobgen.model.place import At, find_at
 from jobgen.model.quantity import to_milli
 
 _QUEUE = "kueue.x-k8s.io/queue-name"
@@ -25,6 +27,9 @@ def missing_resources(manifest: Manifest) -> Iterator[Violation]:
     another launcher, or a file such as `train.py`.
 
     Add `resources` with cpu and memory.
+
+    When to turn it off: if another admission plugin of the cluster fills in requests, the info is noise there; set
+    it to `off` for the environment.
     """
     # The rule missing-requests reports jobs in a queue.
     if _QUEUE in manifest.labels:
@@ -36,8 +41,8 @@ def missing_resources(manifest: Manifest) -> Iterator[Violation]:
     verb, subject = ("requests", "it is") if len(roles) == 1 else ("request", "they are")
     message = f"{names} {verb} no resources, so {subject} evicted first when memory runs short"
     main = roles[0].pod.main_container
-    node = main.data.get("image") if main else None
-    yield Violation(roles[0].key if node is None else node, f"{message}; add cpu and memory requests")
+    image = find_at(main.data, "image") if main else None
+    yield Violation(image or roles[0].place, f"{message}; add cpu and memory requests")
 
 
 def _asks_for_nothing(role: Role) -> bool:
@@ -71,7 +76,10 @@ def missing_requests(manifest: Manifest) -> Iterator[Violation]:
     Kueue counts the requests of the pods, which are zero here. The job is admitted however full the queue is, and its
     pods take room on nodes that is assigned to others.
 
-    Add `resources` with cpu and memory.
+    Write `resources: {cpu: 8, memory: 32Gi}` with the amounts that the pods use.
+
+    When to turn it off: in a queue that only limits GPUs, pods without CPU and memory are the agreed form: then
+    turn it off for this queue's jobs by their `paths`.
     """
     if _QUEUE not in manifest.labels:
         return
@@ -79,7 +87,7 @@ def missing_requests(manifest: Manifest) -> Iterator[Violation]:
     if roles:
         subject = f"{' and '.join(roles)} request{'s' * (len(roles) == 1)}"
         message = f"{subject} no resources, so the queue counts none; add cpu and memory requests"
-        yield Violation(manifest.labels[_QUEUE], message)
+        yield Violation(At(manifest.labels, _QUEUE), message)
 
 
 def _requests_nothing(role: Role) -> bool:
@@ -99,6 +107,9 @@ def missing_memory(manifest: Manifest) -> Iterator[Violation]:
     first and lose everything since the last checkpoint.
 
     Add a memory request.
+
+    When to turn it off: where a LimitRange of the cluster sets a default that is not among the files, export it, or
+    set the rule to `off` for that environment.
     """
     for role, container in _list_containers(manifest):
         pod, named = container.pod, (*container.limits, *container.requests)
@@ -109,7 +120,7 @@ def missing_memory(manifest: Manifest) -> Iterator[Violation]:
             name = role.title if role else f"`{container.name}`"
             wanted = "GPUs" if container.gpus else "accelerators"
             message = f"{name} has {wanted} but requests no memory, so it is evicted first"
-            yield Violation(container.device_node, f"{message}; add a memory request")
+            yield Violation(container.device_place, f"{message}; add a memory request")
             return
 
 
@@ -135,23 +146,29 @@ def memory_too_small(container: Container) -> Iterator[Violation]:
     probably killed with `OOMKilled` when it starts to train. As a request without a limit it is an info.
 
     Write `512Mi` or `64Gi`.
+
+    When to turn it off: a value in bytes that is meant is at least a MiB for every real program. For tests of the
+    OOM handling itself, suppress it on the line.
     """
     limit, request = container.limits.get("memory"), container.requests.get("memory")
     sizes = to_milli(limit), to_milli(request)
-    for node, size, severity in zip((limit, request), sizes, (ERROR, WARNING), strict=True):
+    for holder, size, severity in zip((container.limits, container.requests), sizes, (ERROR, WARNING), strict=True):
         if size is not None and 0 < size < _MEBIBYTE:
-            written = str((node.written if type(node) is TracedScalar else "") or value_of(node))
-            meant = _suggest(written, for_gpus=container.gpus > 1)
-            fix_steps = (FixStep("set", node, meant),)
-            yield Violation(node, _explain_memory(written, meant), severity=severity, fix_steps=fix_steps, safe=False)
+            place, is_several = At(holder, "memory"), container.gpus > 1
+            written = str(value_of(place.node))
+            meant = _suggest(written, for_gpus=is_several)
+            fix_steps = (FixStep("set", place, meant),)
+            finish = partial(_name_as_written, is_several)
+            message = _explain_memory(written, meant)
+            yield Violation(place, message, severity=severity, fix_steps=fix_steps, safe=False, finish=finish)
             return
     # The request counts if there is no limit.
-    node, size = (request, sizes[1]) if limit is None else (limit, sizes[0])
+    holder, size = (container.requests, sizes[1]) if limit is None else (container.limits, sizes[0])
     if size is not None and 0 < size < _GIBIBYTE and container.gpus > 1:
         effect = "so the scheduler reserves too little" if limit is None else "so the container is probably killed"
-        message = f"`{value_of(node)}` is too little memory for {container.gpus} GPUs, {effect}"
-        severity, devices = INFO if limit is None else WARNING, ((container.device_node, ""),)
-        yield Violation(node, f"{message}; write gibibytes, such as `64Gi`", devices, severity)
+        message = f"`{value_of(holder['memory'])}` is too little memory for {container.gpus} GPUs, {effect}"
+        severity, devices = INFO if limit is None else WARNING, ((container.device_place, ""),)
+        yield Violation(At(holder, "memory"), f"{message}; write gibibytes, such as `64Gi`", devices, severity)
 
 
 @rule("pod", WARNING, fields=("volumes",), words=("sizeLimit",))
@@ -162,6 +179,9 @@ def shm_too_small(pod: Pod) -> Iterator[Violation]:
     or the pod is evicted because its volume is larger than its limit.
 
     Write `16Gi`.
+
+    When to turn it off: no program needs less than a mebibyte of shared memory. Delete the volume where shared
+    memory is not used, rather than suppress the finding.
     """
     for volume in pod.volumes:
         source = as_mapping(volume.get("emptyDir"))
@@ -170,8 +190,19 @@ def shm_too_small(pod: Pod) -> Iterator[Violation]:
         if size is not None and 0 < size < _MEBIBYTE:
             written = str(value_of(node))
             meant = _suggest(written, for_gpus=False)
-            fix_steps = (FixStep("set", node, meant),)
-            yield Violation(node, _explain_memory(written, meant), fix_steps=fix_steps, safe=False)
+            place = At(source, "sizeLimit")
+            fix_steps = (FixStep("set", place, meant),)
+            yield Violation(place, _explain_memory(written, meant), fix_steps=fix_steps, safe=False)
+
+
+def _name_as_written(is_several: bool, problem: Problem, _: bool) -> Problem:
+    """Return a problem of a number with the number as its file has it."""
+    written = problem.node.written if type(problem.node) is TracedScalar else ""
+    if not written:
+        return problem
+    meant = _suggest(written, for_gpus=is_several)
+    steps = tuple(step._replace(value=meant) for step in problem.fix_steps)
+    return problem._replace(message=_explain_memory(written, meant), fix_steps=steps)
 
 
 def _explain_memory(written: str, meant: str) -> str:
@@ -211,6 +242,9 @@ def missing_shm(pod: Pod) -> Iterator[Violation]:
     SGLang or text-generation-inference with tensor parallelism, or Triton with several ranks.
 
     Mount an `emptyDir` with `medium: Memory` at `/dev/shm`; in a job spec, set `shm`.
+
+    When to turn it off: with `num_workers=0` and one process for each GPU without NCCL over shared memory, 64 MiB
+    are enough; suppress it at the container with this reason.
     """
     main = pod.main_container
     is_started = pod.role is None or pod.role.count
@@ -218,9 +252,13 @@ def missing_shm(pod: Pod) -> Iterator[Violation]:
         return
     if _runs_torch(main) and not _mounts_shm(main):
         start = f"{main.gpus} GPUs share the default 64 MiB of `/dev/shm`"
-        is_spec = _is_of_spec(pod.manifest)
-        remedy = "set `shm`, such as `shm: 8Gi`" if is_spec else "mount an `emptyDir` with `medium: Memory`"
-        yield Violation(main.device_node, f"{start}; {remedy}")
+        remedy = "mount an `emptyDir` with `medium: Memory`"
+        yield Violation(main.device_place, f"{start}; {remedy}", finish=partial(_name_field_of_spec, start))
+
+
+def _name_field_of_spec(start: str, problem: Problem, is_spec: bool) -> Problem:
+    """Return a problem with the field that a job spec has for shared memory."""
+    return problem._replace(message=f"{start}; set `shm`, such as `shm: 8Gi`") if is_spec else problem
 
 
 def _runs_torch(main: Container) -> bool:
@@ -230,12 +268,6 @@ def _runs_torch(main: Container) -> bool:
     # KubeRay mounts shared memory in its pods.
     command = " ".join((main.image, *main.words))
     return manifest.group != "ray.io" and _SHM_USERS.search(f"{command} ") is not None
-
-
-def _is_of_spec(manifest: Manifest) -> bool:
-    """True if the object is rendered from a job spec, which has `shm`: its kind comes from the kind description."""
-    kind = manifest.object["kind"]
-    return isinstance(kind, TracedScalar) and kind.layer.startswith("kind ")
 
 
 def _mounts_shm(container: Container) -> bool:
@@ -251,6 +283,9 @@ def shm_over_memory(pod: Pod) -> Iterator[Violation]:
     (`OOMKilled`) before the volume is full.
 
     Raise the memory limit, or reduce the size of the volume.
+
+    When to turn it off: a size that is only an upper bound for all sizes of pods, with files that stay small, can
+    be accepted on `sizeLimit`.
     """
     for volume in pod.volumes:
         if "emptyDir" not in volume or as_text(get_path(volume, "emptyDir", "medium")) != "Memory":
@@ -262,7 +297,11 @@ def shm_over_memory(pod: Pod) -> Iterator[Violation]:
             memory = to_milli(limit) if limit is not None else None
             # `memory-too-small` reports a limit without a unit.
             if size and memory and size > memory >= _MEBIBYTE and _mounts(container, as_text(volume.get("name"))):
-                yield Violation(node, _explain_shm(container, node, limit), ((limit, "the memory limit"), (limit, "")))
+                yield Violation(
+                    At(volume["emptyDir"], "sizeLimit"),
+                    _explain_shm(container, node, limit),
+                    ((At(container.limits, "memory"), "the memory limit"), (At(container.limits, "memory"), "")),
+                )
 
 
 def _explain_shm(container: Container, size: Node, limit: Node) -> str:
@@ -286,6 +325,9 @@ def cpu_too_large(container: Container) -> Iterator[Violation]:
     the pod probably stays `Pending`.
 
     Add the unit `m` for millicores.
+
+    When to turn it off: on machines with several hundred cores, set the rule to `off` for the environment of that
+    cluster, since the number can be right there.
     """
     reported: set[int] = set()
     for amounts in (container.limits, container.requests):
@@ -296,5 +338,5 @@ def cpu_too_large(container: Container) -> Iterator[Violation]:
         reported.add(milli)
         cores = milli // 1000
         message = f"`cpu` is `{cores}` cores, more than most nodes have; write `{cores}m` for millicores"
-        fix_steps = (FixStep("set", node, f"{cores}m"),) if str(value_of(node)) == str(cores) else ()
-        yield Violation(node, message, fix_steps=fix_steps, safe=False)
+        fix_steps = (FixStep("set", At(amounts, "cpu"), f"{cores}m"),) if str(value_of(node)) == str(cores) else ()
+        yield Violation(At(amounts, "cpu"), message, fix_steps=fix_steps, safe=False)

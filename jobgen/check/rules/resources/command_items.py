@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_mapping, as_text
@@ -17,9 +18,10 @@ from jobgen.k8s.shell.commands import (
     shorten,
     split_words,
 )
-from jobgen.model.data import Node, location_of
-from jobgen.model.finding import FixStep
+from jobgen.model.data import Node, location_of, value_of
+from jobgen.model.finding import FixStep, Problem, Severity
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.place import At
 from jobgen.yamlio.read.scalars import quote
 from jobgen.yamlio.write import to_inline_yaml
 
@@ -54,11 +56,14 @@ def command_in_one_string(container: Container) -> Iterator[Violation]:
 
     Write one item for each word, or start a shell: `[sh, -c, "torchrun train.py"]`. Write options of the image's own
     program as `args`, and `--lr=0.1` for an option with a value.
+
+    When to turn it off: an image can really contain a program with a space in its name. Then suppress the finding
+    on the command; for every other string, the container fails at its start.
     """
     words = container.words
     text = words[0] if container.command else ""
     is_unusual = text not in PROGRAMS and (text[:2] in BEGINNINGS or ("=" in text and text[0] != "-"))
-    is_unusual = is_unusual or words[1:2] in STARTED
+    is_unusual = is_unusual or words[1:2] in STARTED or (text[-3:] == ".py" and "/" not in text)
     if words[1:2] and text in _WRONG_ENDINGS:
         is_unusual = is_unusual or words[1][-3:] == _WRONG_ENDINGS[text]
     if is_unusual and not _is_joined(container) and (unusual := _describe_program(container)):
@@ -66,7 +71,7 @@ def command_in_one_string(container: Container) -> Iterator[Violation]:
         return
     if text[:1] == "-" and _OPTION.match(text) and not _is_joined(container):
         message = f"`{shorten(text)}` is an option, but the first item of `command` must be a program"
-        yield Violation(container.command[0], f"{message}; write the whole command, or use `args`")
+        yield Violation(At(container.command, 0), f"{message}; write the whole command, or use `args`")
     elif _COMMAND.match(text) is not None and not _is_joined(container):
         yield _report_command(container, text)
     elif " " in container.search_text and _MAY_BE_JOINED.search(container.search_text):
@@ -77,31 +82,37 @@ def _describe_program(container: Container) -> Violation | None:
     # Imported late: most programs are common ones.
     from jobgen.k8s.programs import describe_program
 
-    found = describe_program(container.words)
+    # An image of Docker has the program, and a daemon beside it.
+    has_docker = "docker" in container.image or "DOCKER_HOST" in container.variables
+    found = None if has_docker and "docker" in container.words[0] else describe_program(container.words)
     if found is None:
         return None
-    return Violation(container.command_line[0], found[0], severity=ERROR if found[1] else WARNING)
+    return Violation(container.word_place(0), found[0], severity=ERROR if found[1] else WARNING)
 
 
 def _report_command(container: Container, text: str) -> Violation:
-    node = container.command[0]
     words = split_words(text)
     message = f"`{shorten(text)}` is not the name of a program; "
     if not words or len(text) > MAX_SHOWN or any(sign in text for sign in "|&;<>$\n"):
         script = f'"{text}"' if len(text) <= MAX_SHOWN and not any(sign in text for sign in '"\n\\`') else "…"
         # The advice does not tell findings apart.
-        return Violation(node, f"{message}start a shell: `[sh, -c, {script}]`", evidence=(shorten(text), "[sh, -c, …]"))
+        return Violation(
+            At(container.command, 0),
+            f"{message}start a shell: `[sh, -c, {script}]`",
+            evidence=(shorten(text), "[sh, -c, …]"),
+        )
     others = [word for word in container.words[1:] if word[:1] != "-" and _COMMAND.match(word)]
     if container.words[-1] in others and words[-1][:1] != "-":
         # Each item is a command.
         script = " && ".join(container.words)
         is_plain = len(script) <= 2 * MAX_SHOWN and not any(sign in script for sign in '"\n\\`')
         return Violation(
-            node, message + (f'write `[sh, -c, "{script}"]`' if is_plain else "start a shell: `[sh, -c, …]`")
+            At(container.command, 0),
+            message + (f'write `[sh, -c, "{script}"]`' if is_plain else "start a shell: `[sh, -c, …]`"),
         )
     # A dash may be that of an item, which was indented too far.
     if "-" in words:
-        return Violation(node, f"{message}write one item for each word")
+        return Violation(At(container.command, 0), f"{message}write one item for each word")
     return _advise_items(container, 0, words, message)._replace(evidence=(shorten(text), to_inline_yaml([*words])))
 
 
@@ -123,7 +134,7 @@ def _find_joined_items(container: Container) -> Iterator[Violation]:
 
 def _advise_items(container: Container, at: int, parts: Sequence[str], message: str) -> Violation:
     """Return what to write instead of an item: its list with others in its place."""
-    node, start = container.command_line[at], len(container.command)
+    node, start = container.word_place(at), len(container.command)
     own = container.words[:start] if at < start else container.words[start:]
     place = at if at < start else at - start
     items = to_inline_yaml([*own[:place], *parts, *own[place + 1 :]])
@@ -147,7 +158,7 @@ def _find_joined_options(container: Container) -> Iterator[Violation]:
         advice = f"write two items{f', or `{found[1]}={found[2]}`' if found[1].startswith('--') else ''}"
         if found[3].strip():
             advice = f"write one item for each word: `{to_inline_yaml(text.split())}`"
-        node = container.command_line[index]
+        node = container.word_place(index)
         # The option is the first word of a launcher, which takes it for the script.
         is_certain = bool(container.command) and words[:index] in _LAUNCHERS
         # C programs read the number behind a letter with its space.
@@ -180,10 +191,19 @@ def split_argument(container: Container) -> Iterator[Violation]:
 
     In brackets, every comma ends an item, with or without a space behind it. The program gets the parts as separate
     arguments: `--betas=(0.9` and `0.999)`. It is an error if parentheses of an option show where the argument ends.
+    A dash without a text behind it is an argument as well, an empty one.
 
     Write the argument in quotes: `"--betas=(0.9,0.999)"`.
+
+    When to turn it off: if the parts are separate arguments in fact, write each on a line of its own with `-`,
+    which makes it plain to jobgen and to readers.
     """
     text = container.search_text
+    if "" in container.words:
+        for place in container.command_places:
+            if value_of(place.node) is None:
+                message = 'this item has no text, so it is an empty argument; remove it, or write `""`'
+                yield Violation(place, message)
     if ("(" in text and ")" in text) or _may_be_split(container.words):
         yield from _find_split_arguments(container)
 
@@ -199,21 +219,47 @@ def _may_be_split(words: Sequence[str]) -> bool:
 
 
 def _find_split_arguments(container: Container) -> Iterator[Violation]:
-    nodes, words = container.command_line, container.words
+    words = container.words
     script = find_script(container)
     at = 0
     while at < len(words):
         end = at
-        if script is None or nodes[at] is not script.node:
-            end = max(at, _find_end_of_parentheses(words, at) or _find_end_of_commas(nodes, words, at))
-        if end > at:
-            joined = ",".join(words[at : end + 1])
-            is_certain = "(" in joined and words[at].startswith("-") and "=" in words[at]
-            message = f"`{shorten(joined)}` is split at its commas into {end - at + 1} items"
-            advice = f"write `{json.dumps(joined, ensure_ascii=False)}`"
-            severity = ERROR if is_certain else WARNING
-            yield Violation(nodes[at], f"{message}; {advice}", severity=severity, evidence=(words[at],))
+        if script is None or at != script.at:
+            closed = _find_end_of_parentheses(words, at)
+            end = closed or max(at, _find_end_of_commas(words, at))
+            if closed:
+                yield _report_split(container, at, end)
+            elif end > at:
+                # Whether there are spaces before the items is known when they have locations.
+                near = tuple((container.word_place(index), "") for index in range(at - 1, end + 1))
+                compare = partial(_compare_gaps, words[at : end + 1])
+                yield _report_split(container, at, end)._replace(related=near, finish=compare)
         at = end + 1
+
+
+def _report_split(container: Container, at: int, end: int) -> Violation:
+    message, severity = _describe_split(container.words[at : end + 1])
+    return Violation(container.word_place(at), message, severity=severity, evidence=(container.words[at],))
+
+
+def _describe_split(words: Sequence[str]) -> tuple[str, Severity]:
+    joined = ",".join(words)
+    is_certain = "(" in joined and words[0].startswith("-") and "=" in words[0]
+    message = f"`{shorten(joined)}` is split at its commas into {len(words)} items"
+    advice = f"write `{json.dumps(joined, ensure_ascii=False)}`"
+    return f"{message}; {advice}", ERROR if is_certain else WARNING
+
+
+def _compare_gaps(words: Sequence[str], problem: Problem, _: bool) -> Problem | None:
+    """Return a problem of items without spaces before them, in a list with spaces; None if they have some."""
+    nodes = [node for node, _ in problem.related]
+    end = 1
+    while end < len(words) and _measure_gap(nodes, end) in (0, 1):
+        end += 1
+    if end == 1 or (_measure_gap(nodes, 0) or 2) <= 1:
+        return None
+    message, severity = _describe_split(words[:end])
+    return problem._replace(message=message, severity=severity, related=())
 
 
 def _find_end_of_parentheses(words: Sequence[str], start: int) -> int:
@@ -231,16 +277,14 @@ def _find_end_of_parentheses(words: Sequence[str], start: int) -> int:
     return 0
 
 
-def _find_end_of_commas(nodes: Sequence[Node], words: Sequence[str], start: int) -> int:
-    """Return the last of the items behind `--x=a` that have no space before them, in a list with spaces; 0 if none."""
+def _find_end_of_commas(words: Sequence[str], start: int) -> int:
+    """Return the last of the items behind `--x=a` that may be parts of its value; 0 if none."""
     end = start
-    if words[start].startswith("-") and "=" in words[start]:
+    if start and words[start].startswith("-") and "=" in words[start]:
         value = words[start].partition("=")[2]
-        while end + 1 < len(words) and _is_part(words[end + 1], value) and _measure_gap(nodes, end) in (0, 1):
+        while end + 1 < len(words) and _is_part(words[end + 1], value):
             end += 1
-    # Without locations, there may be such a list; the gaps are looked at when the rule is called with them.
-    is_spaced = end > start and (_measure_gap(nodes, start - 1) or 2) > 1
-    return end if is_spaced else 0
+    return end
 
 
 _PART = lazy_pattern(r"[\w+]+")
@@ -274,8 +318,6 @@ def _list_marks(word: str) -> tuple[str, ...]:
 
 def _measure_gap(nodes: Sequence[Node], at: int) -> int:
     """Return how many characters are between a plain item and the next one; 0 without locations, else -1 or more."""
-    if at < 0:
-        return -1
     one, other = location_of(nodes[at]), location_of(nodes[at + 1])
     if one is None or other is None:
         return 0
@@ -287,7 +329,7 @@ def _measure_gap(nodes: Sequence[Node], at: int) -> int:
 _EAST_ASIAN = lazy_pattern("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff\U00020000-\U0003ffff]")
 # Full-width characters, spaces and invisible characters in any place; dashes at the start of a word.
 _LOOK_ALIKE = lazy_pattern(
-    "[，：；（）［］｛｝＝０-９Ａ-Ｚａ-ｚ＿－、【】\u00a0\u3000\u200b\ufeff]|^[‐‑‒–—―−]+(?=[A-Za-z])"
+    "[，：；（）［］｛｝＝０-９Ａ-Ｚａ-ｚ＿－、【】\u00a0\u3000\u200b\ufeff]|^[‐‑‒–—―−]+(?=-?[A-Za-z])"
 )
 
 
@@ -302,6 +344,9 @@ def curly_quote(container: Container) -> Iterator[Violation]:
 
     Write straight quotation marks, `"` or `'`, and other characters of ASCII. Chinese, Japanese and Korean text is not
     reported, nor are such marks inside of straight ones, and in the messages of a script.
+
+    When to turn it off: prompts, captions and other natural language in arguments can contain such marks on
+    purpose: suppress the finding on that item.
     """
     if container.search_text.isascii():
         return
@@ -311,8 +356,8 @@ def curly_quote(container: Container) -> Iterator[Violation]:
 
     script = find_script(container)
     # A name with such a mark is an error of its own.
-    for node in (*container.command_line, *(entry.get("value") for _, entry in container.env)):
-        text = as_text(node)
+    for place in container.value_places:
+        text = as_text(place.node)
         if text.isascii() or _EAST_ASIAN.search(text):
             continue
         mark = _LOOK_ALIKE.search(text)
@@ -322,15 +367,21 @@ def curly_quote(container: Container) -> Iterator[Violation]:
             is_dash = mark.start() == 0 and (mark[0] == "—" or _LONG_OPTION.match(meant))
             meant = f"-{meant}" if is_dash else meant
             # No program has such a name.
-            is_name = container.command and node is container.command[0]
+            is_name = place.holder is container.command and place.key == 0
             message = f"{quote(text)} has {has}; write {quote(meant)}"
-            yield Violation(node, message, severity=ERROR if is_name else WARNING)
+            yield Violation(place, message, severity=ERROR if is_name else WARNING)
             continue
-        is_script = "\n" in text or (script is not None and node is script.node)
-        found = find_in_script(text) if is_script else find_around(text, is_quoted=_is_quoted(node, text))
+        is_script = "\n" in text or (script is not None and place[:2] == script.place[:2])
+        found = find_in_script(text) if is_script else find_around(text, is_quoted=False)
         if found:
             message = f"`{found}` is a typographic quotation mark and becomes part of the value"
-            yield Violation(node, f"{message}; write `{STRAIGHT[found]}`")
+            finish = None if is_script or find_around(text, is_quoted=True) else _drop_quoted
+            yield Violation(place, f"{message}; write `{STRAIGHT[found]}`", finish=finish)
+
+
+def _drop_quoted(problem: Problem, _: bool) -> Problem | None:
+    """Return None for a value that has straight quotation marks in its file, where the others are text."""
+    return None if _is_quoted(problem.node, as_text(problem.node)) else problem
 
 
 def _is_quoted(node: Node, text: str) -> bool:
@@ -345,11 +396,11 @@ _LEFT_COMMA = lazy_pattern(r"(?:[\w./-]*\w\.[A-Za-z]\w*|--?[A-Za-z][\w-]*|[0-9.]
 
 
 def _find_left_commas(container: Container) -> Iterator[Violation]:
-    for node in container.command_line:
-        text = as_text(node)
+    for index, text in enumerate(container.words):
         if text[-1:] == "," and _LEFT_COMMA.match(text):
             message = f"`{text}` ends with a comma, which becomes part of the value; write `{text[:-1]}`"
-            yield Violation(node, message, fix_steps=(FixStep("set", node, text[:-1]),), safe=False)
+            place = container.word_place(index)
+            yield Violation(place, message, fix_steps=(FixStep("set", place, text[:-1]),), safe=False)
 
 
 # One quotation mark, at the start or at the end of a word. `$'…'` and JSON have more than one.
@@ -364,13 +415,17 @@ def stray_quote(container: Container) -> Iterator[Violation]:
     So it does with a comma that is left of a list in JSON, at the end of a file, an option or a number: `train.py,`.
 
     Write both quotation marks, or none, and no comma at the end.
+
+    When to turn it off: an inch mark or an apostrophe in a text for people can be accepted on the item; numbers,
+    paths and options never contain one.
     """
     if "," in container.search_text:
         yield from _find_left_commas(container)
     if '"' not in container.search_text and "'" not in container.search_text:
         return
-    for node in (*container.command_line, *(entry.get("value") for _, entry in container.env)):
-        text = as_text(node)
+    for place in container.value_places:
+        text = as_text(place.node)
         if _STRAY.match(text):
             bare = text.strip("\"'")
-            yield Violation(node, f'`{text}` has one quotation mark, which becomes part of the value; write `"{bare}"`')
+            message = f'`{text}` has one quotation mark, which becomes part of the value; write `"{bare}"`'
+            yield Violation(place, message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from jobgen.check.admission.fields import iter_mappings
@@ -13,10 +14,11 @@ from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest, Role
 from jobgen.k8s.shell.commands import NAMES_SHELL, Script, find_script, shorten, split_words
 from jobgen.k8s.workloads import RAY_CLUSTERS
-from jobgen.model.data import Node
-from jobgen.model.finding import pluralize
+from jobgen.model.data import Node, location_of
+from jobgen.model.finding import Problem, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At
 from jobgen.yamlio.read import read
 
 if TYPE_CHECKING:
@@ -45,7 +47,11 @@ def command_split_by_shell(manifest: Manifest) -> Iterator[Violation]:
     KubeRay writes the values of `rayStartParams`, and the command of the Ray container, into a line for a shell without
     quotes. The shell removes the quotes of JSON and splits at spaces, and `ray start` gets other arguments.
 
-    Write the entrypoint as `sh -c '…'`. Write JSON in two pairs of quotes, as the message shows.
+    Write the entrypoint as `sh -c '…'`. Write JSON in two pairs of quotes, single ones around double ones, so that the
+    shell leaves one pair for Ray.
+
+    When to turn it off: when the first part starts the cluster's work and the rest is meant for the submitter, such
+    as a notification, suppress it on `entrypoint`.
     """
     if manifest.group != "ray.io":
         return
@@ -55,10 +61,11 @@ def command_split_by_shell(manifest: Manifest) -> Iterator[Violation]:
     for group in map(as_mapping, (cluster.get("headGroupSpec"), *as_list(cluster.get("workerGroupSpecs")))):
         container = next(iter_mappings(get_path(group, "template", "spec", "containers")), {})
         limits = as_mapping(get_path(container, "resources", "limits"))
-        for name, value in as_mapping(group.get("rayStartParams")).items():
+        parameters = as_mapping(group.get("rayStartParams"))
+        for name in parameters:
             # KubeRay adds these accelerators to the resources, and then quotes them.
             if name != "resources" or not any(each in limits for each in _QUOTING):
-                yield from _check_parameter(name, value)
+                yield from _check_parameter(At(parameters, name))
         yield from _check_container(as_mapping(group.get("template")))
 
 
@@ -75,13 +82,15 @@ def _check_entrypoint(manifest: Manifest, job: Mapping[str, Node]) -> Iterator[V
         what = "the output goes to a file of" if sign == ">" else "the rest runs in"
         message = f"the shell of the submitter ends the entrypoint at {where}: only what is before it runs in the"
         message += f" cluster, and {what} the submitter, without GPUs"
-        yield Violation(node, f"{message}; write `sh -c '…'` around all of it", evidence=(text,))
+        yield Violation(At(job, "entrypoint"), f"{message}; write `sh -c '…'` around all of it", evidence=(text,))
         return
     own = {as_text(each.get("name")) for each in iter_mappings(submitter.get("env"))}
     for name in _VARIABLE.findall(_QUOTED.sub("", text)):
         if name not in own and name in _list_cluster_variables(job):
             message = f"the shell of the submitter replaces `${name}`, which is set only in the Ray cluster, by nothing"
-            yield Violation(node, f"{message}; write `sh -c '…'` around the entrypoint", evidence=(name,))
+            yield Violation(
+                At(job, "entrypoint"), f"{message}; write `sh -c '…'` around the entrypoint", evidence=(name,)
+            )
             return
 
 
@@ -116,9 +125,9 @@ def _list_cluster_variables(job: Mapping[str, Node]) -> set[str]:
     return names
 
 
-def _check_parameter(name: str, node: Node) -> Iterator[Violation]:
+def _check_parameter(place: At) -> Iterator[Violation]:
     """Check a value that KubeRay writes as `--name=value` into a line for a shell."""
-    text = as_text(node)
+    text, name = as_text(place.node), place.key
     # A command whose output is the value is meant for the shell.
     if not text or "$(" in text or "`" in text or (not _SPECIAL.search(text) and '"' not in text and "'" not in text):
         return
@@ -129,14 +138,14 @@ def _check_parameter(name: str, node: Node) -> Iterator[Violation]:
         return
     message = f"KubeRay writes `{name}` of `rayStartParams` into a shell command without quotes"
     if not is_json:
-        yield Violation(node, f"{message}, so the shell splits `{text}` into words; quote it: `'\"…\"'`")
+        yield Violation(place, f"{message}, so the shell splits `{text}` into words; quote it: `'\"…\"'`")
         return
     quoted = json.dumps(text) if _is_json(text) else ""
     advice = "write the JSON in two pairs of quotes"
     if quoted and "'" not in quoted:
         advice += f", in YAML: `'{quoted}'`"
     message += ", so the shell removes the quotes of the JSON, and `ray start` fails"
-    yield Violation(node, f"{message}; {advice}", evidence=(name,))
+    yield Violation(place, f"{message}; {advice}", evidence=(name,))
 
 
 def _is_json(text: str) -> bool:
@@ -150,18 +159,19 @@ def _check_container(template: Mapping[str, Node]) -> Iterator[Violation]:
     """Check the command of the Ray container, which KubeRay joins with spaces before `ray start`."""
     annotations = as_mapping(as_mapping(template.get("metadata")).get("annotations"))
     container = next(iter_mappings(get_path(template, "spec", "containers")), {})
-    words = [*as_list(container.get("command")), *as_list(container.get("args"))]
-    texts = [as_text(word) for word in words]
+    lists = [as_list(container.get("command")), as_list(container.get("args"))]
+    places = [At(words, index) for words in lists for index in range(len(words))]
+    texts = [as_text(place.node) for place in places]
     keeps = as_text(annotations.get("ray.io/overwrite-container-cmd")).lower() == "true"
     if keeps or any("ray start" in text for text in texts):
         return
-    for before, text, node in zip(texts, texts[1:], words[1:], strict=False):
+    for before, text, place in zip(texts, texts[1:], places[1:], strict=False):
         # `sh -c` takes one word; the script is several words when KubeRay has joined it.
         if before in ("-c", "-lc", "-ec", "-ce", "-xc") and len(text.split()) > 1 and text[0] not in "'\"":
             message = (
                 "KubeRay joins the command of the Ray container with spaces, so the shell gets only the first word"
             )
-            yield Violation(node, f"{message} of this script; remove `{texts[0]} {before}`", evidence=())
+            yield Violation(place, f"{message} of this script; remove `{texts[0]} {before}`", evidence=())
             return
 
 
@@ -179,44 +189,47 @@ def shell_syntax_without_shell(container: Container) -> Iterator[Violation]:
     become arguments of the first program. After `sh -c`, only one item is the script.
 
     Write the whole script as one item after `sh -c`, or use `workingDir` instead of `cd`.
+
+    When to turn it off: a program that has its own parser for `|` or `&&`, such as a query tool, gets them as
+    intended; suppress the finding on that argument.
     """
-    words = container.command_line
+    words = container.words
     first = container.words[0] if container.command else ""
     if "\n~/" in container.search_text:
         yield from _find_homes(container)
     if first in _BUILTINS:
         advice = "use `workingDir`" if first == "cd" else "set variables in `env`" if first == "export" else ""
         also = f", or {advice}" if advice else ""
-        yield Violation(words[0], f"`{first}` is shell syntax, not a program; start a shell with `sh -c`{also}")
+        yield Violation(
+            container.word_place(0), f"`{first}` is shell syntax, not a program; start a shell with `sh -c`{also}"
+        )
         return
     if not first or _OPERATORS.isdisjoint(container.words):
         # Without a command, the entry point of the image may be a shell.
         return
-    for index, word in enumerate(words):
-        text = as_text(word)
+    for index, text in enumerate(words):
         if text in _OPERATORS and not _may_be_read(words, index):
             message = (
                 f"`{text}` is an argument here, because no shell reads it; write the script as one item after `sh -c`"
             )
-            yield Violation(word, message)
+            yield Violation(container.word_place(index), message)
             return
 
 
 def _find_homes(container: Container) -> Iterator[Violation]:
     """Report items such as `~/train.py`, of which only a shell makes a path."""
-    for word in container.command_line:
-        text = as_text(word)
+    for index, text in enumerate(container.words):
         if text[:2] == "~/" and " " not in text and "\n" not in text:
             message = f"`~` of `{text}` stays as it is, because no shell reads it"
-            yield Violation(word, f"{message}; write the whole path, such as `/root{text[1:]}`")
+            yield Violation(container.word_place(index), f"{message}; write the whole path, such as `/root{text[1:]}`")
 
 
-def _may_be_read(words: Sequence[Node], index: int) -> bool:
+def _may_be_read(words: Sequence[str], index: int) -> bool:
     """Return True if a shell before this word may read it: not if an item of `-c` stands between them."""
-    shells = [at for at in range(index) if NAMES_SHELL.search(as_text(words[at]))]
+    shells = [at for at in range(index) if NAMES_SHELL.search(words[at])]
     if not shells:
         return False
-    after = [at for at in range(shells[0], index) if _SCRIPT_OPTION.match(as_text(words[at]))]
+    after = [at for at in range(shells[0], index) if _SCRIPT_OPTION.match(words[at])]
     # `sh -c cd /app && …` in items: the script is `cd` alone.
     return not after or index - after[0] == 1
 
@@ -243,17 +256,22 @@ def arguments_after_script(container: Container) -> Iterator[Violation]:
     and `torchrun` end at once without a script.
 
     Write the whole command as one item after `-c`, or leave out the shell.
+
+    When to turn it off: if the script calls a file that reads `$0` and `$1` of its parent, which is rare, write
+    `"$@"` in the script: then they are used, and nothing is reported.
     """
     script = find_script(container)
     if script is None or not script.rest or not _loses_arguments(script):
         return
     lost, program = script.rest[0], script.text.strip()
     is_certain = bool(container.command) and _NEED_ARGUMENTS.fullmatch(program)
-    message = f"`{script.shell} -c` runs `{shorten(program)}` without `{shorten(as_text(lost))}`"
+    message = f"`{script.shell} -c` runs `{shorten(program)}` without `{shorten(lost)}`"
     advice = f"write the whole command as one item: `{shorten(_join(script))}`"
-    if _has_lines(program, [as_text(word) for word in script.rest]):
+    if _has_lines(program, script.rest):
         advice = f"write all {len(script.rest) + 1} commands as the lines of one item, below `- |`"
-    yield Violation(lost, f"{message}; {advice}", severity=ERROR if is_certain else WARNING)
+    yield Violation(
+        container.word_place(script.at + 1), f"{message}; {advice}", severity=ERROR if is_certain else WARNING
+    )
 
 
 def _has_lines(program: str, words: Sequence[str]) -> bool:
@@ -263,7 +281,7 @@ def _has_lines(program: str, words: Sequence[str]) -> bool:
 
 def _loses_arguments(script: Script) -> bool:
     """Return True if the script uses none of the words after it, and they are more than a name for it."""
-    words = [as_text(word) for word in script.rest]
+    words = script.rest
     if script.reads_files or _READS_PARAMETERS.search(script.text) or _OPERATORS.intersection(words):
         # The rule shell-syntax-without-shell reports operators.
         return False
@@ -281,7 +299,7 @@ def _loses_arguments(script: Script) -> bool:
 
 
 def _join(script: Script) -> str:
-    return " ".join((script.text.strip(), *map(as_text, script.rest)))
+    return " ".join((script.text.strip(), *script.rest))
 
 
 _KEEPS_CODE = lazy_pattern(r"pipefail|PIPESTATUS|pipestatus|mispipe")
@@ -300,6 +318,9 @@ def lost_exit_code(container: Container) -> Iterator[Violation]:
     reported as complete, and nothing restarts it.
 
     Write `set -o pipefail` before it, and start the script with `bash`: not every `sh` has the option.
+
+    When to turn it off: if the log matters and the result of the command does not, as in a report at the end,
+    suppress it on the line of the pipe.
     """
     manifest = container.pod.manifest
     # The exit code of a server, which is restarted in any case, matters little.
@@ -316,7 +337,7 @@ def lost_exit_code(container: Container) -> Iterator[Violation]:
         fix = "write `set -o pipefail` before it"
         if script.shell not in ("bash", "zsh", "ksh"):
             fix += f", and start the script with `bash` instead of `{script.shell}`"
-        yield Violation(script.node, f"{message}, and so does the job; {fix}")
+        yield Violation(script.place, f"{message}, and so does the job; {fix}")
 
 
 def _find_program(text: str) -> str:
@@ -358,21 +379,45 @@ def idle_command(manifest: Manifest) -> Iterator[Violation]:
 
     Write the command that trains. To try something by hand, use a pod or a notebook with few GPUs and a deadline, such
     as `activeDeadlineSeconds`.
+
+    When to turn it off: for an interactive session that was agreed upon, suppress it on the command with `until`
+    and the date of its end, so that the GPUs come back.
     """
     roles = [role for role in manifest.roles if role.count]
     if manifest.kind_name in ("Job", "JobSet") and len(roles) > 1:
         return
+    waiting: list[tuple[_Waiting, str, int]] = []
     for role in roles:
         main = role.pod.main_container
         found = _find_waiting(main) if main else None
         gpus = _count_gpus(role) if found else 0
         if found and gpus:
-            what = f"only runs `{found.command}`" if found.is_all else f"ends with `{found.command}`"
-            if found.beside:
-                what = f"runs `{found.beside}` in the background and {what}"
-            message = f"{role.title} {what}, so the job never ends and holds {pluralize(gpus, 'GPU')}"
-            fix = "write the command that trains" if found.is_all else found.advice
-            yield Violation(found.node, f"{message}; {fix}")
+            waiting.append((found, role.title, gpus))
+    places = tuple((found.place, "") for found, _, _ in waiting) if len(waiting) > 1 else ()
+    for number, (found, title, gpus) in enumerate(waiting):
+        finish = partial(_join_roles, waiting, number) if places else None
+        yield Violation(found.place, _describe_waiting(found, title, gpus), places, finish=finish)
+
+
+def _join_roles(waiting: Sequence[tuple[_Waiting, str, int]], number: int, problem: Problem, _: bool) -> Problem | None:
+    """Return a problem of all roles that have their command from one line; None if it is that of an earlier role."""
+    lines = [location_of(node) or index for index, (node, _) in enumerate(problem.related)]
+    same = [index for index, line in enumerate(lines) if line == lines[number]]
+    if same[0] != number:
+        return None
+    found, title, gpus = waiting[number]
+    if len(same) > 1:
+        # What roles have in common is said of the job.
+        title, gpus = "each pod", sum(waiting[index][2] for index in same)
+    return problem._replace(message=_describe_waiting(found, title, gpus), related=())
+
+
+def _describe_waiting(found: _Waiting, title: str, gpus: int) -> str:
+    what = f"only runs `{found.command}`" if found.is_all else f"ends with `{found.command}`"
+    if found.beside:
+        what = f"runs `{found.beside}` in the background and {what}"
+    message = f"{title} {what}, so the job never ends and holds {pluralize(gpus, 'GPU')}"
+    return f"{message}; {'write the command that trains' if found.is_all else found.advice}"
 
 
 def _count_gpus(role: Role) -> int:
@@ -383,9 +428,9 @@ def _count_gpus(role: Role) -> int:
 
 
 class _Waiting(NamedTuple):
-    """A command that never ends: its item, how messages name it, and what runs beside it."""
+    """A command that never ends: the place of its item, how messages name it, and what runs beside it."""
 
-    node: Node
+    place: At
     command: str
     is_all: bool
     """True if there is nothing else."""
@@ -398,7 +443,7 @@ def _find_waiting(container: Container) -> _Waiting | None:
     script = find_script(container)
     if script is None:
         words = container.words
-        return _Waiting(container.command_line[0], " ".join(words), True) if _waits(words) else None
+        return _Waiting(container.word_place(0), " ".join(words), True) if _waits(words) else None
     from jobgen.k8s.shell.steps import list_steps, list_words, read_commands
     from jobgen.k8s.shell.tree import Loop
 
@@ -411,7 +456,7 @@ def _find_waiting(container: Container) -> _Waiting | None:
     if isinstance(last, Loop):
         inner = [list_words(each) for step in list_steps(last.condition + last.body) for each in step.commands]
         is_endless = not last.until and len(inner) == 2 and inner[0] in _ALWAYS and inner[1][:1] == ("sleep",)
-        return _Waiting(script.node, "while true; do sleep …; done", is_all) if is_endless else None
+        return _Waiting(script.place, "while true; do sleep …; done", is_all) if is_endless else None
     words = list_words(last)
     # What runs only after a failure, in the background or beside it does not keep every job.
     if operator == "||" or commands[-1].is_background:
@@ -420,7 +465,7 @@ def _find_waiting(container: Container) -> _Waiting | None:
         found = _find_endless(script, commands, words)
         if found or commands[-2].is_background:
             return found
-    return _Waiting(script.node, " ".join(words), is_all) if _waits(words) else None
+    return _Waiting(script.place, " ".join(words), is_all) if _waits(words) else None
 
 
 # Programs that never end by themselves, which a script starts beside the training.
@@ -457,9 +502,9 @@ def _find_endless(script: Script, commands: Sequence[AndOr], words: Sequence[str
         and "--pid" not in shown
         and any(word in ("-f", "-F", "-fn", "--follow") for word in words)
     ):
-        return _Waiting(script.node, shown, False, f"start `{program}` without `&`", program)
+        return _Waiting(script.place, shown, False, f"start `{program}` without `&`", program)
     if _waits(words):
-        return _Waiting(script.node, shown, False, f"write `wait $!` behind `{program}` instead", program)
+        return _Waiting(script.place, shown, False, f"write `wait $!` behind `{program}` instead", program)
     if words[:1] != ("wait",):
         return None
     found = [numbers.get(match[1]) for word in words[1:] if (match := _NUMBER_OF_LAST.match(word))]
@@ -469,7 +514,7 @@ def _find_endless(script: Script, commands: Sequence[AndOr], words: Sequence[str
         return None
     name = server[0].rpartition("/")[2]
     advice = f"start `{program}` without `&`, as the last command"
-    return _Waiting(script.node, f"{shown}`, which waits for `{name}", False, advice, program)
+    return _Waiting(script.place, f"{shown}`, which waits for `{name}", False, advice, program)
 
 
 def _serves(words: Sequence[str]) -> bool:

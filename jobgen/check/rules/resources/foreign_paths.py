@@ -8,29 +8,41 @@ from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.place import At
 
 _PATH = lazy_pattern(r"(?:\A|(?<=[=\s\"']))[A-Za-z]:\\[^\s\"'\n]*")
 _SYSTEM = "kubernetes.io/os"
 
 
-@rule("container", WARNING, fields=("args", "command", "env", "volumeMounts"), words=(":\\",))
+@rule(
+    "container", WARNING, fields=("args", "command", "env", "volumeMounts", "workingDir"), words=(":\\", "workingDir")
+)
 def foreign_path(container: Container) -> Iterator[Violation]:
     r"""A path of Windows, such as `C:\data`, in a container that runs on Linux.
 
     Linux takes it for the name of a file in the working directory, with a colon and a backslash in it. Containers for
     Windows are not reported: those of pods with `os: {name: windows}`, or with a node selector that says so.
 
+    A `workingDir` without `/` at its start is a path that the runtime refuses: the container never starts.
+
     Write the path in the container, such as `/data`.
+
+    When to turn it off: in a Linux container that runs Wine, or for an argument that another system evaluates,
+    accept it on that item with the reason.
     """
-    spec = container.pod.spec
+    spec, folder = container.pod.spec, as_text(container.data.get("workingDir"))
+    if folder and folder[0] not in "/$" and ":" not in folder and "{" not in folder:
+        message = f"`workingDir` is `{folder}`, and must begin with `/` (`Cwd must be an absolute path`)"
+        yield Violation(
+            At(container.data, "workingDir"), f"{message}; write the whole path, such as `/workspace/{folder}`"
+        )
     system = as_text(get_path(spec, "os", "name")) or as_text(as_mapping(spec.get("nodeSelector")).get(_SYSTEM))
     if system == "windows" or "windows" in container.image:
         return
-    values = (entry.get("value") for _, entry in container.env)
-    mounts = (mount.get("mountPath") for mount in container.volume_mounts)
-    for node in (*container.command_line, *values, *mounts):
-        found = _PATH.search(as_text(node))
+    mounts = (At(mount, "mountPath") for mount in container.volume_mounts if "mountPath" in mount)
+    for place in (*container.value_places, *mounts):
+        found = _PATH.search(as_text(place.node))
         if found is not None:
             meant = found[0][2:].replace("\\", "/").rstrip("/")
             message = f"`{found[0]}` is a path of Windows, and the container runs on Linux"
-            yield Violation(node, f"{message}; write the path in the container, such as `{meant or '/data'}`")
+            yield Violation(place, f"{message}; write the path in the container, such as `{meant or '/data'}`")

@@ -1,6 +1,6 @@
 """GPUs and other devices: misspelled, uncounted, idle or shared."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
 from jobgen.k8s.devices import PodClaim, find_meant_device, format_devices, is_device
@@ -13,6 +13,7 @@ from jobgen.k8s.workloads import POD_SETS, RAY_CLUSTERS, REPLICA_TYPES, find_pod
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep, pluralize
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.place import At, Place
 from jobgen.model.quantity import parse_digits, to_milli
 from jobgen.spec.sweeps import GPUS
 
@@ -24,6 +25,9 @@ def gpu_typo(container: Container) -> Iterator[Violation]:
     Kubernetes accepts any name with a domain and waits for a node that offers it, so the pod stays `Pending`.
 
     Use the resource name of the device plugin in the cluster.
+
+    When to turn it off: a device plugin of your own can advertise a resource that resembles a known name: accept it
+    with an exception for the jobs that use it, and name the plugin.
     """
     # Imported late: most names are right.
     from jobgen.model.meant import is_same_name
@@ -33,8 +37,10 @@ def gpu_typo(container: Container) -> Iterator[Violation]:
             meant = find_meant_device(str(key)) if "/" in key else ""
             if meant and not _is_declared(container, key):
                 message = f"no device plugin offers `{key}`; did you mean `{meant}`?"
-                fix_steps = (FixStep("rename", key, meant),) if meant not in amounts else ()
-                yield Violation(key, message, fix_steps=fix_steps, safe=is_same_name(key, meant))
+                fix_steps = (FixStep("rename", At(amounts, key, is_key=True), meant),) if meant not in amounts else ()
+                yield Violation(
+                    At(amounts, key, is_key=True), message, fix_steps=fix_steps, safe=is_same_name(key, meant)
+                )
 
 
 def _is_declared(container: Container, key: Node) -> bool:
@@ -50,6 +56,9 @@ def mixed_gpu_resources(container: Container) -> Iterator[Violation]:
     of two vendors. The pod usually stays `Pending`.
 
     Remove one of them; often it is a leftover.
+
+    When to turn it off: nodes that offer cards of two vendors exist in laboratories: accept the container that uses
+    both, on the line of the second resource.
     """
     limits = container.limits
     if len(limits) < 2:
@@ -59,7 +68,8 @@ def mixed_gpu_resources(container: Container) -> Iterator[Violation]:
         other = next((earlier for earlier in found[:number] if _are_exclusive(str(earlier), str(key))), None)
         if other is not None:
             message = f"no node is likely to offer both `{key}` and `{other}`; remove one of them"
-            yield Violation(key, message, ((other, "the other resource"),))
+            related = ((At(limits, other, is_key=True), "the other resource"),)
+            yield Violation(At(limits, key, is_key=True), message, related)
 
 
 def _are_exclusive(one: str, other: str) -> bool:
@@ -77,6 +87,9 @@ def uncounted_devices(manifest: Manifest) -> Iterator[Violation]:
     limit of its sweep, and nothing reports that.
 
     Add the object to the repository, or request a number of devices.
+
+    When to turn it off: when the claim belongs to a repository of the platform team, copy its template here for the
+    check, or accept the jobs that use it by their paths.
     """
     cluster = manifest.cluster
     if not (cluster.budgets or cluster.queues or GPUS in manifest.annotations):
@@ -93,7 +106,7 @@ def _report_uncounted(claim: PodClaim) -> Violation:
     name = f"`{claim.key[1]}`"
     reason = claim.definition.uncounted if claim.definition else f"the repository has no {claim.kind} {name}"
     message = f"the devices of {name} do not count as GPUs of the job, because {reason}"
-    return Violation(claim.name, f"{message}; budgets and quotas can be exceeded")
+    return Violation(claim.place, f"{message}; budgets and quotas can be exceeded")
 
 
 _VISIBLE, _CAPABILITIES = "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES"
@@ -114,6 +127,9 @@ def exposed_devices(container: Container) -> Iterator[Violation]:
     `compute` leaves out the libraries of CUDA.
 
     Remove the variable.
+
+    When to turn it off: monitoring of all GPUs of a node, as DCGM does it, needs `all`; suppress it on the variable
+    of that agent. Training needs the variable in no case.
     """
     if _READ.isdisjoint(container.variables):
         return
@@ -127,23 +143,23 @@ def exposed_devices(container: Container) -> Iterator[Violation]:
             if container.gpus or not any(container.pod.devices.values()):
                 effect = "uses GPUs of other pods" if text.lower() == "all" else "ignores which GPUs are free"
                 message = f"`{name}: {text}` replaces what the device plugin assigns, so the container {effect}"
-                yield Violation(entry["value"], f"{message}; remove it")
+                yield Violation(At(entry, "value"), f"{message}; remove it")
         elif name in _NUMBERED and container.gpus:
-            yield from _check_numbers(container, name, entry.get("value"))
+            yield from _check_numbers(container, name, entry)
         elif name == _CAPABILITIES and container.gpus and text and not {"all", "compute"} & set(text.split(",")):
             message = f"`{name}: {text}` leaves out the libraries of CUDA, so the container cannot use its GPUs"
-            yield Violation(entry["value"], f"{message}; add `compute`, or remove it")
+            yield Violation(At(entry, "value"), f"{message}; add `compute`, or remove it")
 
 
-def _check_numbers(container: Container, name: str, node: Node) -> Iterator[Violation]:
-    numbers = [number.strip() for number in as_text(node).split(",")]
+def _check_numbers(container: Container, name: str, entry: Mapping[str, Node]) -> Iterator[Violation]:
+    numbers = [number.strip() for number in as_text(entry.get("value")).split(",")]
     if not all(number.isdecimal() and len(number) < 5 for number in numbers):
         return
     beyond = [number for number in numbers if int(number) >= container.gpus]
     if beyond:
         gpus = pluralize(container.gpus, "GPU")
         message = f"`{name}` has `{beyond[0]}`, but the container has only {gpus}, numbered from 0"
-        yield Violation(node, f"{message}, so it and the ones after it are not used; remove the variable")
+        yield Violation(At(entry, "value"), f"{message}, so it and the ones after it are not used; remove the variable")
 
 
 # A claim can be reserved for so many pods.
@@ -159,6 +175,9 @@ def shared_device_claim(manifest: Manifest) -> Iterator[Violation]:
     error.
 
     Use `resourceClaimTemplateName`: each pod gets a claim of its own.
+
+    When to turn it off: sharing one GPU among the pods of a demo, with a claim made for that, is legitimate: accept
+    it on the claim's name in the pod.
     """
     if not any("resourceClaims" in pod.spec for pod in manifest.pods):
         return
@@ -170,7 +189,9 @@ def shared_device_claim(manifest: Manifest) -> Iterator[Violation]:
             if as_text(name) and found.total > 1:
                 message = f"all {found.total} pods name the ResourceClaim `{as_text(name)}`, so they share its devices"
                 message += " and run on one node; use `resourceClaimTemplateName`, which gives each pod its own"
-                yield Violation(name, message, severity=ERROR if found.total > _MOST else WARNING)
+                yield Violation(
+                    At(entry, "resourceClaimName"), message, severity=ERROR if found.total > _MOST else WARNING
+                )
 
 
 _PERCENT = ("nvidia.com/gpucores", "nvidia.com/gpumem-percentage")
@@ -186,15 +207,18 @@ def gpu_share_range(container: Container) -> Iterator[Violation]:
     `gpucores` and `gpumem-percentage` are percentages of each card; more than 100 is a warning.
 
     Write `8192` for 8 GiB, and request more cards instead of more than 100 percent.
+
+    When to turn it off: HAMi rejects or never schedules such numbers. For a fork with other units, set the rule to
+    `off` for the environment of that cluster.
     """
     limits = container.limits
     for name in _PERCENT:
         if name in limits and (to_milli(limits[name]) or 0) > 100_000:
             message = f"`{name}` is a percentage of each GPU and must be at most 100; request more GPUs instead"
-            yield Violation(limits[name], message, severity=WARNING)
+            yield Violation(At(limits, name), message, severity=WARNING)
     if _MEMORY in limits and (to_milli(limits[_MEMORY]) or 0) > _MORE_THAN_ANY_GPU_HAS:
         message = f"`{_MEMORY}` counts MiB, and no GPU has that many; write `8192` for 8 GiB"
-        yield Violation(limits[_MEMORY], message)
+        yield Violation(At(limits, _MEMORY), message)
 
 
 _SHARES = ("nvidia.com/gpumem", "nvidia.com/gpumem-percentage", "nvidia.com/gpucores")
@@ -207,11 +231,17 @@ def gpu_share_without_count(container: Container) -> Iterator[Violation]:
     HAMi then adds its configured default, usually one GPU, while quotas and queues that count GPUs count none.
 
     Add `nvidia.com/vgpu` or `nvidia.com/gpu`, whichever the cluster uses.
+
+    When to turn it off: if HAMi's default count is what all jobs rely on, set the rule to `off` for that cluster:
+    no queue there can count GPUs, which is what it tells you.
     """
     limits = container.limits
     key = next((key for key in limits if key in _SHARES), None)
     if key is not None and not any(is_device(str(name)) for name in limits):
-        yield Violation(key, f"`{key}` sets the share of each GPU, but nothing sets the number of GPUs; add it")
+        yield Violation(
+            At(limits, key, is_key=True),
+            f"`{key}` sets the share of each GPU, but nothing sets the number of GPUs; add it",
+        )
 
 
 @rule("job", WARNING, kinds=("PyTorchJob", "PyTorchTrainingJob"))
@@ -222,6 +252,9 @@ def master_worker_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
     numbers of processes. The other ranks wait.
 
     Request the same devices in both roles.
+
+    When to turn it off: a master that only coordinates, without a rank of its own, must say so in its command;
+    until jobgen can see it there, suppress the finding at the resources of the master.
     """
     master, worker = manifest.find_role("master"), manifest.find_role("worker")
     if not master or not worker or not worker.count or _resources(master) == _resources(worker):
@@ -229,20 +262,26 @@ def master_worker_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
     if not all(claim.is_counted for role in (master, worker) for claim in role.pod.claims.values()):
         return
     ours, theirs = _devices(master), _devices(worker)
-    if ours != theirs:
+    if ours != theirs and not (_misnames_gpus(master) or _misnames_gpus(worker)):
         message = f"the master requests {_format_devices(ours)}, but a worker {_format_devices(theirs)}; use the same"
         one, other = (worker, master) if theirs else (master, worker)
         yield Violation(_find_request(one), message, ((_find_request(other), f"the {other.name}"),))
+
+
+def _misnames_gpus(role: Role) -> bool:
+    """Return True if a role requests GPUs by a name that no device has, which is reported itself."""
+    names = {str(name) for each in role.pod.containers for name in (*each.limits, *each.requests)}
+    return any("gpu" in name.lower() for name in names.difference(role.pod.devices))
 
 
 def _resources(role: Role) -> list[Node]:
     return [(each.limits, each.requests) for each in role.pod.containers] + [role.pod.spec.get("resourceClaims")]
 
 
-def _find_request(role: Role) -> Node:
-    """Return the node where a role requests devices, else its key."""
-    nodes = (container.device_node for container in role.pod.containers)
-    return next((node for node in nodes if node is not None), role.key)
+def _find_request(role: Role) -> Place:
+    """Return the place where a role requests devices, else its own."""
+    places = (container.device_place for container in role.pod.containers)
+    return next((place for place in places if place is not None), role.place)
 
 
 def _devices(role: Role) -> dict[str, int]:
@@ -261,6 +300,9 @@ def ray_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
     fewer, some GPUs are never used. Without it, KubeRay sets the number from the limits of the container.
 
     Remove `num-gpus`.
+
+    When to turn it off: to keep Ray from using a GPU that another container of the pod needs, a smaller number is
+    right: suppress it on `num-gpus` and name that container.
     """
     if manifest.group != "ray.io":
         return
@@ -268,9 +310,9 @@ def ray_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
     # Ray runs in the first container.
     containers = {id(pod.template): pod.containers[0] for pod in manifest.pods if pod.containers}
     for group in map(as_mapping, (cluster.get("headGroupSpec"), *as_list(cluster.get("workerGroupSpecs")))):
-        node = as_mapping(group.get("rayStartParams")).get("num-gpus")
+        parameters = as_mapping(group.get("rayStartParams"))
         container = containers.get(id(group.get("template")))
-        declared = parse_digits(as_text(node))
+        declared = parse_digits(as_text(parameters.get("num-gpus")))
         # `resources` of a group replace the parameter.
         if container is None or declared is None or "resources" in group or not _is_known(container):
             continue
@@ -278,7 +320,7 @@ def ray_gpu_mismatch(manifest: Manifest) -> Iterator[Violation]:
             has = pluralize(container.gpus, "GPU") if container.gpus else "no GPUs"
             message = f"`num-gpus` is `{declared}`, but container `{container.name}` has {has}"
             advice = "remove it, and KubeRay sets the number from the limits"
-            yield Violation(node, f"{message}; {advice}", ((container.device_node, ""),))
+            yield Violation(At(parameters, "num-gpus"), f"{message}; {advice}", ((container.device_place, ""),))
 
 
 def _is_known(container: Container) -> bool:
@@ -307,6 +349,9 @@ def idle_gpus(manifest: Manifest) -> Iterator[Violation]:
     The launcher of a runtime is in the hostfile only with `runLauncherAsNode`.
 
     Request GPUs only for the roles that train.
+
+    When to turn it off: a parameter server that computes gradients on its device, as with some embedding tables,
+    needs it: suppress the finding at the role's resources.
     """
     name = manifest.kind.name if manifest.kind else ""
     if name in _RUNTIMES:
@@ -342,21 +387,21 @@ def _check_runtime(manifest: Manifest) -> Iterator[Violation]:
         gpus = format_devices(container.devices)
         message = f"the launcher requests {gpus}, but only the other nodes are in the hostfile"
         yield Violation(
-            container.device_node, f"{message}; request them only for the nodes, or set `runLauncherAsNode: true`"
+            container.device_place, f"{message}; request them only for the nodes, or set `runLauncherAsNode: true`"
         )
 
 
 def _report_idle(role: Role, container: Container) -> Violation:
-    node = container.device_node
+    place = container.device_place
     gpus = format_devices(container.devices)
     if role.name != "launcher":
         message = f"`{role.replica_type}` does not train but requests {gpus}; request them only for roles that train"
-        return Violation(node, message)
+        return Violation(place, message)
     kind = role.manifest.kind
     is_v1 = kind is not None and value_of(kind.api_version) == "kubeflow.org/v1"
     effect = "so the operator adds its slots to the hostfile" if is_v1 else "which the operator hides from it"
     message = f"the launcher requests {gpus}, {effect}; request them only for the workers"
-    return Violation(node, message)
+    return Violation(place, message)
 
 
 _PYTHON = lazy_pattern(r"(?:\S*/)?python[\d.]*")
@@ -378,6 +423,9 @@ def single_process(role: Role) -> Iterator[Violation]:
     model, the other GPUs stay idle.
 
     Start the script with `torchrun --nproc-per-node=gpu`, or request one GPU for each pod.
+
+    When to turn it off: a script that starts its own processes, such as one of Lightning or with `mp.spawn`, uses
+    all GPUs: suppress it on the command and name the library.
     """
     main = role.pod.main_container
     if main is None or main.gpus < 2 or not role.count or main.init:
@@ -390,27 +438,26 @@ def single_process(role: Role) -> Iterator[Violation]:
     if ".py" not in command or "python" not in command:
         return
     variables = "\n".join(f"{name}={as_text(entry.get('value'))}" for name, entry in main.env if name != "NCCL_DEBUG")
-    found = None if _USES_SEVERAL.search(f"{command}\n{variables}") else _find_script(main.command_line, role)
+    found = None if _USES_SEVERAL.search(f"{command}\n{variables}") else _find_script(main)
     if found:
-        node, script = found
+        place, script = found
         message = f"`python {script}` is one process, and the pod has {main.gpus} GPUs"
         advice = f"unless `{script}` uses all of them, start it with `torchrun --nproc-per-node={main.gpus}`"
-        yield Violation(node, f"{message}; {advice}", ((main.device_node, ""),))
+        yield Violation(place, f"{message}; {advice}", ((main.device_place, ""),))
 
 
-def _find_script(words: list[Node], role: Role) -> tuple[Node, str] | None:
-    """Return the item with the only call of Python in a command line, and the file that it runs."""
-    main = role.pod.main_container
-    script = find_script(main) if main else None
+def _find_script(main: Container) -> tuple[At, str] | None:
+    """Return the place of the item with the only call of Python in a command line, and the file that it runs."""
+    script = find_script(main)
     if script is None:
-        arguments = [argument.text for argument in parse_command(words)]
+        arguments = [argument.text for argument in parse_command(main.command_line)]
         file = _find_file(arguments)
-        return (words[0], file) if file else None
+        return (main.word_place(0), file) if file else None
     # Imported late, because few commands are scripts.
     from jobgen.k8s.shell.steps import read_words
 
     files = [file for call in read_words(script.text) if (file := _find_file(call))]
-    return (script.node, files[-1]) if files and ".sh" not in script.text else None
+    return (script.place, files[-1]) if files and ".sh" not in script.text else None
 
 
 def _find_file(words: tuple[str, ...] | list[str]) -> str:

@@ -12,7 +12,7 @@ from jobgen.k8s.objects import Container, Manifest, Pod, Role
 from jobgen.k8s.workloads import find_ttl_path
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import lazy_pattern
-from jobgen.model.suggest import find_key
+from jobgen.model.place import At, find_at
 from jobgen.spec.kinds import parse_version
 
 _NAME = lazy_pattern(r"(?:\A|[-_/.])(?:ckpts?|checkpoints?)(?=\Z|[-_/.])")
@@ -27,6 +27,9 @@ def lost_checkpoints(pod: Pod) -> Iterator[Violation]:
     uploads the checkpoints, is not reported.
 
     Write checkpoints to a persistent volume or to object storage.
+
+    When to turn it off: for runs so short that a restart from zero is cheaper than a volume, accept it on the
+    argument; a program that uploads its checkpoints itself is another reason.
     """
     deleted = [volume for volume in pod.volumes if "emptyDir" in volume or "ephemeral" in volume]
     if not deleted or pod.manifest.kind is None or not any(container.devices for container in pod.containers):
@@ -37,7 +40,7 @@ def lost_checkpoints(pod: Pod) -> Iterator[Violation]:
         if name in written and _count_mounts(pod, name) == 1:
             message = f"checkpoints in `{written[name]}` are in an `{field}`, which is deleted with the pod"
             advice = "write them to a persistent volume, so that a restarted job continues"
-            yield Violation(find_key(volume, field), f"{message}; {advice}")
+            yield Violation(At(volume, field, is_key=True), f"{message}; {advice}")
 
 
 def _find_written(container: Container) -> Iterator[tuple[str, str]]:
@@ -74,6 +77,9 @@ def lost_logs(manifest: Manifest) -> Iterator[Violation]:
     `cleanPodPolicy` says.
 
     Use the policy, the limit or the TTL that the message names, or ship logs to another place.
+
+    When to turn it off: where a collector such as Fluent Bit or Loki keeps the logs of all pods, set the rule to
+    `off` for that environment.
     """
     found = list(_find_lost_logs(manifest))
     if found and any(any(pod.devices.values()) for pod in manifest.pods):
@@ -90,7 +96,7 @@ def _find_lost_logs(manifest: Manifest) -> Iterator[Violation]:
         limit = manifest.spec.get("failedJobsHistoryLimit")
         if manifest.kind_name == "CronJob" and as_integer(limit) == 0:
             message = "`failedJobsHistoryLimit: 0` deletes a failed run at once, with its pods and logs"
-            yield Violation(limit, f"{message}; keep at least 1")
+            yield Violation(At(manifest.spec, "failedJobsHistoryLimit"), f"{message}; keep at least 1")
     elif manifest.group == "jobset.x-k8s.io":
         for item in map(as_mapping, as_list(manifest.spec.get("replicatedJobs"))):
             yield from _check_job(as_mapping(get_path(item, "template", "spec")))
@@ -98,18 +104,20 @@ def _find_lost_logs(manifest: Manifest) -> Iterator[Violation]:
 
 
 def _check_job(job: Mapping[str, Node]) -> Iterator[Violation]:
-    policy = get_path(job, "template", "spec", "restartPolicy")
+    policy = find_at(job, "template", "spec", "restartPolicy")
     # The API server refuses this policy beside a policy for failed pods.
-    if as_text(policy) == "OnFailure" and "podFailurePolicy" not in job:
+    if policy is not None and as_text(policy.node) == "OnFailure" and "podFailurePolicy" not in job:
         message = "with `OnFailure`, the Job deletes its pod when `backoffLimit` is reached, and the logs of all"
         yield Violation(policy, f"{message} attempts are lost; use `Never`, which keeps failed pods")
 
 
 def _check_ttl(manifest: Manifest) -> Iterator[Violation]:
     path = find_ttl_path(manifest.group, manifest.kind_name, manifest.kind.operator if manifest.kind else "")
-    ttl = get_path(manifest.object, *path) if path else None
+    ttl = find_at(manifest.object, *path) if path else None
     # `ttl-reruns-job` and `endless-sync` report what else a TTL does.
-    if as_integer(ttl) == 0 and not manifest.cluster.gitops and not is_hook(manifest):
+    if ttl is None or as_integer(ttl.node) != 0:
+        return
+    if not manifest.cluster.gitops and not is_hook(manifest):
         message = "`ttlSecondsAfterFinished: 0` deletes the job as soon as it has ended, with its pods and logs"
         yield Violation(ttl, f"{message}; leave time to read them, such as 86400")
 
@@ -121,12 +129,12 @@ def _check_training_operator(manifest: Manifest, version: str) -> Iterator[Viola
     limit, deadline = (manifest.run_policy.get(name) for name in ("backoffLimit", "activeDeadlineSeconds"))
     restarts = any(role.restart_policy not in ("", "Never") for role in manifest.roles)
     # Without restarts, `backoff-without-restarts` reports the limit.
-    reached = ("backoffLimit", limit) if limit is not None and restarts else ("activeDeadlineSeconds", deadline)
-    if reached[1] is not None:
-        message = f"training-operator {version} deletes all pods when `{reached[0]}` is reached, and ignores"
+    reached = "backoffLimit" if limit is not None and restarts else "activeDeadlineSeconds"
+    if (limit if reached == "backoffLimit" else deadline) is not None:
+        message = f"training-operator {version} deletes all pods when `{reached}` is reached, and ignores"
         message += f" `cleanPodPolicy: {cleaned or 'None'}`, so the logs of the failure are lost"
-        advice = "use 1.9.4, or `restartPolicy: Never` without a limit" if reached[1] is limit else "use 1.9.4"
-        yield Violation(reached[1], f"{message}; {advice}")
+        advice = "use 1.9.4, or `restartPolicy: Never` without a limit" if reached == "backoffLimit" else "use 1.9.4"
+        yield Violation(At(manifest.run_policy, reached), f"{message}; {advice}")
 
 
 @rule("pod", WARNING, fields=("volumes",))
@@ -136,6 +144,9 @@ def unmounted_volume(pod: Pod) -> Iterator[Violation]:
     The data that the container expects is not there, and the pod still waits for the volume before it starts.
 
     Mount the volume (`mountPath` in a job), or remove it.
+
+    When to turn it off: a volume that a mutating webhook mounts into its own container, such as a cache for an
+    agent, can be accepted on the volume.
     """
     if pod.partial or not pod.containers:
         return
@@ -145,7 +156,9 @@ def unmounted_volume(pod: Pod) -> Iterator[Violation]:
         # A mount with the name in other letters is reported.
         is_lost = bool(name) and name not in mounted and name.lower() not in mounted
         if is_lost and not is_mounted_by_sidecar(name, pod):
-            yield Violation(volume["name"], f"no container mounts the volume `{name}`; add `mountPath`, or remove it")
+            yield Violation(
+                At(volume, "name"), f"no container mounts the volume `{name}`; add `mountPath`, or remove it"
+            )
 
 
 # The kubelet's feature gate GitRepoVolumeDriver is off since the first, and cannot be turned on since the second.
@@ -162,6 +175,9 @@ def git_repo_volume(pod: Pod) -> Iterator[Violation]:
     otherwise.
 
     Clone the repository in an init container into an `emptyDir`, or put the files into the image.
+
+    When to turn it off: no cluster from 1.36 on can mount it. For an older one with the gate turned on, declare
+    `cluster.kubernetes` and suppress the warning on the volume.
     """
     declared = pod.manifest.cluster.kubernetes
     release = parse_release(declared) if declared else None
@@ -169,7 +185,7 @@ def git_repo_volume(pod: Pod) -> Iterator[Violation]:
         if "gitRepo" in volume and isinstance(volume["gitRepo"], dict):
             message = f"{_describe(release)}; clone the repository in an init container into an `emptyDir`"
             severity = ERROR if release is not None and release >= _GONE else None
-            yield Violation(find_key(volume, "gitRepo"), message, severity=severity)
+            yield Violation(At(volume, "gitRepo", is_key=True), message, severity=severity)
 
 
 def _describe(release: Release | None) -> str:
@@ -195,10 +211,17 @@ def cluster_outlives_job(manifest: Manifest) -> Iterator[Violation]:
     `clusterSelector` uses a cluster that exists, and is not reported.
 
     Set `shutdownAfterJobFinishes: true`. To keep the cluster on purpose, set it to false.
+
+    When to turn it off: a cluster that serves several jobs one after another is not a RayJob's but a RayCluster's;
+    for a debugging session, set the field to false, which is silent.
     """
     spec = as_mapping(get_path(manifest.object, *_JOBS[manifest.kind_name]))
-    cluster = find_key(spec, "rayClusterSpec")
-    if manifest.group != "ray.io" or cluster is None or spec.get(_FIELD) is not None or spec.get("clusterSelector"):
+    if (
+        manifest.group != "ray.io"
+        or "rayClusterSpec" not in spec
+        or spec.get(_FIELD) is not None
+        or spec.get("clusterSelector")
+    ):
         return
     # Other rules report that these need the field; an interactive job ends when its user says so.
     is_required = value_of(spec.get("suspend")) is True or (as_integer(spec.get("ttlSecondsAfterFinished")) or 0) > 0
@@ -209,7 +232,7 @@ def cluster_outlives_job(manifest: Manifest) -> Iterator[Violation]:
     devices = gpus or any(any(pod.devices.values()) for pod in manifest.pods)
     what = f"its pods keep their {'GPUs' if gpus else 'devices'}" if devices else "its pods keep running"
     message = f"`{_FIELD}` is not set, so {what} after the job; set it to true"
-    yield Violation(cluster, message, severity=None if devices else INFO)
+    yield Violation(At(spec, "rayClusterSpec", is_key=True), message, severity=None if devices else INFO)
 
 
 # Roles whose program runs until it is stopped: servers, and pods that wait for the launcher.
@@ -225,6 +248,9 @@ def workers_outlive_job(manifest: Manifest) -> Iterator[Violation]:
     until the job is deleted. A job with a TTL is deleted after that time, and not reported.
 
     Set `runPolicy.cleanPodPolicy: Running`.
+
+    When to turn it off: keep the pods for a look at their state with a TTL, which ends them later, and which the
+    rule accepts; without one, they hold GPUs over the weekend.
     """
     if manifest.group != "kubeflow.org" or "ttlSecondsAfterFinished" in manifest.run_policy:
         return
@@ -236,8 +262,11 @@ def workers_outlive_job(manifest: Manifest) -> Iterator[Violation]:
     for role in manifest.roles:
         if role.name in _ENDLESS[manifest.kind_name] and _has_devices(role):
             message = f"`cleanPodPolicy` is not set, so `{role.replica_type}` pods, which never end by themselves, keep"
-            node = policy if as_text(policy) else find_key(manifest.spec, "runPolicy") or role.key
-            yield Violation(node, f"{message} their GPUs after the job; set `runPolicy.cleanPodPolicy: Running`")
+            place = find_at(manifest.spec, "runPolicy", is_key=True) or role.place
+            if as_text(policy):
+                holder = manifest.run_policy if "cleanPodPolicy" in manifest.run_policy else manifest.spec
+                place = At(holder, "cleanPodPolicy")
+            yield Violation(place, f"{message} their GPUs after the job; set `runPolicy.cleanPodPolicy: Running`")
             return
 
 

@@ -4,9 +4,10 @@ from collections.abc import Iterator
 
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.rules import WARNING, Violation, rule
-from jobgen.k8s.nodes import as_text, get_path
+from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container
 from jobgen.model.data import value_of
+from jobgen.model.place import find_at
 from jobgen.model.suggest import ask_for, find_closest, suggest_value
 
 _PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
@@ -21,11 +22,14 @@ def unknown_probe_port(container: Container) -> Iterator[Violation]:
     watched.
 
     Correct the name, or write the number of the port.
+
+    When to turn it off: if an injected sidecar has the port, name the number instead of the name; a probe of one
+    container cannot use another one's port names.
     """
     for probe in _PROBES:
         for action in _ACTIONS if probe in container.data else ():
-            port = get_path(container.data, probe, action, "port")
-            name = value_of(port)
+            port = find_at(container.data, probe, action, "port")
+            name = value_of(port.node) if port is not None else None
             if type(name) is not str or name.isdigit():
                 continue
             ports = iter_mappings(container.data.get("ports"))

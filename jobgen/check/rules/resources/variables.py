@@ -9,6 +9,7 @@ from jobgen.k8s.workloads import POD_SETS, REPLICA_TYPES, find_pods
 from jobgen.model.data import Node, location_of, value_of
 from jobgen.model.features import find_part
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.place import At, Place, find_at, identify, node_at
 from jobgen.model.quantity import parse_digits
 from jobgen.spec.kinds import parse_version
 
@@ -54,6 +55,9 @@ def overwritten_env(container: Container) -> Iterator[Violation]:
     all pods have the same one, and do the same work or never find each other.
 
     Remove the variable.
+
+    When to turn it off: to document the value for people who run the image by hand, a comment serves better than
+    the variable; there is no case in which the value would reach the program.
     """
     manifest = container.pod.manifest
     numbers, reserved = _NUMBERS.get(manifest.kind_name, _NONE), _RESERVED.get(manifest.kind_name, _NONE)
@@ -62,11 +66,11 @@ def overwritten_env(container: Container) -> Iterator[Violation]:
     for name, entry in container.env:
         if name in numbers and as_text(entry.get("value")) and "valueFrom" not in entry:
             message = f"all pods get this `{name}`, because the controller sets it only if the pod does not have it"
-            yield Violation(entry["name"], f"{message}; remove it")
+            yield Violation(At(entry, "name"), f"{message}; remove it")
     for name, entry in container.env:
         if name in reserved and _is_set_by_operator(name, container, manifest):
             yield Violation(
-                entry["name"], f"the operator overwrites `{name}`, so the value here has no effect; remove it"
+                At(entry, "name"), f"the operator overwrites `{name}`, so the value here has no effect; remove it"
             )
 
 
@@ -110,6 +114,8 @@ _OPTION = lazy_pattern(
     r"--(rdzv[-_]id|master[-_]port|rdzv[-_]endpoint|master[-_]addr|dist[-_]url|dist[-_]init[-_](?:method|addr)"
     r"|coordinator[-_]address)(?:=|\s+|\Z)[\"']?((?:\$\([^)]*\)+|`[^`]*`|[^\s\"';&|])*)"
 )
+# The variable with the address of the first pod, where it is another one, or none.
+_FIRST = {"JAXJob": "COORDINATOR_ADDRESS", "TrainJob": "PET_MASTER_ADDR", "PaddleJob": "", "MPIJob": "", "Job": ""}
 _LOOPBACK = lazy_pattern(r"(?:tcp://)?(?:localhost|127\.\d+\.\d+\.\d+|\[?::1\]?)(?::\d*)?")
 # What a shell, or each pod, makes something else of.
 _RANDOM = lazy_pattern(
@@ -147,6 +153,8 @@ def unreachable_rendezvous(manifest: Manifest) -> Iterator[Violation]:
     `init_process_group`, or in its first collective operation, and holds its GPUs.
 
     Use the address of one pod, such as `$MASTER_ADDR`, the name of the job as id, and the same settings in all pods.
+
+    When to turn it off: for a program that replaces the address at its start, suppress it on the argument.
     """
     pods = [pod for pod in _list_pods(manifest) if pod[1]]
     if sum([count for _, count in pods]) < 2:
@@ -156,11 +164,12 @@ def unreachable_rendezvous(manifest: Manifest) -> Iterator[Violation]:
     mains = [each for each in mains if together or _MULTI_NODE.search(each[0].search_text)]
     seen: set[object] = set()
     for main, count in mains:
-        for node, message in (*_check_env(main, count), *_check_options(main, count)):
-            place = (location_of(node) or id(node), message)
-            if place not in seen:
-                seen.add(place)
-                yield Violation(node, message)
+        for place, message in (*_check_env(main, count), *_check_options(main, count)):
+            # Roles can have a value in common, from one line.
+            key = (location_of(place.node) or identify(place), message)
+            if key not in seen:
+                seen.add(key)
+                yield Violation(place, message)
     if manifest.kind_name == "MPIJob":
         yield from _check_ssh(manifest)
     elif together:
@@ -178,15 +187,15 @@ def _list_pods(manifest: Manifest) -> list[tuple[Pod, int]]:
     return [(Pod(as_mapping(each.template), manifest), each.total) for each in found if isinstance(each.template, dict)]
 
 
-def _check_env(main: Container, count: int) -> Iterator[tuple[Node, str]]:
+def _check_env(main: Container, count: int) -> Iterator[tuple[At, str]]:
     for name, entry in main.env if not _MEETING.isdisjoint(main.variables) else ():
         text = as_text(entry.get("value")).strip()
         if name in _INTERFACES and text and set(text.removeprefix("=").split(",")) == {"lo"}:
             message = f"`{name}: {text}` is the loopback interface, which does not reach the pods on other nodes"
-            yield entry["value"], f"{message}, so the job hangs; remove it, or exclude it: `^lo,docker0`"
+            yield At(entry, "value"), f"{message}, so the job hangs; remove it, or exclude it: `^lo,docker0`"
         elif name in _ADDRESSES and count > 1 and _LOOPBACK.fullmatch(text) and not _is_replaced(main, name):
             message = f"`{name}: {text}` is the pod itself, so its {count} pods never find each other"
-            yield entry["value"], f"{message}; write the address of one pod"
+            yield At(entry, "value"), f"{message}; write the address of one pod"
 
 
 def _is_replaced(main: Container, name: str) -> bool:
@@ -194,40 +203,47 @@ def _is_replaced(main: Container, name: str) -> bool:
     return main.pod.manifest.kind_name == "PyTorchJob" and name == "MASTER_ADDR"
 
 
-def _check_options(main: Container, count: int) -> Iterator[tuple[Node, str]]:
+def _check_options(main: Container, count: int) -> Iterator[tuple[At, str]]:
     """Check options of launchers, in arguments and in scripts."""
     wording = main.search_text
     if "--" not in wording or "--standalone" in wording or not _OPTION.search(wording):
         return
-    for option, text, node in _find_options(main):
+    for option, text, place in _find_options(main):
         shown = f"`--{option}={text}`"
         name = option.replace("_", "-")
         if name in _SHARED_OPTIONS:
             if _RANDOM.search(text) or (name == "rdzv-id" and _OWN_NAME.match(text)):
                 message = f"{shown} is different in every pod, so the nodes never find each other"
-                yield node, f"{message}; write one that all pods share, such as the name of the job"
+                yield place, f"{message}; write one that all pods share, such as the name of the job"
         elif count > 1 and (_LOOPBACK.fullmatch(text) or _OWN_NAME.match(text)):
             message = f"{shown} is the address of the pod itself, so its {count} pods never find each other"
-            if not _is_reported(main.pod.manifest, node, text):
-                yield node, f"{message}; write the address of one pod, such as `$(MASTER_ADDR)`"
+            if not _is_reported(main.pod.manifest, place, text):
+                name = _FIRST.get(main.pod.manifest.kind_name, "MASTER_ADDR")
+                yield place, f"{message}; write the address of one pod{f', such as `$({name})`' if name else ''}"
 
 
-def _is_reported(manifest: Manifest, node: Node, text: str) -> bool:
+def _is_reported(manifest: Manifest, place: At, text: str) -> bool:
     """Return True if the launcher that takes an address is reported for it."""
     find_faults = find_part("job.launch.faults")
     faults = find_faults(manifest) if find_faults is not None else ()
-    return any(text in fault.quoted and location_of(fault.node) == location_of(node) for fault in faults)
+    return any(text in fault.quoted and _is_same(fault.node, place) for fault in faults)
 
 
-def _find_options(main: Container) -> Iterator[tuple[str, str, Node]]:
-    """Yield the options that pods meet with, their values as they are written, and the item with them."""
-    words = main.command_line
-    for index, node in enumerate(words):
-        for found in _OPTION.finditer(as_text(node)):
+def _is_same(place: Place, other: At) -> bool:
+    """Return True for the same entry, or entries that come from one line."""
+    at = location_of(node_at(place))
+    return identify(place) == identify(other) or (at is not None and at == location_of(other.node))
+
+
+def _find_options(main: Container) -> Iterator[tuple[str, str, At]]:
+    """Yield the options that pods meet with, their values as they are written, and the place of the item with them."""
+    words = main.words
+    for index, word in enumerate(words):
+        for found in _OPTION.finditer(word):
             if found[2]:
-                yield found[1], found[2], node
-            elif index + 1 < len(words) and found.end() == len(as_text(node)):
-                yield found[1], as_text(words[index + 1]), words[index + 1]
+                yield found[1], found[2], main.word_place(index)
+            elif index + 1 < len(words) and found.end() == len(word):
+                yield found[1], words[index + 1], main.word_place(index + 1)
 
 
 def _check_settings(mains: Sequence[Container]) -> Iterator[Violation]:
@@ -239,7 +255,7 @@ def _check_settings(mains: Sequence[Container]) -> Iterator[Violation]:
         found = [entry for main in mains for key, entry in main.env if key == name and as_text(entry.get("value"))]
         if len(found) == len(mains) and len({as_text(entry.get("value")) for entry in found}) > 1:
             message = f"`{name}` differs between the roles of the job, and NCCL hangs if it is not the same in all pods"
-            yield Violation(found[-1]["value"], f"{message}; write the same value in every role")
+            yield Violation(At(found[-1], "value"), f"{message}; write the same value in every role")
 
 
 def _check_ssh(manifest: Manifest) -> Iterator[Violation]:
@@ -251,33 +267,36 @@ def _check_ssh(manifest: Manifest) -> Iterator[Violation]:
     host_network = worker.pod.spec.get("hostNetwork")
     if value_of(host_network) is True and not any(_SSH_PORT.search(text) for text in texts):
         message = "on the network of the node, the sshd of the node has port 22, so the launcher never reaches the"
-        yield Violation(host_network, f"{message} workers; remove `hostNetwork`, or run sshd on another port")
+        yield Violation(
+            At(worker.pod.spec, "hostNetwork"), f"{message} workers; remove `hostNetwork`, or run sshd on another port"
+        )
     if as_text(manifest.spec.get("sshAuthMountPath")) not in ("", "/root/.ssh"):
         return
     for role in (worker, launcher):
         main = role.pod.main_container
-        user = get_path(main.data, "securityContext", "runAsUser") if main else None
-        user = get_path(role.pod.spec, "securityContext", "runAsUser") if user is None else user
-        if as_integer(user):
-            message = (
-                f"user `{as_integer(user)}` cannot read the key in `/root/.ssh`, so ssh fails and the launcher never"
-            )
-            yield Violation(user, f"{message} reaches the workers; set `sshAuthMountPath` to a folder of the user")
+        holders = (*([main.data] if main else []), role.pod.spec)
+        users = (find_at(holder, "securityContext", "runAsUser") for holder in holders)
+        place = next((each for each in users if each is not None and each.node is not None), None)
+        user = as_integer(place.node) if place is not None else None
+        if user:
+            message = f"user `{user}` cannot read the key in `/root/.ssh`, so ssh fails and the launcher never"
+            yield Violation(place, f"{message} reaches the workers; set `sshAuthMountPath` to a folder of the user")
 
 
 def _check_hosts(main: Container) -> Iterator[Violation]:
     """Check addresses that are plainly meant to be those of pods of the same Job or JobSet."""
-    texts = [(as_text(entry.get("value")), entry.get("value")) for name, entry in main.env if name in _ADDRESSES]
-    texts += [(text, node) for option, text, node in _find_options(main) if option[:4] != "rdzv" or "end" in option]
-    texts += [(found[1], node) for node in main.command_line for found in _EXPORT.finditer(as_text(node))]
+    values = [(as_text(entry.get("value")), entry) for name, entry in main.env if name in _ADDRESSES]
+    texts = [(text, At(entry, "value")) for text, entry in values]
+    texts += [(text, place) for option, text, place in _find_options(main) if option[:4] != "rdzv" or "end" in option]
+    texts += [(found[1], place) for place in main.command_places for found in _EXPORT.finditer(as_text(place.node))]
     seen: set[str] = set()
-    for text, node in texts:
+    for text, place in texts:
         host = text.removeprefix("tcp://").partition(":")[0]
         wanted = _find_wanted_host(host, main) if host not in seen else ""
         seen.add(host)
         if wanted:
             message = f"`{host}` is not the host name of a pod, so the other pods never find it"
-            yield Violation(node, f"{message}; {wanted}")
+            yield Violation(place, f"{message}; {wanted}")
 
 
 def _find_wanted_host(host: str, main: Container) -> str:
