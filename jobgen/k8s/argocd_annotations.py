@@ -9,6 +9,8 @@ from jobgen.k8s.workloads import find_workload
 DOMAIN = "argocd.argoproj.io/"
 HOOK = DOMAIN + "hook"
 DELETE_POLICY = DOMAIN + "hook-delete-policy"
+HELM_HOOK = "helm.sh/hook"
+"""The annotation of Helm, whose hooks Argo CD runs as its own."""
 SYNC_OPTIONS = DOMAIN + "sync-options"
 SYNC_WAVE = DOMAIN + "sync-wave"
 

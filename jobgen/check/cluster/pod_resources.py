@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from jobgen.check.admission.fields import is_set, iter_mappings
 from jobgen.check.cluster.state import ClusterState, show_name
@@ -13,16 +14,17 @@ from jobgen.k8s.resources import count_pods, format_amount
 from jobgen.k8s.workloads import POD_SETS, find_pods
 from jobgen.model.data import Node, value_of
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, Place
 from jobgen.model.quantity import to_milli
 
 _POD_LEVEL_RESOURCES = ("cpu", "memory")
 
 
 class Amount(NamedTuple):
-    """An amount of a resource in thousandths, and the node that sets it; None if a default does."""
+    """An amount of a resource in thousandths, and the mapping that sets it; None if a default does."""
 
     milli: int
-    node: Node = None
+    holder: Mapping[str, Node] | None = None
 
 
 Amounts = dict[str, Amount]
@@ -44,8 +46,8 @@ class ContainerResources(NamedTuple):
         return as_text(self.data.get("name"))
 
     @property
-    def place(self) -> Node:
-        """The node for an amount that is missing."""
+    def place(self) -> Place:
+        """The place of an amount that is missing."""
         return as_mapping(self.data.get("resources")) or self.data
 
 
@@ -104,8 +106,9 @@ def _resolve(
 
 def parse_amounts(node: Node) -> Amounts:
     """The amounts of resources, without those that are no quantities."""
-    amounts = ((str(name), to_milli(value), value) for name, value in as_mapping(node).items())
-    return {name: Amount(milli, value) for name, milli, value in amounts if milli is not None}
+    holder = as_mapping(node)
+    amounts = ((str(name), to_milli(value)) for name, value in holder.items())
+    return {name: Amount(milli, holder) for name, milli in amounts if milli is not None}
 
 
 def _sum(main: Sequence[Amounts], init: Sequence[tuple[Amounts, bool]]) -> Amounts:
@@ -127,7 +130,8 @@ def _sum(main: Sequence[Amounts], init: Sequence[tuple[Amounts, bool]]) -> Amoun
         if is_sidecar:
             _add(total, amounts)
             _add(sidecars, amounts)
-    return {name: Amount(max(total.get(name, 0), most.get(name, 0)), largest[name].node) for name in {**total, **most}}
+    names = {**total, **most}
+    return {name: Amount(max(total.get(name, 0), most.get(name, 0)), largest[name].holder) for name in names}
 
 
 def _add(total: dict[str, int], amounts: Amounts) -> None:
@@ -178,23 +182,23 @@ def _set_resources(template: Mapping[str, Node], resources: Node) -> Mapping[str
 
 
 class OutOfRange(NamedTuple):
-    """An amount that a limit range refuses: its node, a message, and the node of the limit range that it breaks."""
+    """An amount that a limit range refuses: its place, a message, and the place in the limit range that it breaks."""
 
-    node: Node
+    node: Place
     message: str
-    bound: Node
+    bound: At
 
 
 class _Subject(NamedTuple):
-    """A container, a pod or a claim: its name in messages, its amounts, and the node for one that is missing."""
+    """A container, a pod or a claim: its name in messages, its amounts, and the place of one that is missing."""
 
     name: str
     requests: Amounts
     limits: Amounts
-    place: Node
+    place: Place
 
 
-def check_pod(pod: PodResources, limit_range: Mapping[str, Node], place: Node) -> Iterator[OutOfRange]:
+def check_pod(pod: PodResources, limit_range: Mapping[str, Node], place: Place) -> Iterator[OutOfRange]:
     """Yield what a limit range refuses in a pod."""
     containers = [
         _Subject(f"container `{each.name}`", each.requests, each.limits, each.place) for each in pod.containers
@@ -208,22 +212,23 @@ def check_pod(pod: PodResources, limit_range: Mapping[str, Node], place: Node) -
             for name, bound in parse_amounts(item.get("max")).items():
                 yield from _check_most(subject, name, bound, owner, "limit")
             for name, bound in parse_amounts(item.get("maxLimitRequestRatio")).items():
-                allowed = value_of(bound.node)
+                allowed = _find(bound, name)
                 rule = f"LimitRange `{owner}` allows a limit of at most `{allowed}` times the request"
                 request, limit = subject.requests.get(name), subject.limits.get(name)
                 if request is None or limit is None or not request.milli or not limit.milli:
                     message = f"{subject.name} has no request or no limit for `{name}`, but {rule}"
-                    yield _report_missing(subject, message, bound)
+                    yield _report_missing(subject, message, name, bound)
                 elif limit.milli * 1000 > bound.milli * request.milli:
                     message = f"the limit for `{name}` of {subject.name} is too large for its request: {rule}"
-                    nodes = (node for node in (limit.node, request.node, subject.place) if node is not None)
-                    yield OutOfRange(next(nodes, None), f"{message}; lower the limit or request more", bound.node)
+                    holder = limit.holder if limit.holder is not None else request.holder
+                    at = subject.place if holder is None else At(holder, name)
+                    yield OutOfRange(at, f"{message}; lower the limit or request more", _place(bound, name))
     for item in _list_items(limit_range):
         if as_text(item.get("type")) == "Container":
             yield from _check_default_limits(containers, item, owner)
 
 
-def check_claim(requests: Node, place: Node, limit_range: Mapping[str, Node]) -> Iterator[OutOfRange]:
+def check_claim(requests: Node, place: Place, limit_range: Mapping[str, Node]) -> Iterator[OutOfRange]:
     """Yield what a limit range refuses in the requests of a claim for storage."""
     subject = _Subject("the claim", parse_amounts(requests), {}, place)
     for item in _list_items(limit_range):
@@ -239,10 +244,10 @@ def _list_items(limit_range: Mapping[str, Node]) -> Iterator[Mapping[str, Node]]
 
 
 def _check_least(subject: _Subject, name: str, bound: Amount, owner: str) -> Iterator[OutOfRange]:
-    rule = f"LimitRange `{owner}` requires at least `{value_of(bound.node)}`"
+    rule = f"LimitRange `{owner}` requires at least `{_find(bound, name)}`"
     request, limit = subject.requests.get(name), subject.limits.get(name)
     if request is None:
-        yield _report_missing(subject, f"{subject.name} has no request for `{name}`, but {rule}", bound)
+        yield _report_missing(subject, f"{subject.name} has no request for `{name}`, but {rule}", name, bound)
     elif request.milli < bound.milli:
         yield _report(subject, "requests", name, request, rule, "request more", bound)
     elif limit is not None and limit.milli < bound.milli:
@@ -251,10 +256,10 @@ def _check_least(subject: _Subject, name: str, bound: Amount, owner: str) -> Ite
 
 def _check_most(subject: _Subject, name: str, bound: Amount, owner: str, missing: str) -> Iterator[OutOfRange]:
     """Check a maximum. A pod or container needs a limit, a claim a request, to stay below it."""
-    rule = f"LimitRange `{owner}` allows at most `{value_of(bound.node)}`"
+    rule = f"LimitRange `{owner}` allows at most `{_find(bound, name)}`"
     request, limit = subject.requests.get(name), subject.limits.get(name)
     if (limit if missing == "limit" else request) is None:
-        yield _report_missing(subject, f"{subject.name} has no {missing} for `{name}`, but {rule}", bound)
+        yield _report_missing(subject, f"{subject.name} has no {missing} for `{name}`, but {rule}", name, bound)
     elif limit is not None and limit.milli > bound.milli:
         yield _report(subject, "limits", name, limit, rule, "lower the limit", bound)
     elif request is not None and request.milli > bound.milli:
@@ -267,22 +272,31 @@ def _check_default_limits(containers: Sequence[_Subject], item: Mapping[str, Nod
     for subject in containers:
         for name, bound in defaults.items():
             request, limit = subject.requests.get(name), subject.limits.get(name)
-            if request is None or request.node is None or limit != Amount(bound.milli):
+            if request is None or request.holder is None or limit != Amount(bound.milli):
                 continue
             if bound.milli < request.milli <= most.get(name, request).milli:
-                message = f"{subject.name} requests `{value_of(request.node)}` of `{name}` without a limit"
-                message += f", but LimitRange `{owner}` gives it the lower limit `{value_of(bound.node)}`; set a limit"
-                yield OutOfRange(request.node, message, bound.node)
+                message = f"{subject.name} requests `{_find(request, name)}` of `{name}` without a limit"
+                message += f", but LimitRange `{owner}` gives it the lower limit `{_find(bound, name)}`; set a limit"
+                yield OutOfRange(_place(request, name), message, _place(bound, name))
 
 
 def _report(
     subject: _Subject, field: str, name: str, amount: Amount, rule: str, remedy: str, bound: Amount
 ) -> OutOfRange:
     message = f"`{field}.{name}` of {subject.name} is `{format_amount(name, amount.milli)}`"
-    if amount.node is None:
-        return OutOfRange(subject.place, f"{message} by default, but {rule}; set it", bound.node)
-    return OutOfRange(amount.node, f"{message}, but {rule}; {remedy}", bound.node)
+    if amount.holder is None:
+        return OutOfRange(subject.place, f"{message} by default, but {rule}; set it", _place(bound, name))
+    return OutOfRange(_place(amount, name), f"{message}, but {rule}; {remedy}", _place(bound, name))
 
 
-def _report_missing(subject: _Subject, message: str, bound: Amount) -> OutOfRange:
-    return OutOfRange(subject.place, f"{message}; set it", bound.node)
+def _report_missing(subject: _Subject, message: str, name: str, bound: Amount) -> OutOfRange:
+    return OutOfRange(subject.place, f"{message}; set it", _place(bound, name))
+
+
+def _place(amount: Amount, name: str) -> At:
+    return At(amount.holder, name)
+
+
+def _find(amount: Amount, name: str) -> Any:
+    """Return an amount as it is written."""
+    return value_of((amount.holder or {}).get(name))

@@ -15,6 +15,7 @@ from jobgen.k8s.objects import Manifest, Pod
 from jobgen.k8s.resources import count_pods
 from jobgen.model.data import Node, value_of
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, Place
 from jobgen.model.quantity import to_milli
 
 _MOST_DEVICES = 32
@@ -69,7 +70,7 @@ class MissingAmount(NamedTuple):
     """A container that does not set what a quota requires of every container."""
 
     container: str
-    node: Node
+    node: Place
     resource: str
     quota: Mapping[str, Node]
 
@@ -146,23 +147,24 @@ def find_excesses(
             yield Excess(quota, resource, hard, total, tuple(sorted(found, key=lambda taker: -taker[1])))
 
 
-def find_largest_request(manifests: Sequence[Manifest], resource: str, state: ClusterState) -> Node:
-    """Return the node of the largest request of objects for a resource of a quota; a name if there is none."""
+def find_largest_request(manifests: Sequence[Manifest], resource: str, state: ClusterState) -> Place:
+    """Return the place of the largest request of objects for a resource of a quota; a name if there is none."""
     found = [pair for manifest in manifests for pair in _list_requests(manifest, resource, state)]
-    names = [manifest.metadata["name"] for manifest in manifests if "name" in manifest.metadata]
+    names = [At(manifest.metadata, "name") for manifest in manifests if "name" in manifest.metadata]
     return max(found, key=lambda pair: pair[0])[1] if found else names[0] if names else manifests[0].metadata
 
 
-def _list_requests(manifest: Manifest, resource: str, state: ClusterState) -> Iterator[tuple[int, Node]]:
+def _list_requests(manifest: Manifest, resource: str, state: ClusterState) -> Iterator[tuple[int, At]]:
     field, _, name = resource.partition(".") if resource.startswith(("requests.", "limits.")) else ("", "", resource)
     for pod, count in count_created_pods(manifest, state):
         resources = _resolve(pod, manifest, state)
         amounts = resources.limits if field == "limits" else resources.requests
-        if name in amounts and amounts[name].node is not None:
-            yield amounts[name].milli * count, amounts[name].node
-    storage = as_mapping(as_mapping(manifest.spec.get("resources")).get("requests")).get("storage")
+        if name in amounts and amounts[name].holder is not None:
+            yield amounts[name].milli * count, At(amounts[name].holder, name)
+    requests = as_mapping(as_mapping(manifest.spec.get("resources")).get("requests"))
+    storage = requests.get("storage")
     if "storage" in resource and manifest.kind_name == "PersistentVolumeClaim" and storage is not None:
-        yield to_milli(storage) or 0, storage
+        yield to_milli(storage) or 0, At(requests, "storage")
 
 
 def _hard(quota: Mapping[str, Node]) -> Mapping[str, Node]:

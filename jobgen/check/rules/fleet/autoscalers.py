@@ -40,6 +40,9 @@ def conflicting_autoscalers(facts: list[Fact], cluster: Cluster) -> Iterator[Fac
     workload is already managed by the hpa`.
 
     Keep one of them, with all metrics or triggers.
+
+    When to turn it off: while you move from one autoscaler to the other, the old one can be kept with `minReplicas`
+    equal to `maxReplicas`; accept it with an end date.
     """
     del cluster
     first: dict[Any, Fact] = {}
@@ -85,10 +88,13 @@ def blocked_eviction(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolat
     """A PodDisruptionBudget that lets no pod be evicted.
 
     `kubectl drain`, the upgrade of a node and an autoscaler that removes a node evict pods, and wait for the budget.
-    With `maxUnavailable: 0`, `minAvailable: 100%`, or as many pods as `minAvailable`, they wait until somebody deletes
-    the pods, and the node with its GPUs stays. Where an autoscaler sets the replicas, their number is not known.
+    With `maxUnavailable: 0`, `minAvailable: 100%`, or as many pods as `minAvailable`, they wait until the pods are
+    deleted by hand, and the node with its GPUs stays. Where an autoscaler sets the replicas, their number is not known.
 
     Write `maxUnavailable: 1`, or run more pods than `minAvailable`.
+
+    When to turn it off: a single pod that must not be moved while it trains can have such a budget, if a team deletes
+    it by hand before maintenance: suppress it on the field and name that team.
     """
     del cluster
     scaled = {(fact.value[1], fact.value[3]) for fact in facts if fact.value[0] == _HPA}

@@ -1,15 +1,16 @@
 """More than an environment, a queue or a sweep may have."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 
 from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, Violation, rule
-from jobgen.k8s.kueue import can_be_queued, get_queue, is_suspended
+from jobgen.k8s.kueue import can_be_queued, find_queue, get_queue, is_suspended
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.object_paths import path_to_role
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.resources import count_gpus, find_shared_devices, sum_gpus
 from jobgen.model.data import Node
-from jobgen.model.finding import pluralize
+from jobgen.model.finding import Problem, pluralize
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.replicas import find_count
 from jobgen.spec.sweeps import GPUS, SWEEP
@@ -48,6 +49,9 @@ def gpu_budget_exceeded(facts: list[Fact], cluster: Cluster) -> Iterator[FactVio
     share counts once.
 
     Suspend or shrink some of the jobs, or raise the budget.
+
+    When to turn it off: for jobs that are known never to run together, set `suspend` on the ones that wait, or
+    raise the budget in the overlay for this time.
     """
     by_budget: dict[tuple[str, str], list[Fact]] = {}
     for fact in facts:
@@ -86,6 +90,9 @@ def queue_quota_exceeded(manifest: Manifest) -> Iterator[Violation]:
     The job waits in the queue forever, without an error.
 
     Request fewer GPUs, use a larger queue, or correct the quota that the overlay declares under `cluster.queues`.
+
+    When to turn it off: correct `cluster.queues` if the queue has grown. For a job that is meant to wait until it
+    does, accept it by name with an end date.
     """
     queues = manifest.cluster.queues
     if not queues or not can_be_queued(manifest):
@@ -95,17 +102,27 @@ def queue_quota_exceeded(manifest: Manifest) -> Iterator[Violation]:
     gpus = count_gpus(manifest) if quota is not None else 0
     if quota is not None and gpus > quota:
         # Imported late: most jobs fit.
-        from jobgen.check.raised_amounts import find_raised, list_gpu_factors, relate_factors
+        from jobgen.check.raised_amounts import list_gpu_factors
 
         message = f"the job requests {pluralize(gpus, 'GPU')}, but queue `{as_text(queue)}` has only {quota}"
         factors = list_gpu_factors(manifest)
-        raised = find_raised(node for node, _ in factors)
         # Compared values, without a text, keep the finding in the job if its queue is a default.
-        asked = tuple((node, "") for node, _ in factors)
-        if raised is not None:
-            asked = relate_factors(raised, [*factors, (queue, f"queue `{as_text(queue)}`")])
+        asked = tuple((place, "") for place, _ in factors)
         advice = "so it is never admitted; request fewer or use a larger queue"
-        yield Violation(queue, f"{message}, {advice}", asked, at=raised)
+        finish = partial(_name_raised, [*(text for _, text in factors), f"queue `{as_text(queue)}`"])
+        yield Violation(find_queue(manifest), f"{message}, {advice}", asked, finish=finish)
+
+
+def _name_raised(texts: Sequence[str], problem: Problem, _: bool) -> Problem:
+    """Return a problem at the factor that a patch raised, if one did, with the other factors."""
+    from jobgen.check.raised_amounts import find_raised, relate_factors
+
+    nodes = [node for node, _ in problem.related]
+    raised = find_raised(nodes)
+    if raised is None:
+        return problem
+    factors = zip((*nodes, problem.node), texts, strict=True)
+    return problem._replace(at=raised, related=relate_factors(raised, factors))
 
 
 def collect_sweeps(manifest: Manifest) -> Iterator[Fact]:
@@ -127,6 +144,9 @@ def sweep_too_large(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolati
     cluster unnoticed. Suspended jobs do not count.
 
     Remove values, exclude combinations, or raise the limit.
+
+    When to turn it off: the limit is yours: raise `limit.gpus` in the job for a sweep that was approved, so that
+    the number is in the history.
     """
     sweeps: dict[tuple[str, str], list[Fact]] = {}
     for fact in facts:

@@ -55,6 +55,9 @@ def unusable_queue(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolatio
     scheduler only if the repository has some of them.
 
     Name a queue at the end of the tree; give a queue at its top a parent.
+
+    When to turn it off: a queue that is closed for maintenance, with `limit: 0`, can be accepted on the line of the
+    limit with the date of its end.
     """
     del cluster
     queues = {(fact.value[1], fact.value[2]): fact for fact in facts if fact.value[0]}
@@ -130,6 +133,9 @@ def compute_domain_size(facts: list[Fact], cluster: Cluster) -> Iterator[FactVio
     beyond that number cannot join.
 
     Write the number of nodes that the pods of the job run on.
+
+    When to turn it off: when other jobs, from another repository, join the same domain, suppress it on `numNodes`
+    with their number in the reason.
     """
     del cluster
     for fact in facts:
@@ -195,6 +201,9 @@ def gang_beyond_pods(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolat
     `Pending`. The rule looks at a group only if the repository has pods that name it, and knows how many there are.
 
     Lower `minMember` to the number of pods, or add pods.
+
+    When to turn it off: if some of the pods are created by another repository, suppress the finding on `minMember`
+    and say where they are.
     """
     del cluster
     for fact in facts:

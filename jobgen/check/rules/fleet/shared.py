@@ -83,6 +83,9 @@ def child_name_collision(facts: list[Fact], cluster: Cluster) -> Iterator[FactVi
     `a-config`. The second object finds the name taken, and does not get its pods.
 
     Rename one of the objects.
+
+    When to turn it off: objects that never exist at the same time cannot collide; put them into different
+    environments, or accept one of them by its path.
     """
     del cluster
     exact: dict[tuple[str, str, str], Fact] = {}
@@ -138,6 +141,9 @@ def pod_name_collision(facts: list[Fact], cluster: Cluster) -> Iterator[FactViol
     the first, and never starts.
 
     Rename one of the jobs.
+
+    When to turn it off: kinds of two operators in two clusters never meet. Select them in different environments,
+    and the rule no longer compares them.
     """
     del cluster
     first: dict[tuple[str, str], Fact] = {}
@@ -182,6 +188,9 @@ def overlapping_selectors(facts: list[Fact], cluster: Cluster) -> Iterator[FactV
     cannot be evicted, so its node cannot be drained.
 
     Remove `manualSelector` and `selector`: Kubernetes then selects by a label that only this Job has.
+
+    When to turn it off: one Job that adopts the pods of a predecessor on purpose is the reason for
+    `manualSelector`: suppress it on the selector during the handover.
     """
     del cluster
     budgets: dict[tuple[str, object], Fact] = {}
@@ -235,6 +244,9 @@ def shared_output(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation
     sweep are meant to run at the same time, so for them it is an error.
 
     Give each job an output path of its own; in a sweep, put a matrix variable into the path.
+
+    When to turn it off: jobs that continue from each other's checkpoints, one after another, share a folder on
+    purpose. Suppress it on the path in the later job, naming the order.
     """
     del cluster
     first: dict[tuple[str, ...], Fact] = {}
@@ -280,9 +292,13 @@ def shared_single_node_claim(facts: list[Fact], cluster: Cluster) -> Iterator[Fa
     """A `ReadWriteOnce` or `ReadWriteOncePod` claim that several pods mount.
 
     Pods on any node other than the first cannot mount a `ReadWriteOnce` claim and hang in `ContainerCreating`. Of the
-    pods that mount a `ReadWriteOncePod` claim, only one ever starts, which is an error.
+    pods that mount a `ReadWriteOncePod` claim, only one ever starts, which is an error. In folders without
+    `jobgen.yaml`, the pods of one object are compared with the claims of their folder.
 
     Use `ReadWriteMany`, or one claim for each pod.
+
+    When to turn it off: if all pods run on one node by an affinity, `ReadWriteOnce` is enough: suppress the finding
+    on the claim and name the affinity.
     """
     del cluster
     claims = {fact.value[0]: fact for fact in facts if fact.value[1] is not None}
@@ -300,7 +316,10 @@ def _check_use(fact: Fact, first: Fact, claim: Fact, mode: str) -> Iterator[Fact
     (_, name), _, pods, _ = fact.value
     access = ((claim, f"its access mode is `{mode}`"),)
     if pods > 1:
-        message = f"{pods} pods mount the claim `{name}`, which is {mode}; use `ReadWriteMany` or one claim per pod"
+        # Imported late: few claims are shared.
+        from jobgen.check.cluster.claims import describe_shared_claim
+
+        message = describe_shared_claim(name, pods, mode)
         yield FactViolation(fact, message, access, severity=ERROR if mode == _ONE_POD else WARNING)
     elif first is not fact and pods:
         message = f"job `{first.value[3]}` also mounts the claim `{name}`, which is {mode}; use `ReadWriteMany`"
@@ -315,6 +334,9 @@ def misspelled_claim(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolat
     If `cluster.complete` lists claims, `unknown-reference` reports missing claims.
 
     Correct the name.
+
+    When to turn it off: two claims that differ in one letter can both exist; suppress the name in the pod if the
+    second one was created by hand.
     """
     if "PersistentVolumeClaim" in cluster.complete:
         return

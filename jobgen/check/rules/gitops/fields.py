@@ -1,15 +1,16 @@
 """Fields that belong to the cluster, and fields that differ from what the cluster stores."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
 from jobgen.k8s.argocd_annotations import is_hook, is_training_job
 from jobgen.k8s.kinds import BUILTIN_GROUPS
-from jobgen.k8s.kueue import can_be_queued, get_kueue_queue, get_suspend
-from jobgen.k8s.nodes import as_list, as_mapping, as_text
+from jobgen.k8s.kueue import can_be_queued, find_suspend, get_kueue_queue
+from jobgen.k8s.nodes import as_list, as_text
 from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
+from jobgen.model.place import At, find_at
 from jobgen.model.quantity import canonicalize_quantity
 
 
@@ -21,12 +22,15 @@ def finalizer_in_git(manifest: Manifest) -> Iterator[Violation]:
     controller the object cannot be deleted. Argo CD's own finalizers are not reported.
 
     Remove the finalizer from the manifest.
+
+    When to turn it off: a finalizer of your own controller, which must be there from the first moment, has to be in
+    Git: suppress it on the line and name the controller.
     """
-    for name in as_list(manifest.metadata.get("finalizers")):
+    finalizers = as_list(manifest.metadata.get("finalizers"))
+    for index, name in enumerate(finalizers):
         if "argocd.argoproj.io" not in as_text(name):
-            yield Violation(
-                name, f"finalizer `{as_text(name)}` can block deletion of the object; remove it, its controller sets it"
-            )
+            message = f"finalizer `{as_text(name)}` can block deletion of the object"
+            yield Violation(At(finalizers, index), f"{message}; remove it, its controller sets it")
 
 
 @rule("manifest", WARNING, fields=("ownerReferences",))
@@ -37,11 +41,14 @@ def owner_references_in_git(manifest: Manifest) -> Iterator[Violation]:
     garbage collector deletes this object as soon as it is created.
 
     Remove `ownerReferences` from the manifest.
+
+    When to turn it off: never from Git, since a `uid` is known only after its owner was created. Name an exported
+    object that is only kept, and not applied, in `exclude`.
     """
     if as_list(manifest.metadata.get("ownerReferences")):
-        key = next(key for key in manifest.metadata if key == "ownerReferences")
-        message = f"`{key}` makes the cluster delete the object if the owner does not exist there; remove it"
-        yield Violation(key, message, fix_steps=(FixStep("remove", key),), safe=False)
+        place = At(manifest.metadata, "ownerReferences", is_key=True)
+        message = "`ownerReferences` makes the cluster delete the object if the owner does not exist there; remove it"
+        yield Violation(place, message, fix_steps=(FixStep("remove", place),), safe=False)
 
 
 SERVER_FIELDS = frozenset(
@@ -59,14 +66,17 @@ def server_managed_field(manifest: Manifest) -> Iterator[Violation]:
     reported; a `status` with values is dropped, and is an info.
 
     Remove the field from the manifest.
+
+    When to turn it off: manifests kept as a backup of the cluster contain such fields by nature. Exclude that
+    folder, rather than turn the rule off for what is deployed.
     """
     if "status" in manifest.object and not _is_empty(manifest.object["status"]):
-        yield from (_report(key)._replace(severity=INFO) for key in manifest.object if key == "status")
+        yield _report(manifest.object, "status")._replace(severity=INFO)
     for key in manifest.metadata:
         if key in SERVER_FIELDS and value_of(manifest.metadata[key]) is not None:
-            yield _report(key)
+            yield _report(manifest.metadata, key)
     if _LAST_APPLIED in manifest.annotations:
-        yield from (_report(key) for key in manifest.annotations if key == _LAST_APPLIED)
+        yield _report(manifest.annotations, _LAST_APPLIED)
 
 
 def _is_empty(node: Node) -> bool:
@@ -83,9 +93,9 @@ def _is_empty(node: Node) -> bool:
     return True
 
 
-def _report(key: str) -> Violation:
-    message = f"`{key}` is set by the cluster; remove it from the manifest"
-    return Violation(key, message, fix_steps=(FixStep("remove", key),))
+def _report(holder: Mapping[str, Node], key: str) -> Violation:
+    message, place = f"`{key}` is set by the cluster; remove it from the manifest", At(holder, key, is_key=True)
+    return Violation(place, message, fix_steps=(FixStep("remove", place),))
 
 
 @rule("job", WARNING, kinds=("TrainJob",))
@@ -96,12 +106,15 @@ def runtime_patch_time(manifest: Manifest) -> Iterator[Violation]:
     differ.
 
     Remove it.
+
+    When to turn it off: never, because Trainer overwrites the value within the same request. `--fix` removes the
+    field from an exported object.
     """
     for patch in as_list(manifest.spec.get("runtimePatches")):
-        for key in as_mapping(patch):
-            if key == "time":
-                message = "Trainer sets the `time` of a patch itself; remove it"
-                yield Violation(key, message, fix_steps=(FixStep("remove", key),))
+        place = find_at(patch, "time", is_key=True)
+        if place is not None:
+            message = "Trainer sets the `time` of a patch itself; remove it"
+            yield Violation(place, message, fix_steps=(FixStep("remove", place),))
 
 
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
@@ -115,15 +128,19 @@ def suspend_in_git(manifest: Manifest) -> Iterator[Violation]:
     job that is training, `false` starts a job without quota.
 
     Remove `suspend`. Kueue suspends a queued job itself.
+
+    When to turn it off: to hold a queued job back for some days, `run.state: paused` or `stopPolicy` of its queue
+    does it without a conflict; suppress the finding only for a job that no queue manages.
     """
     engine = _ENGINES[manifest.cluster.gitops]
     if get_kueue_queue(manifest) is None or not can_be_queued(manifest):
         return
-    suspend = get_suspend(manifest)
+    place = find_suspend(manifest)
+    suspend = place.node if place is not None else None
     if value_of(suspend) is not None:
         effect = "stops a job that Kueue has admitted" if value_of(suspend) else "starts the job before Kueue admits it"
         message = f"{engine} reverts `suspend` and {effect}; remove it"
-        yield Violation(suspend, message, fix_steps=(FixStep("remove", suspend, key="suspend"),), safe=False)
+        yield Violation(place, message, fix_steps=(FixStep("remove", place, key="suspend"),), safe=False)
 
 
 _APPLIERS = {"argocd": "Argo CD", "flux": "Flux", "kubectl": "`kubectl apply`"}
@@ -137,13 +154,16 @@ def generated_name(manifest: Manifest) -> Iterator[Violation]:
     Argo CD hooks can have a generated name.
 
     Write a `name`.
+
+    When to turn it off: objects that only `kubectl create` sends, for example by a script for each run, are not
+    applied from Git: list their folder in `exclude` or accept it by path.
     """
     applier = _APPLIERS[manifest.cluster.gitops]
     if "generateName" not in manifest.metadata or manifest.name:
         return
     if applier != "Argo CD" or not is_hook(manifest):
-        key = next(key for key in manifest.metadata if key == "generateName")
-        yield Violation(key, f"{applier} rejects an object without a name; use `name` instead of `generateName`")
+        message = f"{applier} rejects an object without a name; use `name` instead of `generateName`"
+        yield Violation(At(manifest.metadata, "generateName", is_key=True), message)
 
 
 _FALLBACKS = {
@@ -160,11 +180,13 @@ def missing_namespace(manifest: Manifest) -> Iterator[Violation]:
     Something else then decides the namespace: the Argo CD app, the Flux Kustomization, or the kubectl context.
 
     Set the namespace in the job, or once for all jobs in the overlay.
+
+    When to turn it off: a repository that is deployed to a namespace for each branch leaves it out by design; set
+    the info to `off` there.
     """
     fallback = _FALLBACKS[manifest.cluster.gitops]
     if not manifest.namespace and is_training_job(manifest):
-        name = manifest.metadata.get("name", manifest.metadata.get("generateName"))
-        yield Violation(name, f"the job has no namespace, so {fallback}; set one")
+        yield Violation(manifest.name_place, f"the job has no namespace, so {fallback}; set one")
 
 
 _INSTANCE = "app.kubernetes.io/instance"
@@ -178,15 +200,17 @@ def instance_label_on_pods(pod: Pod) -> Iterator[Violation]:
     prune them while they train.
 
     Remove the label from the pods, or let Argo CD track by annotation.
+
+    When to turn it off: with tracking by annotation, the default since Argo CD 3.0, the label does no harm: set the
+    info to `off` in a repository that only such an Argo CD reads.
     """
     # Workloads such as Deployments often select their pods by this label.
     if pod.manifest.kind is None:
         return
-    labels = pod.metadata.get("labels")
-    for key in labels if isinstance(labels, dict) else ():
-        if key == _INSTANCE:
-            message = f"Argo CD can treat pods with the label `{key}` as its own and prune them; remove it"
-            yield Violation(key, message, fix_steps=(FixStep("remove", key),), safe=False)
+    place = find_at(pod.metadata, "labels", _INSTANCE, is_key=True)
+    if place is not None:
+        message = f"Argo CD can treat pods with the label `{_INSTANCE}` as its own and prune them; remove it"
+        yield Violation(place, message, fix_steps=(FixStep("remove", place),), safe=False)
 
 
 @rule("pod", INFO, fields=("tolerations",), gitops=("argocd",))
@@ -197,14 +221,16 @@ def queued_tolerations(pod: Pod) -> Iterator[Violation]:
     difference; with self-heal it reverts the list, which stops the job.
 
     Move the tolerations to the ResourceFlavor, or ignore the difference in Argo CD.
+
+    When to turn it off: when Argo CD ignores the tolerations already, as `jobgen gitops argocd` writes it, set the
+    info to `off`.
     """
     manifest = pod.manifest
     if get_kueue_queue(manifest) is None:
         return
     if as_list(pod.spec["tolerations"]):
-        key = next(key for key in pod.spec if key == "tolerations")
         message = "Kueue adds to `tolerations`, and Argo CD can revert that; move them to the ResourceFlavor"
-        yield Violation(key, message)
+        yield Violation(At(pod.spec, "tolerations", is_key=True), message)
 
 
 @rule("container", INFO, fields=("resources",), gitops=tuple(_ENGINES))
@@ -216,6 +242,9 @@ def non_canonical_quantity(container: Container) -> Iterator[Violation]:
     Deployments, are not reported: Argo CD and Flux know which of their fields are quantities.
 
     Write the quantity in canonical form.
+
+    When to turn it off: where neither Argo CD nor Flux corrects drift by itself, the difference is only cosmetic,
+    and the info can be off.
     """
     manifest = container.pod.manifest
     engine = _ENGINES[manifest.cluster.gitops]
@@ -227,4 +256,4 @@ def non_canonical_quantity(container: Container) -> Iterator[Violation]:
             canonical = canonicalize_quantity(quantity) if isinstance(quantity, str) else None
             if canonical is not None and canonical != quantity:
                 message = f"`{name}` is not in canonical form, so {engine} can see a difference; write `{canonical}`"
-                yield Violation(node, message, fix_steps=(FixStep("set", node, canonical),))
+                yield Violation(At(amounts, name), message, fix_steps=(FixStep("set", At(amounts, name), canonical),))

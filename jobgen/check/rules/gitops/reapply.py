@@ -10,7 +10,8 @@ from jobgen.k8s.objects import Manifest
 from jobgen.k8s.workloads import find_ttl_path
 from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.finding import FixStep
-from jobgen.model.suggest import find_key, suggest_entry
+from jobgen.model.place import At, find_at
+from jobgen.model.suggest import suggest_entry
 
 _APPLIED = 256 * 1024
 _STORED = 1536 * 1024
@@ -27,11 +28,17 @@ def object_too_large(manifest: Manifest) -> Iterator[Violation]:
     MiB. An object above the limit of etcd is an error.
 
     Mount data and scripts from a volume, or put them into the image. Above 256 KiB, server-side apply also works.
+
+    When to turn it off: for objects that are only applied on the server (`ServerSideApply=true`), accept the
+    warning at 256 KiB; the limit of etcd has no way around.
     """
     characters = sum([len(container.search_text) for pod in manifest.pods for container in pod.containers])
-    if characters < _MEASURED_FROM and sum(len(as_text(value)) for value in _data_values(manifest)) < _MEASURED_FROM:
+    if (
+        characters < _MEASURED_FROM
+        and sum(len(as_text(place.node)) for place in _data_values(manifest)) < _MEASURED_FROM
+    ):
         return
-    longest = max(_long_strings(manifest), key=lambda leaf: len(as_text(leaf)), default=None)
+    longest = max(_long_strings(manifest), key=lambda place: len(as_text(place.node)), default=None)
     serialized = json.dumps(untraced(manifest.object), ensure_ascii=False, separators=(",", ":"))
     size = len(serialized.encode(errors="replace"))
     if size > _STORED:
@@ -43,19 +50,20 @@ def object_too_large(manifest: Manifest) -> Iterator[Violation]:
         yield Violation(longest, message)
 
 
-def _long_strings(manifest: Manifest) -> Iterator[Node]:
+def _long_strings(manifest: Manifest) -> Iterator[At]:
     """Yield the strings that may be long: commands and arguments, and the data of ConfigMaps and Secrets."""
     for pod in manifest.pods:
         for container in pod.containers:
-            yield from container.command_line
+            yield from container.command_places
     yield from _data_values(manifest)
 
 
-def _data_values(manifest: Manifest) -> list[Node]:
-    found: list[Node] = []
+def _data_values(manifest: Manifest) -> list[At]:
+    found: list[At] = []
     for field in _DATA:
         if field in manifest.object:
-            found += as_mapping(manifest.object[field]).values()
+            entries = as_mapping(manifest.object[field])
+            found += (At(entries, key) for key in entries)
     return found
 
 
@@ -76,6 +84,9 @@ def reapply_refused(manifest: Manifest) -> Iterator[Violation]:
     Volcano Jobs with every engine, and to a JobSet without server-side apply.
 
     Write the fields with the values that the webhook fills in. For a JobSet, `ServerSideApply=true` also helps.
+
+    When to turn it off: with JobSet and `ServerSideApply=true` in the Application, accept it for that environment;
+    Volcano Jobs need the fields in any case.
     """
     engine = _CLIENTS[manifest.cluster.gitops]
     if is_hook(manifest) or as_text(manifest.annotations.get(_CREATED_ONCE)) == "IfNotPresent":
@@ -111,9 +122,9 @@ def _report(engine: str, item: Mapping[str, Node], missing: list[_FilledIn]) -> 
     message = f"{engine} cannot apply the object again: a webhook fills in {wanted}, and rejects an item without this"
     fix_steps = tuple(step for holder, name, value in missing for step in suggest_entry(name, value, holder))
     is_whole = len(fix_steps) == len(missing)
-    node = item.get("name") if as_text(item.get("name")) else find_key(item, "template")
+    place = At(item, "name") if as_text(item.get("name")) else find_at(item, "template", is_key=True)
     message += "; write it in the manifest, or remove the `null` that deletes it"
-    return Violation(node, message, fix_steps=fix_steps if is_whole else (), safe=True)
+    return Violation(place, message, fix_steps=fix_steps if is_whole else (), safe=True)
 
 
 _FINDERS: Mapping[tuple[str, str], tuple[str, Callable[[Mapping[str, Node], int], Iterator[_FilledIn]]]] = {
@@ -133,6 +144,9 @@ def ttl_in_runtime(manifest: Manifest) -> Iterator[Violation]:
     Trainer 2.1 every finished job runs again; with other versions a failed one can.
 
     Remove it, and delete TrainJobs instead.
+
+    When to turn it off: if TrainJobs are deleted by another tool before the TTL ends, accept it on the field;
+    Trainer creates nothing for a TrainJob that is gone.
     """
     jobset = as_mapping(get_path(manifest.spec, "template", "spec"))
     jobs = [as_mapping(get_path(job, "template", "spec")) for job in as_list(jobset.get("replicatedJobs"))]
@@ -140,7 +154,12 @@ def ttl_in_runtime(manifest: Manifest) -> Iterator[Violation]:
         for key in holder:
             if key == _FIELD:
                 message = f"`{key}` deletes the objects of a TrainJob, which can then run again; remove it"
-                yield Violation(key, message, fix_steps=(FixStep("remove", key),), safe=False)
+                yield Violation(
+                    At(holder, key, is_key=True),
+                    message,
+                    fix_steps=(FixStep("remove", At(holder, key, is_key=True)),),
+                    safe=False,
+                )
 
 
 _ENGINES = {"argocd": "Argo CD", "flux": "Flux"}
@@ -154,13 +173,16 @@ def ttl_reruns_job(manifest: Manifest) -> Iterator[Violation]:
     seconds if self-heal is on, else at the next commit; with Flux at the next interval.
 
     Remove it. `cleanPodPolicy` cleans up the pods. The TTL of a RayJob deletes only its RayCluster, so it can stay.
+
+    When to turn it off: if each run has a new name from a generator and the old file is removed from Git before the
+    TTL ends, accept it for these paths.
     """
     engine = _ENGINES[manifest.cluster.gitops]
     if is_hook(manifest):
         return
     path = find_ttl_path(manifest.group, manifest.kind_name, manifest.kind.operator if manifest.kind else "")
-    ttl = get_path(manifest.object, *path) if path else None
-    if value_of(ttl) is not None:
+    ttl = find_at(manifest.object, *path) if path else None
+    if ttl is not None and value_of(ttl.node) is not None:
         message = f"`{_FIELD}` deletes the finished job; {engine} recreates it, so training runs again; remove it"
         fix_steps = (FixStep("remove", ttl, key=_FIELD),)
         yield Violation(ttl, message, fix_steps=fix_steps, safe=False)

@@ -6,6 +6,7 @@ from jobgen.check.rules import ERROR, WARNING, Fact, FactViolation, Violation, r
 from jobgen.k8s.argocd_annotations import (
     DELETE_POLICY,
     DOMAIN,
+    HELM_HOOK,
     HOOK,
     SYNC_OPTIONS,
     SYNC_WAVE,
@@ -14,13 +15,14 @@ from jobgen.k8s.argocd_annotations import (
     lacks_health_check,
     split_annotation,
 )
-from jobgen.k8s.kueue import can_be_queued, get_kueue_queue, get_suspend
-from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.kueue import QUEUE_LABEL, can_be_queued, find_suspend, get_kueue_queue
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.workloads import find_ttl_path
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep
-from jobgen.model.suggest import find_closest, find_key
+from jobgen.model.place import At, find_at
+from jobgen.model.suggest import find_closest
 from jobgen.spec.overlay import Cluster
 
 _KNOWN = {
@@ -47,6 +49,9 @@ def argocd_typo(manifest: Manifest) -> Iterator[Violation]:
     ordinary object.
 
     Correct the value. Case matters: `Prune=false`.
+
+    When to turn it off: a word that a plugin of your Argo CD understands can be accepted on its line; Argo CD
+    itself ignores it.
     """
     # Imported late: most names are right.
     from jobgen.model.meant import is_same_name
@@ -60,8 +65,8 @@ def argocd_typo(manifest: Manifest) -> Iterator[Violation]:
             if meant:
                 node = annotations[key]
                 message = f"Argo CD ignores the unknown value `{word}`; did you mean `{meant}`?"
-                fix_steps = (FixStep("set", node, as_text(node).replace(word, meant, 1)),)
-                yield Violation(node, message, fix_steps=fix_steps, safe=is_same_name(word, meant))
+                fix_steps = (FixStep("set", At(annotations, key), as_text(node).replace(word, meant, 1)),)
+                yield Violation(At(annotations, key), message, fix_steps=fix_steps, safe=is_same_name(word, meant))
 
 
 @rule("manifest", WARNING, fields=("annotations",))
@@ -71,6 +76,9 @@ def bad_sync_wave(manifest: Manifest) -> Iterator[Violation]:
     Argo CD ignores the value without an error and uses wave 0.
 
     Write an integer as a string: `"-1"`.
+
+    When to turn it off: never for Argo CD, which silently sorts the object into wave 0. If Helm computes the
+    number, check its rendered output.
     """
     annotations = manifest.annotations
     if SYNC_WAVE not in annotations:
@@ -79,7 +87,8 @@ def bad_sync_wave(manifest: Manifest) -> Iterator[Violation]:
     digits = wave[1:] if wave[:1] in ("-", "+") else wave
     if not (digits.isascii() and digits.isdigit()):
         yield Violation(
-            annotations[SYNC_WAVE], f"`{wave}` is not an integer, so Argo CD uses wave 0; write an integer in quotes"
+            At(annotations, SYNC_WAVE),
+            f"`{wave}` is not an integer, so Argo CD uses wave 0; write an integer in quotes",
         )
 
 
@@ -102,6 +111,9 @@ def wave_without_health(facts: list[Fact], cluster: Cluster) -> Iterator[FactVio
     A job that evaluates a model starts before the model is trained.
 
     Install a health check, or start the second job in another way.
+
+    When to turn it off: with the health checks of `jobgen gitops argocd` installed, waves wait for jobs; then turn
+    the rule off in that environment.
     """
     if cluster.gitops == "flux":
         return
@@ -126,6 +138,9 @@ def hook_without_health(manifest: Manifest) -> Iterator[Violation]:
     job has hardly started, and `HookSucceeded` deletes the job immediately.
 
     Install a health check, or do not use a hook.
+
+    When to turn it off: once `jobgen gitops argocd --only health` is installed in the cluster, set the rule to
+    `off` for the environments of that cluster.
     """
     annotations = manifest.annotations
     if HOOK not in annotations or not lacks_health_check(manifest):
@@ -134,15 +149,13 @@ def hook_without_health(manifest: Manifest) -> Iterator[Violation]:
     awaited = [word for word in split_annotation(manifest, HOOK) if word in _HOOKS_BEFORE_OBJECTS]
     if awaited:
         message = f"Argo CD has no health check for {kind}, so `{awaited[0]}` does not wait until the job ends"
-        yield Violation(annotations[HOOK], f"{message}; install one or do not use a hook")
+        yield Violation(At(annotations, HOOK), f"{message}; install one or do not use a hook")
     if "HookSucceeded" in split_annotation(manifest, DELETE_POLICY):
         message = f"Argo CD has no health check for {kind}, so `HookSucceeded` deletes the job immediately"
-        yield Violation(annotations[DELETE_POLICY], f"{message}; install one or remove it")
+        yield Violation(At(annotations, DELETE_POLICY), f"{message}; install one or remove it")
 
 
 _HOOKS = ("PreSync", "Sync", "PostSync", "SyncFail", "PreDelete", "PostDelete")
-# Argo CD runs hooks of Helm as its own.
-_HELM = "helm.sh/hook"
 _KUSTOMIZATION = ("kustomize.toolkit.fluxcd.io", "Kustomization")
 _GROUPS = {
     **dict.fromkeys(("CronJob", "Job"), "batch"),
@@ -163,6 +176,9 @@ def endless_sync(manifest: Manifest) -> Iterator[Violation]:
     one with the API group of another kind is never found. A Kustomization that depends on itself is never applied.
 
     Remove the field or the hook. To clean up, use `argocd.argoproj.io/hook-delete-policy: HookSucceeded`.
+
+    When to turn it off: a hook that an operator resumes by hand, as an approval step, waits on purpose: suppress it
+    on the field and describe who continues it.
     """
     if (manifest.group, manifest.kind_name) == _KUSTOMIZATION:
         yield from _check_kustomization(manifest)
@@ -171,8 +187,8 @@ def endless_sync(manifest: Manifest) -> Iterator[Violation]:
         return
     yield from _check_suspension(manifest, phase)
     path = find_ttl_path(manifest.group, manifest.kind_name, "")
-    ttl = get_path(manifest.object, *path)
-    seconds = as_integer(ttl)
+    ttl = find_at(manifest.object, *path)
+    seconds = as_integer(ttl.node) if ttl is not None else None
     if seconds is not None and seconds < _SHORT:
         effect = "deletes the Job before Argo CD reads its result, so the sync waits forever"
         advice = "remove it; use `argocd.argoproj.io/hook-delete-policy: HookSucceeded`"
@@ -186,32 +202,32 @@ def _check_kustomization(manifest: Manifest) -> Iterator[Violation]:
         wanted = _GROUPS.get(kind, "")
         if version and wanted and version.rpartition("/")[0] != wanted:
             message = f"no {kind} has `apiVersion: {version}`, so the health check times out at every sync"
-            yield Violation(check.get("apiVersion"), f"{message}; write `{wanted}/v1`")
+            yield Violation(At(check, "apiVersion"), f"{message}; write `{wanted}/v1`")
     for other in map(as_mapping, as_list(manifest.spec.get("dependsOn"))):
         place = as_text(other.get("namespace")) or manifest.namespace
         if manifest.name and (as_text(other.get("name")), place) == (manifest.name, manifest.namespace):
             message = "the Kustomization depends on itself, so Flux never applies it"
-            yield Violation(other.get("name"), f"{message}; remove it from `dependsOn`")
+            yield Violation(At(other, "name"), f"{message}; remove it from `dependsOn`")
 
 
 def _find_phase(manifest: Manifest) -> str:
     """Return the phase of a hook that Argo CD waits for; empty if the object is not such a hook."""
     phases = [word for word in split_annotation(manifest, HOOK) if word in _HOOKS]
     if not phases and manifest.cluster.gitops == "argocd":
-        phases = [word for word in split_annotation(manifest, _HELM) if word not in ("test", "crd-install")]
+        phases = [word for word in split_annotation(manifest, HELM_HOOK) if word not in ("test", "crd-install")]
     return phases[0] if phases else ""
 
 
 def _check_suspension(manifest: Manifest, phase: str) -> Iterator[Violation]:
-    suspend: Node = get_suspend(manifest)
-    if value_of(suspend) is True:
+    suspend = find_suspend(manifest)
+    if suspend is not None and value_of(suspend.node) is True:
         message = f"a suspended Job gets no pods, so the `{phase}` hook never ends and the sync waits forever"
         yield Violation(suspend, f"{message}; remove `suspend`, or the hook annotation")
     elif (queue := as_text(get_kueue_queue(manifest))) and can_be_queued(manifest):
         labels = as_mapping(manifest.metadata.get("labels"))
-        node = find_key(manifest.annotations, HOOK) or find_key(labels, "kueue.x-k8s.io/queue-name")
+        place = find_at(manifest.annotations, HOOK, is_key=True) or find_at(labels, QUEUE_LABEL, is_key=True)
         message = f"Kueue suspends the Job until queue `{queue}` has quota, and the `{phase}` hook waits for it"
-        yield Violation(node, f"{message}: no sync can run until then; remove the hook annotation")
+        yield Violation(place, f"{message}: no sync can run until then; remove the hook annotation")
 
 
 _FLUX = "kustomize.toolkit.fluxcd.io/force"
@@ -234,6 +250,9 @@ def forced_sync(manifest: Manifest) -> Iterator[Violation]:
     or Job of Volcano fails, because the template of its pods is immutable.
 
     Remove the options, and give a changed job a new name.
+
+    When to turn it off: for jobs without state, for which a restart is the purpose of each sync, such as a smoke
+    test, accept it on the annotation.
     """
     annotations = manifest.annotations
     if not is_training_job(manifest):
@@ -244,16 +263,16 @@ def forced_sync(manifest: Manifest) -> Iterator[Violation]:
             message = (
                 "each sync of the app deletes and restarts the running job; remove `Force=true` and `Replace=true`"
             )
-            yield Violation(annotations[SYNC_OPTIONS], message, severity=ERROR)
+            yield Violation(At(annotations, SYNC_OPTIONS), message, severity=ERROR)
         elif forced:
             effect = "can stop the running job when the app is synced"
             if forced == ["Replace=true"] and (manifest.group, manifest.kind_name) in _IMMUTABLE:
                 effect = "makes each sync of a changed job fail, because the template of its pods is immutable"
             message = f"`{forced[0]}` {effect}; remove it"
-            yield Violation(annotations[SYNC_OPTIONS], message)
+            yield Violation(At(annotations, SYNC_OPTIONS), message)
     if as_text(annotations.get(_FLUX)).lower() == "enabled":
         message = f"with `{_FLUX}`, Flux deletes the running job if a change is rejected; remove it"
-        yield Violation(annotations[_FLUX], message)
+        yield Violation(At(annotations, _FLUX), message)
 
 
 _PHASES = {"PreSync": 0, "": 1, "Sync": 1, "PostSync": 2}
@@ -286,7 +305,7 @@ def collect_needs(manifest: Manifest) -> Iterator[Fact]:
         # Imported late: few objects are hooks.
         from jobgen.check.cluster.references import list_references
 
-        found = {(each.kind, as_text(each.node)) for each in list_references(manifest) if each.kind in _NEEDED}
+        found = {(each.kind, each.name) for each in list_references(manifest) if each.kind in _NEEDED}
         yield Fact((step, own, tuple(sorted(found))), path)
 
 
@@ -299,6 +318,9 @@ def needs_later_object(facts: list[Fact], cluster: Cluster) -> Iterator[FactViol
     sync of the application waits forever.
 
     Give both the same hook, and the needed object an earlier wave.
+
+    When to turn it off: if the needed object exists from an earlier installation or is created by another
+    Application, suppress the finding on the reference.
     """
     if cluster.gitops == "flux":
         return

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container, Manifest
-from jobgen.model.data import Node
 from jobgen.model.features import find_part
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.place import At, find_at
 
 # Expressions of Helm, Argo Workflows and similar tools; other braces may be meant for the program.
 _TEMPLATE = lazy_pattern(
@@ -25,12 +25,16 @@ def template_text(container: Container) -> Iterator[Violation]:
     The program receives the braces literally.
 
     Render the template first, or set in an overlay what differs.
+
+    When to turn it off: programs with templates of their own, such as a prompt in Jinja, get the braces on purpose:
+    suppress it on the argument and name the program.
     """
-    values = (entry.get("value") for _, entry in container.env)
-    for leaf in (container.data.get("image"), *container.command_line, *values):
-        if "{{" in as_text(leaf) and (found := _TEMPLATE.search(as_text(leaf))):
+    image = find_at(container.data, "image")
+    for place in (*([image] if image is not None else ()), *container.value_places):
+        text = as_text(place.node)
+        if "{{" in text and (found := _TEMPLATE.search(text)):
             yield Violation(
-                leaf, f"`{found[0]}` is an unrendered template expression; render it first or use an overlay"
+                place, f"`{found[0]}` is an unrendered template expression; render it first or use an overlay"
             )
 
 
@@ -54,11 +58,14 @@ def unexpanded_variable(container: Container) -> Iterator[Violation]:
     """A `$NAME` or `${NAME}` in a command without a shell, or a `${NAME}` in the value of an environment variable.
 
     Kubernetes expands only `$(NAME)`. The program receives the literal text `${NAME}` and, for example, creates a
-    directory of that name. In the value of an environment variable, a name that the container does not set before is
-    not reported: Kubernetes could not expand it, and another tool probably fills it in. A script that reads a variable
+    directory of that name. In the value of an environment variable, a name that the container does not set is not
+    reported: Kubernetes could not expand it, and another tool probably fills it in. A script that reads a variable
     of Slurm, such as `$SLURM_PROCID`, gets an empty text: no Slurm starts the container.
 
     Write `$(NAME)`, or start a shell: `sh -c`.
+
+    When to turn it off: a program that replaces `${NAME}` itself, as Hydra and OmegaConf do, gets it literally on
+    purpose: suppress it on the argument, with the name of the library.
     """
     if "$" not in container.search_text or "${" in container.image:
         # A `${` in the image shows that another tool expands the manifest.
@@ -68,12 +75,13 @@ def unexpanded_variable(container: Container) -> Iterator[Violation]:
     if not container.command:
         # The entry point of the image may be a shell.
         return
-    for word in container.command_line:
-        if _SHELL.search(as_text(word)):
+    for index, word in enumerate(container.words):
+        if _SHELL.search(word):
             if "$" in container.search_text and "SLURM_" in container.search_text:
                 yield from _check_scripts(container)
             return
-        yield from _check_word(container, word)
+        if "$" in word:
+            yield from _check_word(container, container.word_place(index))
 
 
 def _check_scripts(container: Container) -> Iterator[Violation]:
@@ -83,8 +91,7 @@ def _check_scripts(container: Container) -> Iterator[Violation]:
         return
     manifest = container.pod.manifest
     is_numbered = manifest.kind_name == "JobSet" or as_text(manifest.spec.get("completionMode")) == "Indexed"
-    for word in container.command_line:
-        text = as_text(word)
+    for at, text in enumerate(container.words):
         found = _OF_SLURM.search(text)
         name = found[1] if found else ""
         if found and is_unset(container, name):
@@ -95,27 +102,27 @@ def _check_scripts(container: Container) -> Iterator[Violation]:
             message = f"nothing sets `{name}` here, because no Slurm starts the container"
             advice = f"write {index}" if index else "set it in `env`"
             inside = find_line(text, text.count("\n", 0, found.start()) + 1) if "\n" in text else None
-            yield Violation(word, f"{message}; {advice}", inside=inside)
+            yield Violation(container.word_place(at), f"{message}; {advice}", inside=inside)
             return
 
 
-def _check_word(container: Container, word: Node) -> Iterator[Violation]:
+def _check_word(container: Container, place: At) -> Iterator[Violation]:
     """Check a word of a command; what refers to a variable that nothing sets cannot be written as a reference."""
-    found = _BARE_VARIABLE.search(as_text(word)) if "$" in as_text(word) else None
-    if found is None:
+    word = as_text(place.node)
+    if not _BARE_VARIABLE.search(word):
         return
     is_unset = find_part("container.variables.unset")
-    names = {next(filter(None, match.groups())) for match in _BARE_VARIABLE.finditer(as_text(word))}
+    names = {next(filter(None, match.groups())) for match in _BARE_VARIABLE.finditer(word)}
     unset = [name for name in sorted(names) if is_unset is not None and is_unset(container, name)]
     if not unset and "envFrom" not in container.data:
         # The variables of an image have no value in `$(NAME)`.
         unset = sorted((names & _OF_IMAGES) - container.variables.keys())
     if not unset:
-        yield from _check(word, "without a shell", _BARE_VARIABLE)
+        yield from _check(place, "without a shell", _BARE_VARIABLE)
         return
-    shown = next(match[0] for match in _BARE_VARIABLE.finditer(as_text(word)) if unset[0] in match.groups())
+    shown = next(match[0] for match in _BARE_VARIABLE.finditer(word) if unset[0] in match.groups())
     message = f"Kubernetes does not expand `{shown}` without a shell, and the container has no variable `{unset[0]}`"
-    yield Violation(word, f"{message}; set it in `env` and write `$({unset[0]})`, or start a shell: `[sh, -c, …]`")
+    yield Violation(place, f"{message}; set it in `env` and write `$({unset[0]})`, or start a shell: `[sh, -c, …]`")
 
 
 def _check_values(container: Container) -> Iterator[Violation]:
@@ -127,10 +134,26 @@ def _check_values(container: Container) -> Iterator[Violation]:
         if name not in known and "$" in text and (found := _find_itself(name, text)):
             message = f"Kubernetes does not expand `{found}`, so that the value that `{name}` has in the image is lost"
             advice = f"write the whole value, or start a shell that runs `export {name}=…`"
-            yield Violation(entry.get("value"), f"{message}; {advice}")
+            yield Violation(At(entry, "value"), f"{message}; {advice}")
         elif used and (used <= known or "envFrom" in container.data):
-            yield from _check(entry.get("value"), "in a value", _SHELL_VARIABLE)
+            yield from _check(At(entry, "value"), "in a value", _SHELL_VARIABLE)
+        elif "$" in text and (below := _find_set_below(text, {*known, name}, container)):
+            message = f"Kubernetes does not expand `{below[0]}` in a value, and `{below[1]}` is set below `{name}`"
+            yield Violation(At(entry, "value"), f"{message}; write `$({below[1]})`, and `{below[1]}` above it")
+        elif "$" in text and " " not in text and known.issuperset(_list_bare(text)):
+            yield from _check(At(entry, "value"), "in a value", _BARE_VARIABLE)
         known.add(name)
+
+
+def _list_bare(text: str) -> Iterator[str]:
+    """Yield the variables that a text names with or without braces."""
+    return (match[1] or match[2] for match in _BARE_VARIABLE.finditer(text))
+
+
+def _find_set_below(text: str, known: set[str], container: Container) -> tuple[str, str] | None:
+    """Return a reference in braces to a variable that the container sets only later, and its name."""
+    found = ((match[0], match[1]) for match in _SHELL_VARIABLE.finditer(text))
+    return next((each for each in found if each[1] not in known and each[1] in container.variables), None)
 
 
 def _find_itself(name: str, text: str) -> str:
@@ -142,14 +165,14 @@ def _find_itself(name: str, text: str) -> str:
     return found[0] if found[1] or name.endswith("PATH") else ""
 
 
-def _check(leaf: Node, where: str, pattern: re.Pattern[str]) -> Iterator[Violation]:
-    text = as_text(leaf)
+def _check(place: At, where: str, pattern: re.Pattern[str]) -> Iterator[Violation]:
+    text = as_text(place.node)
     found = pattern.search(text) if "$" in text else None
     if found:
         name = next(filter(None, found.groups()))
         message = f"Kubernetes does not expand `{found[0]}` {where}; write `$({name})`"
         meant = pattern.sub(lambda match: f"$({next(filter(None, match.groups()))})", text)
-        yield Violation(leaf, message, fix_steps=(FixStep("set", leaf, meant),), safe=False)
+        yield Violation(place, message, fix_steps=(FixStep("set", place, meant),), safe=False)
 
 
 _SUBSTITUTE = "kustomize.toolkit.fluxcd.io/substitute"
@@ -164,6 +187,9 @@ def flux_substitution(container: Container) -> Iterator[Violation]:
     does not know, or, before 2.9, inserts an empty string.
 
     Set the annotation `kustomize.toolkit.fluxcd.io/substitute: disabled`, or write `$${NAME}`.
+
+    When to turn it off: if `postBuild` is meant to fill in this variable, suppress the finding on the argument and
+    name the source of the value; from Flux 2.9 on, a missing value is then an error and not an empty text.
     """
     manifest = container.pod.manifest
     if "${" not in container.search_text or _is_substitution_disabled(manifest):
@@ -171,10 +197,10 @@ def flux_substitution(container: Container) -> Iterator[Violation]:
     if "${" in container.image:
         # The image relies on substitution, so the command may rely on it, too.
         return
-    for word in container.command_line:
-        if "${" in as_text(word) and (found := _FLUX_VARIABLE.search(as_text(word))):
+    for index, word in enumerate(container.words):
+        if "${" in word and (found := _FLUX_VARIABLE.search(word)):
             message = f"Flux substitutes its own variable for `{found[0]}`"
-            yield Violation(word, f"{message}; set the annotation `{_SUBSTITUTE}: disabled`")
+            yield Violation(container.word_place(index), f"{message}; set the annotation `{_SUBSTITUTE}: disabled`")
             return
 
 

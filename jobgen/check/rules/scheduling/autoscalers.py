@@ -9,7 +9,7 @@ from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.workloads import RAY_CLUSTERS
 from jobgen.model.data import value_of
-from jobgen.model.suggest import find_key
+from jobgen.model.place import At
 
 _OF_PODS = frozenset(("cpu", "memory"))
 
@@ -18,11 +18,15 @@ _OF_PODS = frozenset(("cpu", "memory"))
 def autoscaler_without_effect(manifest: Manifest) -> Iterator[Violation]:
     """An autoscaler that cannot change the number of pods, or never down to zero.
 
-    With the same least and greatest number of replicas, nothing is ever scaled. Ray reads `autoscalerOptions` only with
+    With the same least and greatest number of replicas, nothing is ever scaled, nor by a resource that the metrics
+    server does not measure, such as GPUs. Ray reads `autoscalerOptions` only with
     `enableInTreeAutoscaling: true`, and KEDA scales to zero only with a trigger other than `cpu` and `memory`: these
     are measured in pods that run. The pods keep their GPUs, whether they work or not.
 
     Set another `minReplicas`, or leave the autoscaler out.
+
+    When to turn it off: to freeze an autoscaler during an incident, equal bounds are a known trick: accept it with
+    `until` on the line of the bound.
     """
     if manifest.group == "ray.io":
         yield from _check_ray(manifest)
@@ -31,13 +35,30 @@ def autoscaler_without_effect(manifest: Manifest) -> Iterator[Violation]:
         yield from _check_triggers(manifest)
     elif manifest.group == "autoscaling":
         yield from _check_bounds(manifest, "minReplicas", "maxReplicas")
+        yield from _check_metrics(manifest)
 
 
 def _check_bounds(manifest: Manifest, least: str, most: str) -> Iterator[Violation]:
     low, high = (as_integer(manifest.spec.get(field)) for field in (least, most))
     if low is not None and low == high and low > 0 and "idleReplicaCount" not in manifest.spec:
         message = f"`{least}` and `{most}` are both {low}, so nothing is ever scaled"
-        yield Violation(manifest.spec[least], f"{message}; lower `{least}`, or set `replicas` of the object instead")
+        yield Violation(
+            At(manifest.spec, least), f"{message}; lower `{least}`, or set `replicas` of the object instead"
+        )
+
+
+def _check_metrics(manifest: Manifest) -> Iterator[Violation]:
+    """Find metrics of resources that the kubelet does not measure."""
+    for metric in map(as_mapping, as_list(manifest.spec.get("metrics"))):
+        for field in ("resource", "containerResource"):
+            resource = as_mapping(metric.get(field))
+            name = as_text(resource.get("name"))
+            if name and name not in _OF_PODS:
+                message = (
+                    f"pods have no metric `{name}`: the metrics server measures `cpu` and `memory`, so that nothing"
+                )
+                advice = "use a metric of your monitoring, with `type: Pods` or `External`"
+                yield Violation(At(resource, "name"), f"{message} is ever scaled; {advice}")
 
 
 def _check_triggers(manifest: Manifest) -> Iterator[Violation]:
@@ -46,7 +67,10 @@ def _check_triggers(manifest: Manifest) -> Iterator[Violation]:
     if least is None or as_integer(least) != 0 or not triggers or not _OF_PODS.issuperset(triggers):
         return
     message = "KEDA cannot scale to zero by `cpu` and `memory`, which pods that run are measured by, so one pod stays"
-    yield Violation(least, f"{message}; add a trigger such as `prometheus`, or write `minReplicaCount: 1`")
+    yield Violation(
+        At(manifest.spec, "minReplicaCount"),
+        f"{message}; add a trigger such as `prometheus`, or write `minReplicaCount: 1`",
+    )
 
 
 def _check_ray(manifest: Manifest) -> Iterator[Violation]:
@@ -56,7 +80,7 @@ def _check_ray(manifest: Manifest) -> Iterator[Violation]:
         if as_mapping(cluster.get("autoscalerOptions")):
             message = "`autoscalerOptions` has no effect, because `enableInTreeAutoscaling` is not true, so that Ray"
             message += " never adds or removes workers"
-            yield Violation(find_key(cluster, "autoscalerOptions"), f"{message}; set it, or remove the options")
+            yield Violation(At(cluster, "autoscalerOptions", is_key=True), f"{message}; set it, or remove the options")
         return
     groups = [as_mapping(each) for each in as_list(cluster.get("workerGroupSpecs"))]
     bounds = [tuple(as_integer(group.get(field)) for field in ("minReplicas", "maxReplicas")) for group in groups]
@@ -64,4 +88,4 @@ def _check_ray(manifest: Manifest) -> Iterator[Violation]:
         message = f"`minReplicas` and `maxReplicas` are both {bounds[0][0]}"
         what = "in all groups, " if len(groups) > 1 else ""
         message += f", {what}so Ray never removes an idle worker"
-        yield Violation(groups[0]["minReplicas"], f"{message}; lower `minReplicas`, or turn the autoscaler off")
+        yield Violation(At(groups[0], "minReplicas"), f"{message}; lower `minReplicas`, or turn the autoscaler off")

@@ -11,13 +11,13 @@ from jobgen.check.operators.checks import is_since
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.kueue import DOMAIN, is_managed_by_kueue
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
-from jobgen.k8s.objects import Manifest, Pod
+from jobgen.k8s.objects import Manifest, Pod, Role
 from jobgen.k8s.resources import count_pods, format_amount
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, find_at
 from jobgen.model.quantity import to_milli
-from jobgen.model.suggest import find_key
 
 if TYPE_CHECKING:
     from jobgen.check.cluster.state import ClusterState
@@ -39,9 +39,9 @@ class _Task(NamedTuple):
 
 
 class _Gang(NamedTuple):
-    """What must start together, with the node that names its queue."""
+    """What must start together, with the place of the name of its queue."""
 
-    queue: Node
+    queue: At | None
     tasks: list[_Task]
     least: int
     """How many pods must start together."""
@@ -79,21 +79,25 @@ def gang_beyond_queue(manifest: Manifest, state: ClusterState) -> Iterator[Viola
     Volcano also rejects jobs for a queue that is closed, or that has queues below it.
 
     Request less, start fewer pods, or raise `capability`.
+
+    When to turn it off: when the capability is raised during the night by another tool, set the rule to `warning`
+    for that environment, as the job has to wait for it.
     """
     gang = _find_gang(manifest, state)
-    queue = state.volcano_queues.get(as_text(gang.queue) or "default") if gang else None
+    named = as_text(gang.queue.node) if gang and gang.queue else ""
+    queue = state.volcano_queues.get(named or "default") if gang else None
     if gang is None or queue is None:
         return
     name = as_text(get_path(queue, "metadata", "name"))
-    node = gang.queue if as_text(gang.queue) else find_key(manifest.object, "spec")
+    place = gang.queue if named else find_at(manifest.object, "spec", is_key=True)
     closed = as_text(get_path(queue, "status", "state"))
     if manifest.group == _VOLCANO and closed in ("Closed", "Closing"):
-        yield Violation(node, f"queue `{name}` is closed, so Volcano rejects the job; use another queue, or open it")
+        yield Violation(place, f"queue `{name}` is closed, so Volcano rejects the job; use another queue, or open it")
         return
     below = [key for key, each in state.volcano_queues.items() if as_text(get_path(each, "spec", "parent")) == name]
     if manifest.group == _VOLCANO and below and is_since(manifest, "volcano", "1.11"):
         message = f"queue `{name}` has other queues below it, so Volcano rejects the job; use one of them"
-        yield Violation(node, f"{message}, such as `{below[0]}`", evidence=(name,))
+        yield Violation(place, f"{message}, such as `{below[0]}`", evidence=(name,))
         return
     for owner, resource, most in _list_capabilities(queue, state):
         allowed, need = to_milli(most), gang.find_need(resource)
@@ -109,7 +113,7 @@ def gang_beyond_queue(manifest: Manifest, state: ClusterState) -> Iterator[Viola
         )
         related = ((most, f"`capability` of queue `{owner}`"),)
         severity = None if is_certain else WARNING
-        yield Violation(node, f"{message}; request less, or raise `capability`", related, severity)
+        yield Violation(place, f"{message}; request less, or raise `capability`", related, severity)
 
 
 def _list_capabilities(queue: Mapping[str, Node], state: ClusterState) -> Iterator[tuple[str, str, Node]]:
@@ -124,7 +128,7 @@ def _list_capabilities(queue: Mapping[str, Node], state: ClusterState) -> Iterat
 
 def _find_gang(manifest: Manifest, state: ClusterState) -> _Gang | None:
     if manifest.group == "scheduling.volcano.sh":
-        return _Gang(manifest.spec.get("queue"), [], 0, as_mapping(manifest.spec.get("minResources")))
+        return _Gang(find_at(manifest.spec, "queue"), [], 0, as_mapping(manifest.spec.get("minResources")))
     if manifest.group == _VOLCANO:
         is_job = manifest.kind_name == "Job"
         return _read_job(
@@ -137,13 +141,15 @@ def _find_gang(manifest: Manifest, state: ClusterState) -> _Gang | None:
         )
         # With the autoscaler, fewer pods are enough.
         scales = value_of(cluster.get("enableInTreeAutoscaling")) is True
-        queue = manifest.labels.get(_QUEUE_LABEL)
-        return _Gang(queue, tasks, sum(task.replicas for task in tasks), {}) if as_text(queue) and not scales else None
+        if not as_text(manifest.labels.get(_QUEUE_LABEL)) or scales:
+            return None
+        return _Gang(At(manifest.labels, _QUEUE_LABEL), tasks, sum(task.replicas for task in tasks), {})
     policy = as_mapping(manifest.run_policy.get("schedulingPolicy"))
     least = as_integer(policy.get("minAvailable"))
     count = sum(task.replicas for task in tasks) if least is None else least
-    queue = policy.get("queue")
-    return _Gang(queue, tasks, count, as_mapping(policy.get("minResources"))) if as_text(queue) else None
+    if not as_text(policy.get("queue")):
+        return None
+    return _Gang(At(policy, "queue"), tasks, count, as_mapping(policy.get("minResources")))
 
 
 def _read_job(manifest: Manifest, spec: Mapping[str, Node], state: ClusterState) -> _Gang:
@@ -160,7 +166,7 @@ def _read_job(manifest: Manifest, spec: Mapping[str, Node], state: ClusterState)
     declared = as_integer(spec.get("minAvailable"))
     least = declared or sum(task.least for task in tasks)
     is_default = not declared and not any("minAvailable" in task for task in iter_mappings(spec.get("tasks")))
-    return _Gang(spec.get("queue"), tasks, least, {}, is_default)
+    return _Gang(find_at(spec, "queue"), tasks, least, {}, is_default)
 
 
 def _read_requests(pod: Pod, state: ClusterState) -> dict[str, int]:
@@ -182,18 +188,21 @@ def gang_without_volcano(manifest: Manifest) -> Iterator[Violation]:
     takes precedence over that of the job.
 
     Use `schedulerName: volcano`, or remove the field.
+
+    When to turn it off: for a test of the pods without gang scheduling, suppress it on `schedulerName`; a Job of
+    batch/v1 would be the plainer way.
     """
     if manifest.group != "batch.volcano.sh":
         return
-    own = manifest.spec.get("schedulerName")
-    nodes: list[Node] = []
-    for task in map(as_mapping, as_list(manifest.spec.get("tasks"))):
-        written = get_path(task, "template", "spec", "schedulerName")
-        nodes.append(written if as_text(written) else own)
+    own = find_at(manifest.spec, "schedulerName")
+    places: list[At | None] = []
+    for task in as_list(manifest.spec.get("tasks")):
+        written = find_at(task, "template", "spec", "schedulerName")
+        places.append(written if written is not None and as_text(written.node) else own)
     # `mixed-schedulers` reports tasks with different schedulers.
-    if nodes and all(as_text(node) == _DEFAULT for node in nodes):
+    if places and all(place is not None and as_text(place.node) == _DEFAULT for place in places):
         message = f"`{_DEFAULT}` ignores the PodGroup and the queue of the job, and starts its pods one by one"
-        yield Violation(nodes[0], f"{message}; use `volcano`")
+        yield Violation(places[0], f"{message}; use `volcano`")
 
 
 @rule("job", WARNING, kinds=("PyTorchJob", "MPIJob", "JAXJob", "PaddleJob", "XGBoostJob"))
@@ -203,12 +212,14 @@ def min_available_too_low(manifest: Manifest) -> Iterator[Violation]:
     The scheduler starts the job as soon as that many pods fit. They hold their GPUs and wait for the others, and two
     such jobs can wait for each other forever.
 
-    Remove `minAvailable`; the default is all pods.
+    Delete `minAvailable`, so that all pods start together.
+
+    When to turn it off: elastic jobs that train with any number of workers above the minimum want exactly this.
+    Declare `elasticPolicy`, or suppress it on `minAvailable`.
     """
     if "schedulingPolicy" not in manifest.run_policy or "elasticPolicy" in manifest.spec:
         return
-    least = get_path(manifest.run_policy, "schedulingPolicy", "minAvailable")
-    number = as_integer(least)
+    number = as_integer(get_path(manifest.run_policy, "schedulingPolicy", "minAvailable"))
     if number is None:
         return
     total = manifest.pod_count
@@ -216,6 +227,7 @@ def min_available_too_low(manifest: Manifest) -> Iterator[Violation]:
         message = (
             f"{number} of {total} pods can start and then wait for the rest; remove `minAvailable` or set it to {total}"
         )
+        least = find_at(manifest.run_policy, "schedulingPolicy", "minAvailable")
         fix_steps = (FixStep("remove", least, key="minAvailable"),)
         counts = tuple(each for role in manifest.roles for each in role.compared_count)
         yield Violation(least, message, counts, fix_steps=fix_steps, safe=False)
@@ -229,19 +241,21 @@ def mixed_schedulers(manifest: Manifest) -> Iterator[Violation]:
     other half.
 
     Set the same `schedulerName` in every role.
+
+    When to turn it off: a role that needs no GPUs, such as a dashboard, can be left to the default scheduler:
+    suppress the finding at that role.
     """
-    first = None
+    first: Role | None = None
     for role in manifest.roles:
         name = role.pod.spec.get("schedulerName")
         if name is None or not as_text(name):
             continue
         if first is None:
-            first = name
-        elif as_text(name) != as_text(first):
-            message = (
-                f"scheduler `{as_text(name)}` differs from `{as_text(first)}` of another role; use one for all roles"
-            )
-            yield Violation(name, message, ((first, "the scheduler of the other role"),))
+            first = role
+        elif as_text(name) != (other := as_text(first.pod.spec["schedulerName"])):
+            message = f"scheduler `{as_text(name)}` differs from `{other}` of another role; use one for all roles"
+            related = ((At(first.pod.spec, "schedulerName"), "the scheduler of the other role"),)
+            yield Violation(At(role.pod.spec, "schedulerName"), message, related)
 
 
 _PREFIX = DOMAIN + "podset-"
@@ -265,7 +279,10 @@ def bad_topology_request(manifest: Manifest) -> Iterator[Violation]:
     job, and the pods that fill no slice stay gated; this is a warning. So is `podset-unconstrained-topology: "false"`:
     it asks for a topology without a level, so the job is never admitted.
 
-    Change the annotations as the message says.
+    Keep one of the three requests, and choose a size of slices that divides the number of pods.
+
+    When to turn it off: for clusters in which topology-aware scheduling is turned off, remove the annotations in
+    their overlay instead of leaving them without effect.
     """
     if not any(_requests_topology(pod) for pod in manifest.pods if pod.metadata) or not is_managed_by_kueue(manifest):
         return
@@ -295,48 +312,53 @@ def _requests_topology(pod: Pod) -> bool:
 def _check_topology(annotations: Mapping[str, Node]) -> Iterator[Violation]:
     found = [key for key in annotations if key in (_REQUIRED, _PREFERRED, _UNCONSTRAINED)]
     if len(found) > 1:
-        yield Violation(found[1], f"`{found[0]}` and `{found[1]}` are mutually exclusive; remove one of them")
+        yield Violation(
+            At(annotations, found[1], is_key=True),
+            f"`{found[0]}` and `{found[1]}` are mutually exclusive; remove one of them",
+        )
     for key in annotations:
         value = as_text(annotations[key])
         if key in (_REQUIRED, _PREFERRED, _SLICE) and not is_label_key(value):
-            yield Violation(annotations[key], f"`{value}` is not a label of nodes; {LABEL_KEY}")
+            yield Violation(At(annotations, key), f"`{value}` is not a label of nodes; {LABEL_KEY}")
         elif key == _UNCONSTRAINED and value not in (*_TRUE, *_FALSE):
-            yield Violation(annotations[key], f'`{key}` is `{value}`, but must be `"true"`; write that, or remove it')
+            yield Violation(
+                At(annotations, key), f'`{key}` is `{value}`, but must be `"true"`; write that, or remove it'
+            )
         elif key == _UNCONSTRAINED and value in _FALSE and found == [key] and not annotations.keys() & _SLICES:
             message = f"`{key}` is `{value}`, which does not turn topology off: Kueue finds no topology level and never"
-            yield Violation(annotations[key], f"{message} admits the job; remove the annotation", severity=WARNING)
+            yield Violation(At(annotations, key), f"{message} admits the job; remove the annotation", severity=WARNING)
 
 
 def _check_slices(annotations: Mapping[str, Node], count: int) -> Iterator[Violation]:
     size = as_text(annotations.get(_SLICE_SIZE))
     if (_SLICE in annotations) != (_SLICE_SIZE in annotations):
         given, other = (_SLICE, _SLICE_SIZE) if _SLICE in annotations else (_SLICE_SIZE, _SLICE)
-        yield Violation(find_key(annotations, given), f"`{given}` requires `{other}`; set both")
+        yield Violation(At(annotations, given, is_key=True), f"`{given}` requires `{other}`; set both")
     if _SLICE_SIZE not in annotations:
         return
     if not (size.isascii() and size.isdigit() and int(size[:10])):
-        yield Violation(annotations[_SLICE_SIZE], f"`{_SLICE_SIZE}` is `{size}`, but must be a number above 0")
+        yield Violation(At(annotations, _SLICE_SIZE), f"`{_SLICE_SIZE}` is `{size}`, but must be a number above 0")
     elif count and int(size[:10]) > count:
         message = f"`{_SLICE_SIZE}` is `{size}`, but there are {count} pods; use at most that"
-        yield Violation(annotations[_SLICE_SIZE], message)
+        yield Violation(At(annotations, _SLICE_SIZE), message)
     elif rest := count % int(size[:10]):
         message = f"`{_SLICE_SIZE}` is `{size}`, which does not divide the {count} pods; Kueue admits the job, but"
         message += f" {rest} of them {'stays' if rest == 1 else 'stay'} gated; use a size that divides them"
-        yield Violation(annotations[_SLICE_SIZE], message, severity=WARNING)
+        yield Violation(At(annotations, _SLICE_SIZE), message, severity=WARNING)
 
 
 def _check_group(annotations: Mapping[str, Node]) -> Iterator[Violation]:
     if _GROUP not in annotations:
         return
-    name, node = as_text(annotations[_GROUP]), annotations[_GROUP]
+    name, place = as_text(annotations[_GROUP]), At(annotations, _GROUP)
     if name.isascii() and name.isdigit():
-        yield Violation(node, f"`{_GROUP}` is `{name}`, but must not be a number; use a name")
+        yield Violation(place, f"`{_GROUP}` is `{name}`, but must not be a number; use a name")
     for key in (_SLICE, _SLICE_SIZE):
         if key in annotations:
-            yield Violation(node, f"`{_GROUP}` and `{key}` are mutually exclusive; remove one of them")
+            yield Violation(place, f"`{_GROUP}` and `{key}` are mutually exclusive; remove one of them")
             return
     if _REQUIRED not in annotations and _PREFERRED not in annotations:
-        yield Violation(node, f"`{_GROUP}` requires `{_REQUIRED}` or `{_PREFERRED}`; set one of them")
+        yield Violation(place, f"`{_GROUP}` requires `{_REQUIRED}` or `{_PREFERRED}`; set one of them")
 
 
 def _check_groups(requests: list[tuple[Mapping[str, Node], int]]) -> Iterator[Violation]:
@@ -345,16 +367,16 @@ def _check_groups(requests: list[tuple[Mapping[str, Node], int]]) -> Iterator[Vi
         if as_text(asked.get(_GROUP)):
             groups.setdefault(as_text(asked[_GROUP]), []).append((asked, count))
     for name, members in groups.items():
-        node = members[0][0][_GROUP]
+        place = At(members[0][0], _GROUP)
         if len(members) != _GROUP_SIZE:
             message = f"group `{name}` has {len(members)} pod sets, but must have {_GROUP_SIZE}; change `{_GROUP}`"
-            yield Violation(node, message)
+            yield Violation(place, message)
         elif all(count > 1 for _, count in members):
-            yield Violation(node, f"group `{name}` has no pod set with a single pod; one of the two must have one")
+            yield Violation(place, f"group `{name}` has no pod set with a single pod; one of the two must have one")
         else:
             wanted = [[as_text(annotations.get(key)) for key in (_REQUIRED, _PREFERRED)] for annotations, _ in members]
             if wanted[0] != wanted[1] and all(map(any, wanted)):
-                yield Violation(node, f"the pod sets of group `{name}` request different topologies; use the same")
+                yield Violation(place, f"the pod sets of group `{name}` request different topologies; use the same")
 
 
 _TOPOLOGY = frozenset(f"{DOMAIN}podset-{how}-topology" for how in ("required", "preferred", "unconstrained"))
@@ -368,9 +390,15 @@ def topology_on_job(manifest: Manifest) -> Iterator[Violation]:
     can be spread over racks.
 
     Move it to the `metadata.annotations` of the pod templates.
+
+    When to turn it off: an annotation at both levels is only reported for the one without effect; delete that line,
+    since no version of Kueue reads it.
     """
     if not manifest.roles or manifest.roles[0].pod.partial:
         return
     for key in manifest.annotations:
         if key in _TOPOLOGY:
-            yield Violation(key, f"Kueue reads `{key}` only from pod templates; move it there")
+            yield Violation(
+                At(manifest.annotations, key, is_key=True),
+                f"Kueue reads `{key}` only from pod templates; move it there",
+            )

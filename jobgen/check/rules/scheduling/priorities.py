@@ -9,6 +9,7 @@ from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.kueue import get_kueue_queue
 from jobgen.k8s.nodes import as_integer, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
+from jobgen.model.place import At, find_at
 
 if TYPE_CHECKING:
     from jobgen.check.cluster.state import ClusterState
@@ -25,6 +26,9 @@ def priority_without_class(pod: Pod) -> Iterator[Violation]:
     unless the cluster has a default class. A pod that says otherwise is refused, so the job never starts.
 
     Set `priorityClassName`, and remove `priority` and `preemptionPolicy`.
+
+    When to turn it off: with a default PriorityClass of exactly this number, the pod is accepted; write its name
+    all the same, since another default would break the job.
     """
     name = as_text(pod.spec.get("priorityClassName"))
     # Others may complete a template, but not that of a runtime here; no pods are created from a PodTemplate.
@@ -43,14 +47,15 @@ def priority_without_class(pod: Pod) -> Iterator[Violation]:
         message = f"`priority: {priority}` without a class is refused; set `priorityClassName` instead"
         if name:
             message = f"`priority: {priority}` is refused, because the class `{name}` has {known}; remove it"
-        yield Violation(pod.spec["priority"], message)
+        yield Violation(At(pod.spec, "priority"), message)
     if as_text(pod.spec.get("preemptionPolicy")) == "Never":
         message = "`preemptionPolicy: Never` without a class is refused; set the `priorityClassName` of a class with it"
         if name:
             message = f"`preemptionPolicy: Never` is refused, because the class `{name}` preempts; remove it"
-        yield Violation(pod.spec["preemptionPolicy"], message)
+        yield Violation(At(pod.spec, "preemptionPolicy"), message)
 
 
+_CLASS = "priorityClassName"
 _PREEMPTS = "PreemptLowerPriority"
 
 
@@ -62,6 +67,9 @@ def priority_differs_from_class(manifest: Manifest, state: ClusterState) -> Iter
     of its pods is ever created. The rule applies if the PriorityClass is known.
 
     Remove the field: the pod has what its class says.
+
+    When to turn it off: the Priority admission plugin is part of each API server, so the refusal is certain if the
+    class is as in the files; export the class again if it changed.
     """
     if not state.priorities:
         return
@@ -80,8 +88,8 @@ def _check_pod(pod: Pod, state: ClusterState) -> Iterator[Violation]:
         given = as_text(node) if field == "preemptionPolicy" else str(as_integer(node))
         if node is not None and given and given != wanted:
             message = f"`{field}: {given}` differs from PriorityClass `{name}`, which has `{wanted}`, so every pod"
-            related = ((found.get("value"), f"PriorityClass `{name}`"),)
-            yield Violation(node, f"{message} is refused; remove it", related)
+            related = ((find_at(found, "value"), f"PriorityClass `{name}`"),)
+            yield Violation(At(pod.spec, field), f"{message} is refused; remove it", related)
 
 
 @rule("job", WARNING)
@@ -93,22 +101,27 @@ def uneven_priority(manifest: Manifest) -> Iterator[Violation]:
     preempted by others.
 
     Set the same priority class in every role, as `priorityClassName` of the pods.
+
+    When to turn it off: a role that can be evicted without harm, such as an evaluator, can have a lower class:
+    suppress it on that role and say why its loss is cheap.
     """
-    group = get_path(manifest.run_policy, "schedulingPolicy", "priorityClass")
-    if as_text(group) and _ignores_group(manifest):
-        message = f"`{as_text(group)}` is the priority of the PodGroup only: the pods have the default priority and can"
-        yield Violation(group, f"{message} be preempted; also set `priorityClassName: {as_text(group)}` in every role")
+    group = as_text(get_path(manifest.run_policy, "schedulingPolicy", "priorityClass"))
+    if group and _ignores_group(manifest):
+        message = f"`{group}` is the priority of the PodGroup only: the pods have the default priority and can"
+        advice = f"also set `priorityClassName: {group}` in every role"
+        place = find_at(manifest.run_policy, "schedulingPolicy", "priorityClass")
+        yield Violation(place, f"{message} be preempted; {advice}")
         return
-    classes = [(role, role.pod.spec.get("priorityClassName")) for role in manifest.roles if not role.pod.partial]
-    written = [name for _, name in classes if as_text(name)]
+    classes = [(role, as_text(role.pod.spec.get(_CLASS))) for role in manifest.roles if not role.pod.partial]
+    written = [(role, name) for role, name in classes if name]
     if not written:
         return
     for role, name in classes:
-        if not as_text(name) and role.count:
-            message = f"`{role.replica_type}` has no priority class, but another role has `{as_text(written[0])}`"
-            yield Violation(
-                role.key, f"{message}; set it in every role", ((written[0], "the priority of the other role"),)
-            )
+        if not name and role.count:
+            other, given = written[0]
+            message = f"`{role.replica_type}` has no priority class, but another role has `{given}`"
+            related = ((At(other.pod.spec, _CLASS), "the priority of the other role"),)
+            yield Violation(role.place, f"{message}; set it in every role", related)
 
 
 def _ignores_group(manifest: Manifest) -> bool:

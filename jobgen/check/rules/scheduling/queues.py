@@ -10,6 +10,7 @@ from jobgen.k8s.kueue import (
     QUEUE_LABEL,
     advise_queue,
     can_be_queued,
+    find_queue,
     get_kueue_queue,
     get_queue,
     is_managed_by_kueue,
@@ -23,6 +24,7 @@ from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, find_at
 from jobgen.model.suggest import ask_for, find_closest, list_alternatives, suggest_move, suggest_value
 from jobgen.model.times import DEADLINE_ANNOTATION, EXPECTED_ANNOTATION, find_time_fault
 from jobgen.spec.kinds import parse_version
@@ -39,6 +41,9 @@ def missing_queue(manifest: Manifest) -> Iterator[Violation]:
     Set `queue`, or the label `kueue.x-k8s.io/queue-name`. For a CronJob, set the label in its `jobTemplate`. For kinds
     that Kueue does not manage, such as a ReplicaSet, set it in the pod template, or use another kind. `queue` of
     `schedulingPolicy` is one of Volcano: Kueue does not read it.
+
+    When to turn it off: a pod for debugging that uses free GPUs outside of all queues needs the consent of the
+    others: accept it with an owner and a date in the settings.
     """
     queues = manifest.cluster.queues
     if not queues or (manifest.team is not None and requires_queue(manifest.team)):
@@ -46,7 +51,8 @@ def missing_queue(manifest: Manifest) -> Iterator[Violation]:
     other = get_path(manifest.run_policy, "schedulingPolicy", "queue")
     if as_text(other) in queues and get_kueue_queue(manifest) is None and _has_only_kueue(manifest.cluster):
         message = "`queue` of `schedulingPolicy` is one of Volcano, and Kueue does not read it; write"
-        yield Violation(other, f"{message} `queue: {as_text(other)}` directly below `spec`")
+        place = find_at(manifest.run_policy, "schedulingPolicy", "queue")
+        yield Violation(place, f"{message} `queue: {as_text(other)}` directly below `spec`")
         return
     pods = next((pods for _, pods in find_accelerated_pods(manifest)), [])
     advice = advise_queue(manifest, pods) if pods else ""
@@ -59,7 +65,7 @@ def missing_queue(manifest: Manifest) -> Iterator[Violation]:
         what = "job" if manifest.kind else "object"
         use = f"use queue {known}" if can_be_queued(manifest) else f"{advice} to {known}"
         message = f"the {what} requests {wanted} but names no queue; {use}"
-        yield Violation(manifest.metadata.get("name", manifest.metadata.get("generateName")), message)
+        yield Violation(manifest.name_place, message)
 
 
 def _has_only_kueue(cluster: Cluster) -> bool:
@@ -71,9 +77,14 @@ def _has_only_kueue(cluster: Cluster) -> bool:
 def unknown_queue(manifest: Manifest) -> Iterator[Violation]:
     """A queue that the cluster does not have.
 
-    The job stays suspended until its queue admits it, and a missing queue never does.
+    The job stays suspended until its queue admits it, and a missing queue never does. In folders without `jobgen.yaml`,
+    a name that is one slip of the keyboard away from a LocalQueue of Kueue or a Queue of Volcano in the same file or
+    build is a warning, because the cluster can have others.
 
     Use one of the queues that the overlay declares under `cluster.queues`, or declare the queue there.
+
+    When to turn it off: never while `cluster.queues` lists the queues of the environment; a queue that was
+    created by hand belongs on this list.
     """
     queues = manifest.cluster.queues
     if not queues or not can_be_queued(manifest):
@@ -82,8 +93,9 @@ def unknown_queue(manifest: Manifest) -> Iterator[Violation]:
     if queue is not None and as_text(queue) not in queues:
         meant = find_closest(as_text(queue), list(queues))
         message = f"the cluster declares no queue `{as_text(queue)}`, so the job never starts{ask_for(meant)}"
-        fix_steps, safe = suggest_value(queue, list(queues))
-        yield Violation(queue, message, fix_steps=fix_steps, safe=safe, meant=meant)
+        place = find_queue(manifest)
+        fix_steps, safe = suggest_value(place, list(queues))
+        yield Violation(place, message, fix_steps=fix_steps, safe=safe, meant=meant)
 
 
 _LABEL = "[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
@@ -94,14 +106,18 @@ _SUBDOMAIN = lazy_pattern(rf"{_LABEL}(?:\.{_LABEL})*\Z")
 def bad_queue_name(manifest: Manifest) -> Iterator[Violation]:
     """A queue name in the label `kueue.x-k8s.io/queue-name` that no queue can have.
 
-    Kueue's webhook rejects the job. A queue name follows the rules of object names.
+    The webhook of Kueue refuses the job, as no LocalQueue can have this name: it follows the rules of object names,
+    with lower case only.
 
     Use lower-case letters, digits, `-` and `.`.
+
+    When to turn it off: a LocalQueue of that name cannot be created in any release, so the label can only be wrong.
+    A readable title for people belongs in an annotation.
     """
     queue = get_kueue_queue(manifest)
     if queue is not None and not _SUBDOMAIN.match(as_text(queue)):
         message = f"`{as_text(queue)}` is not a valid queue name; use lower-case letters, digits, `-` and `.`"
-        yield Violation(queue, message)
+        yield Violation(At(manifest.labels, QUEUE_LABEL), message)
 
 
 # Common misspellings of the domain, then `queue`, optionally with `local` before or `name` after it.
@@ -120,6 +136,9 @@ def queue_label_typo(manifest: Manifest) -> Iterator[Violation]:
     Kueue ignores it, so the job starts at once, without quota.
 
     Write `kueue.x-k8s.io/queue-name`.
+
+    When to turn it off: a label of your own that resembles Kueue's, for instance of a fork, can be accepted for its
+    paths in the settings; a rename is the safer way.
     """
     for key in manifest.labels:
         if (
@@ -129,7 +148,11 @@ def queue_label_typo(manifest: Manifest) -> Iterator[Violation]:
             and get_kueue_queue(manifest) is None
         ):
             message = f"Kueue does not read the label `{key}`; use `{QUEUE_LABEL}`"
-            yield Violation(key, message, fix_steps=(FixStep("rename", key, QUEUE_LABEL),))
+            yield Violation(
+                At(manifest.labels, key, is_key=True),
+                message,
+                fix_steps=(FixStep("rename", At(manifest.labels, key, is_key=True), QUEUE_LABEL),),
+            )
 
 
 @rule("pod", WARNING, words=(QUEUE_LABEL,))
@@ -141,19 +164,22 @@ def queue_label_on_pods(pod: Pod) -> Iterator[Violation]:
     for the others. A label that repeats the queue of the job is an info.
 
     Set the label only in the `metadata` of the job; for a CronJob, in that of its `jobTemplate`.
+
+    When to turn it off: where pods are queued one by one on purpose, as for a plain Pod integration with groups,
+    keep the label on the pods and none on the job, and accept it there.
     """
     manifest = pod.manifest
     if manifest.kind is None and not is_managed_by_kueue(manifest) and manifest.kind_name != "CronJob":
         # A pod or a Deployment is no job whose pods have to start together.
         return
     labels = as_mapping(pod.metadata.get("labels")) if pod.metadata else {}
-    for key in labels if QUEUE_LABEL in labels else ():
-        if key == QUEUE_LABEL:
-            effect, remedy, is_redundant = _describe(pod)
-            fix_steps = (FixStep("remove", key),) if is_redundant else ()
-            is_same = is_redundant and as_text(labels[key]) == as_text(get_kueue_queue(manifest))
-            severity = INFO if is_same else WARNING
-            yield Violation(key, f"{effect}; {remedy}", fix_steps=fix_steps, safe=False, severity=severity)
+    if QUEUE_LABEL in labels:
+        place = At(labels, QUEUE_LABEL, is_key=True)
+        effect, remedy, is_redundant = _describe(pod)
+        fix_steps = (FixStep("remove", place),) if is_redundant else ()
+        is_same = is_redundant and as_text(labels[QUEUE_LABEL]) == as_text(get_kueue_queue(manifest))
+        severity = INFO if is_same else WARNING
+        yield Violation(place, f"{effect}; {remedy}", fix_steps=fix_steps, safe=False, severity=severity)
 
 
 def _describe(pod: Pod) -> tuple[str, str, bool]:
@@ -182,13 +208,16 @@ def kueue_label_as_annotation(manifest: Manifest) -> Iterator[Violation]:
     Kueue ignores the annotation, so the job has no queue, priority or time limit.
 
     Move it to `metadata.labels`.
+
+    When to turn it off: if a tool of yours reads this annotation, give it a key in your own domain, so that it is
+    not taken for one of Kueue.
     """
     annotations = manifest.annotations
     for key in annotations:
         if key in _LABELS and key not in manifest.labels:
             message = f"Kueue reads `{key}` only as a label; move it to the labels"
-            fix_steps, safe = suggest_move(key, annotations[key], annotations, "labels", manifest.metadata)
-            yield Violation(key, message, fix_steps=fix_steps, safe=safe)
+            fix_steps, safe = suggest_move(key, annotations, "labels", manifest.metadata)
+            yield Violation(At(annotations, key, is_key=True), message, fix_steps=fix_steps, safe=safe)
 
 
 class _Values(NamedTuple):
@@ -243,52 +272,56 @@ def misread_annotation(manifest: Manifest) -> Iterator[Violation]:
     object that creates it.
 
     Write one of the values that the message names, exactly; move the annotation to the pod template; or remove the key.
+
+    When to turn it off: if a tool of your own reads the same key with other values, accept it on that line; the
+    controller named in the finding still ignores it.
     """
     for key in (EXPECTED_ANNOTATION, DEADLINE_ANNOTATION) if manifest.annotations else ():
         time = value_of(manifest.annotations.get(key))
         fault = find_time_fault(key, time) if isinstance(time, str) else ""
         if fault:
-            yield Violation(manifest.annotations[key], f"`{key}` is `{time}`, which {fault}")
+            yield Violation(At(manifest.annotations, key), f"`{key}` is `{time}`, which {fault}")
     for metadata in (manifest.metadata, *[pod.metadata for pod in manifest.pods]):
         for field in ("annotations", "labels"):
             entries = as_mapping(metadata[field]) if field in metadata else {}
             for key in entries:
                 node = entries[key]
                 if key in _ANNOTATIONS and field == "annotations":
-                    yield from _check(key, node, _ANNOTATIONS[key])
+                    yield from _check(entries, key, _ANNOTATIONS[key])
                 if key in _OF_PODS or key in _RENAMED:
-                    yield from _check_place(manifest, metadata, field, key)
+                    yield from _check_place(manifest, metadata, field, At(entries, key, is_key=True))
                 if key in _PRESENT and str(value_of(node)).lower() == "false":
-                    yield Violation(node, f"`{key}` is `{value_of(node)}`, but {_PRESENT[key]}; remove it")
+                    yield Violation(At(entries, key), f"`{key}` is `{value_of(node)}`, but {_PRESENT[key]}; remove it")
 
 
-def _check_place(manifest: Manifest, metadata: Mapping[str, Node], field: str, key: Node) -> Iterator[Violation]:
-    name = str(value_of(key))
+def _check_place(manifest: Manifest, metadata: Mapping[str, Node], field: str, place: At) -> Iterator[Violation]:
+    name = str(place.key)
     if name in _RENAMED:
         message = f"Karpenter reads `{name}` no more, and can evict the pod"
-        yield Violation(key, f"{message}; write `{_RENAMED[name]}`")
+        yield Violation(place, f"{message}; write `{_RENAMED[name]}`")
     elif field == "labels":
-        yield Violation(key, f"{_OF_PODS[name]} reads `{name}` only as an annotation; move it to the annotations")
+        yield Violation(place, f"{_OF_PODS[name]} reads `{name}` only as an annotation; move it to the annotations")
     elif metadata is manifest.metadata and manifest.group in _COPIES_TEMPLATE:
         templates = [as_mapping(pod.metadata.get("annotations")) for pod in manifest.pods]
         if templates and not any(name in each for each in templates):
             message = f"{_OF_PODS[name]} reads `{name}` of pods, and they do not get the annotations of the"
-            yield Violation(key, f"{message} {manifest.kind_name}; move it to the pod template")
+            yield Violation(place, f"{message} {manifest.kind_name}; move it to the pod template")
 
 
-def _check(key: str, node: Node, values: _Values) -> Iterator[Violation]:
-    written = value_of(node)
+def _check(entries: Mapping[str, Node], key: str, values: _Values) -> Iterator[Violation]:
+    written = value_of(entries[key])
     # The API server rejects what is no text.
     if not isinstance(written, str) or written in values.known:
         return
     close = [known for known in values.known if known == written.strip().lower()]
     remedy = list_alternatives(f"`{known}`" for known in close or values.known)
     message = f"`{key}` has the unknown value `{written}`; {values.otherwise}; write {remedy}"
-    yield Violation(node, message)
+    yield Violation(At(entries, key), message)
 
 
 _SUSPENDS_SINCE = "1.7.0"
 _WITHOUT_KUEUE = {
+    ("apps", "DaemonSet"): "a DaemonSet",
     ("batch.volcano.sh", "CronJob"): "a CronJob of Volcano",
     ("batch.volcano.sh", "Job"): "a Job of Volcano",
     ("ray.io", "RayCronJob"): "a RayCronJob, nor does KubeRay copy its labels to its RayJobs",
@@ -309,12 +342,15 @@ def ineffective_queue_label(manifest: Manifest) -> Iterator[Violation]:
 
     Use a kind that Kueue manages; for MPI, `kubeflow.org/v2beta1` or a TrainJob. Set the label of a CronJob in the
     `metadata` of its `jobTemplate`, so each Job has it.
+
+    When to turn it off: jobs that carry the label only for reports, and are not to be queued, can use an annotation
+    of your own in its place.
     """
-    queue = get_kueue_queue(manifest)
     kind = manifest.kind
     name = (manifest.group, manifest.kind_name)
-    if queue is None:
+    if get_kueue_queue(manifest) is None:
         return
+    queue = At(manifest.labels, QUEUE_LABEL)
     unmanaged = explain_declared(as_text(manifest.object.get("apiVersion")), manifest.kind_name, manifest.cluster)
     conflict = explain_conflict(manifest.kind_name, manifest.cluster)
     if unmanaged is not None:
@@ -344,6 +380,9 @@ def kueue_and_volcano_queues(manifest: Manifest) -> Iterator[Violation]:
     GPUs that are free in one are taken in the other.
 
     Use only one of them for queueing.
+
+    When to turn it off: a cluster where Kueue only counts and Volcano only places pods is possible with a Volcano
+    queue without limits: accept it in that overlay.
     """
     queue = get_kueue_queue(manifest)
     if queue is None:
@@ -353,13 +392,15 @@ def kueue_and_volcano_queues(manifest: Manifest) -> Iterator[Violation]:
         message = (
             f"the job is in Volcano's queue `{as_text(other)}` and in Kueue's queue `{as_text(queue)}`; remove one"
         )
-        yield Violation(other, message, ((queue, "Kueue's queue"),))
+        place = find_at(manifest.run_policy, "schedulingPolicy", "queue")
+        yield Violation(place, message, ((At(manifest.labels, QUEUE_LABEL), "Kueue's queue"),))
         return
     for role in manifest.roles:
         name = role.pod.spec.get("schedulerName")
         if as_text(name) == "volcano":
             message = f"Kueue queues the job in `{as_text(queue)}`, and Volcano then queues its pods; use only one"
-            yield Violation(name, message, ((queue, "Kueue's queue"),))
+            related = ((At(manifest.labels, QUEUE_LABEL), "Kueue's queue"),)
+            yield Violation(At(role.pod.spec, "schedulerName"), message, related)
             return
 
 
@@ -383,6 +424,9 @@ def queue_support_ending(facts: list[Fact], cluster: Cluster) -> Iterator[FactVi
 
     Plan a migration to TrainJob, or to JobSet for TFJob and PaddleJob, which Trainer does not run. Check this before
     you update Kueue.
+
+    When to turn it off: if the cluster stays on a Kueue that supports the kind, the info can be `off` until the
+    update is planned.
     """
     for kind in sorted({fact.value for fact in facts}):
         if explain_declared("kubeflow.org/v1", kind, cluster) is not None:
@@ -406,12 +450,16 @@ def elastic_job_unsupported(manifest: Manifest) -> Iterator[Violation]:
     Kueue's webhook rejects `kueue.x-k8s.io/elastic-job` on the kinds of Kubeflow.
 
     Remove the annotation.
+
+    When to turn it off: if your build of Kueue resizes the kind, set the rule to `off` for that cluster until the
+    kind is in a release.
     """
     annotations = manifest.annotations
     if _ELASTIC not in annotations:
         return
     group = as_text(manifest.object.get("apiVersion")).partition("/")[0]
     if group == "kubeflow.org" and as_text(annotations[_ELASTIC]) == "true":
-        node = annotations[_ELASTIC]
         message = f"Kueue cannot resize {manifest.kind_name} and rejects it with `{_ELASTIC}`; remove the annotation"
-        yield Violation(node, message, fix_steps=(FixStep("remove", node, key=_ELASTIC),))
+        yield Violation(
+            At(annotations, _ELASTIC), message, fix_steps=(FixStep("remove", At(annotations, _ELASTIC), key=_ELASTIC),)
+        )

@@ -14,8 +14,9 @@ from jobgen.k8s.node_agents import (
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Pod
 from jobgen.k8s.workloads import RAY_CLUSTERS
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep
+from jobgen.model.place import At, find_at
 
 _RISKS = {
     "hostPID": "lets the pod see and signal all processes of its node; remove it",
@@ -30,17 +31,20 @@ _FABRIC = ("rdma", "efa", "hostdev", "/ib", "roce", "sriov", "hca", "nic")
 def host_namespaces(pod: Pod) -> Iterator[Violation]:
     """A pod that uses the network, process or IPC namespace of its node.
 
-    The pod can reach what belongs to the node and to other pods on it. Many clusters reject such pods; the Pod Security
-    level `baseline` does. Some RDMA fabrics need the network of the node; for pods that use one, `hostNetwork` is
-    reported as info. DaemonSets and other agents of the node need these namespaces; `node-agent` reports them.
+    The pod can reach what belongs to the node and to other pods on it. Namespaces with the Pod Security level
+    `baseline` refuse all three. Some RDMA fabrics need the network of the node; for pods that use one,
+    `hostNetwork` is reported as info. DaemonSets and other agents of the node need these namespaces; `node-agent`
+    reports them.
 
     Remove the field.
+
+    When to turn it off: for an RDMA fabric without a device plugin, the network of the node is the only way: accept
+    `hostNetwork` in the overlay of that cluster.
     """
     set_fields = [field for field in _RISKS if value_of(pod.spec.get(field)) is True]
     for field in set_fields if set_fields and not is_node_agent(pod) else ():
-        node, risk = pod.spec[field], _RISKS[field]
         is_needed = field == "hostNetwork" and any(map(_uses_fabric, pod.manifest.pods))
-        yield Violation(node, f"`{field}` {risk}", severity=INFO if is_needed else None)
+        yield Violation(At(pod.spec, field), f"`{field}` {_RISKS[field]}", severity=INFO if is_needed else None)
 
 
 def _uses_fabric(pod: Pod) -> bool:
@@ -72,22 +76,23 @@ def host_network_dns(pod: Pod) -> Iterator[Violation]:
     webhook sets the policy if there is none.
 
     Set `dnsPolicy: ClusterFirstWithHostNet` next to `hostNetwork`.
+
+    When to turn it off: if the pods reach each other by addresses only, as with a host file of node names, suppress
+    the finding on `hostNetwork`.
     """
     manifest = pod.manifest
-    node = pod.spec["hostNetwork"]
-    if value_of(node) is not True or not _is_found_by_name(pod):
+    if value_of(pod.spec["hostNetwork"]) is not True or not _is_found_by_name(pod):
         return
     # The MPIJob of training-operator reaches its workers through `kubectl exec`.
     if manifest.kind_name == "MPIJob" and manifest.kind and value_of(manifest.kind.api_version) == "kubeflow.org/v1":
         return
     if as_text(pod.spec.get("dnsPolicy")) in ("", "ClusterFirst", "Default"):
-        key = next(key for key in pod.spec if key == "hostNetwork")
         message = f"pods on the host network cannot resolve Services; set `dnsPolicy: {_POLICY}`"
-        policy = pod.spec.get("dnsPolicy")
-        fix_steps = (
-            (FixStep("set", policy, _POLICY),) if policy is not None else (FixStep("add", key, _POLICY, "dnsPolicy"),)
-        )
-        yield Violation(node if policy is None else policy, message, fix_steps=fix_steps, safe=False)
+        place, step = At(pod.spec, "dnsPolicy"), FixStep("set", At(pod.spec, "dnsPolicy"), _POLICY)
+        if pod.spec.get("dnsPolicy") is None:
+            place = At(pod.spec, "hostNetwork")
+            step = FixStep("add", place._replace(is_key=True), _POLICY, "dnsPolicy")
+        yield Violation(place, message, fix_steps=(step,), safe=False)
 
 
 def _is_found_by_name(pod: Pod) -> bool:
@@ -111,6 +116,9 @@ _DEVICES = "/dev/"
 _SHARED_MEMORY = "/dev/shm"  # noqa: S108
 # The time zone, the identity and the certificates of the node, which no claim can hold.
 _SETTINGS = ("/etc/localtime", "/etc/timezone", "/usr/share/zoneinfo", "/etc/machine-id", "/etc/ssl", "/etc/pki")
+# Where the sockets of the node are, and where its agents look for logs.
+_SOCKET_FOLDERS = frozenset(("/run", "/var/run"))
+_LOGS = "/var/log/"
 _KERNEL = frozenset(("/dev", "/proc", "/sys"))
 # Folders into which drivers of devices are installed on the node.
 _DRIVERS = ("/home/kubernetes/bin/nvidia", "/run/nvidia", "/usr/local/nvidia", "/usr/local/Ascend", "/var/run/nvidia")
@@ -120,20 +128,24 @@ _DRIVERS = ("/home/kubernetes/bin/nvidia", "/run/nvidia", "/usr/local/nvidia", "
 def host_path(pod: Pod) -> Iterator[Violation]:
     """A `hostPath` volume: a directory of the node that the pod runs on.
 
-    Pods on other nodes see other files, and data written there is lost with the node. Many clusters reject such pods;
-    the Pod Security level `baseline` does. Device files, sockets, the time zone and certificates are not reported, nor
-    are the volumes of DaemonSets and other agents of the node. A local disk, such as `/mnt/k8s-disks/0`, is an info.
+    Pods on other nodes see other files, and data written there is lost with the node. Under the Pod Security level
+    `baseline`, the pod is not created at all. Device files, sockets, the time zone and certificates are not
+    reported, nor are the volumes of DaemonSets and other agents of the node. A local disk, such as
+    `/mnt/k8s-disks/0`, and the logs of the node are an info.
 
     Use a PersistentVolumeClaim for data, and an `emptyDir` for scratch files and `/dev/shm`. No claim can hold files of
     the kernel and of drivers, such as those in `/sys`: request devices from a device plugin, and mount only the folder
     that the program reads, with `readOnly: true`.
+
+    When to turn it off: a cache of data sets that the administrators keep on each node, read-only, is a common
+    reason: suppress it on the volume, with the owner of the path.
     """
     if not list_host_paths(pod) or is_node_agent(pod):
         return
     for volume in pod.volumes:
-        node = get_path(volume, "hostPath", "path") if "hostPath" in volume else None
-        if message := _describe(path := as_text(node)):
-            yield Violation(node, message, severity=INFO if _is_local_disk(path) else WARNING)
+        path = as_text(get_path(volume, "hostPath", "path")) if "hostPath" in volume else ""
+        if message := _describe(path):
+            yield Violation(At(volume["hostPath"], "path"), message, severity=INFO if _is_local_disk(path) else WARNING)
 
 
 # Where clouds and their machine images mount the local disks of a node.
@@ -143,8 +155,8 @@ _LOCAL_DISKS = tuple(
 
 
 def _is_local_disk(path: str) -> bool:
-    """Return True for a fast disk of the node, which is mounted in order to have files of this node."""
-    return f"{path.rstrip('/')}/".startswith(_LOCAL_DISKS)
+    """Return True for a fast disk or the logs of the node, which are mounted in order to have files of this node."""
+    return f"{path.rstrip('/')}/".startswith((*_LOCAL_DISKS, _LOGS))
 
 
 def _describe(path: str) -> str:
@@ -154,7 +166,7 @@ def _describe(path: str) -> str:
         return "the shared memory of the node is visible to other pods; use an `emptyDir` with `medium: Memory`"
     if folder in _KERNEL:
         return f"`{path}` shows the pod all devices and processes of its node; request devices from a device plugin"
-    if not path or folder.startswith((_DEVICES, *_SETTINGS)) or path.endswith(".sock"):
+    if not path or folder.startswith((_DEVICES, *_SETTINGS)) or path.endswith(".sock") or folder in _SOCKET_FOLDERS:
         return ""
     if is_node_folder(path) or folder.startswith(_DRIVERS):
         message = f"`{path}` belongs to the node, and no claim can hold its files"
@@ -173,11 +185,15 @@ def runtime_socket(pod: Pod) -> Iterator[Violation]:
     there. Training never needs it. DaemonSets and other agents of the node are not reported.
 
     Remove the volume.
+
+    When to turn it off: an image builder that really needs the socket should be replaced by a rootless one; until
+    then, accept it on the volume with a date.
     """
     for volume in pod.volumes if list_host_paths(pod) and not is_node_agent(pod) else ():
-        node = get_path(volume, "hostPath", "path") if "hostPath" in volume else None
-        if as_text(node).rpartition("/")[2] in _SOCKETS:
-            yield Violation(node, f"`{as_text(node)}` gives the pod full control of its node; remove the volume")
+        path = as_text(get_path(volume, "hostPath", "path")) if "hostPath" in volume else ""
+        if path.rpartition("/")[2] in _SOCKETS:
+            message = f"`{path}` gives the pod full control of its node; remove the volume"
+            yield Violation(At(volume["hostPath"], "path"), message)
 
 
 _NAMESPACES = ("hostPID", "hostIPC")
@@ -195,6 +211,9 @@ def node_agent(pod: Pod) -> Iterator[Violation]:
 
     Give it a namespace of its own, with the Pod Security level `privileged`, in which only administrators can change
     objects, and select the nodes that need it.
+
+    When to turn it off: the info lists who controls the nodes, for a review. Turn it off for the path of the agents
+    that you have reviewed, not in general.
     """
     means = [*_list_means(pod)]
     if not means or pod.manifest.namespace == _SYSTEM or not is_node_agent(pod):
@@ -206,16 +225,17 @@ def node_agent(pod: Pod) -> Iterator[Violation]:
     yield Violation(means[0][1], message)
 
 
-def _list_means(pod: Pod) -> Iterator[tuple[str, Node]]:
+def _list_means(pod: Pod) -> Iterator[tuple[str, At | None]]:
     """Yield what gives the pod control of its node, and where it is set."""
     for field in _NAMESPACES:
         if value_of(pod.spec.get(field)) is True:
-            yield field, pod.spec[field]
+            yield field, At(pod.spec, field)
     for container in pod.all_containers:
         if is_privileged(container):
-            yield "privileged", get_path(container.data, "securityContext", "privileged")
+            yield "privileged", find_at(container.data, "securityContext", "privileged")
     for container in pod.all_containers:
         names = list_capabilities(container)
-        for node in as_list(get_path(container.data, "securityContext", "capabilities", "add")):
+        added = as_list(get_path(container.data, "securityContext", "capabilities", "add"))
+        for index, node in enumerate(added):
             if value_of(node) in names:
-                yield str(value_of(node)), node
+                yield str(value_of(node)), At(added, index)

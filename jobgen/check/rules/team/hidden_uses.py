@@ -17,6 +17,7 @@ from jobgen.k8s.team_uses import (
     TRAFFIC,
     VISIBLE_DEVICES,
 )
+from jobgen.model.place import At
 
 _ADVICE = "request them in `resources`, and remove it"
 
@@ -30,6 +31,9 @@ def foreign_traffic(manifest: Manifest) -> Iterator[Violation]:
     `externalName` of a Service gives the Service of another team a second name.
 
     Remove the host or the address, or let a folder of the platform team have the object.
+
+    When to turn it off: a route between two teams that both want belongs in a folder of the platform team, which
+    a comment in either team's file cannot replace.
     """
     team = manifest.team
     if team is None:
@@ -52,7 +56,7 @@ def foreign_traffic(manifest: Manifest) -> Iterator[Violation]:
             message = f"host `{use.qualifier}` is in namespace `{use.value}` {whose}; use a host of your own"
         else:
             continue
-        yield Violation(use.node, message, evidence=(use.value,))
+        yield Violation(use.place, message, evidence=(use.value,))
 
 
 @rule("manifest", ERROR)
@@ -64,6 +68,9 @@ def unrequested_devices(manifest: Manifest) -> Iterator[Violation]:
     or budget counts, and that pods of others use at the same time.
 
     Request the devices in `resources`, and remove the annotation, variable, mount or field.
+
+    When to turn it off: a monitor that must see all GPUs is an agent of the platform, and belongs in its folder;
+    no team can accept this finding for itself.
     """
     team = manifest.team
     if team is None:
@@ -71,7 +78,7 @@ def unrequested_devices(manifest: Manifest) -> Iterator[Violation]:
     for use in manifest.uses:
         if use.what == DEVICES:
             message = f"`{use.qualifier}` gives the pod devices that it does not request"
-            yield Violation(use.node, f"{message}; {_ADVICE}", evidence=(use.qualifier, use.value))
+            yield Violation(use.place, f"{message}; {_ADVICE}", evidence=(use.qualifier, use.value))
     for container in (each for pod in manifest.pods for each in pod.all_containers if each.data.get("envFrom")):
         for source in as_list(container.data["envFrom"]) if not container.own_devices else ():
             reference, prefix = as_mapping(get_path(source, "configMapRef")), as_text(as_mapping(source).get("prefix"))
@@ -79,7 +86,7 @@ def unrequested_devices(manifest: Manifest) -> Iterator[Violation]:
             for key, value in as_mapping(data).items():
                 if f"{prefix}{key}" in VISIBLE_DEVICES and as_text(value) not in NO_DEVICES:
                     message = f"`{prefix}{key}` of this ConfigMap gives the pod devices that it does not request"
-                    yield Violation(reference["name"], f"{message}; {_ADVICE}")
+                    yield Violation(At(reference, "name"), f"{message}; {_ADVICE}")
 
 
 @rule("manifest", ERROR)
@@ -92,6 +99,9 @@ def team_untracked_object(manifest: Manifest) -> Iterator[Violation]:
     object that never ends, with accelerators and `Prune=false`. A job can have it, to finish.
 
     Remove the annotation. Remove the finalizer, or let GitOps prune the object.
+
+    When to turn it off: a job that has to finish after its removal can have `Prune=false` without a finding. All
+    else that outlives Git belongs to a folder of the platform team.
     """
     team = manifest.team
     if team is None:
@@ -99,13 +109,13 @@ def team_untracked_object(manifest: Manifest) -> Iterator[Violation]:
     for use in manifest.uses:
         if use.what == TRACKING:
             message = f"`{use.qualifier}` is set by Argo CD, so team `{team.team}` cannot set it; remove it"
-            yield Violation(use.node, message, evidence=(use.value,))
+            yield Violation(use.place, message, evidence=(use.value,))
         elif use.what == FINALIZERS:
             message = f"finalizer `{use.value}` keeps an object that is not pruned when it is deleted from Git"
-            yield Violation(use.node, f"{message}; remove the finalizer", evidence=(use.value,))
+            yield Violation(use.place, f"{message}; remove the finalizer", evidence=(use.value,))
         elif use.what == KEPT and (manifest.group, manifest.kind_name) in _ENDLESS and _has_accelerators(manifest):
             message = f"`{use.value}` keeps the accelerators of this {manifest.kind_name} when it is deleted from Git"
-            yield Violation(use.node, f"{message}; remove it", evidence=(use.qualifier,))
+            yield Violation(use.place, f"{message}; remove it", evidence=(use.qualifier,))
 
 
 _ENDLESS = frozenset(

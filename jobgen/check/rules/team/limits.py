@@ -36,9 +36,8 @@ from jobgen.k8s.team_uses import (
     SELECTED_NAMESPACES,
     UNREAD,
 )
-from jobgen.model.data import Node
+from jobgen.model.place import At, Place, find_at, identify
 from jobgen.model.quantity import to_milli
-from jobgen.model.suggest import find_key
 from jobgen.spec.overlay import Cluster
 from jobgen.spec.teams import count_units
 
@@ -55,6 +54,9 @@ def foreign_namespace(manifest: Manifest) -> Iterator[Violation]:
     namespace gets one from the tool that applies it, which can be any.
 
     Use one of the team's namespaces, or ask the platform team to add this one to the team's file.
+
+    When to turn it off: a file of the team cannot suppress it. The platform team allows a namespace in
+    `namespaces`, or deploys the object from a folder of its own.
     """
     yield from find_foreign_uses(manifest, NAMESPACES, "namespace")
     team = manifest.team
@@ -62,12 +64,12 @@ def foreign_namespace(manifest: Manifest) -> Iterator[Violation]:
         for use in manifest.uses:
             if use.what == SELECTED_NAMESPACES:
                 message = f"`{use.value}` selects namespaces of other teams; name the namespaces instead"
-                yield Violation(use.node, message, evidence=(use.value,))
+                yield Violation(use.place, message, evidence=(use.value,))
     if team is None or NAMESPACES not in team.allowed or manifest.kind_name in CLUSTER_SCOPED:
         return
     if not manifest.namespace:
         message = f"the object has no namespace; {advise(team, NAMESPACES)}"
-        yield Violation(manifest.metadata.get("name", manifest.object), message)
+        yield Violation(find_at(manifest.metadata, "name") or manifest.object, message)
 
 
 @rule("manifest", ERROR)
@@ -78,6 +80,9 @@ def foreign_priority_class(manifest: Manifest) -> Iterator[Violation]:
     `priority` without a class also counts.
 
     Use one of the team's priority classes, or ask the platform team to add this one to the team's file.
+
+    When to turn it off: no comment of the team counts. For an urgent run, the platform team adds the class under
+    `environments` of the team, and removes it afterwards.
     """
     yield from find_foreign_uses(manifest, PRIORITIES, "priority class")
     team = manifest.team
@@ -86,7 +91,7 @@ def foreign_priority_class(manifest: Manifest) -> Iterator[Violation]:
     for use in manifest.uses:
         if use.what == PRIORITY_NUMBERS:
             message = f"`priority: {use.value}` is not allowed without a priority class; {advise(team, PRIORITIES)}"
-            yield Violation(use.node, message, evidence=(use.value,))
+            yield Violation(use.place, message, evidence=(use.value,))
 
 
 @rule("manifest", ERROR)
@@ -97,6 +102,9 @@ def foreign_queue(manifest: Manifest) -> Iterator[Violation]:
     annotations and fields that name a queue count, also of objects inside this one.
 
     Use one of the team's queues, or ask the platform team to add this one to the team's file.
+
+    When to turn it off: only the owner of `teams/` can decide: an entry in `queues` lends the queue, with a history
+    of who had it when.
     """
     yield from find_foreign_uses(manifest, QUEUES, "queue")
 
@@ -109,6 +117,9 @@ def foreign_service_account(manifest: Manifest) -> Iterator[Violation]:
     belongs to that team. `default` is always allowed.
 
     Use one of the team's service accounts, or ask the platform team to add this one to the team's file.
+
+    When to turn it off: not from within the team's files. A shared account is better than one of another team:
+    create it and list it in `serviceAccounts` of both.
     """
     yield from find_foreign_uses(manifest, ACCOUNTS, "service account", always=("default",))
 
@@ -121,6 +132,9 @@ def foreign_team_label(manifest: Manifest) -> Iterator[Violation]:
     a label that the files of both teams set.
 
     Remove the label; the team's file can set it for all of its jobs.
+
+    When to turn it off: where the label `team` means something else in an application, rename it there; budgets
+    cannot follow two meanings.
     """
     team = manifest.team
     if team is None:
@@ -129,7 +143,7 @@ def foreign_team_label(manifest: Manifest) -> Iterator[Violation]:
         owner = team.find_labeled(use.qualifier, use.value) if use.what == LABELS else ""
         if owner:
             message = f"the label names team `{owner}`, but team `{team.team}` owns the file; remove it"
-            yield Violation(use.node, message, evidence=(use.value,))
+            yield Violation(use.place, message, evidence=(use.value,))
 
 
 def collect_volumes(manifest: Manifest) -> Iterator[Fact]:
@@ -151,6 +165,9 @@ def foreign_volume(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolatio
     A pod reaches the same storage with an `nfs` volume of the same path, or one above or below it.
 
     Remove the reference, or ask the volume's owner to set `claimRef` to this claim.
+
+    When to turn it off: data that two teams share needs a claim for each of them, or a namespace that both list.
+    The volume's owner grants it, not the reader.
     """
     from jobgen.check.team_volumes import VolumeUse, find_foreign_volumes
 
@@ -169,6 +186,9 @@ def kind_not_allowed(manifest: Manifest) -> Iterator[Violation]:
     pods jobgen does not count is refused for a team with a budget, unless `pods` in the team's file says how.
 
     Move the object to a folder of the platform team, or ask it to add the kind to the team's `kinds`.
+
+    When to turn it off: the platform team adds kinds to `kinds` of the team, for single environments also. A team
+    that could do so itself could create any permission.
     """
     team = manifest.team
     if team is None:
@@ -179,19 +199,19 @@ def kind_not_allowed(manifest: Manifest) -> Iterator[Violation]:
     for use in manifest.uses:
         if use.what == UNREAD:
             message = f"team `{team.team}` cannot create objects that are known only at run time"
-            yield Violation(use.node, f"{message}; write the object in `manifest`", evidence=(use.value,))
+            yield Violation(use.place, f"{message}; write the object in `manifest`", evidence=(use.value,))
         message = explain_refusal(team, use.qualifier, use.value) if use.what == KINDS else ""
         if message:
             what = f"; {advise(team, KINDS)}" if KINDS in team.allowed and "; " not in message else ""
-            yield Violation(use.node, message + what, evidence=(use.value,))
+            yield Violation(use.place, message + what, evidence=(use.value,))
     if team.has_budget and team.pods:
         # Imported late: most teams say nothing about pods.
         from jobgen.check.created_pods import find_created_pods
 
-        for node, reason in find_created_pods(manifest).refused:
+        for place, reason in find_created_pods(manifest).refused:
             message = f"jobgen cannot count the pods for the budget of team `{team.team}`: {reason}"
             advice = "write what `pods` of the team's file names"
-            yield Violation(node if node is not None else manifest.object, f"{message}; {advice}")
+            yield Violation(place if place is not None else manifest.object, f"{message}; {advice}")
 
 
 @rule("job", ERROR)
@@ -201,12 +221,15 @@ def platform_not_allowed(manifest: Manifest) -> Iterator[Violation]:
     A team's file lists the platforms of its jobs, for example to reserve an operator for other teams.
 
     Use one of the listed platforms, or ask the platform team to add this one to the team's file.
+
+    When to turn it off: to try another operator, the platform team adds it to `platforms` of the team in the
+    environment for tests.
     """
     team, kind = manifest.team, manifest.kind
     if team is None or kind is None or team.allows("platforms", kind.platform):
         return
     message = f"platform `{kind.platform}` is not allowed for team `{team.team}`; {advise(team, 'platforms')}"
-    yield Violation(manifest.object["kind"], message, evidence=(kind.platform,))
+    yield Violation(At(manifest.object, "kind"), message, evidence=(kind.platform,))
 
 
 _MAX_RELATED = 5
@@ -249,6 +272,9 @@ def team_budget_exceeded(
     that can overlap.
 
     Suspend, shrink or remove some of the jobs, or raise the budget in the team's file.
+
+    When to turn it off: a budget is raised in the team's file, for one environment if need be. The team itself can
+    suspend jobs that no queue starts, which do not count.
     """
     from jobgen.check.scaling import BudgetedUse, Scalable, Scaling, scale_amounts
 
@@ -304,6 +330,9 @@ def team_cloud_identity(manifest: Manifest) -> Iterator[Violation]:
     another team. Only the platform team decides who assumes it.
 
     Move the ServiceAccount to a folder of the platform team, which allows the team to use it with `serviceAccounts`.
+
+    When to turn it off: the ServiceAccount with the annotation stays with the platform team, and the team lists it;
+    there is no annotation that a team could choose freely without a risk for others.
     """
     team = manifest.team
     if team is None:
@@ -312,7 +341,7 @@ def team_cloud_identity(manifest: Manifest) -> Iterator[Violation]:
         if use.what == IDENTITIES:
             message = f"team `{team.team}` cannot choose the cloud identity `{use.value}`"
             advice = "let a folder of the platform team have the ServiceAccount"
-            yield Violation(use.node, f"{message}; {advice}", evidence=(use.qualifier, use.value))
+            yield Violation(use.place, f"{message}; {advice}", evidence=(use.qualifier, use.value))
 
 
 @rule("manifest", ERROR)
@@ -322,6 +351,9 @@ def team_node_name(manifest: Manifest) -> Iterator[Violation]:
     The pod skips the scheduler and with it the queue, the quotas, the taints of nodes and the pods that wait for them.
 
     Use a `nodeSelector`.
+
+    When to turn it off: for work on a broken node, the platform team runs the pod from its own folder; a node
+    selector with the host name is open to every team.
     """
     team = manifest.team
     if team is None:
@@ -329,7 +361,7 @@ def team_node_name(manifest: Manifest) -> Iterator[Violation]:
     for use in manifest.uses:
         if use.what == NODES:
             message = f"`nodeName: {use.value}` skips the scheduler, which limits team `{team.team}`"
-            yield Violation(use.node, f"{message}; use a `nodeSelector`", evidence=(use.value,))
+            yield Violation(use.place, f"{message}; use a `nodeSelector`", evidence=(use.value,))
 
 
 @rule("manifest", WARNING)
@@ -343,6 +375,9 @@ def uncounted_accelerators(manifest: Manifest) -> Iterator[Violation]:
 
     Write the number: `parallelism`, `withItems`, `withSequence`, or the amount itself. Limit a resource in
     `budget.devices` of the team's file.
+
+    When to turn it off: when the list that a step works through is always short, write `parallelism` as its bound:
+    then it counts, and the warning is gone.
     """
     team = manifest.team
     if team is None or not (team.budget.devices or team.budget.gpus is not None):
@@ -351,38 +386,38 @@ def uncounted_accelerators(manifest: Manifest) -> Iterator[Violation]:
     from jobgen.check.created_pods import find_created_pods
 
     created = find_created_pods(manifest)
-    unknown = {(id(node), what): (node, what) for node, what in created.unknown}
-    for node, what in unknown.values():
+    unknown = {(identify(place), what): (place, what) for place, what in created.unknown}
+    for place, what in unknown.values():
         message = f"accelerators that do not count for the budget of team `{team.team}`: {what}; write the number"
-        yield Violation(manifest.metadata.get("name", manifest.object) if node is None else node, message)
+        yield Violation((find_at(manifest.metadata, "name") or manifest.object) if place is None else place, message)
     limited = frozenset(each.resource for each in team.budget.devices)
     seen: set[str] = set()
     for pod, count in created.pods:
-        for what, node, reason in _find_uncounted(pod, limited) if count else ():
+        for what, place, reason in _find_uncounted(pod, limited) if count else ():
             if what not in seen:
                 seen.add(what)
-                yield Violation(node, f"{reason}, so it does not count for the budget of team `{team.team}`")
+                yield Violation(place, f"{reason}, so it does not count for the budget of team `{team.team}`")
 
 
-def _find_uncounted(pod: Pod, limited: Container[str]) -> Iterator[tuple[str, Node, str]]:
-    """Yield what a pod requests that may be accelerators and that no budget counts, with its node and the reason."""
+def _find_uncounted(pod: Pod, limited: Container[str]) -> Iterator[tuple[str, Place, str]]:
+    """Yield what a pod requests that may be accelerators and that no budget counts, with its place and the reason."""
     manifest = pod.manifest
     for container in pod.all_containers:
         for name, amount in (*container.limits.items(), *container.requests.items()):
             if "/" not in name or name in limited or not to_milli(amount):
                 continue
-            node = find_key(container.limits if name in container.limits else container.requests, name)
+            place = At(container.limits if name in container.limits else container.requests, name, is_key=True)
             if name.startswith(CLASS_RESOURCE):
                 if manifest.read_catalog().find_resource(name.removeprefix(CLASS_RESOURCE)) is None:
-                    yield name, node, f"the repository has no DeviceClass for `{name}`"
+                    yield name, place, f"the repository has no DeviceClass for `{name}`"
             elif is_device(name) and name != manifest.cluster.gpu_resource and name_device(name) != "GPU":
-                yield name, node, f"`budget` has no entry for `{name}`"
+                yield name, place, f"`budget` has no entry for `{name}`"
             elif may_be_accelerator(name) and name != manifest.cluster.gpu_resource:
-                yield name, node, f"jobgen does not know whether `{name}` is an accelerator"
+                yield name, place, f"jobgen does not know whether `{name}` is an accelerator"
     for claim in pod.claims.values():
         if not claim.is_counted and claim.key[1]:
             reason = claim.definition.uncounted if claim.definition else "it is not in the repository"
-            yield claim.key[1], claim.name, f"the devices of {claim.kind} `{claim.key[1]}` are not known: {reason}"
+            yield claim.key[1], claim.place, f"the devices of {claim.kind} `{claim.key[1]}` are not known: {reason}"
 
 
 @rule("manifest", ERROR)
@@ -395,6 +430,9 @@ def unqueued_accelerators(manifest: Manifest) -> Iterator[Violation]:
 
     Set `queue`, or the label `kueue.x-k8s.io/queue-name`, to one of the team's queues. Where there are no queues, set
     `queues: []` for the environment in the team's file.
+
+    When to turn it off: environments without Kueue say so with `queues: []` in the team's file. Within a cluster
+    with queues, there is no exception for a single pod.
     """
     team = manifest.team
     if team is None or not requires_queue(team):
@@ -403,10 +441,10 @@ def unqueued_accelerators(manifest: Manifest) -> Iterator[Violation]:
         of_others = next((use for use in owner.uses if use.what == OWNERS), None)
         if of_others is not None:
             message = f"`{of_others.qualifier}` makes Kueue charge no quota for the object; remove it"
-            yield Violation(of_others.node, message, evidence=(of_others.qualifier,))
+            yield Violation(of_others.place, message, evidence=(of_others.qualifier,))
             return
         advice = advise_queue(owner, pods)
         if advice:
             message = f"the pods request accelerators without a queue; {advice}; {advise(team, QUEUES)}"
-            yield Violation(manifest.metadata.get("name", manifest.object), message)
+            yield Violation(find_at(manifest.metadata, "name") or manifest.object, message)
             return

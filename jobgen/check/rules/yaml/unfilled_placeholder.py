@@ -6,7 +6,7 @@ from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.k8s.placeholders import find_placeholders, may_be_unfilled
-from jobgen.model.data import Node, value_of
+from jobgen.model.place import At
 
 # Text for people and programs, in which `<name>` may be meant as it is written.
 _FREE_TEXT = frozenset(
@@ -32,22 +32,26 @@ def unfilled_placeholder(manifest: Manifest) -> Iterator[Violation]:
     data of ConfigMaps are not searched.
 
     Write the value in place of the placeholder. If a tool fills it in, exclude the file.
+
+    When to turn it off: a folder of templates that people copy belongs in `exclude`. A value that only looks like a
+    placeholder, such as a label `<none>`, can be accepted on its line.
     """
     if manifest.kind_name in _FREE_KINDS or (manifest.text is not None and not may_be_unfilled(manifest.text)):
         return
     # An object may have any valid name, also one that means nothing.
-    own_name = manifest.metadata.get("name")
-    nodes: list[Node] = [manifest.object]
-    while nodes:
-        node = nodes.pop()
+    metadata = manifest.metadata
+    places = [At(manifest.object, key) for key in reversed([*manifest.object]) if key not in _FREE_TEXT]
+    while places:
+        place = places.pop()
+        node, is_own_name = place.node, place.holder is metadata and place.key == "name"
         if isinstance(node, dict):
-            nodes += reversed([child for key, child in node.items() if value_of(key) not in _FREE_TEXT])
+            places += [At(node, key) for key in reversed(node) if key not in _FREE_TEXT]
         elif isinstance(node, list):
-            nodes += reversed(node)
-        elif node is not own_name and (token := _find_token(as_text(node))):
+            places += [At(node, index) for index in range(len(node) - 1, -1, -1)]
+        elif not is_own_name and (token := _find_token(as_text(node))):
             if token in _OF_CHE and manifest.group == "org.eclipse.che":
                 continue
-            yield Violation(node, f"`{token}` is a placeholder; fill it in", severity=WARNING)
+            yield Violation(place, f"`{token}` is a placeholder; fill it in", severity=WARNING)
 
 
 def _find_token(text: str) -> str:
