@@ -480,10 +480,11 @@ def test_message_names_each_value_once():
     sidecar = {"spec": {"containers": [*image["spec"]["containers"], {"name": "b", "image": "quay.io/b:1"}]}}
     job = pytorch_job(image)
     job["spec"]["pytorchReplicaSpecs"]["Master"] = {"template": sidecar}
-    [problem] = [each for each in problems(job, "supply-chain") if each.rule == "allowed-registries"]
-    assert problem.message.startswith("not from an allowed registry: `quay.io/a:1`, `quay.io/b:1`")
-    # Fingerprints are those of earlier versions.
-    assert problem.evidence == ("quay.io/a:1", "quay.io/b:1", "quay.io/a:1")
+    found = [each for each in problems(job, "supply-chain") if each.rule == "allowed-registries"]
+    [message] = {each.message for each in found}
+    assert message.startswith("not from an allowed registry: `quay.io/a:1`, `quay.io/b:1`")
+    # The image that both roles have is one problem.
+    assert [each.evidence[0] for each in found] == ["quay.io/a:1", "quay.io/b:1"]
 
 
 @pytest.mark.parametrize(
@@ -498,7 +499,8 @@ def test_message_names_each_value_once():
 def test_missing_labels_are_one_label_or_several(labels, messages):
     job = pytorch_job({"spec": {"containers": [{"name": "pytorch", "image": "a"}]}})
     job["metadata"]["labels"] = labels
-    assert [each.message for each in problems(job, "cost") if each.rule == "required-labels"] == messages
+    found = [each.message for each in problems(job, "cost") if each.rule == "required-labels"]
+    assert [*dict.fromkeys(found)] == messages
 
 
 def test_three_missing_labels_are_a_list(tmp_path):

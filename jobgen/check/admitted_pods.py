@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
 from jobgen.check.schema.admitted import UID
+from jobgen.k8s.nodes import get_path
 from jobgen.k8s.objects import Manifest, Pod
-from jobgen.model.data import Node, location_of, value_of, with_value
+from jobgen.model.data import Node, value_of, with_value
 from jobgen.model.finding import Problem
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, Derived, Gathered, Place, Places, find_at
 
 _CREATES_NO_PODS = frozenset((("", "Pod"), ("", "PodTemplate"), ("kueue.x-k8s.io", "Workload")))
 """Kinds with pod templates from which no controller creates pods, and the pod itself."""
@@ -19,14 +22,40 @@ class AdmittedPod(NamedTuple):
 
     object: Mapping[str, Node]
     template: Node
-    owner: str
-    """The kind of the object that the pod is created for."""
+    manifest: Manifest
+    """The object that the pod is created for."""
+    sources: Mapping[int, Mapping[str, Node]]
+    """What mappings of the pod were made of, by their identity: expressions read plain mappings only."""
 
     def locate(self, problem: Problem) -> Problem:
         """Return a problem of the pod at the template if the pod has nothing of it, with what creates the pod."""
-        is_of_object = location_of(problem.node) in (None, location_of(self.object.get("kind")))
-        message = f"{problem.message} (in a pod that the {self.owner} creates)"
-        return problem._replace(node=self.template if is_of_object else problem.node, message=message)
+        message = f"{problem.message} (in a pod that the {self.manifest.kind_name} creates)"
+        related = tuple((self._lead_back(node), text) for node, text in problem.related)
+        node, finish = self._lead_back(problem.node), problem.finish
+        if finish is not None and node is self.template:
+            finish = partial(_keep_node, finish)
+        return problem._replace(node=node, related=related, message=message, finish=finish)
+
+    def _lead_back(self, node: Place) -> Place:
+        """Return where something in the pod is written; the template if it is of the object as a whole, or added."""
+        if type(node) is At and node.holder is self.object and node.key == "spec":
+            # Its key is that of the pod, so what is written is in it.
+            node = get_path(self.template, "spec")
+        elif type(node) is At and id(node.holder) in self.sources:
+            node = At(self.sources[id(node.holder)], node.key, node.is_key)
+        elif id(node) in self.sources:
+            node = self.sources[id(node)]
+        return self.template if Places(self.manifest.object).find(node) is None else node
+
+
+def _keep_node(
+    finish: Callable[[Problem, bool], Problem | None],
+    problem: Problem,
+    is_spec: bool,
+) -> Problem | None:
+    """Finish a problem of a whole template, which stays where it is reported."""
+    finished = finish(problem, is_spec)
+    return None if finished is None else finished._replace(node=problem.node)
 
 
 def list_admitted_pods(manifest: Manifest) -> Iterator[AdmittedPod]:
@@ -38,10 +67,12 @@ def list_admitted_pods(manifest: Manifest) -> Iterator[AdmittedPod]:
         return
     for pod in manifest.pods:
         if pod.part == "whole" and pod.containers:
-            yield AdmittedPod(_make_pod(pod), pod.template, manifest.kind_name)
+            made, sources = _make_pod(pod)
+            yield AdmittedPod(made, pod.template, manifest, sources)
 
 
-def _make_pod(pod: Pod) -> dict[str, Node]:
+def _make_pod(pod: Pod) -> tuple[dict[str, Node], dict[int, Mapping[str, Node]]]:
+    """Return a pod, and what its mappings are made of."""
     owner = pod.manifest.object
     kept = {key: value for key, value in pod.metadata.items() if key in ("labels", "annotations")}
     # What the pod has of its owner is not where the pod is written.
@@ -51,19 +82,34 @@ def _make_pod(pod: Pod) -> dict[str, Node]:
     controller: dict[str, Node] = {**head, "name": named.get("name", "")}
     # An operator may create a Job or a StatefulSet, which creates the pods; all of them are controllers.
     references: list[Node] = [{**controller, "uid": UID, "controller": True}]
-    return {
+    metadata: dict[str, Node] = {"generateName": "pod-", **place, **kept, "ownerReferences": references}
+    policy, written = _find_restart_policy(pod)
+    spec = {**pod.spec, "restartPolicy": policy} if policy is not None else {**pod.spec}
+    places = {key: At(pod.spec, key) for key in pod.spec if key != "restartPolicy" or policy is None}
+    sources: dict[int, Mapping[str, Node]] = {
+        id(metadata): Derived(metadata, pod.metadata),
+        id(spec): Gathered(spec, places if written is None else {**places, "restartPolicy": written}),
+    }
+    made: dict[str, Node] = {
         "apiVersion": with_value(owner.get("apiVersion"), "v1"),
         "kind": with_value(owner.get("kind"), "Pod"),
-        "metadata": {"generateName": "pod-", **place, **kept, "ownerReferences": references},
-        "spec": {**pod.spec, **_find_restart_policy(pod)},
+        "metadata": metadata,
+        "spec": spec,
     }
+    return made, sources
 
 
-def _find_restart_policy(pod: Pod) -> dict[str, Node]:
-    """The policy that an operator writes into the pods of a role; that of the template counts where it keeps it."""
+def _find_restart_policy(pod: Pod) -> tuple[Node, At | None]:
+    """The policy that an operator writes into the pods of a role, and its place.
+
+    That of the template counts where the operator keeps it: then there is none.
+    """
     role, kind = pod.role, pod.manifest.kind
     if role is None or kind is None or kind.replicas.keeps_restart_policy:
-        return {}
+        return None, None
     # `ExitCode` is a policy of the operator.
     policy = role.restart_policy if role.restart_policy != "ExitCode" else "Never"
-    return {"restartPolicy": with_value(role.restart_policy_node, policy)} if policy else {}
+    if not policy:
+        return None, None
+    place = find_at(role.replica_spec, *map(str, kind.replicas.restart_policy))
+    return with_value(role.restart_policy_node, policy), place

@@ -37,6 +37,7 @@ from jobgen.check.cel.tree import (
 from jobgen.check.cel.values import CompileError, line_and_column
 from jobgen.k8s.kinds import NEWEST_RELEASE, Release
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.suggest import did_you_mean
 
 _DYN, _BOOL, _STRING, _INT, _NULL = map(Type, ("dyn", "bool", "string", "int", "null"))
 _TYPES = "bool bytes double int list map null_type string type uint optional_type".split()
@@ -148,7 +149,8 @@ class _Checker:
             case Ident():
                 found = self._names.get(node.name.removeprefix("."))
                 if found is None:
-                    raise _TypeError(node.id, f"undeclared reference to `{node.name}`")
+                    hint = did_you_mean(node.name, [*self._names])
+                    raise _TypeError(node.id, f"undeclared reference to `{node.name}`{hint}")
                 return node._replace(name=node.name.removeprefix(".")), found
             case Select():
                 return self._check_select(node)
@@ -248,6 +250,7 @@ class _Checker:
         overloads = self._functions.get(call.name)
         if overloads is None:
             hint = explain_missing(call.name, self._server)
+            hint = hint or did_you_mean(call.name, [name for name in self._functions if name[0].isalpha()])
             raise _TypeError(call.id, f"undeclared reference to `{call.name}`{hint}")
         if call.name in ("_&&_", "_||_"):
             for arg, kind in zip(args, kinds, strict=True):

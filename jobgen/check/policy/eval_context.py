@@ -16,6 +16,7 @@ from jobgen.check.schema.admitted import CREATION, UID, admit_metadata
 from jobgen.model.data import Node, Plain
 from jobgen.model.limits import MAX_PARAMS, MAX_VARIABLE_SIZE
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import Place
 
 Path = tuple[str | int, ...]
 _MAX_MESSAGE_LENGTH = 5 * 1024
@@ -24,8 +25,11 @@ _MAX_MESSAGE_LENGTH = 5 * 1024
 class Cause(NamedTuple):
     """A part of an object that makes an expression fail."""
 
-    node: Node
+    place: Place
     """Where it is reported."""
+    part: Place = None
+    """The whole part."""
+    is_of_metadata: bool = False
     others: frozenset[Path] = frozenset()
     """The other parts that make it fail."""
     value: Plain = None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,11 +22,12 @@ from jobgen.check.policy.parse import Binding, Policy, Validation
 from jobgen.check.rule_runner import report_exception
 from jobgen.check.schema.admitted import Admission
 from jobgen.k8s.kinds import CLUSTER_SCOPED
-from jobgen.model.data import Node, Plain, TracedScalar, location_of, untraced, value_of
+from jobgen.model.data import Node, Plain, TracedScalar, untraced, value_of
 from jobgen.model.digest import blake2b
 from jobgen.model.finding import FaultKey, Problem, Severity, quoted_values
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import Place, identify
 
 if TYPE_CHECKING:
     from jobgen.check.cel.together import Shared
@@ -337,11 +338,11 @@ def _find_denials(invocations: list[_Invocation], refused: _Denial | None) -> li
 
 def _find_policy_problems(denials: list[_Denial], subject: AdmissionSubject) -> Iterator[Problem]:
     """The problems of one policy; several params that lead to the same message are one problem."""
-    known: set[tuple[FaultKey, int]] = set()
+    known: set[tuple[FaultKey, object]] = set()
     for denial in denials:
         for problem in _to_problems(denial, subject):
-            if (problem.fault, id(problem.node)) not in known:
-                known.add((problem.fault, id(problem.node)))
+            if (problem.fault, identify(problem.node)) not in known:
+                known.add((problem.fault, identify(problem.node)))
                 yield problem
 
 
@@ -367,30 +368,29 @@ def _find_failures(context: EvalContext) -> Iterator[tuple[int, Validation | Non
 
 def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem]:
     """A denial as problems: one for each part of the object that causes it."""
+    # Imported late: most objects pass.
+    from jobgen.check.policy.locate import finish_denial, finish_failure, list_numbers, locate_failures, name_object
+
     severity, context, validation, error = denial
-    name, metadata = context.policy.name, subject.source.get("metadata")
-    name_node = metadata.get("name") if isinstance(metadata, dict) and subject.is_traced else None
-    related: tuple[tuple[Node, str], ...] = ()
+    name, owner = context.policy.name, name_object(subject.source)
+    numbers: Sequence[Place] = ()
     # What takes too long is not evaluated again to find its cause.
     is_limit = error is not None and error.is_limit
     is_slow = context.is_slow or is_limit or bool(context.shared and context.shared.is_slow)
-    if not subject.is_traced or validation is None or (error and error.is_costly) or is_slow:
-        causes = [Cause(name_node)]
+    if validation is None or (error and error.is_costly) or is_slow:
+        causes = [Cause(owner, owner)]
     else:
-        from jobgen.check.policy.locate import find_patched_numbers, locate_failures
-
         causes = list(locate_failures(subject, context, validation.expression))
-        related = find_patched_numbers(subject, validation.expression, causes)
+        numbers = list_numbers(subject, validation.expression, causes)
     if error is not None or validation is None:
         message = f"policy `{name}` could not be evaluated: {error.message if error else ''}"
         if is_limit and context.shared:
             message += f"; simplify the {context.shared.budget.name_costliest()}, which took the most"
-        own = location_of(name_node) if error and error.is_due_to("no such key: ") else None
-        for node, *_ in causes:
-            # If a key is missing, the value beside it is not at fault; if it is of an overlay, the object is named.
-            found = location_of(node)
-            at = name_node if own and found and own.file != found.file else None
-            problem = Problem(name, message, node, category="policy", severity=severity, at=at)
+        is_missing = error is not None and error.is_due_to("no such key: ")
+        for cause in causes:
+            finish = partial(finish_failure, cause.is_of_metadata, is_missing)
+            around = ((owner, ""), (cause.part, ""))
+            problem = Problem(name, message, cause.place, around, "policy", severity, finish=finish)
             yield problem._replace(cause="not evaluated")
         return
     # The message is about the whole object, as that of the API server; the evidence is about a part of it.
@@ -404,7 +404,9 @@ def _to_problems(denial: _Denial, subject: AdmissionSubject) -> Iterator[Problem
         if value is not None:
             # The message may be the same for a worse value.
             evidence = (*(quoted_values(message) if evidence is None else evidence), value)
-        yield Problem(name, message, cause.node, related, "policy", severity, evidence=evidence)
+        related = ((owner, ""), (cause.part, ""), *((number, "") for number in numbers))
+        finish = partial(finish_denial, cause.is_of_metadata)
+        yield Problem(name, message, cause.place, related, "policy", severity, evidence=evidence, finish=finish)
 
 
 def _digest_cause(plain: Plain) -> str | None:

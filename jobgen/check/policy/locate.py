@@ -15,7 +15,9 @@ from itertools import islice
 from jobgen.check.cel import Failed
 from jobgen.check.policy.eval_context import AdmissionSubject, Cause, EvalContext, Path, list_children, remove_parts
 from jobgen.check.policy.expressions import PolicyExpression
-from jobgen.model.data import Node, Plain, TracedKey, TracedScalar, location_of
+from jobgen.model.data import Node, Plain, TracedKey, TracedScalar, location_of, value_of
+from jobgen.model.finding import Problem
+from jobgen.model.place import At, Place, find_at, identify
 
 Evaluate = Callable[[Plain], str | bool]
 """Returns how a tree fails, or something false if it passes."""
@@ -67,31 +69,70 @@ def locate_failures(subject: AdmissionSubject, context: EvalContext, expression:
     values = {**context.bindings, "object": read, "": list(_list_emptied(read, subject.object, ()))}
     parts, fallback = expression.find_once(values, partial(_find_causes, trials))
     if not parts:
-        yield Cause(_find_named_node(subject, context, expression, fallback))
+        yield _find_cause(subject.source, _find_named_path(subject, context, expression, fallback))
     for path, others in parts:
-        yield Cause(_find_reported_node(subject.source, path), others, _get(subject.object, path))
+        yield _find_cause(subject.source, path, others, _get(subject.object, path))
 
 
 _MOST_PATCHED = 3
+_MOST_NUMBERS = 50
+"""The numbers that an expression reads of which a patch may have set some."""
 
 
-def find_patched_numbers(
-    subject: AdmissionSubject, expression: PolicyExpression, causes: Iterable[Cause]
-) -> tuple[tuple[Node, str], ...]:
-    """The numbers that an expression reads and that patches set: one may be wrong, although another is reported."""
-    reported = {id(cause.node) for cause in causes}
-    nodes = _list_read(expression.project(subject.object), subject.source)
-    patched = (node for node in nodes if node.layer.startswith("patch of ") and id(node) not in reported)
-    return tuple((node, f"{node.value} is set by the {node.layer}") for node in islice(patched, _MOST_PATCHED))
+def list_numbers(subject: AdmissionSubject, expression: PolicyExpression, causes: Iterable[Cause]) -> list[At]:
+    """The places of the numbers that an expression reads, without those that are reported."""
+    reported = {identify(cause.place) for cause in causes}
+    read = _list_read(expression.project(subject.object), subject.source)
+    return [place for place in islice(read, _MOST_NUMBERS) if identify(place) not in reported]
 
 
-def _list_read(read: Plain, source: Node) -> Iterator[TracedScalar]:
-    """Yield the numbers of a tree that are in what is read of it."""
-    if isinstance(source, TracedScalar) and type(source.value) is int:
-        yield source
+def _list_read(read: Plain, source: Node) -> Iterator[At]:
+    """Yield the places of the numbers of a tree that are in what is read of it."""
     for step, child in list_children(read):
         if (isinstance(source, dict) and step in source) or (isinstance(source, list) and int(step) < len(source)):
-            yield from _list_read(child, source[step])  # type: ignore[index]
+            value: Node = source[step]  # type: ignore[index]
+            if type(value_of(value)) is int:
+                yield At(source, step)
+            yield from _list_read(child, value)
+
+
+def finish_denial(is_of_metadata: bool, problem: Problem, is_spec: bool) -> Problem:
+    """Report what somebody wrote of a part that a policy denies, and the numbers that patches set beside it.
+
+    One number may be wrong, although another is reported. The related nodes are the name of the object and the whole
+    part, and then the numbers that the policy reads.
+    """
+    (name, _), (part, _), *numbers = problem.related
+    patched = (
+        (number, f"{number.value} is set by the {number.layer}")
+        for number, _ in numbers
+        if type(number) is TracedScalar and number.layer.startswith("patch of ") and number is not problem.node
+    )
+    node = _find_written(problem.node, part, name, is_of_metadata=is_of_metadata)
+    return problem._replace(node=node, related=tuple(islice(patched, _MOST_PATCHED)))
+
+
+def finish_failure(is_of_metadata: bool, is_missing: bool, problem: Problem, is_spec: bool) -> Problem:
+    """Report what somebody wrote of a part with which a policy cannot be evaluated.
+
+    If a key is missing, the value beside it is not at fault; if it is of an overlay, the object is named.
+    """
+    (name, _), (part, _) = problem.related
+    node = _find_written(problem.node, part, name, is_of_metadata=is_of_metadata)
+    own, found = location_of(name) if is_missing else None, location_of(node)
+    return problem._replace(node=node, at=name if own and found and own.file != found.file else None, related=())
+
+
+def _find_written(node: Node, part: Node, name: Node, *, is_of_metadata: bool) -> Node:
+    """Return what is reported of a part: its key, or the first value in it that is not of the kind description."""
+    part = part if type(node) is str else node
+    # Without a name, the metadata stands for the object.
+    if not isinstance(part, dict) or (isinstance(name, dict) and location_of(part) == location_of(name)):
+        return part
+    written = next((each for each in _traced_nodes(part) if not each.layer.startswith("kind ")), part)
+    one, other = location_of(written), location_of(name)
+    # Labels of a team or an overlay are not at fault if the job has none.
+    return name if is_of_metadata and one and other and one.file != other.file else written
 
 
 def _find_causes(trials: Trials) -> tuple[_Parts, Path]:
@@ -119,15 +160,14 @@ def _list_emptied(read: Plain, tree: Plain, path: Path) -> Iterator[Path]:
         yield from _list_emptied(child, _get(tree, (step,)), (*path, step))
 
 
-def _find_named_node(subject: AdmissionSubject, context: EvalContext, expression: PolicyExpression, path: Path) -> Node:
-    """The node that an expression reads, or where it looks for a missing one, if no removal makes the object pass."""
+def _find_named_path(subject: AdmissionSubject, context: EvalContext, expression: PolicyExpression, path: Path) -> Path:
+    """The path that an expression reads, or where it looks for a missing one, if no removal makes the object pass."""
     if path and not isinstance(_get(subject.object, path), (dict, list)):
-        return _find_reported_node(subject.source, path)
+        return path
     named = _find_named_paths(context, expression, set())
     if not named and not path:
-        return _find_reported_node(subject.source, ("kind",))
-    existing = next((found for found in map(partial(_existing_prefix, subject.object), named) if found), ())
-    return _find_reported_node(subject.source, existing or path)
+        return ("kind",)
+    return next((found for found in map(partial(_existing_prefix, subject.object), named) if found), ()) or path
 
 
 def _find_named_paths(context: EvalContext, expression: PolicyExpression, seen: set[str]) -> list[Path]:
@@ -153,23 +193,35 @@ def _get(tree: Plain, path: Path) -> Plain:
     return tree
 
 
-def _find_reported_node(source: Mapping[str, Node], path: Path) -> Node:
-    """The node at a path; the object's name, if there is none."""
-    try:
-        node = node_at(source, path)
-    except (KeyError, IndexError, TypeError):
-        node = None
+def name_object(source: Mapping[str, Node]) -> Place:
+    """The place of the name of an object."""
     metadata = source.get("metadata")
-    name = metadata.get("name", metadata) if isinstance(metadata, dict) else source
-    if node is None or path in ((), ("metadata",)):
-        return name
-    if not isinstance(node, dict):
-        return node
-    # The author did not write what comes from the kind description.
-    written = next((each for each in _traced_nodes(node) if not each.layer.startswith("kind ")), node)
-    one, other = location_of(written), location_of(name)
-    # Labels of a team or an overlay are not at fault if the job has none.
-    return name if path[0] == "metadata" and one and other and one.file != other.file else written
+    return find_at(metadata, "name") or metadata or source if isinstance(metadata, dict) else source
+
+
+def _find_cause(
+    source: Mapping[str, Node], path: Path, others: frozenset[Path] = frozenset(), value: Plain = None
+) -> Cause:
+    """What is reported for a path: the scalar there, or the key of the mapping or list there; else the name."""
+    part = find_place(source, path) if path not in ((), ("metadata",)) else None
+    if part is None:
+        name = name_object(source)
+        return Cause(name, name, others=others, value=value)
+    is_key = isinstance(part.holder, dict) and isinstance(part.node, (dict, list))
+    place = At(part.holder, part.key, is_key=True) if is_key else part
+    return Cause(place, part, path[0] == "metadata", others, value)
+
+
+def find_place(tree: Node, path: Path) -> At | None:
+    """The place of the node at a path; None if there is none."""
+    found: At | None = None
+    for step in path:
+        holder = tree if found is None else found.node
+        is_there = step in holder if isinstance(holder, dict) else isinstance(holder, list) and -1 < step < len(holder)  # type: ignore[operator]
+        if not is_there:
+            return None
+        found = At(holder, step)
+    return found
 
 
 def _traced_nodes(tree: Node) -> Iterator[TracedKey | TracedScalar]:
@@ -186,15 +238,6 @@ def _traced_nodes(tree: Node) -> Iterator[TracedKey | TracedScalar]:
             yield from _traced_nodes(item)
     elif isinstance(tree, TracedScalar):
         yield tree
-
-
-def node_at(tree: Node, path: Path) -> Node:
-    """The node to report for a path: the scalar there, or the key of the mapping or list there."""
-    key: Node = None
-    for step in path:
-        key = next((each for each in tree if each == step), None) if isinstance(tree, dict) else None
-        tree = tree[step]  # type: ignore[index]
-    return key if isinstance(key, TracedKey) and type(tree) is not TracedScalar else tree
 
 
 def find_failing_parts(trials: Trials, max_evaluations: int = MAX_EVALUATIONS) -> Iterator[Path]:

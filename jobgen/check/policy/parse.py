@@ -234,7 +234,10 @@ def _parse_expression(
 
 def find_errors(document: Mapping[str, Any], release: Release = NEWEST_RELEASE) -> list[Problem]:
     """What the schema accepts and the API server of a release refuses."""
-    problems = validate_object(document, release)
+    # Imported late: most lints read no policies.
+    from jobgen.model.placed import with_nodes
+
+    problems = map(with_nodes, validate_object(document, release))
     return [problem._replace(rule="invalid-policy", category="policy") for problem in problems]
 
 
@@ -376,5 +379,10 @@ _CHECKS = {name: compile_schema(name, _SCHEMAS) for name in _SCHEMAS}
 
 def _find_schema_errors(document: Mapping[str, Node], kind: str) -> list[Problem]:
     problems: list[Problem] = []
-    _CHECKS[kind](document, kind, document, problems)
-    return [problem._replace(rule="invalid-policy", category="policy") for problem in problems]
+    _CHECKS[kind](document, kind, None, problems)
+    if not problems:
+        return []
+    # Imported late: most policies are valid.
+    from jobgen.model.placed import with_nodes
+
+    return [with_nodes(problem)._replace(rule="invalid-policy", category="policy") for problem in problems]

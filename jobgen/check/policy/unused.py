@@ -6,10 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.check.policy.evaluator import Policies
-from jobgen.check.policy.match import MatchResources
+from jobgen.check.policy.match import MatchResources, Requirement, ResourceRule
 from jobgen.check.policy.parse import BINDING, GROUP, POLICY, is_mutating, is_policy
 from jobgen.model.data import value_of
 from jobgen.model.finding import Problem, Severity
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import did_you_mean, find_closest
 
@@ -75,13 +76,76 @@ def find_unmatched(
         spec = document["spec"]
         if value_of(document["kind"]) == POLICY and name in by_name:
             match = by_name[name][0].match
+            subject, block = f"policy `{name}`", spec.get("matchConstraints")
             if not _matches_any((match,), resources):
-                yield UnmatchedPolicy(_explain(f"policy `{name}`", spec.get("matchConstraints"), resources), (match,))
+                yield UnmatchedPolicy(_explain(subject, block, resources), (match,))
+                continue
+            problem = _find_contradiction(subject, (match,), block)
+            if problem := problem or _find_false_condition(name, match, spec.get("matchConditions")):
+                yield UnmatchedPolicy(problem, (_NOTHING,))
         elif value_of(document["kind"]) == BINDING and _text(spec, "policyName") in by_name:
             policy, bindings = by_name[_text(spec, "policyName")]
             both = tuple((policy.match, each.match) for each in bindings if each.name == name)
             if both and _matches_any((policy.match,), resources) and not _matches_any(both[0], resources):
                 yield UnmatchedPolicy(_explain(f"binding `{name}`", spec.get("matchResources"), resources), both[0])
+            elif both and (problem := _find_contradiction(f"binding `{name}`", both[0], spec.get("matchResources"))):
+                yield UnmatchedPolicy(problem, (_NOTHING,))
+
+
+# No object excuses a policy that contradicts itself.
+_NONE = frozenset[str]()
+_NOTHING = MatchResources((ResourceRule(_NONE, _NONE, _NONE, _NONE, _NONE, "*"),))
+
+
+def _find_contradiction(subject: str, matches: Sequence[MatchResources], block: Any) -> Problem | None:
+    """Report selectors that no labels satisfy, those of a policy and its binding together."""
+    for field, selectors in (
+        ("objectSelector", [match.objects for match in matches]),
+        ("namespaceSelector", [match.namespaces for match in matches]),
+    ):
+        every = [requirement for selector in selectors for requirement in selector]
+        for key in dict.fromkeys(requirement.key for requirement in every):
+            if selectors[-1] and _is_impossible([requirement for requirement in every if requirement.key == key]):
+                node = block.get(field, block) if isinstance(block, Mapping) else block
+                message = f"{subject} matches nothing: no value of the label `{key}` satisfies its `{field}`"
+                other = " and that of the policy" if len(matches) > 1 and any(each.key == key for each in every) else ""
+                return _unmatched(f"{message}{other}; remove one of the conditions", node)
+    return None
+
+
+def _is_impossible(requirements: Sequence[Requirement]) -> bool:
+    """Return True if no label satisfies all requirements on one key."""
+    operators = {requirement.operator for requirement in requirements}
+    if "DoesNotExist" in operators and operators & {"In", "Exists"}:
+        return True
+    allowed = [requirement.values for requirement in requirements if requirement.operator == "In"]
+    refused = frozenset[str]().union(*(each.values for each in requirements if each.operator == "NotIn"))
+    return bool(allowed) and not frozenset.intersection(*allowed) - refused
+
+
+_FALSE = frozenset(("false", "!true", "!(true)"))
+_ONE_RESOURCE = lazy_pattern(r"""request\.resource\.resource\s*==\s*(['"])([a-z]+)\1\Z""")
+_ONE_KIND = lazy_pattern(r"""(?:object|request\.kind)\.kind\s*==\s*(['"])([A-Za-z]+)\1\Z""")
+_ALIKE = 3
+"""How many letters a kind and its resource have in common, however it is made a plural."""
+
+
+def _find_false_condition(name: str, match: MatchResources, conditions: Any) -> Problem | None:
+    """Report a condition that is false for all requests that the rules let through."""
+    resources = {each.partition("/")[0] for rule in match.rules for each in rule.resources}
+    if any("/" in each for rule in match.rules for each in rule.resources) or not match.rules:
+        resources = {"*"}
+    for condition in conditions if isinstance(conditions, list) else ():
+        node = condition.get("expression") if isinstance(condition, Mapping) else None
+        text = str(value_of(node) or "").strip()
+        wanted, kind = _ONE_RESOURCE.match(text), _ONE_KIND.match(text)
+        is_other = bool(wanted) and wanted is not None and wanted[2] not in resources
+        if kind is not None:
+            is_other = not any(each.startswith(kind[2].lower()[:_ALIKE]) for each in resources)
+        if text in _FALSE or (is_other and "*" not in resources):
+            why = "is always false" if text in _FALSE else "is false for all resources of its rules"
+            return _unmatched(f"policy `{name}` matches nothing: the condition `{text}` {why}; correct it", node)
+    return None
 
 
 def _matches_any(matches: Sequence[MatchResources], resources: Iterable[NamedResource]) -> bool:
