@@ -40,7 +40,8 @@ CONSEQUENCES = {
         priority-without-class rejected-by-operator rejected-child reserved-runtime-env role-without-template
         invalid-kueue-configuration service-port-clash
         unfilled-placeholder unknown-enum-value unknown-reference unknown-role unsupported-restart-policy""",
-    "never-starts": """command-in-one-string gang-beyond-queue gpu-share-range inadmissible-job malformed-image
+    "never-starts": """command-in-one-string forbidden-root-user unknown-medium gang-beyond-queue
+        gpu-share-range inadmissible-job malformed-image
         memory-too-small min-available-too-high never-starts pod-name-collision queue-quota-exceeded unknown-queue""",
     "never-ends": "never-completes",
     "fails": """elastic-bounds launch-refused launcher-without-script missing-mounted-file model-too-large
@@ -131,6 +132,7 @@ UNCERTAIN = {
     "slots-gpu-mismatch": "processes may share a GPU",
     "stuck-rollout": "an autoscaler may add nodes",
     "stuck-after-admission": "the pods may get nodes that they tolerate",
+    "toleration-typo": "the cluster may have a taint of that name",
     "ttl-in-runtime": "the version of Trainer decides",
     "unknown-runtime": "the runtime may exist in the cluster only",
     "unknown-storage-scheme": "an initializer of one's own may read it",

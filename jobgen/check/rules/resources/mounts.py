@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_mapping, as_text, get_path
-from jobgen.k8s.objects import Container
+from jobgen.k8s.objects import Container, Pod
 from jobgen.model.data import Node, value_of
-from jobgen.model.suggest import did_you_mean
+from jobgen.model.finding import FixStep
+from jobgen.model.place import At
+from jobgen.model.suggest import did_you_mean, find_closest
 
 _NOT_READ = ("dir", "folder", "path", "root")
 
@@ -21,6 +23,9 @@ def file_mounted_as_folder(container: Container) -> Iterator[Violation]:
     file (`Is a directory`). A `subPath` that the ConfigMap does not have becomes an empty folder, which is an error.
 
     Set `subPath` to the name of the file, or mount the folder around it.
+
+    When to turn it off: if the program expects a folder of that name, such as `conf.d.yaml`, suppress the warning
+    on the mount; it was meant, but it surprises every reader.
     """
     for mount in container.volume_mounts:
         path = as_text(mount.get("mountPath"))
@@ -35,11 +40,35 @@ def file_mounted_as_folder(container: Container) -> Iterator[Violation]:
             readers = [word for word in container.words if _reads(word, path)]
             effect = "which the command reads as a file" if readers else "which has the file in it"
             message = f"`{path}` becomes a folder, {effect}; set `subPath: {name}`"
-            yield Violation(mount["mountPath"], message, severity=ERROR if readers else None)
+            yield Violation(At(mount, "mountPath"), message, severity=ERROR if readers else None)
         elif wanted and files and "items" not in volume and not _has(wanted, files):
             message = f"the ConfigMap has no `{wanted}`, so `{path}` becomes an empty folder"
             advice = did_you_mean(wanted, sorted(files)) or "; correct `subPath`"
-            yield Violation(mount["subPath"], f"{message}{advice}", severity=ERROR)
+            yield Violation(At(mount, "subPath"), f"{message}{advice}", severity=ERROR)
+
+
+@rule("pod", ERROR, fields=("volumes",), words=("medium",))
+def unknown_medium(pod: Pod) -> Iterator[Violation]:
+    """An `emptyDir` with a medium that no kubelet knows, such as `memory`.
+
+    The API server accepts it. The kubelet cannot mount the volume (`unknown storage medium`), so the pod stays in
+    `ContainerCreating`.
+
+    Write `Memory`, or leave `medium` out for the disk of the node.
+
+    When to turn it off: never needed: there is no other medium than `Memory` and huge pages.
+    """
+    for volume in pod.volumes:
+        source = as_mapping(volume.get("emptyDir"))
+        medium = as_text(source.get("medium"))
+        if medium and medium not in ("Memory", "HugePages") and not medium.startswith("HugePages-"):
+            message = f"no storage medium is called `{medium}`, so that the kubelet cannot mount the volume"
+            meant = "Memory" if find_closest(medium.lower(), ["memory", "ram", "tmpfs", "shm"]) else ""
+            steps = (FixStep("set", At(source, "medium"), meant),) if meant else ()
+            advice = f"write `{meant}`" if meant else "write `Memory`, or leave it out for the disk of the node"
+            yield Violation(
+                At(source, "medium"), f"{message}; {advice}", fix_steps=steps, safe=medium.lower() == "memory"
+            )
 
 
 def _find_volume(container: Container, mount: Mapping[str, Node]) -> Mapping[str, Node]:
@@ -75,11 +104,14 @@ def read_only_output(container: Container) -> Iterator[Violation]:
     always read-only.
 
     Mount the volume without `readOnly`, or write to another path.
+
+    When to turn it off: when the program only checks that the folder exists and writes elsewhere, suppress it on
+    the option; a first run shows it within seconds.
     """
     # Imported late: few containers mount what is read-only.
     from jobgen.k8s.output_paths import find_output_mounts
 
-    for text, node, mount in find_output_mounts(container):
+    for text, place, mount in find_output_mounts(container):
         volume = _find_volume(container, mount)
         claim = get_path(volume, "persistentVolumeClaim", "readOnly")
         is_read_only = value_of(mount.get("readOnly")) is True or value_of(claim) is True
@@ -87,5 +119,5 @@ def read_only_output(container: Container) -> Iterator[Violation]:
             field = "`readOnly: true`" if is_read_only else "a ConfigMap or Secret"
             message = f"`{text}` is on a volume with {field}" if is_read_only else f"`{text}` is in {field}"
             advice = "remove `readOnly`, or write to another path" if is_read_only else "write to another path"
-            related = ((mount["mountPath"], "mounted here"),)
-            yield Violation(node, f"{message}, so writing fails; {advice}", related)
+            related = ((At(mount, "mountPath"), "mounted here"),)
+            yield Violation(place, f"{message}, so writing fails; {advice}", related)

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
+from jobgen.k8s.devices import find_meant_device
 from jobgen.k8s.kueue import DOMAIN, get_kueue_queue
 from jobgen.k8s.node_agents import is_node_agent
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
@@ -10,10 +11,53 @@ from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.place import At, find_at
 from jobgen.model.quantity import parse_digits
-from jobgen.model.suggest import find_key
 
 _NAME = lazy_pattern(r"[a-z0-9]([-a-z0-9.]*[a-z0-9])?")
+_TAINTS = frozenset(
+    (
+        *(f"node-role.kubernetes.io/{role}" for role in ("control-plane", "master")),
+        "node.cloudprovider.kubernetes.io/uninitialized",
+        *(
+            f"node.kubernetes.io/{state}"
+            for state in "disk-pressure memory-pressure network-unavailable not-ready out-of-service pid-pressure "
+            "unreachable unschedulable".split()
+        ),
+    )
+)
+"""The taints that Kubernetes sets."""
+_TAINT_DOMAINS = frozenset(taint.partition("/")[0] for taint in _TAINTS)
+
+
+@rule("pod", WARNING, fields=("tolerations",))
+def toleration_typo(pod: Pod) -> Iterator[Violation]:
+    """A toleration whose key resembles the usual taint of GPU nodes, or a taint that Kubernetes sets.
+
+    Kubernetes compares the key letter by letter. A toleration of `nvidia/gpu` does not fit nodes with the taint
+    `nvidia.com/gpu`, so the pod stays `Pending` although nodes are free. Kubernetes accepts any key, and tells nobody.
+
+    Write the key as `kubectl describe node` shows it under `Taints`.
+
+    When to turn it off: if your own nodes have a taint of this spelling, accept the finding for the pods that are
+    meant for them, and consider the usual name for the next node pool.
+    """
+    # Imported late: most names are right.
+    from jobgen.model.meant import find_meant
+
+    for toleration in as_list(pod.spec.get("tolerations")):
+        key = as_text(as_mapping(toleration).get("key"))
+        domain, slash, _ = key.partition("/")
+        if not slash or key in _TAINTS:
+            continue
+        meant = find_meant_device(key)
+        if not meant and domain in _TAINT_DOMAINS:
+            meant = find_meant(key, [*_TAINTS])
+        if meant:
+            place = At(toleration, "key")
+            message = f"a toleration of `{key}` does not fit nodes with the taint `{meant}`; did you mean `{meant}`?"
+            fix_steps = (FixStep("set", place, meant),)
+            yield Violation(place, message, fix_steps=fix_steps, safe=False, meant=meant)
 
 
 @rule("pod", WARNING, fields=("nodeName",))
@@ -24,6 +68,9 @@ def fixed_node(pod: Pod) -> Iterator[Violation]:
     see the pod. If the node is full, the kubelet refuses the pod, and it fails. All pods of the role run on that node.
 
     Use a `nodeSelector` with `kubernetes.io/hostname`.
+
+    When to turn it off: to test a single machine after a repair, a pod on exactly this node is what you want;
+    suppress it on `nodeName` with the name of the ticket.
     """
     node = pod.spec["nodeName"]
     name = as_text(node)
@@ -36,7 +83,9 @@ def fixed_node(pod: Pod) -> Iterator[Violation]:
     if pod.manifest.group == "batch" and (not any(pod.devices.values()) or is_node_agent(pod)):
         return
     message = f"`nodeName: {name}` skips the scheduler, so the pod fails if the node has no room"
-    yield Violation(node, f"{message}; remove it, and add `nodeSelector: {{kubernetes.io/hostname: {name}}}`")
+    yield Violation(
+        At(pod.spec, "nodeName"), f"{message}; remove it, and add `nodeSelector: {{kubernetes.io/hostname: {name}}}`"
+    )
 
 
 _SCHEDULERS = (
@@ -52,18 +101,22 @@ def misspelled_scheduler(manifest: Manifest) -> Iterator[Violation]:
     Kubernetes accepts any name. Each scheduler starts only the pods that have its own, so the pods stay `Pending`.
 
     Write the name of the scheduler.
+
+    When to turn it off: for a scheduler that is really named like this, accept the finding in the settings for the
+    jobs that use it; anywhere else their pods stay pending.
     """
     # Imported late: few jobs name a scheduler.
     from jobgen.model.meant import find_meant
 
-    nodes = [manifest.spec.get("schedulerName"), *(pod.spec.get("schedulerName") for pod in manifest.pods)]
-    for name, node in {as_text(node): node for node in reversed(nodes)}.items():
+    holders = [manifest.spec, *(pod.spec for pod in manifest.pods)]
+    for name, holder in {as_text(holder.get("schedulerName")): holder for holder in reversed(holders)}.items():
         meant = find_meant(name, _SCHEDULERS) if name and name not in _SCHEDULERS else ""
         if meant:
             message = (
                 f"no known scheduler is called `{name}`, and without one the pods stay Pending; did you mean `{meant}`?"
             )
-            yield Violation(node, message, fix_steps=(FixStep("set", node, meant),), safe=False)
+            place = At(holder, "schedulerName")
+            yield Violation(place, message, fix_steps=(FixStep("set", place, meant),), safe=False)
 
 
 # Domains of controllers that remove their own gates.
@@ -79,6 +132,9 @@ def scheduling_gate(pod: Pod) -> Iterator[Violation]:
     not reported.
 
     Remove the gate, or run the controller that removes it, and disable the rule for the job.
+
+    When to turn it off: while the controller that removes the gate runs in the cluster, suppress it on the gate and
+    name this controller, as the text above says.
     """
     gates = [as_text(as_mapping(each).get("name")) for each in as_list(pod.spec["schedulingGates"])]
     own = [name for name in gates if name and not name.startswith(_REMOVED)]
@@ -89,7 +145,7 @@ def scheduling_gate(pod: Pod) -> Iterator[Violation]:
         "holds its quota after Kueue has admitted it, but its pods are never scheduled" if queued else "never starts"
     )
     message = f"until a controller removes the scheduling gate `{own[0]}`, the job {effect}; remove the gate"
-    yield Violation(find_key(pod.spec, "schedulingGates"), message, evidence=(own[0],))
+    yield Violation(At(pod.spec, "schedulingGates", is_key=True), message, evidence=(own[0],))
 
 
 _LIMIT = DOMAIN + "max-exec-time-seconds"
@@ -100,9 +156,13 @@ _MOST = 2**31 - 1
 def bad_max_exec_time(manifest: Manifest) -> Iterator[Violation]:
     """A `kueue.x-k8s.io/max-exec-time-seconds` that is not a positive integer.
 
-    Kueue's webhook rejects the job.
+    Kueue stops a job after this time. Its webhook cannot parse `1h` or `-1`, and rejects the job, so that it is
+    neither queued nor run.
 
     Write the seconds as a string: `"3600"`.
+
+    When to turn it off: a Kueue before this label ignores it; then remove the label. Where it is known, the text
+    has no second reading.
     """
     labels = manifest.labels
     if _LIMIT not in labels:
@@ -110,7 +170,8 @@ def bad_max_exec_time(manifest: Manifest) -> Iterator[Violation]:
     limit = as_text(labels[_LIMIT])
     if not 0 < (parse_digits(limit) or 0) <= _MOST:
         yield Violation(
-            labels[_LIMIT], f"`{limit}` is not a positive number of seconds, so Kueue rejects the job; write seconds"
+            At(labels, _LIMIT),
+            f"`{limit}` is not a positive number of seconds, so Kueue rejects the job; write seconds",
         )
 
 
@@ -125,6 +186,9 @@ def overlapping_runs(manifest: Manifest) -> Iterator[Violation]:
     beside it, and each of them takes as many GPUs again. A CronJob whose runs have a deadline is not reported.
 
     Set `concurrencyPolicy: Forbid` or `Replace`. To let runs overlap on purpose, write `Allow`.
+
+    When to turn it off: writing `Allow` is the way to say that overlaps are wanted, so a suppression is never
+    needed.
     """
     if manifest.group not in _GROUPS or as_text(manifest.spec.get("concurrencyPolicy")):
         return
@@ -135,6 +199,5 @@ def overlapping_runs(manifest: Manifest) -> Iterator[Violation]:
     what = "GPUs" if any(pod.gpus for pod in manifest.pods) else "devices"
     message = "`concurrencyPolicy` is not set, so concurrent runs are allowed: if a run hangs or takes longer than the"
     message += f" schedule, the next one takes as many {what} again"
-    yield Violation(
-        find_key(manifest.spec, "schedule") or manifest.object.get("kind"), f"{message}; set it to `Forbid`"
-    )
+    place = find_at(manifest.spec, "schedule", is_key=True) or At(manifest.object, "kind")
+    yield Violation(place, f"{message}; set it to `Forbid`")

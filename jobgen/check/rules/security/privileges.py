@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from jobgen.check.rules import ERROR, INFO, WARNING, Violation, rule
 from jobgen.k8s.node_agents import is_node_agent, list_capabilities
-from jobgen.k8s.nodes import as_list, as_mapping, as_text, find_nodes, get_path
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, find_nodes, get_path
 from jobgen.k8s.objects import Container, Manifest
 from jobgen.model.data import value_of
+from jobgen.model.place import At, find_at, identify
 from jobgen.model.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -31,11 +32,14 @@ def privileged_container(container: Container) -> Iterator[Violation]:
 
     Remove `privileged`. For RDMA, a device plugin that offers the devices and the capability `IPC_LOCK` are enough; a
     `hostPath` volume with the device files is not, because only a privileged container can open them.
+
+    When to turn it off: low-level diagnosis of devices needs it now and then: suppress it on the field with an end
+    date, or declare the program as an agent of the node in its own DaemonSet.
     """
-    node = get_path(container.data, "securityContext", "privileged")
-    if value_of(node) is True and not is_node_agent(container.pod):
+    place = find_at(container.data, "securityContext", "privileged")
+    if place is not None and value_of(place.node) is True and not is_node_agent(container.pod):
         message = f"privileged container `{container.name}` has full control of its node"
-        yield Violation(node, f"{message}; {_describe_remedy(container)}")
+        yield Violation(place, f"{message}; {_describe_remedy(container)}")
 
 
 def _describe_remedy(container: Container) -> str:
@@ -45,6 +49,37 @@ def _describe_remedy(container: Container) -> str:
     if any(as_text(get_path(volume, "hostPath", "path")).startswith(_DEVICES) for volume in container.pod.volumes):
         return "request the devices from a device plugin, and remove `privileged`"
     return "remove `privileged`"
+
+
+@rule("manifest", ERROR, words=("runAsNonRoot",))
+def forbidden_root_user(manifest: Manifest) -> Iterator[Violation]:
+    """A container that runs as root, though it or its pod has `runAsNonRoot: true`.
+
+    The API server accepts the pod. The kubelet starts no container of it that is root: the pod stays in
+    `CreateContainerConfigError` with `container's runAsUser breaks non-root policy`. What a container does not set
+    itself, it has from its pod.
+
+    Write the number of another user, who can read and write the volumes, or remove `runAsNonRoot`.
+
+    When to turn it off: never needed: a container of root with `runAsNonRoot: true` never starts.
+    """
+    seen: set[int] = set()
+    for pod in manifest.pods:
+        shared = as_mapping(pod.spec.get("securityContext"))
+        for container in pod.all_containers:
+            own = as_mapping(container.data.get("securityContext"))
+            demand, user = (
+                own if value_of(own.get(field)) is not None else shared for field in ("runAsNonRoot", "runAsUser")
+            )
+            is_root = as_integer(user.get("runAsUser")) == 0 and value_of(demand.get("runAsNonRoot")) is True
+            if is_root and id(user) not in seen:
+                seen.add(id(user))
+                message = (
+                    "`runAsUser: 0` is root, which `runAsNonRoot: true` forbids, so that the container never starts"
+                )
+                advice = "write another user, such as `1000`, or remove `runAsNonRoot`"
+                related = ((At(demand, "runAsNonRoot"), "root is forbidden here"),) if demand is not user else ()
+                yield Violation(At(user, "runAsUser"), f"{message}; {advice}", related)
 
 
 # With a network namespace of its own, a container manages that namespace and nothing of the node.
@@ -60,19 +95,25 @@ def dangerous_capability(container: Container) -> Iterator[Violation]:
     not reported for pods that do not train and have a network of their own, such as VPN clients and proxies.
 
     Remove the capability.
+
+    When to turn it off: a profiler such as Nsight needs `SYS_ADMIN` on older drivers. Suppress it on the capability
+    for the days of the measurement, with `until`.
     """
     names = list_capabilities(container)
     if not names or is_node_agent(container.pod):
         return
     pod = container.pod
     has_own_network = pod.manifest.kind is None and value_of(pod.spec.get("hostNetwork")) is not True
-    for node in as_list(get_path(container.data, "securityContext", "capabilities", "add")):
+    added = as_list(get_path(container.data, "securityContext", "capabilities", "add"))
+    for index, node in enumerate(added):
         if has_own_network and as_text(node).removeprefix("CAP_") == _OF_NETWORK:
             continue
+        # Habana documents this one for the tools of its devices.
+        if as_text(node).removeprefix("CAP_") == "SYS_RAWIO" and any("habana.ai/" in key for key in container.devices):
+            continue
         if as_text(node) in names:
-            yield Violation(
-                node, f"capability `{as_text(node)}` gives container `{container.name}` control of its node; remove it"
-            )
+            message = f"capability `{as_text(node)}` gives container `{container.name}` control of its node; remove it"
+            yield Violation(At(added, index), message)
 
 
 _TEMPLATES = ("spec", "template", "spec", "replicatedJobs", "*", "template", "spec", "template")
@@ -89,19 +130,23 @@ def pod_security_violation(manifest: Manifest, state: ClusterState) -> Iterator[
 
     The pods of a TrainJob come from its runtime, so its runtime is also checked, if it is known.
 
-    Apply the fix in the message, or move the job to a namespace whose level allows it.
+    Change the field that the level forbids, such as `runAsNonRoot` or `capabilities`, or move the job to a
+    namespace whose level allows it.
+
+    When to turn it off: for a namespace whose labels were changed in the cluster, export the state again. An
+    exemption in the API server's configuration, which no file shows, is a reason to accept it for these namespaces.
     """
     from jobgen.check.pod_security.checks import find_breaches
 
-    reported: set[tuple[int, str]] = set()
+    reported: set[tuple[object, str]] = set()
     for level, label in state.levels.get(manifest.namespace, ()):
         minor = min(level.minor, state.release[1])
         for pod in manifest.pods:
             for breach in find_breaches(pod.metadata, pod.spec, level.level, minor):
                 # The rest of such a pod may have what is missing.
-                if (pod.partial and breach.is_missing) or (id(breach.node), breach.fault) in reported:
+                if (pod.partial and breach.is_missing) or (identify(breach.node), breach.fault) in reported:
                     continue
-                reported.add((id(breach.node), breach.fault))
+                reported.add((identify(breach.node), breach.fault))
                 message = _format_message(breach, level, manifest.namespace)
                 related = ((label, f"namespace `{manifest.namespace}` sets `{level.mode}: {level.level}`"),)
                 yield Violation(breach.node, message, related, _SEVERITIES[level.mode])
@@ -153,6 +198,9 @@ def pod_security_label_typo(manifest: Manifest) -> Iterator[Violation]:
     The API server ignores such a label, so the namespace is not protected.
 
     The labels are `enforce`, `warn` and `audit`, each with `-version` or without, after `pod-security.kubernetes.io/`.
+
+    When to turn it off: a label of another product under this prefix does not exist; the prefix belongs to
+    Kubernetes. So correct it or remove it.
     """
     keys = [key for key in manifest.labels if key.startswith(_PREFIX)]
     if not keys:
@@ -162,4 +210,4 @@ def pod_security_label_typo(manifest: Manifest) -> Iterator[Violation]:
     for key in keys:
         if key not in LABELS:
             hint = did_you_mean(key, list(LABELS)) or "; the modes are `enforce`, `warn` and `audit`"
-            yield Violation(key, f"`{key}` is not a Pod Security label{hint}")
+            yield Violation(At(manifest.labels, key, is_key=True), f"`{key}` is not a Pod Security label{hint}")
