@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from lintfiles import lint_files
 from test_clear_messages import TODAY
 from test_command_mistakes import WRITERS, lint_text, write_job, write_pytorch_job, write_spec
 
@@ -270,6 +271,13 @@ def test_a_binding_to_a_misspelled_role_grants_nothing(namespace, name, is_found
 
     assert [(each["severity"], each["line"]) for each in found] == [("warning", 10)] * is_found
     assert all(each["message"].endswith("; did you mean `pod-reader`?") for each in found)
+
+
+def test_a_misspelled_role_is_found_in_a_jobs_repository_too(tmp_path):
+    text = ROLES % ("ml", "pod-raeder")
+    (found,) = (each for each in lint_files(tmp_path, {"jobs/r.yaml": text}) if each["rule"] == "role-of-another-kind")
+    assert (found["severity"], found["line"]) == ("warning", 10)
+    assert found["message"].endswith("; did you mean `pod-reader`?")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from jobgen.model.budget import Work, charge
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.suggest import find_key
+from jobgen.model.place import At
 
 Labels = Mapping[str, str]
 RULE = "service-selects-nothing"
@@ -21,6 +21,19 @@ _ADDED_LABELS = frozenset(
     """apps.kubernetes.io/pod-index batch.kubernetes.io/controller-uid batch.kubernetes.io/job-completion-index
     batch.kubernetes.io/job-name controller-revision-hash controller-uid job-name pod-template-generation
     pod-template-hash statefulset.kubernetes.io/pod-name""".split()
+)
+_SELECTORS = frozenset((("", "Service"), ("policy", "PodDisruptionBudget")))
+_WITHOUT_PODS = frozenset(
+    (
+        ("keda.sh", "ScaledObject"),
+        ("keda.sh", "TriggerAuthentication"),
+        ("monitoring.coreos.com", "PodMonitor"),
+        ("monitoring.coreos.com", "PrometheusRule"),
+        ("monitoring.coreos.com", "ServiceMonitor"),
+    )
+)
+_GROUPS_WITHOUT_PODS = frozenset(
+    "cert-manager.io external-secrets.io gateway.networking.k8s.io kueue.x-k8s.io networking.istio.io".split()
 )
 # What a template or a script fills in before the objects are applied.
 _UNFILLED = ("$", "{{", "<")
@@ -33,28 +46,32 @@ class Workload(NamedTuple):
     """Its kind and name, as messages show them."""
     namespace: str
     labels: Labels
+    selector: Labels
+    """What it selects its own pods by, which differs from their labels only by mistake."""
 
 
 def find_idle_services(objects: Sequence[Mapping[str, Node]]) -> Iterator[tuple[int, Workload]]:
-    """Yield each Service, by its number, that selects no pod of the objects, and the workload that it is meant for.
+    """Yield each Service or disruption budget, by its number, that selects no pod of the objects, and what it is for.
 
     The objects are those of one file or one build. Custom resources among them may create pods with any labels.
     """
-    services = [number for number, obj in enumerate(objects) if _names_kind(obj) == ("", "Service")]
-    if not services or any(_names_kind(obj)[0] not in BUILTIN_GROUPS for obj in objects):
+    services = [number for number, obj in enumerate(objects) if _names_kind(obj) in _SELECTORS]
+    if not services or any(map(_may_have_pods, objects)):
         return
     workloads = _Workloads([workload for obj in objects for workload in _list_workloads(obj)])
     for number in services:
-        selector = _read_labels(get_path(objects[number], "spec", "selector"))
+        selector = _read_selector(objects[number])
         # A namespace that is not set is that of the command.
         namespace = as_text(get_path(objects[number], "metadata", "namespace"))
         is_unclear = any(name in _ADDED_LABELS for name in selector) or workloads.is_unfilled(selector, namespace)
         if not selector or is_unclear:
             continue
         shared = workloads.count_shared(selector, namespace)
-        if len(selector) in shared.values():
+        if len(selector) in shared.values() or workloads.is_selected_alike(selector, namespace):
             continue
-        meant = workloads.find_meant(selector, namespace, shared, is_only=len(services) == 1)
+        kinds = [_names_kind(objects[each]) for each in services]
+        is_only = kinds.count(_names_kind(objects[number])) == 1
+        meant = workloads.find_meant(selector, namespace, shared, is_only=is_only)
         if meant:
             yield number, meant
 
@@ -84,6 +101,14 @@ class _Workloads:
             shared.update(number for number in numbers if _is_near(self._all[number], namespace))
         return shared
 
+    def is_selected_alike(self, selector: Labels, namespace: str) -> bool:
+        """Return True if a workload has the same selector: then the labels of its pods are wrong, which is reported."""
+        return any(
+            each.selector.items() >= selector.items() and each.selector.items() - each.labels.items()
+            for each in self._all
+            if _is_near(each, namespace)
+        )
+
     def find_meant(
         self, selector: Labels, namespace: str, shared: Mapping[int, int], *, is_only: bool
     ) -> Workload | None:
@@ -92,6 +117,21 @@ class _Workloads:
             return self._all[min(shared, key=lambda number: (-shared[number], number))]
         near = [each for each in self._all if _is_near(each, namespace)] if is_only else []
         return near[0] if len(near) == 1 and not selector.keys().isdisjoint(near[0].labels) else None
+
+
+def _read_selector(obj: Mapping[str, Node]) -> dict[str, str]:
+    """Return the labels that a Service or a budget selects pods by; empty if it selects them otherwise, too."""
+    selector = get_path(obj, "spec", "selector")
+    if as_text(obj.get("kind")) == "Service":
+        return _read_labels(selector)
+    found = as_mapping(selector)
+    return {} if found.get("matchExpressions") else _read_labels(found.get("matchLabels"))
+
+
+def _may_have_pods(obj: Mapping[str, Node]) -> bool:
+    """Return True if an object may create pods whose labels are not known."""
+    group, kind = _names_kind(obj)
+    return group not in BUILTIN_GROUPS and (group, kind) not in _WITHOUT_PODS and group not in _GROUPS_WITHOUT_PODS
 
 
 def _is_near(workload: Workload, namespace: str) -> bool:
@@ -112,7 +152,8 @@ def _list_workloads(obj: Mapping[str, Node]) -> Iterator[Workload]:
     for path in list_template_paths(group, kind):
         for template in find_nodes(obj, path):
             labels = _read_labels(get_path(template, "metadata", "labels"))
-            yield Workload(name, as_text(get_path(obj, "metadata", "namespace")), labels)
+            own = _read_labels(get_path(obj, "spec", "selector", "matchLabels"))
+            yield Workload(name, as_text(get_path(obj, "metadata", "namespace")), labels, own)
 
 
 def _read_labels(node: Node) -> dict[str, str]:
@@ -120,13 +161,15 @@ def _read_labels(node: Node) -> dict[str, str]:
 
 
 def report_idle_service(service: Mapping[str, Node], workload: Workload) -> Problem:
-    """Report a Service whose selector differs from the labels of a workload."""
+    """Report a Service or a budget whose selector differs from the labels of a workload."""
     spec = as_mapping(service.get("spec"))
-    selector = _read_labels(spec.get("selector"))
+    selector = _read_selector(service)
     labels = workload.labels
     wrong = [f"`{name}: {value}`" for name, value in selector.items() if labels.get(name) != value]
     found = [f"`{name}: {labels[name]}`" for name in selector if labels.get(name, selector[name]) != selector[name]]
     has = f"has {' and '.join(found)}" if found else "does not have it" if len(wrong) == 1 else "does not have them"
     message = f"no pod of these objects has {' and '.join(wrong)}: the template of `{workload.name}` {has}"
     message += "; use the same labels in both"
-    return Problem(RULE, message, find_key(spec, "selector"), category="fleet", severity=Severity.WARNING)
+    holder = spec if as_text(service.get("kind")) == "Service" else as_mapping(spec.get("selector"))
+    place = At(holder, "selector" if holder is spec else "matchLabels", is_key=True)
+    return Problem(RULE, message, place, category="fleet", severity=Severity.WARNING)
