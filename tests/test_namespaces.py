@@ -246,9 +246,14 @@ def test_files_without_a_repository_are_compared_one_by_one(tmp_path):
     assert [each[0] for each in found(tmp_path, *NEW_RULES, paths=("pod.yaml",))] == ["pod.yaml:6"]
 
 
-def test_references_are_not_followed_if_a_file_cannot_be_read(tmp_path):
-    repository(tmp_path, jobs__pod=POD, overlays__prod__o=OVERLAY, cluster__prod__a=NAMESPACE, jobs__secret="a: [\n")
-    assert [each[2] for each in found(tmp_path, *NEW_RULES)] == ["pod-security-violation"]
+@pytest.mark.parametrize(
+    ("text", "is_followed"), [("a: [\n", True), ("name: nothing\na: [\n", False), ("- \udcff\n", False)]
+)
+def test_references_are_not_followed_to_what_a_faulty_file_may_have(text, is_followed, tmp_path):
+    repository(tmp_path, jobs__pod=POD, overlays__prod__o=OVERLAY, cluster__prod__a=NAMESPACE)
+    (tmp_path / "jobs/secret.yaml").write_bytes(text.encode("utf-8", "surrogateescape"))
+    expected = ["pod-security-violation", *["unknown-reference"] * is_followed]
+    assert [each[2] for each in found(tmp_path, *NEW_RULES)] == expected
 
 
 KINDS = config.load(Path(__file__).parent.parent).kinds

@@ -15,7 +15,7 @@ from jobgen.model.finding import Finding, Identity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.files import FileEntry, read_file
 
-REFERENCE_RULE = "unknown-reference"
+REFERENCE_RULE, CLAIM_RULE = "unknown-reference", "shared-single-node-claim"
 _DECIDING_KINDS = (
     frozenset(("LimitRange", "Namespace", "PriorityClass", "Queue", "ResourceQuota", *RUNTIME_KINDS))
     | CONFIG_KINDS
@@ -60,6 +60,8 @@ class Joinable(NamedTuple):
     """Return True if a file may use objects, from its text and their names."""
     has_rule: Callable[[Rule], bool]
     """Return True for the rules that are about them."""
+    keeps_own: bool = False
+    """True if the objects of a file are also checked by themselves."""
 
 
 def join_part(part: StatePart) -> Joinable:
@@ -75,17 +77,24 @@ def join_part(part: StatePart) -> Joinable:
 
 
 def may_refer(text: str, names: Sequence[str] = ()) -> bool:
-    """Return True if a file may refer to a ConfigMap, a Secret or a claim."""
-    return "onfigMap" in text or "ecret" in text or "ersistentVolumeClaim" in text
+    """Return True if a file may refer to a ConfigMap, a Secret, a claim or an account."""
+    return any(word in text for word in ("onfigMap", "ecret", "ersistentVolumeClaim", "erviceAccount"))
 
 
 _REFERRED_KINDS = CONFIG_KINDS | NAMED_KINDS
 CONFIGS = Joinable(_REFERRED_KINDS, _REFERRED_KINDS, may_refer, lambda rule: rule.name == REFERENCE_RULE)
 
+_LIMITING_KINDS = frozenset(("LimitRange", "ResourceQuota"))
+_LIMIT_RULES = ("exceeds-limit-range", "exceeds-quota")
+# What objects of one file exceed together, they exceed whatever else there is.
+LIMITS = Joinable(
+    _LIMITING_KINDS, _LIMITING_KINDS, lambda *_: True, lambda rule: rule.name in _LIMIT_RULES, keeps_own=True
+)
+
 
 def is_of_other_folder(found: Finding, members: Sequence[Member]) -> bool:
-    """Return True for a reference to an object in a file of another folder, unless one build has both."""
-    if found.rule != REFERENCE_RULE or len({member.path for member in members}) == 1:
+    """Return True if a finding rests on an object in a file of another folder, unless one build has both."""
+    if found.rule not in (REFERENCE_RULE, CLAIM_RULE, *_LIMIT_RULES) or len({member.path for member in members}) == 1:
         return False
     folders = {each.location.file.rpartition("/")[0] for each in found.related}
     return folders != {found.location.file.rpartition("/")[0]}
@@ -103,6 +112,7 @@ def join_files(groups: list[Group], joinable: Sequence[Joinable], entries: Seque
     """
     texts = {entry.path: entry for entry in entries}
     members, rules = [member for several, _ in groups for member in several], groups[0][1]
+    copied = _find_copied(members) if any(each.keeps_own for each in joinable) else set()
     for each in joinable:
         joined = group_by_file(member for member in members if kind_of(member) in each.kinds)
         if each.required.isdisjoint(kind_of(member) for several in joined.values() for member in several):
@@ -114,18 +124,30 @@ def join_files(groups: list[Group], joinable: Sequence[Joinable], entries: Seque
             files = {path: several for path, several in joined.items() if folders[path] == folder}
             names = sorted({member.identity.name for several in files.values() for member in several})
             others = {member.path for member in members if is_one or member.path.rpartition("/")[0] == folder}
+            # Files with the same object are alternatives, of which only one may be applied.
+            others -= copied if each.keeps_own else set()
             others = {path for path in others.difference(files) if each.may_use(read_text(texts[path]), names)}
             if not others or _has_object_twice(files.values()):
                 continue
             places = others.union(files)
             groups = [
-                (several, [rule for rule in own if not each.has_rule(rule)] if several[0].path in files else own)
+                (several, [rule for rule in own if each.keeps_own or not each.has_rule(rule)])
+                if several and several[0].path in files
+                else (several, own)
                 for several, own in groups
                 if several
             ]
             together = [member for member in members if member.path in places]
             groups.append((together, [rule for rule in rules if each.has_rule(rule)]))
     return groups
+
+
+def _find_copied(members: Iterable[Member]) -> set[str]:
+    """Return the files with an object that another file has, too."""
+    files: dict[object, set[str]] = {}
+    for each in members:
+        files.setdefault((kind_of(each), each.identity.namespace, each.identity.name), set()).add(each.path)
+    return set().union(*(paths for paths in files.values() if len(paths) > 1))
 
 
 def _has_object_twice(files: Iterable[Sequence[Member]]) -> bool:

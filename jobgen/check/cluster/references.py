@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.cluster.state import CLUSTER_KINDS, NAMED_KINDS, ClusterState, Name, name_object
@@ -11,10 +13,12 @@ from jobgen.k8s.kinds import CLUSTER_SCOPED
 from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import Node, location_of, value_of
+from jobgen.model.finding import Problem
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.meant import find_meant
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, identify
 from jobgen.model.suggest import did_you_mean
 
 _ALWAYS = {
@@ -26,6 +30,9 @@ _ALWAYS = {
     "ServiceAccount": frozenset(("default",)),
 }
 """Objects that every cluster, or every namespace, has."""
+
+_COPYING = ("reflector", "replicator", "kubed", "sync", "cloneset", "replicate", "copy")
+"""What labels and annotations are called with which controllers copy an object to other namespaces."""
 
 _HASH = lazy_pattern(r"-[2456789bcdfghkmt]{10}\Z")
 
@@ -39,61 +46,80 @@ _TRAINER_RUNTIMES = ("deepspeed-", "jax-", "mlx-", "torch-", "torchtune-", "xgbo
 
 
 class Reference(NamedTuple):
-    """A reference to an object, or to a key of it."""
+    """A reference to an object, or to a key of it: the mapping or list that has the name, and where."""
 
     kind: str
-    node: Node
-    key: Node = None
-    namespace: str | None = None
-    """The namespace of the object; None for that of the object that refers to it."""
+    holder: Any
+    field: Any
+    item: Mapping[str, Node] | None = None
+    """What has the `key` of the object, if the reference is to one."""
+    owner: Mapping[str, Node] | None = None
+    """What has the `namespace` of the object; without one, it is that of the object that refers to it."""
+
+    @property
+    def name(self) -> str:
+        """The name of the object; empty if there is none."""
+        holder = self.holder
+        return as_text(holder.get(self.field) if isinstance(holder, dict) else holder[self.field])
 
 
 class BrokenReference(NamedTuple):
     """A reference to an object, or to a key, that does not exist."""
 
-    node: Node
+    node: At
     message: str
     meant: str = ""
     """The key that was certainly meant, or the name that was probably meant."""
     is_certain: bool = True
     """False if the object may exist somewhere else."""
     related: tuple[tuple[Node, str], ...] = ()
+    finish: Callable[[Problem, bool], Problem | None] | None = None
+    """See `Problem.finish`."""
 
 
 def find_broken_references(manifest: Manifest, state: ClusterState) -> Iterator[BrokenReference]:
     """Find references to objects that do not exist, of kinds that the repository holds completely.
 
     The keys of a ConfigMap or Secret that the repository has are known in any case, and so is a name that is one slip
-    away from that of one, or that only another namespace has.
+    away from that of one, or that only another namespace has. What a document that could not be rendered may define is
+    not compared.
     """
     wanted = frozenset(state.cluster.complete)
-    seen: set[int] = set()
+    read = wanted | NAMED_KINDS
+    seen: set[object] = set()
     for reference in list_references(manifest):
-        name = as_text(reference.node)
-        if not name or reference.kind not in wanted | NAMED_KINDS or _exists_always(reference.kind, name):
+        name = reference.name if reference.kind in read else ""
+        if not name or _exists_always(reference.kind, name):
             continue
-        namespace = manifest.namespace if reference.namespace is None else reference.namespace
+        namespace = (as_text(reference.owner.get("namespace")) if reference.owner else "") or manifest.namespace
         found = (reference.kind, "" if reference.kind in CLUSTER_KINDS else namespace, name)
         # What applies the files may add the namespace.
         bare = (reference.kind, "", name)
         is_certain = reference.kind not in NAMED_KINDS or state.has_object(found) or not state.has_object(bare)
         found = found if is_certain else bare
         if not state.has_object(found):
-            if reference.kind in wanted and id(reference.node) not in seen:
-                yield BrokenReference(reference.node, _explain_missing(*found, state))
-            elif reference.kind in NAMED_KINDS and id(reference.node) not in seen:
-                yield from _find_misspelled(reference.node, found, state)
-            seen.add(id(reference.node))
+            place = At(reference.holder, reference.field)
+            if state.unread is not None and state.unread.may_define(found):
+                continue
+            if reference.kind in wanted and identify(place) not in seen:
+                yield BrokenReference(place, _explain_missing(*found, state))
+            elif reference.kind in NAMED_KINDS and identify(place) not in seen:
+                yield from _find_misspelled(reference, place, found, state)
+            seen.add(identify(place))
             continue
-        keys, key = state.keys.get(found), as_text(reference.key)
+        keys, key = state.keys.get(found), as_text(reference.item.get("key")) if reference.item else ""
         if key and keys is not None and key not in keys:
+            # Another document may make the same object, with more keys.
+            if state.unread is not None and state.unread.may_define(found):
+                continue
             known = sorted(keys) if len(keys) <= _MAX_KEYS else ()
             hint = _suggest(key, known) or "; correct the key, or add it"
             message = f"{reference.kind} `{_HASH.sub('', name)}` has no key `{key}`{hint}"
-            yield BrokenReference(reference.key, message, find_meant(key, known), is_certain, _relate(found, state))
+            place = At(reference.item, "key")
+            yield BrokenReference(place, message, find_meant(key, known), is_certain, _relate(found, state))
 
 
-def _find_misspelled(node: Node, wanted: Name, state: ClusterState) -> Iterator[BrokenReference]:
+def _find_misspelled(reference: Reference, place: At, wanted: Name, state: ClusterState) -> Iterator[BrokenReference]:
     """Find the object that is probably meant by a name that none of its kind in the namespace has."""
     kind, namespace, name = wanted
     start, known = f"the repository has no {kind} `{name}` in namespace `{namespace}`", state.names.get(wanted[:2], ())
@@ -103,21 +129,51 @@ def _find_misspelled(node: Node, wanted: Name, state: ClusterState) -> Iterator[
     meant = find_meant(name, own)
     if meant:
         related = _relate((kind, namespace, own[meant]), state)
-        yield BrokenReference(node, f"{start}; did you mean `{meant}`?", meant, False, related)
-    elif namespace and (other := state.places.get((kind, name))) and not _is_added(kind, namespace, state):
-        message = f"{start}; the one in namespace `{other}` cannot be used from here"
-        yield BrokenReference(node, message, "", False, _relate((kind, other, name), state))
+        yield BrokenReference(place, f"{start}; did you mean `{meant}`?", meant, False, related)
+    elif namespace and (other := state.places.get((kind, name))):
+        is_compared = (kind, namespace) in state.names
+        folder = None if is_compared else _find_folder(_find_object((kind, other, name), state))
+        if is_compared or folder is not None:
+            finish = None if folder is None else partial(_keep_beside, folder)
+            message, related = f"{kind} `{name}` is in namespace `{other}`", _relate((kind, other, name), state)
+            if reference.owner is not None and as_text(reference.owner.get("namespace")):
+                message += f", and the binding names `{namespace}`, so it grants nothing; write `namespace: {other}`"
+                yield BrokenReference(At(reference.owner, "namespace"), message, "", False, related, finish)
+            else:
+                message += f", and cannot be used in namespace `{namespace}`; write the same namespace in both"
+                yield BrokenReference(place, message, "", False, related, finish)
 
 
-def _is_added(kind: str, namespace: str, state: ClusterState) -> bool:
-    """Return True if something copies Secrets into a namespace, or may do so: the files have none of them."""
-    return (kind, namespace) not in state.names
+def _find_folder(found: Mapping[str, Node]) -> str | None:
+    """Return the folder of an object; None if it is not known, or if something copies it to other namespaces."""
+    metadata = as_mapping(found.get("metadata"))
+    location = location_of(metadata.get("name"))
+    marks = (*as_mapping(metadata.get("annotations")), *as_mapping(metadata.get("labels")))
+    if location is None or any(word in mark for mark in marks for word in _COPYING):
+        return None
+    return location.file.rpartition("/")[0]
+
+
+def _keep_beside(folder: str, problem: Problem, is_spec: bool) -> Problem | None:
+    """Keep a problem of a reference in the folder of an object: folders are often those of environments.
+
+    Each has its namespace.
+    """
+    own = problem.location
+    return problem if own is None or own.file.rpartition("/")[0] == folder else None
+
+
+def _find_object(name: Name, state: ClusterState) -> Mapping[str, Node]:
+    """Return an object that is read as a whole; an empty one if it is not."""
+    return next((obj for obj in state.objects.get(name[0], ()) if name_object(obj) == name), {})
 
 
 def _relate(name: Name, state: ClusterState) -> tuple[tuple[Node, str], ...]:
     """Return where an object is, if it is read as a whole."""
-    found = next((obj for obj in state.objects.get(name[0], ()) if name_object(obj) == name), None)
-    return ((get_path(found, "metadata", "name"), f"the {name[0]}"),) if found else ()
+    found = _find_object(name, state)
+    # A part of it, such as the keys of a ConfigMap, has no location.
+    node = get_path(found, "metadata", "name") if found else None
+    return ((node, f"the {name[0]}"),) if location_of(node) else ()
 
 
 def _exists_always(kind: str, name: str) -> bool:
@@ -145,16 +201,17 @@ def list_references(manifest: Manifest) -> Iterator[Reference]:
     """Yield the references of an object and of its pods."""
     kind, spec = manifest.kind_name, manifest.spec
     if kind not in CLUSTER_SCOPED:
-        yield Reference("Namespace", manifest.metadata.get("namespace"))
-    yield Reference("LocalQueue", manifest.labels.get(QUEUE_LABEL))
-    yield Reference("WorkloadPriorityClass", manifest.labels.get(DOMAIN + "priority-class"))
-    yield Reference("PriorityClass", get_path(manifest.run_policy, "schedulingPolicy", "priorityClass"))
-    yield Reference("Queue", get_path(manifest.run_policy, "schedulingPolicy", "queue"))
+        yield Reference("Namespace", manifest.metadata, "namespace")
+    yield Reference("LocalQueue", manifest.labels, QUEUE_LABEL)
+    yield Reference("WorkloadPriorityClass", manifest.labels, DOMAIN + "priority-class")
+    policy = as_mapping(manifest.run_policy.get("schedulingPolicy"))
+    yield Reference("PriorityClass", policy, "priorityClass")
+    yield Reference("Queue", policy, "queue")
     if as_text(manifest.object.get("apiVersion")).startswith("batch.volcano.sh/"):
-        yield Reference("PriorityClass", spec.get("priorityClassName"))
-        yield Reference("Queue", spec.get("queue"))
+        yield Reference("PriorityClass", spec, "priorityClassName")
+        yield Reference("Queue", spec, "queue")
     for named, path in _PATHS.get(kind, ()):
-        yield from (Reference(named, node) for node in _follow(manifest.object, path.split("[]")))
+        yield from (Reference(named, *place) for place in _follow(manifest.object, path.split("[]")))
     yield from _LISTED_BY_KIND[kind](manifest) if kind in _LISTED_BY_KIND else ()
     for pod in manifest.pods:
         yield from _list_of_pod(pod)
@@ -176,34 +233,40 @@ _PATHS = {
 """Where objects of a kind name objects of other kinds; `[]` is each item of a list."""
 
 
-def _follow(node: Node, path: Sequence[str]) -> Iterator[Node]:
-    """Yield the nodes at a path, whose parts lead from list to list."""
-    found = get_path(node, *filter(None, path[0].split(".")))
+def _follow(node: Node, path: Sequence[str]) -> Iterator[tuple[Any, Any]]:
+    """Yield where the nodes at a path are, whose parts lead from list to list: what holds each, and its key."""
+    steps = [*filter(None, path[0].split("."))]
     if len(path) == 1:
-        yield found
-    for item in as_list(found) if len(path) > 1 else ():
-        yield from _follow(item, path[1:])
+        holder = get_path(node, *steps[:-1])
+        if isinstance(holder, dict):
+            yield holder, steps[-1]
+        return
+    items = as_list(get_path(node, *steps))
+    for index, item in enumerate(items):
+        if path[1:] == [""]:
+            yield items, index
+        else:
+            yield from _follow(item, path[1:])
 
 
 def _list_of_train_job(manifest: Manifest) -> Iterator[Reference]:
     reference = as_mapping(manifest.spec.get("runtimeRef"))
-    yield Reference(as_text(reference.get("kind")) or "ClusterTrainingRuntime", reference.get("name"))
+    yield Reference(as_text(reference.get("kind")) or "ClusterTrainingRuntime", reference, "name")
 
 
 def _list_of_device_claim(manifest: Manifest) -> Iterator[Reference]:
     spec: Node = manifest.spec if manifest.kind_name == "ResourceClaim" else manifest.spec.get("spec")
     for request in iter_mappings(get_path(spec, "devices", "requests")):
         for part in (request, as_mapping(request.get("exactly")), *iter_mappings(request.get("firstAvailable"))):
-            yield Reference("DeviceClass", part.get("deviceClassName"))
+            yield Reference("DeviceClass", part, "deviceClassName")
 
 
 def _list_of_binding(manifest: Manifest) -> Iterator[Reference]:
     role = as_mapping(manifest.object.get("roleRef"))
-    yield Reference(as_text(role.get("kind")), role.get("name"))
+    yield Reference(as_text(role.get("kind")), role, "name")
     for subject in iter_mappings(manifest.object.get("subjects")):
         if as_text(subject.get("kind")) == "ServiceAccount":
-            namespace = as_text(subject.get("namespace")) or None
-            yield Reference("ServiceAccount", subject.get("name"), namespace=namespace)
+            yield Reference("ServiceAccount", subject, "name", owner=subject)
 
 
 _LISTED_BY_KIND = {
@@ -218,14 +281,14 @@ _LISTED_BY_KIND = {
 def _list_of_pod(pod: Pod) -> Iterator[Reference]:
     spec = pod.spec
     account = "serviceAccountName" if as_text(spec.get("serviceAccountName")) else "serviceAccount"
-    yield Reference("ServiceAccount", spec.get(account))
-    yield Reference("PriorityClass", spec.get("priorityClassName"))
-    yield Reference("RuntimeClass", spec.get("runtimeClassName"))
+    yield Reference("ServiceAccount", spec, account)
+    yield Reference("PriorityClass", spec, "priorityClassName")
+    yield Reference("RuntimeClass", spec, "runtimeClassName")
     for secret in iter_mappings(spec.get("imagePullSecrets")):
-        yield Reference("Secret", secret.get("name"))
+        yield Reference("Secret", secret, "name")
     for claim in iter_mappings(spec.get("resourceClaims")):
-        yield Reference("ResourceClaim", claim.get("resourceClaimName"))
-        yield Reference("ResourceClaimTemplate", claim.get("resourceClaimTemplateName"))
+        yield Reference("ResourceClaim", claim, "resourceClaimName")
+        yield Reference("ResourceClaimTemplate", claim, "resourceClaimTemplateName")
     # The claims of a StatefulSet, which its pods may also list as volumes.
     templates = iter_mappings(pod.manifest.spec.get("volumeClaimTemplates"))
     own = frozenset(as_text(get_path(claim, "metadata", "name")) for claim in templates)
@@ -238,15 +301,16 @@ def _list_of_pod(pod: Pod) -> Iterator[Reference]:
             for kind, name in (("ConfigMap", "configMap"), ("Secret", "secret")):
                 reference = as_mapping(source.get(f"{name}{suffix}"))
                 if value_of(reference.get("optional")) is not True:
-                    yield Reference(kind, reference.get("name"), reference.get("key") if suffix == "KeyRef" else None)
+                    yield Reference(kind, reference, "name", reference if suffix == "KeyRef" else None)
 
 
 def _list_of_volume(volume: Mapping[str, Node], own_claims: frozenset[str]) -> Iterator[Reference]:
     yield from _list_keys("ConfigMap", as_mapping(volume.get("configMap")), "name")
     yield from _list_keys("Secret", as_mapping(volume.get("secret")), "secretName")
     if as_text(volume.get("name")) not in own_claims:
-        yield Reference("PersistentVolumeClaim", get_path(volume, "persistentVolumeClaim", "claimName"))
-    yield Reference("StorageClass", get_path(volume, "ephemeral", "volumeClaimTemplate", "spec", "storageClassName"))
+        yield Reference("PersistentVolumeClaim", as_mapping(volume.get("persistentVolumeClaim")), "claimName")
+    claim = as_mapping(get_path(volume, "ephemeral", "volumeClaimTemplate", "spec"))
+    yield Reference("StorageClass", claim, "storageClassName")
     for source in iter_mappings(get_path(volume, "projected", "sources")):
         yield from _list_keys("ConfigMap", as_mapping(source.get("configMap")), "name")
         yield from _list_keys("Secret", as_mapping(source.get("secret")), "name")
@@ -255,6 +319,7 @@ def _list_of_volume(volume: Mapping[str, Node], own_claims: frozenset[str]) -> I
 def _list_keys(kind: str, source: Mapping[str, Node], field: str) -> Iterator[Reference]:
     """Yield the reference of a volume, and one for each key that it mounts; none if the object is optional."""
     if source and value_of(source.get("optional")) is not True:
-        keys: Sequence[Node] = [item.get("key") for item in iter_mappings(source.get("items"))]
-        for key in keys or [None]:
-            yield Reference(kind, source.get(field), key)
+        items = list(iter_mappings(source.get("items")))
+        yield from (Reference(kind, source, field, item) for item in items)
+        if not items:
+            yield Reference(kind, source, field)

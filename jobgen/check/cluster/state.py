@@ -110,7 +110,7 @@ GANG_KINDS = frozenset(
 KEYED_KINDS = frozenset(("ConfigMap", "Secret"))
 """Kinds whose keys other objects refer to."""
 
-NAMED_KINDS = KEYED_KINDS | {"PersistentVolumeClaim"}
+NAMED_KINDS = KEYED_KINDS | {"PersistentVolumeClaim", "ServiceAccount"}
 """Kinds whose names are compared with those that are known, also if more objects may exist."""
 
 CONFIG_KINDS = frozenset(("ConfigMap", "ExternalSecret", "SealedSecret", "Secret"))
@@ -121,6 +121,13 @@ _ADDING = ("Merge", "None")
 
 _CREATING_KINDS = frozenset(("AppWrapper", "Certificate", "ExternalSecret", "Profile", "SealedSecret", "StatefulSet"))
 """Kinds from whose objects controllers create objects that others refer to."""
+
+
+class Doubt(Protocol):
+    """What is not known of the objects of a cluster."""
+
+    def may_define(self, name: Name) -> bool:
+        """Return True if something that could not be read may define an object."""
 
 
 class ClusterState(NamedTuple):
@@ -135,7 +142,7 @@ class ClusterState(NamedTuple):
     keys: Mapping[Name, frozenset[str] | None]
     """All known objects; the keys of ConfigMaps and Secrets if they are known."""
     keyed_namespaces: frozenset[str] = frozenset()
-    """The namespaces that have ConfigMaps or Secrets whose keys are known, or claims whose names are compared."""
+    """The namespaces that have ConfigMaps or Secrets, or claims and accounts whose names are compared."""
     injecting: Mapping[str, tuple[str, Node]] = MappingProxyType({})
     """The namespaces whose service mesh adds a proxy to all pods: its name, and the node that says so."""
     priorities: Mapping[str, Mapping[str, Node]] = MappingProxyType({})
@@ -158,6 +165,8 @@ class ClusterState(NamedTuple):
     """All known objects that are read as a whole, by kind."""
     parts: Mapping[str, PartState] = MappingProxyType({})
     """What features know of the cluster, by the scope of the rules that receive it."""
+    unread: Doubt | None = None
+    """The documents of the repository that could not be rendered; None if there are none."""
 
     @property
     def namespaces(self) -> frozenset[str]:
@@ -222,9 +231,7 @@ def build_state(
         _group_by_namespace(found.get("LimitRange", ()), MAX_LIMITING_AMOUNTS, left_out),
         _group_by_namespace(found.get("ResourceQuota", ()), MAX_QUOTA_AMOUNTS, left_out),
         keys,
-        keyed_namespaces=frozenset(
-            name[1] for name, some in keys.items() if some or name[0] == "PersistentVolumeClaim"
-        ),
+        keyed_namespaces=frozenset(name[1] for name in keys if name[0] in NAMED_KINDS),
         injecting=injecting,
         priorities={name_object(obj)[2]: obj for obj in found.get("PriorityClass", ())},
         default_priority=next((name_object(obj)[2] for obj in priorities), ""),

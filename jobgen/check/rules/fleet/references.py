@@ -32,8 +32,11 @@ def unknown_reference(manifest: Manifest, state: ClusterState) -> Iterator[Viola
     Strimzi must have the one that `strimzi.io/cluster` names in its topics, users and connectors.
 
     Correct the name, or add the object. A kind that other tools create does not belong in `cluster.complete`.
+
+    When to turn it off: take a kind out of `cluster.complete` if other tools create objects of it; for a single
+    one, write `optional: true` in the reference where the program can do without.
     """
-    if not state.cluster.complete and state.keyed_namespaces.isdisjoint((manifest.namespace, "")):
+    if not state.cluster.complete and not state.places and "" not in state.keyed_namespaces:
         return
     from jobgen.check.cluster.references import find_broken_references
 
@@ -41,18 +44,12 @@ def unknown_reference(manifest: Manifest, state: ClusterState) -> Iterator[Viola
         severity = None if broken.is_certain else WARNING
         steps = (FixStep("set", broken.node, broken.meant),) if broken.meant else ()
         meant = broken.meant if broken.is_certain else ""
-        yield Violation(
-            broken.node, broken.message, broken.related, severity, steps, safe=broken.is_certain, meant=meant
-        )
+        violation = Violation(broken.node, broken.message, broken.related, severity, steps, safe=broken.is_certain)
+        yield violation._replace(meant=meant, finish=broken.finish)
 
 
 _CLUSTER, _OWN = "ClusterTrainingRuntime", "TrainingRuntime"
-# The runtimes that Trainer installs; those of torchtune share a prefix.
 _CUTOFF = 0.85
-_SHIPPED = frozenset(
-    """torch-distributed torch-distributed-with-cache deepspeed-distributed mlx-distributed jax-distributed
-    xgboost-distributed""".split()
-)
 
 
 def collect_runtimes(manifest: Manifest) -> Iterator[Fact]:
@@ -74,11 +71,16 @@ def unknown_runtime(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolati
 
     Trainer's webhook rejects a TrainJob whose runtime does not exist. The rule looks only for kinds of runtime that the
     repository contains; others can exist in the cluster only. It also reports a name that is one slip of the keyboard
-    away from a runtime that Trainer installs, such as `torch-distribted`.
+    away from a runtime that Trainer installs, such as `torch-distribted`. In folders without `jobgen.yaml`, it reports
+    such a name, and one that is a slip away from a runtime of the same file or build.
 
     Correct the name or the `kind` in `runtimeRef`. A TrainingRuntime must be in the namespace of the job.
+
+    When to turn it off: when the cluster has a runtime that no file has, copy it to `runtimes/`, or suppress the
+    name in `runtimeRef`.
     """
-    # Imported late: most names are right.
+    # Imported late: most repositories have no runtimes.
+    from jobgen.check.misspelled_names import SHIPPED_RUNTIMES, describe_unshipped, is_shipped
     from jobgen.model.meant import find_meant
 
     del cluster
@@ -87,15 +89,14 @@ def unknown_runtime(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolati
     for fact in facts:
         is_runtime, kind, namespace, name = fact.value
         wanted = (kind, namespace if kind == _OWN else "", name)
-        if is_runtime or wanted in known or (kind == _CLUSTER and (name in _SHIPPED or name.startswith("torchtune-"))):
+        if is_runtime or wanted in known or (kind == _CLUSTER and is_shipped(name)):
             continue
         other = known.get((_OWN, namespace, name)) if kind == _CLUSTER else known.get((_CLUSTER, "", name))
         if other is not None:
             message = f"`{name}` is a {other.value[1]}; set `kind: {other.value[1]}` in `runtimeRef`"
             yield FactViolation(fact, message, ((other, "the runtime"),))
-        elif kind == _CLUSTER and (meant := find_meant(name, _SHIPPED)):
-            message = f"Trainer has no {kind} `{name}`, unless the cluster has its own; did you mean `{meant}`?"
-            yield FactViolation(fact, message, evidence=(name,))
+        elif kind == _CLUSTER and (meant := find_meant(name, SHIPPED_RUNTIMES)):
+            yield FactViolation(fact, describe_unshipped(name, meant), evidence=(name,))
         elif kind in kinds:
             names = [other_name for _, _, other_name in known]
             start = f"the repository has no {kind} `{name}`"
@@ -120,6 +121,9 @@ def mixed_mpi_versions(facts: list[Fact], cluster: Cluster) -> Iterator[FactViol
     that name. It serves one of the two versions and rejects the other.
 
     Move all jobs to one version.
+
+    When to turn it off: never within one cluster. If the environments of one overlay tree use different operators,
+    declare them in `cluster.operators` of each.
     """
     versions = sorted({fact.value for fact in facts})
     if len(versions) < 2:
@@ -140,43 +144,33 @@ def _most_common_version(facts: list[Fact]) -> str:
     return str(max(versions, key=versions.count))
 
 
-_ROLES = frozenset(("ClusterRole", "Role"))
-
-
 def collect_roles(manifest: Manifest) -> Iterator[Fact]:
     """Yield a role by kind, namespace and name, or the role that a RoleBinding refers to."""
-    if manifest.kind_name in _ROLES:
-        yield Fact((True, manifest.kind_name, manifest.namespace, manifest.name), ("metadata", "name"))
-        return
-    reference = as_mapping(manifest.object.get("roleRef"))
-    kind, name = as_text(reference.get("kind")), as_text(reference.get("name"))
-    if kind in _ROLES and name:
-        yield Fact((False, kind, manifest.namespace, name), ("roleRef", "kind"))
+    # Imported late: most repositories have no roles.
+    from jobgen.check.bound_roles import read_role
+
+    role = read_role(manifest.object)
+    if role is not None:
+        yield Fact(tuple(role), ("metadata", "name") if role.is_role else ("roleRef", "kind"))
 
 
-@rule("fleet", WARNING, kinds=("RoleBinding", *_ROLES), collect=collect_roles)
+@rule("fleet", WARNING, kinds=("RoleBinding", "Role", "ClusterRole"), collect=collect_roles)
 def role_of_another_kind(facts: list[Fact], cluster: Cluster) -> Iterator[FactViolation]:
     """A RoleBinding that names a Role as a ClusterRole, or the other way round, or a role by a misspelled name.
 
     The API server accepts a binding to a role that does not exist, and its subjects get no permissions. The rule
-    reports a binding only if the repository has a role of its name, and none of its kind, or if its file or build has a
-    role of its kind whose name is one slip of the keyboard away.
+    reports a binding only if the repository has a role of its name, and none of its kind, or a role of its kind whose
+    name is one slip of the keyboard away. In folders without `jobgen.yaml`, it compares those of one file or build.
 
     Correct `kind` or `name` in `roleRef`. An existing binding must be deleted first: its `roleRef` cannot be changed.
+
+    When to turn it off: when the ClusterRole of this name is installed with an operator, and a Role of the same
+    name exists by chance, suppress it on `roleRef`.
     """
     del cluster
-    roles = {fact.value[1:]: fact for fact in facts if fact.value[0]}
-    names = {(kind, name) for kind, _, name in roles}
-    for fact in facts:
-        is_role, kind, namespace, name = fact.value
-        if is_role or (kind, name) in names:
-            continue
-        other = "Role" if kind == "ClusterRole" else "ClusterRole"
-        found = roles.get((other, namespace, name)) or (
-            roles.get((other, "", name)) if other == "ClusterRole" else None
-        )
-        if found is not None:
-            # Imported late: most bindings are right.
-            from jobgen.check.bound_roles import explain
+    # Imported late: most repositories have no roles.
+    from jobgen.check.bound_roles import NamedRole, find_wrong_roles
 
-            yield FactViolation(fact, explain(name, kind, other), ((found, "the role"),))
+    for found in find_wrong_roles([NamedRole(*fact.value) for fact in facts]):
+        wrong = facts[found.number]._replace(path=("roleRef", found.field))
+        yield FactViolation(wrong, found.message, ((facts[found.meant], "the role"),))

@@ -10,6 +10,7 @@ from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_list, as_mapping
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.data import Node
+from jobgen.model.place import At
 
 if TYPE_CHECKING:
     from jobgen.check.cluster.state import ClusterState
@@ -23,6 +24,9 @@ def exceeds_limit_range(manifest: Manifest, state: ClusterState) -> Iterator[Vio
     namespace, after the defaults that they set. The API server refuses what is out of bounds, so the job never starts.
 
     Write an amount within the bounds, or change the LimitRange.
+
+    When to turn it off: if the LimitRange in the files is not the one in the cluster, export the state again with
+    `jobgen capture`; while both change together, merge the LimitRange first.
     """
     limit_ranges = state.limit_ranges.get(manifest.namespace, ())
     if not limit_ranges:
@@ -68,9 +72,13 @@ def exceeds_quota(manifest: Manifest, state: ClusterState) -> Iterator[Violation
     creates in an environment: pods times replicas, claims and other objects, with the defaults of LimitRanges. The API
     server refuses the objects that come last. If a quota limits CPU or memory, it also refuses pods that do not declare
     them. Suspended jobs create no pods. If only jobs in queues of Kueue exceed a quota together, it is a warning,
-    because Kueue can start some of them later.
+    because Kueue can start some of them later. In folders without `jobgen.yaml`, an object of another file counts if it
+    exceeds the quota alone; where the quota is in another folder, that is a warning.
 
     Request less, suspend some of the jobs, or raise the quota.
+
+    When to turn it off: jobs that never run at the same time can exceed a quota together. Put them into a queue of
+    Kueue, for which the sum is only a warning, or accept them for their `paths` with a date.
     """
     from jobgen.check.cluster.quotas import find_missing_amounts
     from jobgen.check.cluster.state import show_name
@@ -96,9 +104,13 @@ def ineffective_quota(manifest: Manifest) -> Iterator[Violation]:
     never enforces it, so the namespace has no limit.
 
     Write `requests.nvidia.com/gpu`.
+
+    When to turn it off: never useful: Kubernetes does not count the key. A quota kept for documentation can be an
+    annotation.
     """
-    for key in as_mapping(manifest.spec.get("hard")):
+    hard = as_mapping(manifest.spec.get("hard"))
+    for key in hard:
         if "/" not in key or key.startswith(("requests.", "count/")) or any(part in key for part in _COUNTED):
             continue
         name = f"requests.{key.removeprefix('limits.')}"
-        yield Violation(key, f"a quota for `{key}` is never enforced; write `{name}`")
+        yield Violation(At(hard, key, is_key=True), f"a quota for `{key}` is never enforced; write `{name}`")
