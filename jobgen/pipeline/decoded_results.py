@@ -19,7 +19,7 @@ def decode_result(text: str) -> FileResult:
     outline, _, encoded_facts = text.partition("\n")
     made, findings, names, used, *others = load_plain(outline)
     comments, unchecked, unrendered, skipped, dependent, jobs, lines, excesses = others
-    patches, hits, misses, own_misses, days = used
+    patches, hits, misses, own_misses, defaults, days = used
     facts: list[tuple[str, Fact]] = []
     for *where, rows in load_plain(encoded_facts):
         job = JobRef(*where)
@@ -37,6 +37,7 @@ def decode_result(text: str) -> FileResult:
             {(name, key): JobRef(*where) for (name, key), where in hits},
             [((name, key), JobRef(*where)) for (name, key), where in misses],
             [JobRef(*where) for where in own_misses],
+            [(overlay, place, tuple(map(tuple, paths))) for overlay, place, paths in defaults],
             days,
         ),
         facts,

@@ -6,7 +6,7 @@ import json
 from itertools import groupby
 from typing import Any
 
-from jobgen.k8s.secrets import find_assignments, find_token, looks_like_secret, may_state_secret
+from jobgen.k8s.secrets_in_text import find_assignments, find_token, looks_like_secret, may_state_secret
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Fix, Identity, Related, Severity, TextEdit
 from jobgen.model.lazy_re import lazy_pattern
@@ -34,7 +34,7 @@ def encode_result(part: FileResult) -> str | None:
             [[each.env, each.object if isinstance(each.object, tuple) else None, *each[2:]] for each in part.made],
             [encode_finding(finding) for finding in part.findings],
             sorted(part.names),
-            [sorted(used.patches), hits, misses, used.own_misses, used.days],
+            [sorted(used.patches), hits, misses, used.own_misses, used.defaults, used.days],
             [list(comment) for comment in part.comments],
             part.unchecked,
             part.unrendered,

@@ -12,7 +12,7 @@ from jobgen.model.finding import Finding, Identity, Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.rendering.build import build_objects, identity_of, is_spec, job_attributes
 from jobgen.rendering.config import ProjectConfig
-from jobgen.rendering.expand import Expander
+from jobgen.rendering.expand import DefaultUse, Expander
 from jobgen.rendering.locate import locate
 from jobgen.rendering.trace import Job, JobRef, Tracer
 from jobgen.spec.merge import Deletion
@@ -45,13 +45,15 @@ class OverlayUse(NamedTuple):
     hits: dict[Marker, JobRef]
     misses: list[tuple[Marker, JobRef]]
     own_misses: list[JobRef]
+    defaults: list[DefaultUse]
+    """The blocks of defaults that jobs have, and what these override."""
     days: list[str]
     """Not empty if the results depend on the date: a job expires, or has a deadline."""
 
 
 def new_overlay_use() -> OverlayUse:
     """A record with nothing in it."""
-    return OverlayUse(set(), {}, [], [], [])
+    return OverlayUse(set(), {}, [], [], [], [])
 
 
 class EnvironmentRunner:
@@ -121,6 +123,9 @@ class EnvironmentRunner:
         if self._days:
             used.days.extend(self._days)
             self._days.clear()
+        if self.expander.default_uses:
+            used.defaults.extend([] if problems else self.expander.default_uses)
+            self.expander.default_uses.clear()
         where = JobRef(self.name, job.file.path, job.position, job.item)
         for deletion in deletions:
             name = self._find_name(deletion.asked_by)

@@ -7,7 +7,7 @@ for all roles overrides the job's value for one role.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from jobgen.model.data import (
     Node,
@@ -29,6 +29,9 @@ from jobgen.spec.kinds import ANY_ROLE, Framework, Kind, VersionRange
 from jobgen.spec.merge import Deletion, is_deletion, merge
 from jobgen.spec.normalize import Layer, RoleFields, normalize
 from jobgen.spec.overlay import Cluster, Environment, JobAttributes, Patch
+
+DefaultUse: TypeAlias = tuple[str, int, tuple[tuple[str, ...], ...]]
+"""A block of defaults that a job has: its overlay, its place there, and the paths of what the job overrides."""
 
 
 class JobDocument(NamedTuple):
@@ -90,6 +93,9 @@ class Expander:
         self._common_defaults = environment.common_defaults
         self._defaults: dict[tuple[str, str, tuple[int, ...]], _Defaults] = {}
         self._served: dict[tuple[str, str], Kind | None] = {}
+        self.find_default_uses: Callable[[list[Layer], list[Layer], list[str], Kind], Sequence[DefaultUse]] = _find_none
+        self.default_uses: list[DefaultUse] = []
+        """Finds what jobs override of the layers below them, and what it has found."""
         self.lock_places: dict[Any, Any] = {}
         """Where locked fields can be, by field and kind."""
 
@@ -130,9 +136,10 @@ class Expander:
             if "suspend" in fields or "suspend" in layer.job:
                 fields = _align_suspend(fields, layer.job)
             fields = merge(fields, layer.job, deletions)
-        if not any(layer.roles for layer in layers):
+        if not [layer for layer in layers if layer.roles]:
             layers = _spread_replicas(layers, _find_last(below, "replicas"), kind.frameworks[name])
         roles = _list_roles(layers, kind, kind.frameworks[name], problems, deletions)
+        self.default_uses += self.find_default_uses(defaults.layers, layers, roles, kind)
         shared = _merge_fields(defaults.shared, [layer.common for layer in layers], deletions)
         merged = {role: _merge_role(role, defaults, layers, shared, deletions) for role in roles}
         manifests: tuple[ValidFields, ...] = ()
@@ -259,6 +266,11 @@ class Expander:
             own = normalize(kind.frameworks[framework].defaults, self.environment.cluster.gpu_resource, [])
             self._defaults[key] = _Defaults(kind, [own, *layers])
         return self._defaults[key]
+
+
+def _find_none(*_: object) -> Sequence[DefaultUse]:
+    """What only a lint asks for."""
+    return ()
 
 
 def _read_metadata(own: Layer, metadata: ValidFields, kind: Kind, others: Sequence[Layer]) -> Layer:
@@ -410,7 +422,12 @@ def _stack_block(
 
 def _find_last(layers: Sequence[Layer], name: str) -> Node:
     """A field of the job, from the last layer that sets it."""
-    return next((layer.job[name] for layer in reversed(layers) if name in layer.job), None)
+    # Every job asks for a few of them: a loop calls nothing.
+    for layer in reversed(layers):
+        if name in layer.job:
+            found: Node = layer.job[name]
+            return found
+    return None
 
 
 def _spread_replicas(layers: list[Layer], total: Node, framework: Framework) -> list[Layer]:
@@ -487,6 +504,9 @@ def find_dead_deletions(deletions: list[Deletion]) -> Iterator[Problem]:
             is_marked = is_deletion(deletion.asked_by)
             marker = f"`$patch: delete` of `{deletion.key}`" if is_marked else f"`{deletion.key}: null`"
             advice = f"{marker} deletes nothing; remove it"
+            if type(deletion.asked_by) is TracedKey and deletion.asked_by.layer == "job":
+                # Roles are asked by their keys. A job has none that it could delete.
+                advice = f"role `{deletion.key}` has no value; write `{deletion.key}: {{}}`, or remove the line"
             if deletion.location and deletion.location[1:3] == deletion.location[3:]:
                 # Variables, whose names are in capitals, can be empty; most fields cannot.
                 example = f', such as `{deletion.key}: ""`,' if str(deletion.key).isupper() else ""
