@@ -90,7 +90,7 @@ CASES = {
     RUN + "  nodeSelector:\n    a:b\n    c:d\n": (3, "write `nodeSelector: {a: b, c: d}`"),
     "  command: [bash, -c]\n  args:\n    - >\n      python t.py\n        --lr=1\n        --x\n": (
         3,
-        "write `\\` at the end of line 1",
+        "write `\\` at the end of lines 1 and 2",
     ),
     f"{RUN}  configs:\n    x:\n      mountPath: /etc/x\n      data:\n        c.yaml:\n          a: 1\n": (
         6,

@@ -12,7 +12,7 @@ from jobgen.rendering.file_result import FileParts
 from jobgen.repo.files import FileEntry, read_file
 from jobgen.reports.entries import group_findings
 from jobgen.spec.overlay import Overlay, list_ancestors
-from jobgen.yamlio.read import read
+from jobgen.yamlio.read import read_shared
 
 _MAX_NAMES = 10
 
@@ -119,7 +119,7 @@ def _name_unreadable(entry: FileEntry, parts: FileParts) -> Iterator[str]:
     """Yield the names of documents that are not valid jobs."""
     valid = {position for _, position, _ in parts[0].jobs}
     file = read_file(entry)
-    for position, document in enumerate(() if file.finding else read(file.content, file.path).documents):
+    for position, document in enumerate(() if file.finding else read_shared(file.content, file.path).documents):
         metadata = document.data.get("metadata") if isinstance(document.data, dict) else None
         name = value_of(metadata.get("name")) if isinstance(metadata, dict) else None
         if position not in valid and isinstance(name, str):

@@ -34,7 +34,7 @@ from jobgen.spec.sweeps import (
     find_variables_of_name,
     is_sweep,
 )
-from jobgen.yamlio.read import YamlDocument
+from jobgen.yamlio.read import Source, YamlDocument
 
 _DOCUMENT_STEPS = 100
 """The steps that a document takes to be read, and to be located if it has an error."""
@@ -114,7 +114,8 @@ def _read_documents(
     """Return the documents of a file; none if it is no input, or if builds have its objects."""
     file = read_file(path)
     found: list[Finding] = []
-    documents = config.read_documents(file, found, shared=True).documents if _may_be_ours(path, file) else ()
+    source = config.read_documents(file, found, shared=True) if _may_be_ours(path, file) else Source(path.path, ())
+    documents = source.documents
     reason = _skip_reason(path, documents, found) if path.optional and not path.is_source else None
     if reason:
         if skipped is not None:
@@ -126,8 +127,10 @@ def _read_documents(
         collect_suppressions(file, comments, findings)
     if path.is_source:
         return
+    if source.misread:
+        findings += _leave_out_reported(source)
     is_checked = comments is not None and not found and not path.optional
-    if is_checked and not any(split_list(document.data) for document in documents):
+    if is_checked and not [True for document in documents if split_list(document.data)]:
         # A file that was named was meant to be checked; one in jobs/ may lack its job.
         severity = Severity.WARNING if file.path.startswith("jobs/") else Severity.ERROR
         message = "the file holds no object; add one, or remove the file"
@@ -139,6 +142,14 @@ def _read_documents(
         if "sops" in data and is_encrypted(data):
             data = EncryptedObject(data, _cut_document(file, document.location.line))
         yield Job(JobDocument(data, file.path), file, position, WHOLE, document.location)
+
+
+def _leave_out_reported(source: Source) -> Iterator[Finding]:
+    """Yield the misread keys of manifests; those of job specs are reported with their values."""
+    for found in source.misread:
+        above = [document for document in source.documents if document.location.line <= found.location.line]
+        if above and not is_spec(above[-1].data):
+            yield found
 
 
 def _count_objects(document: YamlDocument) -> int:
@@ -267,7 +278,9 @@ def _check_sweep(data: ValidFields, frameworks: Frameworks) -> list[Problem]:
     if problems:
         return problems
     # The rest is checked after substitution.
-    errors = config.find_errors({**data, "spec": {"matrix": matrix}}, "trainingjob", frameworks)
+    # The key has the location of what is wrong with the whole matrix.
+    alone = {key: value for key, value in data["spec"].items() if key == "matrix"}
+    errors = config.find_errors({**data, "spec": alone}, "trainingjob", frameworks)
     # The matrix can be expanded in spite of these.
     unclear = [problem for problem in errors if problem.rule == ambiguous.RULE]
     problems = (

@@ -34,6 +34,10 @@ class _Chunk(NamedTuple):
     opened: bool
 
 
+MISREAD_KEY = "ambiguous-scalar"
+"""The rule about a key that YAML reads as another text."""
+
+
 class YamlDocument(NamedTuple):
     """One document of a file, a mapping, and where it begins."""
 
@@ -51,6 +55,8 @@ class Source(NamedTuple):
     findings: tuple[Finding, ...] = ()
     repaired: tuple[YamlDocument, ...] = ()
     """Documents with syntax errors, as they were probably meant. They are checked, and never used."""
+    misread: tuple[Finding, ...] = ()
+    """Keys that are another text in JSON. In the formats of jobgen, the checks of values report them, too."""
 
 
 def read(content: bytes, file: str, *, traced: bool = False) -> Source:
@@ -69,8 +75,12 @@ def read(content: bytes, file: str, *, traced: bool = False) -> Source:
             (repaired if is_repaired else documents).append(document)
         elif not is_repaired:
             found = "a list" if isinstance(data, list) else quote(to_text(value_of(data)))
+            if isinstance(data, list) and data and isinstance(data[0], dict) and "kind" in data[0]:
+                found += " of objects; remove each `-`, and write `---` between the objects"
             findings.append(_error("not-a-mapping", f"a document must be a mapping, and this is {found}", location))
-    return Source(file, tuple(documents), tuple(findings), tuple(repaired))
+    misread = tuple([each for each in findings if each.rule == MISREAD_KEY]) if findings else ()
+    kept = [each for each in findings if each.rule != MISREAD_KEY] if misread else findings
+    return Source(file, tuple(documents), tuple(kept), tuple(repaired), misread)
 
 
 @lru_cache(maxsize=64)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from jobgen.model.data import Location, Node, TracedKey, TracedList, TracedMapping, TracedScalar, value_of
-from jobgen.model.finding import Finding, Related, Severity
+from jobgen.model.finding import Finding, Fix, Related, Severity, TextEdit
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.limits import MAX_BYTES, MAX_DEPTH, MAX_FINDINGS, MAX_NODES, TOO_MANY_FINDINGS, allowed_alias_share
 from jobgen.model.named_tuple import NamedTuple
@@ -309,8 +309,13 @@ class _Builder:
         if number == start.line and event.style != ">":
             also = ", and the text below it"
         message = f"{mark} the lines of this script: {quote(below)} becomes a part of {quote(command)}"
+        advice = f"write `{header.strip()} |`{also}"
+        if command[0] == "#":
+            message = f"{mark} the lines of this script: {quote(below)} becomes a part of the comment {quote(command)}"
+            # The arguments of a program without any follow in the next lines, and `|` would end the command there.
+            advice = "remove the comment" if below.isalnum() else f"{advice}, or remove the comment"
         place = self.line_span(number, len(line) - len(line.lstrip(" ")))
-        message = f"{message}; write `{header.strip()} |`{also}"
+        message = f"{message}; {advice}"
         self.findings.append(self.finding("folded-item", place, message, Severity.WARNING))
 
     def value(self, event: Any) -> Any:
@@ -425,15 +430,26 @@ class _Builder:
             message = f"`{shape}` cannot be a key in Kubernetes; quote it"
             parent.items[self.unrepresentable("invalid-key", key_event, message, (shape, key_event))] = value
             return
+        is_plain = isinstance(key_event, libyaml.ScalarEvent) and key_event.implicit[0] and not key_event.tag
+        written = key_event.value if is_plain and key_event.value != text else ""
         if text in parent.seen:
             self.duplicate_key(parent, key, text, key_event)
+        elif written:
+            self.misread_key(text, written, key_event)
         parent.seen[text] = key, key_event
         parent.items.pop(text, None)
         if self.traced:
-            is_plain = isinstance(key_event, libyaml.ScalarEvent) and key_event.implicit[0] and not key_event.tag
-            written = key_event.value if is_plain and key_event.value != text else ""
             text = TracedKey.at(text, self.location(key_event), written=written)
         parent.items[text] = value
+
+    def misread_key(self, text: str, written: str, key_event: Any) -> None:
+        """Report a key that is another text in JSON: `ON` is `true`."""
+        if len(self.findings) >= MAX_FINDINGS:
+            raise self.reject("too-many-errors", key_event, TOO_MANY_FINDINGS)
+        location = self.location(key_event)
+        fix = Fix((TextEdit("rename", location, written, was=text),), True)
+        message = f"the key {quote(written)} is read as {quote(text)} by YAML; quote it"
+        self.findings.append(Finding("ambiguous-scalar", "yaml", Severity.WARNING, message, location, fix=fix))
 
     def duplicate_key(self, parent: _OpenCollection, key: Any, text: str, key_event: Any) -> None:
         """Report a key that is set twice. Go accepts a number and a text that are the same key in JSON."""
@@ -441,6 +457,10 @@ class _Builder:
         advice = "remove one, or join them" if isinstance(parent.items.get(text), (dict, list)) else "remove one"
         message = f"{quote(text)} is set twice in one mapping; Kubernetes keeps only the last one; {advice}"
         severity = Severity.ERROR
+        texts = [each.value for each in (first_event, key_event) if isinstance(each, libyaml.ScalarEvent)]
+        if type(key) is bool and len({*texts, text}) == 3:
+            both = " and ".join(map(quote, texts))
+            message = f"{both} are both the key {quote(text)} in YAML; Kubernetes keeps only the last one; quote them"
         if type(first_key) is not type(key):
             severity = Severity.WARNING
             message = f"{quote(text)} is set twice in one mapping, with and without quotes; Kubernetes keeps either one"

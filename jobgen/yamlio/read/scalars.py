@@ -176,9 +176,11 @@ def to_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def quote(text: str) -> str:
+def quote(text: str, longest: int = 40) -> str:
     """Quote a text of the user for a message: on one line, shortened if it is long."""
     if not text:
         return '`""`'
-    line = "".join(char if char.isprintable() else f"\\u{ord(char):04x}" for char in text[:41].replace("\n", " "))
-    return f"`{line[:40]}…`" if len(line) > 40 else f"`{line}`"
+    line = "".join(
+        char if char.isprintable() else f"\\u{ord(char):04x}" for char in text[: longest + 1].replace("\n", " ")
+    )
+    return f"`{line[:longest]}…`" if len(line) > longest else f"`{line}`"

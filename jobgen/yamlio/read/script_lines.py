@@ -23,6 +23,10 @@ def _join(words: str) -> str:
 
 _IS_ALONE = lazy_pattern(rf"(?:#|(?:{_join(_ALONE)})(?:\s|\Z)|python3? (?:\S+ )*(?:\S+\.py|-c)\b)")
 _STARTS = lazy_pattern(rf"(?:{_join(_COMMANDS)}) |(?:{_join('date hostname ls nvidia-smi pwd wait')})\Z")
+# What stands below a comment, and is no text: a program whose arguments follow in the next line, or the path of one.
+_STARTS_BELOW = lazy_pattern(
+    r"(?:accelerate launch|deepspeed|mpirun|python3?|torchrun)\Z|\.{0,2}/[\w./-]+\.(?:py|sh)(?:\s|\Z)"
+)
 _IS_SCRIPT = lazy_pattern(r"#!\s?/|set (?:[-+]\w+ ?)+(?:\w+)?\Z")
 # What a command ends with that goes on in the next line.
 _GOES_ON = ("\\", "&&", "||", "|", ";", "&", "(", "{", ",")
@@ -34,14 +38,23 @@ _TEXT = lazy_pattern(r"\s*(?:- +)*(?:([\w./-]+|\"[^\"]*\"|'[^']*'):(?: +|\Z))?(?
 
 
 def find_joined(lines: Sequence[str]) -> tuple[str, str]:
-    """Return a command, and the one below it that becomes a part of it if the lines are joined; empty if none does."""
-    stripped = [line.strip() for line in lines if line.strip()]
+    """Return a command, and the one below it that becomes a part of it if the lines are joined; empty if none does.
+
+    An empty line between two lines keeps them apart, as PyYAML writes a text of several lines in quotes.
+    """
+    stripped = [line.strip() for line in lines]
     for at in range(1, len(stripped)):
         before, line = stripped[at - 1], stripped[at]
-        if before.endswith(_GOES_ON) or any(before.count(mark) % 2 for mark in _QUOTES):
+        if not before or not line or before.endswith(_GOES_ON) or any(before.count(mark) % 2 for mark in _QUOTES):
             continue
-        is_begun = at == 1 or stripped[at - 2].endswith(_GOES_ON[1:]) or not stripped[at - 2].endswith("\\")
-        if is_begun and _IS_ALONE.match(before) and _STARTS.match(line) and not _PROSE.search(line):
+        is_begun = (
+            at == 1
+            or not stripped[at - 2]
+            or stripped[at - 2].endswith(_GOES_ON[1:])
+            or not stripped[at - 2].endswith("\\")
+        )
+        starts = _STARTS.match(line) or (before[0] == "#" and _STARTS_BELOW.match(line))
+        if is_begun and _IS_ALONE.match(before) and starts and not _PROSE.search(line):
             return before, line
     return "", ""
 
