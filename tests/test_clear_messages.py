@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from command import run_jobgen_text
 from lintfiles import JOB, NODES, TODAY, lint_files, overlay
 
 from jobgen.api.lint_files import LintRequest
@@ -248,7 +249,7 @@ def test_a_message_shows_what_to_write(edit, tmp_path):
 
 
 def test_a_misspelled_option_leads_to_the_page_of_the_command():
-    message = "jobgen: no such option '--formt'. (Did you mean one of: '--format', '--kubeconform'?)"
+    message = "jobgen: there is no option `--formt`; did you mean `--kubeconform`?"
     assert find_page("lint", message).endswith("/docs/lint.md")
 
 
@@ -405,6 +406,30 @@ def test_two_jobs_of_one_name_are_one_finding_in_all_environments(tmp_path):
         "jobs/b.yaml:3:18: error: `PyTorchJob bert` is rendered by two jobs; rename one of them (in dev, prod)" in shown
     )
     assert "note: jobs/a.yaml:3:18: first rendered here" in shown
+
+
+@pytest.mark.parametrize("name", ["prod.yaml", "a.yaml"])
+def test_a_rendered_object_among_the_jobs_is_to_be_deleted(name, tmp_path):
+    settings = overlay("{cluster: {gitops: argocd}}", "prod")
+    lint_files(tmp_path, {"jobs/bert.yaml": JOB, **settings})
+    rendered = run_jobgen_text(tmp_path, "render", "-e", "prod", "--today", TODAY).stdout
+    (tmp_path / "jobs" / name).write_text(rendered)
+    shown = text_of(tmp_path)
+
+    assert shown.count("[duplicate-identity]") == 1
+    assert (
+        f"jobs/{name}:4:9: error: `PyTorchJob bert` in `jobs/{name}` was rendered from `jobs/bert.yaml`, which renders "
+        f"it still; delete `jobs/{name}`, and change `jobs/bert.yaml` or an overlay instead" in shown
+    )
+    assert "note: jobs/bert.yaml:3:18: rendered here" in shown
+
+
+def test_an_output_without_its_source_may_be_deleted(tmp_path):
+    lint_files(tmp_path, {"jobs/bert.yaml": JOB, **overlay("{}", "prod")})
+    (tmp_path / "jobs/prod.yaml").write_text(run_jobgen_text(tmp_path, "render", "-e", "prod", "--today", TODAY).stdout)
+    advice = "rename one of them, or delete `jobs/prod.yaml` if it is the output of `jobgen render`"
+
+    assert f"jobs/prod.yaml:4:9: error: `PyTorchJob bert` is rendered by two jobs; {advice}" in text_of(tmp_path)
 
 
 SWEEP = JOB.replace("spec:", "spec:\n  matrix: {lr: [a, b]}").replace("train.py]", "train.py, '${{ matrix.lr }}']")

@@ -79,6 +79,23 @@ def test_an_exception_does_not_apply_elsewhere(tmp_path, scope):
     assert sorted(list_rules(tmp_path)) == [RULE, "unused-exception"]
 
 
+@pytest.mark.parametrize(
+    ("teams", "declared", "words"),
+    [
+        (["nlp"], (), "there is no team `nlp`, so this exception has no effect; add it as `teams/nlp.yaml`"),
+        (["nlpp"], ("nlp",), "there is no team `nlpp`, so this exception has no effect; did you mean `nlp`?"),
+        (["x*", "y"], ("nlp",), "there is no team `y`, so this exception has no effect; there is `nlp`"),
+        (["y", "vision"], ("nlp", "vision"), f"`{RULE}` finds nothing that this exception is for; remove it"),
+        (["x*"], ("nlp",), f"`{RULE}` finds nothing that this exception is for; remove it"),
+    ],
+)
+def test_an_exception_for_an_unknown_team_names_it(tmp_path, teams, declared, words):
+    write(tmp_path, {"teams": teams}, files={f"teams/{each}.yaml": TEAM.replace("nlp", each) for each in declared})
+
+    [found] = [each for each in jobgen.lint(tmp_path, today=TODAY).findings if each.rule == "unused-exception"]
+    assert found.message == words
+
+
 def test_a_finding_in_an_overlay_is_about_the_team_of_the_job(tmp_path):
     files = {"teams/nlp.yaml": TEAM, "overlays/prod/overlay.yaml": OVERLAY}
     write(tmp_path, {"teams": ["nlp"]}, files=files)

@@ -159,3 +159,75 @@ def test_a_template_names_its_tokens(tmp_path):
     text = POD.replace("IMAGE", "REGION-docker.pkg.dev/PROJECT_ID/x:1").replace("name: a,", "name: V_KSA,")
     (found,) = lint_files(tmp_path, {"pod.yaml": text.replace("VALUE", "<token>")})
     assert "`V_KSA`, `REGION`, `PROJECT_ID` and `<token>` must be filled in by a person or a script" in found["message"]
+
+
+def test_a_template_names_the_others_of_a_series(tmp_path):
+    text = POD.replace("IMAGE", "x/y:1").replace("name: a,", "name: V_KSA,").replace("VALUE", "V_MODEL_NAME-1")
+    found = lint_files(tmp_path, {"pod.yaml": f"# V_KSA and V_BUCKET are filled in by run.sh.\n{text}"})
+    [message] = [each["message"] for each in found if each["rule"] == "unfilled-placeholder"]
+
+    assert "`V_KSA`, `V_BUCKET` and `V_MODEL_NAME` must be filled in by a person or a script" in message
+
+
+JOB = """
+apiVersion: batch/v1
+kind: Job
+metadata: {name: a, namespace: ml}
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+      - name: a
+        image: registry.example.com/a:1.0.0
+        command: [python, train.py]
+        env:
+        - EPOCHS=3
+        - ENTRY
+        resources: {requests: {cpu: 1, memory: 2Gi}}
+"""
+SPEC = """
+apiVersion: jobgen.dev/v1
+kind: TrainingJob
+metadata: {name: a, namespace: ml}
+spec:
+  framework: pytorch
+  image: registry.example.com/a:1.0.0
+  command: [python, train.py]
+  env:
+  - EPOCHS=3
+  - ENTRY
+  resources: {cpu: 8, memory: 64Gi, gpu: 1}
+"""
+NAMES = ["WANDB_PROJECT", "PROJECT", "MASTER_PORT", "MODEL_NAME", "DATASET_PATH", "CLUSTER_NAME", "V_KSA"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("text", [JOB, SPEC], ids=["job", "spec"])
+def test_the_name_of_a_variable_is_no_placeholder(text, name, tmp_path):
+    found = lint_files(tmp_path, {"a.yaml": text.replace("ENTRY", f"{name}=bert")})
+    errors = [each for each in found if each["severity"] == "error"]
+    assert {each["rule"] for each in errors} == {"wrong-type"}
+    form = f"- {{name: {name}, value: bert}}" if text is JOB else f'env: {{EPOCHS: "3", {name}: bert}}'
+    assert errors[-1]["message"].endswith(f"; write `{form}`")
+
+
+def test_a_name_before_a_space_and_a_sign_is_no_placeholder(tmp_path):
+    found = lint_files(tmp_path, {"a.yaml": JOB.replace("ENTRY", "PROJECT = bert")})
+    assert {each["rule"] for each in found if each["severity"] == "error"} == {"wrong-type"}
+
+
+def test_the_form_of_a_secret_has_no_value(tmp_path):
+    text = JOB.replace("ENTRY", "DB_PASSWORD=correct-horse-battery-9").replace("- EPOCHS=3\n", "")
+    found = lint_files(tmp_path, {"a.yaml": text})
+    [message] = [each["message"] for each in found if each["rule"] == "wrong-type"]
+    assert message.endswith("; write `- {name: DB_PASSWORD, value: …}`")
+    assert "correct-horse" not in message
+
+
+@pytest.mark.parametrize("text", [JOB, SPEC], ids=["job", "spec"])
+def test_the_value_of_a_variable_is_a_placeholder(text, tmp_path):
+    found = lint_files(tmp_path, {"a.yaml": text.replace("EPOCHS=3", "MODEL_NAME=<model>").replace("ENTRY", "A=1")})
+    rules = [each["rule"] for each in found if each["severity"] == "error"]
+    assert rules[0] == "unfilled-placeholder"
+    assert "`<model>` must" in found[0]["message"]

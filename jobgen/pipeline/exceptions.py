@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from fnmatch import fnmatchcase
 
-from jobgen.model.data import value_of
+from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.rendering.locate import locate
 from jobgen.rendering.trace import Tracer
@@ -52,5 +53,21 @@ def find_unused_exceptions(tracer: Tracer, findings: Iterable[tuple[Finding, str
         concerned = found.get(exception.rule, ())
         if not is_expired(entry, project.date) and not any(exception.matches(*each) for each in concerned):
             message = f"`{exception.rule}` finds nothing that this exception is for; remove it"
-            problem = Problem("unused-exception", message, entry["rule"], category="meta", severity=Severity.WARNING)
+            names = [team.name for team in project.teams.all]
+            unknown = _find_unknown_team(entry.get("teams", ()), names) if project.teams.is_complete else None
+            if unknown is not None:
+                # Imported late: most exceptions name teams that exist.
+                from jobgen.model.suggest import suggest_name
+
+                hint = suggest_name(str(value_of(unknown)), names) or f"; add it as `teams/{value_of(unknown)}.yaml`"
+                message = f"there is no team `{value_of(unknown)}`, so this exception has no effect{hint}"
+            node = entry["rule"] if unknown is None else unknown
+            problem = Problem("unused-exception", message, node, category="meta", severity=Severity.WARNING)
             yield locate(problem, SETTINGS)
+
+
+def _find_unknown_team(patterns: Sequence[Node], names: Sequence[str]) -> Node | None:
+    """Return the first name in the teams of an exception if no team of the repository is among them."""
+    if any(fnmatchcase(name, str(value_of(pattern))) for name in names for pattern in patterns):
+        return None
+    return next((each for each in patterns if not any(sign in str(value_of(each)) for sign in "*?[")), None)

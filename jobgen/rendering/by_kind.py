@@ -429,7 +429,14 @@ def _render_items(
             made[name] = (role.spelling, item)
     layout = kind.replicas
     if layout.shape == "map":
-        set_path(resource, layout.at, {str(value_of(spelling)): item for spelling, item in made.values()})
+        # A role stands where a job or an overlay names it.
+        by_name = {
+            TracedKey.at(str(value_of(spelling)), name.location, name.layer)
+            if type(name) is TracedKey
+            else str(value_of(spelling)): item
+            for name, (spelling, item) in made.items()
+        }
+        set_path(resource, layout.at, by_name)
     elif layout.shape == "list" and (made or not any(role.at for role in kind.roles.values())):
         items = [{layout.key: _name_item(spelling, name), **item} for name, (spelling, item) in made.items()]
         set_path(resource, layout.at, items)

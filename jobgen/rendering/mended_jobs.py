@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
-from jobgen.model.data import ValidFields, location_of, untraced, value_of
+from jobgen.k8s.nodes import as_mapping
+from jobgen.model.data import TracedScalar, ValidFields, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.mend import find_gaps, list_faulty_names, list_parents, mend
 from jobgen.model.named_tuple import NamedTuple
@@ -38,13 +39,13 @@ def mend_job(
     job: Job, problems: Sequence[Problem], find_errors: Callable[[ValidFields], Iterable[Problem]] = lambda _: ()
 ) -> MendedJob | None:
     """Return a job without the values at fault; None if that leaves no valid job, or another one."""
-    data = job.traced_document().data
+    data, others = _name_validly(job.traced_document().data, problems)
     valid: list[ValidFields] = []
     # An item of a list may need the value at fault, such as its name.
     meant = [(value_of(step.node), step.value) for each in problems for step in each.fix_steps if step.op == "set"]
     name = [next((new for old, new in meant if old == each), each) for each in _name_job(data)]
     for whole_items in (False, True):
-        copies = mend(data, problems, whole_items=whole_items) or ()
+        copies = (mend(data, others, whole_items=whole_items) or ()) if others else (data,)
         valid = [each for each in copies if _name_job(each) == name and not any(find_errors(each))]
         if valid:
             break
@@ -63,6 +64,23 @@ def mend_job(
     parents = frozenset(list_parents(data, gaps.__contains__))
     names = frozenset(list_faulty_names(data, faults.__contains__))
     return MendedJob(left_out, filled, faults, hidden, parents, names=names)
+
+
+def _name_validly(data: ValidFields, problems: Sequence[Problem]) -> tuple[ValidFields, Sequence[Problem]]:
+    """Return a job with the name that a finding about its name suggests, and the other problems."""
+    metadata = as_mapping(data.get("metadata"))
+    name = metadata.get("name")
+    wrong = next((each for each in problems if each.rule == "invalid-value" and each.node is name), None)
+    if wrong is None or type(name) is not TracedScalar or not isinstance(name.value, str):
+        return data, problems
+    # Imported late: most names are valid.
+    from jobgen.schema.right_forms import write_as_name
+
+    meant = write_as_name(name.value)
+    if not meant:
+        return data, problems
+    named = {**metadata, "name": TracedScalar(meant, name.location, name.layer)}
+    return {**data, "metadata": named}, [each for each in problems if each is not wrong]
 
 
 def _name_job(data: ValidFields) -> list[object]:

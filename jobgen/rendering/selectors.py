@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from itertools import islice
 
-from jobgen.model.data import Location, Node, TracedKey, TracedScalar, value_of
+from jobgen.model.data import Location, Node, TracedKey, TracedScalar, location_of, value_of
 from jobgen.model.finding import Finding, Problem, Severity
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.suggest import (
@@ -178,10 +178,14 @@ def find_unlisted_overlays(project: ProjectConfig, tracer: Tracer) -> Iterator[F
     meant = filter(None, (find_closest(name, [*project.overlays]) for name in missing))
     used = used.union(*(list_ancestors(name, project.overlays) for name in meant))
     for name in sorted(project.overlays.keys() - used):
-        traced = tracer.traced_project().overlays[name].specs if name in tracer.traced_project().overlays else ()
-        message = f"`environments` of {SETTINGS} does not list `{name}`, so its jobs are not checked; add it there"
-        problem = Problem("unlisted-overlay", message, traced[0] if traced else None)
-        yield locate(problem, f"{_OVERLAYS}/{name}")
+        traced = tracer.traced_project()
+        listed = traced.settings["environments"]
+        message = f"`environments` does not list the overlay `{name}`, so its jobs are not checked; add `{name}`"
+        own = traced.overlays[name].specs if name in traced.overlays else ()
+        related = ((own[0], "the overlay"),) if own and location_of(own[0]) else ()
+        node = listed or find_key(traced.settings, "environments")
+        # Its environment is what an exception can name.
+        yield locate(Problem("unlisted-overlay", message, node, related), SETTINGS)._replace(env=name)
 
 
 def find_unknown_roles(

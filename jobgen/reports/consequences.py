@@ -67,6 +67,8 @@ class _Cause(NamedTuple):
     """The fields around it, the outermost first."""
     is_unknown: bool
     """True if it is not known which field is meant."""
+    is_misplaced: bool = False
+    """True if the field is meant, and stands in another mapping."""
 
 
 def leave_out_consequences(findings: Sequence[Finding], read_text: Callable[[str], str]) -> list[Finding]:
@@ -144,9 +146,12 @@ def _leave_out_queues(findings: Sequence[Finding]) -> Sequence[Finding]:
         for each in findings
         if each.rule == "unknown-queue" and each.severity is Severity.ERROR and each.meant
     }
-    if not meant:
+    named = {(each.location, each.env) for each in findings if each.rule == "bad-queue-name"}
+    if not meant and not named:
         return findings
-    return [each for each in findings if each.rule != "bad-queue-name" or (each.location, each.env) not in meant]
+    # The name of a queue is the value of a label, too.
+    hiding = {"bad-queue-name": meant, "invalid-label": named}
+    return [each for each in findings if (each.location, each.env) not in hiding.get(each.rule, ())]
 
 
 def _leave_out_inactive(findings: Sequence[Finding]) -> Sequence[Finding]:
@@ -244,6 +249,7 @@ def _is_cause(found: Finding) -> bool:
     is_misspelled = (
         found.rule == "unknown-role"
         or found.meant != ""
+        or found.cause == "misplaced"
         or bool(found.fix and any(edit.op == "rename" for edit in found.fix.edits))
     )
     return (found.object is None or is_misspelled) and found.rule in _CAUSES and found.severity is Severity.ERROR
@@ -259,7 +265,8 @@ def _find_document(found: Finding, lines: Sequence[str]) -> tuple[str, int]:
 
 def _describe_cause(found: Finding, read_text: Callable[[str], str]) -> _Cause:
     names = {value.partition(":")[0] for value in found.wrong_values[:1]}
-    names |= {found.meant} if found.meant else set()
+    # Of two levels that are missing, the first one is missed.
+    names |= {*found.meant.split(".")} if found.meant else set()
     if found.fix:
         names |= {str(edit.value) for edit in found.fix.edits if edit.op == "rename"}
     place = found.location
@@ -268,8 +275,9 @@ def _describe_cause(found: Finding, read_text: Callable[[str], str]) -> _Cause:
     around = list_keys_around(documents[at], place) if at >= 0 else ()
     # What is written in one line is one field.
     parents = tuple(str(key) for key in around if key.location.line < place.line)
-    is_unknown = found.rule in _MISSPELLED and not found.meant and not found.fix
-    return _Cause(found.location.line, frozenset(names), parents, is_unknown)
+    is_misplaced = found.cause == "misplaced"
+    is_unknown = found.rule in _MISSPELLED and not found.meant and not found.fix and not is_misplaced
+    return _Cause(found.location.line, frozenset(names), parents, is_unknown, is_misplaced)
 
 
 @lru_cache(maxsize=1)
@@ -295,6 +303,8 @@ def _follows(found: Finding, cause: _Cause) -> bool:
     if found.rule in _BY_NAME:
         is_inside = cause.line == found.location.line or not {*cause.parents, *cause.names}.isdisjoint(named)
         return is_inside or (may_be_any and cause.parents == ("spec",))
+    if cause.is_misplaced and found.rule.startswith("missing-"):
+        return any(name.rpartition(".")[2] in cause.names for name in named)
     if found.rule.startswith("missing-"):
         around = next(iter(cause.parents[-1:]), "spec")
         is_inside = around != "spec" and any(name.startswith(around) for name in named)

@@ -129,10 +129,17 @@ def _find_subject(finding: Finding, within: str) -> object:
 _GROUPED = frozenset(("ignored-schema-keyword", "kind-without-crd", "missing-schema", "unbuilt-kustomization"))
 
 
+def _is_grouped(finding: Finding) -> bool:
+    """Return True for what concerns a kind or an operator, and not the object; each refused object is a fault."""
+    is_old = finding.rule == "old-api-version" and finding.severity is not Severity.ERROR
+    return is_old or finding.rule in _GROUPED
+
+
 def group_by_kind(findings: Iterable[Finding]) -> tuple[list[Finding], list[Finding]]:
     """Return the findings with the first about the schema of each kind, and those that it stands for.
 
-    Kinds without a schema are one finding for each API group. The first is kept in each environment that reports it, so
+    Kinds without a schema are one finding for each API group, and old versions that an operator may not serve are one
+    for each kind. The first is kept in each environment that reports it, so
     that a report names them all.
     """
     shown: list[Finding] = []
@@ -140,7 +147,7 @@ def group_by_kind(findings: Iterable[Finding]) -> tuple[list[Finding], list[Find
     groups: dict[object, list[Finding]] = {}
     kept: dict[int, list[Finding]] = {}
     for finding in findings:
-        if finding.rule not in _GROUPED:
+        if not _is_grouped(finding):
             shown.append(finding)
             continue
         group = groups.setdefault((_find_api_group(finding) or finding.fault, finding.severity), [])
@@ -160,6 +167,8 @@ def group_by_kind(findings: Iterable[Finding]) -> tuple[list[Finding], list[Find
             message = _count_kinds(group, counted) or group[0].reword(UNCHECKED, counted)
             if group[0].rule == "unbuilt-kustomization":
                 message += f" in {len(group)} kustomizations"
+            if group[0].rule == "old-api-version":
+                message += f"; {len(group)} objects {where} have this version"
             shown[index] = shown[index]._replace(message=message)
     return shown, others
 

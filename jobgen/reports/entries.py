@@ -70,6 +70,12 @@ def group_findings(findings: Iterable[Finding]) -> list[ReportEntry]:
     return list(map(_make_entry, _group(Suppressed(finding, "", "") for finding in findings)))
 
 
+def number_entries(findings: Iterable[Finding]) -> list[int]:
+    """Return the number of the entry of each finding, in the order of the first finding of each."""
+    numbers: dict[object, int] = {}
+    return [numbers.setdefault(_find_key(Suppressed(finding, "", "")), len(numbers)) for finding in findings]
+
+
 def suppressed_entries(report: Report) -> list[ReportEntry]:
     """Return the suppressed findings, by location."""
     return _merge(report.suppressed)
@@ -113,10 +119,13 @@ def _group(several: Iterable[Suppressed]) -> Collection[list[Suppressed]]:
     """Group findings that differ only in environment, object or pointer: one edit fixes them."""
     groups: dict[object, list[Suppressed]] = {}
     for one in several:
-        finding = one.finding
-        key = (finding.location, finding.severity, finding.fault, finding.related, one.by, one.reason)
-        groups.setdefault(key, []).append(one)
+        groups.setdefault(_find_key(one), []).append(one)
     return groups.values()
+
+
+def _find_key(one: Suppressed) -> object:
+    finding = one.finding
+    return finding.location, finding.severity, finding.fault, finding.related, one.by, one.reason
 
 
 def _make_entry(group: list[Suppressed]) -> ReportEntry:

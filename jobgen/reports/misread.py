@@ -99,6 +99,8 @@ def _join_folded(findings: Sequence[Finding], read_lines: Callable[[str], Sequen
             if each in left:
                 continue
         header = _find_header(each, folded, read_lines) if folded and each.rule == "script-syntax" else None
+        if header is not None and each.severity is folded[header].severity:
+            continue
         if header is not None:
             joined.add(header)
             each = folded[header]._replace(severity=min(each.severity, folded[header].severity, key=RANK.__getitem__))  # noqa: PLW2901

@@ -6,12 +6,12 @@ has one, wherever it occurs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import TypeAlias
 
 from jobgen.k8s.placeholders import find_placeholders
-from jobgen.model.finding import Finding, Related, Severity
+from jobgen.model.finding import Finding, Related, Severity, find_wrong_values
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.reports.entries import RANK
 from jobgen.spec.filled_names import PLACEHOLDERS
@@ -33,10 +33,14 @@ _CAPITALS_RULES = frozenset(
     """invalid-container-name invalid-host-name invalid-name invalid-object-name invalid-port-name invalid-quantity
     invalid-volume-name malformed-image wrong-type""".split()
 )
+_ASSIGNED_NAME = lazy_pattern(r"(?<!\S)[A-Za-z_][A-Za-z0-9_]* ?=")
+"""The name of a variable in `PROJECT=bert`, which is written where a mapping belongs: it is no value."""
 _NAMES_FIELD = frozenset(("invalid-quantity", "wrong-type"))
 """Rules whose messages begin with the name of the field."""
 _VALUES_OF_FIELD = _NAMES_FIELD | {"invalid-value"}
 _SNAKE = lazy_pattern(r"[a-z]+(?:_[a-z]+)+\Z")
+_SERIES = lazy_pattern(r"\b[A-Z]_[A-Z][A-Z0-9_]+\b")
+"""A name of a series that is told from others by its first letter."""
 _CAPITALS = lazy_pattern(r"(?<![A-Za-z0-9])[A-Z][A-Z0-9]*(?:[_-][A-Z0-9]+)*(?![A-Za-z0-9])")
 # The last part of capitals that say what is to be written in their place, and parts that another one follows.
 _NOUNS = frozenset(
@@ -70,7 +74,7 @@ def group_placeholders(
         else:
             left.append(finding)
     grouped: dict[Finding, list[Finding]] = {}
-    for several in by_file.values():
+    for (file, _), several in by_file.items():
         first = several[0][1]
         # These say themselves that a single value is a placeholder.
         is_mild = first.rule == "malformed-image" and first.severity is not Severity.ERROR
@@ -83,7 +87,7 @@ def group_placeholders(
         for token, finding in several:
             groups.setdefault("" if is_refused else token, []).append((token, finding))
         for group in groups.values():
-            grouped[_report(group)] = [finding for _, finding in group]
+            grouped[_report(group, read_text(file))] = [finding for _, finding in group]
     return left, grouped
 
 
@@ -91,10 +95,9 @@ def find_placeholder(finding: Finding) -> str:
     """Return what looks like a placeholder in the values that a finding is about; empty if nothing does."""
     if finding.rule not in VALUE_RULES or finding.cause == "no placeholder":
         return ""
-    quoted = finding.quoted
     if finding.rule == RULE:
-        return quoted[0]
-    tokens = (found.token for value in quoted for found in find_placeholders(value))
+        return finding.quoted[0]
+    tokens = (found.token for value in _list_quoted(finding) for found in find_placeholders(value))
     # An overlay's `{team}` is filled by jobgen.
     written = next((token for token in tokens if token.strip("{}") not in PLACEHOLDERS), "")
     return written or next(_list_words(finding), "")
@@ -107,8 +110,18 @@ def find_capitals(finding: Finding) -> list[str]:
     if finding.rule not in _CAPITALS_RULES and not is_text:
         return []
     # A variable `VERSION` whose value is refused is no placeholder.
-    values = finding.quoted[1:2] if is_text else finding.quoted[1:] if finding.rule in _NAMES_FIELD else finding.quoted
+    quoted = _list_quoted(finding)
+    values = quoted[1:2] if is_text else quoted[1:] if finding.rule in _NAMES_FIELD else quoted
     return [word for value in values for word in _CAPITALS.findall(value)]
+
+
+def _list_quoted(finding: Finding) -> Sequence[str]:
+    """Return the values that a finding quotes, without the names of variables and with them what to write instead."""
+    if finding.rule != "wrong-type" or "=" not in finding.message:
+        return finding.quoted
+    wrong = find_wrong_values(finding.message)
+    values = tuple(_ASSIGNED_NAME.sub("", value) for value in wrong)
+    return finding.quoted if values == wrong else values
 
 
 def find_snake(finding: Finding) -> str:
@@ -128,7 +141,7 @@ def _find_braces(finding: Finding, read_lines: Callable[[str], list[str]]) -> st
     return match[1] if match and match[1].strip("{}") not in PLACEHOLDERS else ""
 
 
-def _report(several: list[_Found]) -> Finding:
+def _report(several: list[_Found], text: str) -> Finding:
     ordered = sorted(several, key=lambda found: found[1].location)
     first = ordered[0][1]
     others = {finding.location: token for token, finding in ordered if finding.location != first.location}
@@ -138,6 +151,9 @@ def _report(several: list[_Found]) -> Finding:
         return first._replace(related=related)
     every = dict.fromkeys(name for token, finding in ordered for name in (token, *_list_words(finding)))
     # The word in a token is no token of its own.
+    # Others of a series such as `V_KSA` may stand where any text is valid.
+    for prefix in {name[:2] for name in every if _SERIES.fullmatch(name)}:
+        every.update(dict.fromkeys(name for name in _SERIES.findall(text) if name.startswith(prefix)))
     names = [name for name in every if not any(name != other and other.strip("<>{}$ ") == name for other in every)]
     message = (
         f"the file is a template: {_list_names(names)} must be filled in by a person or a script; "
@@ -171,7 +187,7 @@ def _is_description(word: str) -> bool:
     return last in _NOUNS or not _OWNERS.isdisjoint(parts[:-1]) or is_variable or is_request
 
 
-_MAX_NAMED = 4
+_MAX_NAMED = 8
 
 
 def _list_names(names: list[str]) -> str:

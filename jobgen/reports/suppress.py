@@ -76,7 +76,7 @@ _COMMENT = lazy_pattern(
 )
 _DIRECTIVES = ("ignore", "ignore-file")
 _ARGUMENTS = lazy_pattern(r"\[([^\[\]]*)\](?:\s*+until=(\S+))?(?:\s*+--\s*+((?:.*\S)?))?\s*\Z")
-_SYNTAX = "write `# jobgen: ignore[rule] -- reason`"
+_NAMES = lazy_pattern(r"[\[\s:=]*([a-z0-9]+(?:-[a-z0-9]+)+(?:\s*,\s*[a-z0-9]+(?:-[a-z0-9]+)+)*)")
 
 
 class Suppression(NamedTuple):
@@ -134,7 +134,7 @@ def parse_suppressions(content: bytes, file: str) -> tuple[list[Suppression], li
             break
         alone = not line[: match.start()].strip()
         arguments = _ARGUMENTS.match(match[3].strip())
-        error = _find_error(match[1], match[2], arguments, at_top=alone and number <= top)
+        error = _find_error(match[1], match[2], match[3], arguments, at_top=alone and number <= top)
         if error:
             errors.append(_finding("malformed-suppression", error, location))
         elif arguments:
@@ -153,20 +153,22 @@ _MAX_NAMED = 50
 
 
 def _find_error(
-    directive: str | None, without_colon: str | None, arguments: re.Match[str] | None, *, at_top: bool
+    directive: str | None, without_colon: str | None, rest: str, arguments: re.Match[str] | None, *, at_top: bool
 ) -> str:
     """Return why a comment suppresses nothing; empty if it is valid."""
+    named = _NAMES.match(rest)
+    form = f"write `# jobgen: ignore[{named[1] if named else 'rule'}] -- reason`"
     if directive is None or directive.lower() not in _DIRECTIVES:
         if without_colon is not None:
-            return f"the comment has no colon after `jobgen`, so it is ignored; {_SYNTAX}"
-        hint = did_you_mean(directive or "", list(_DIRECTIVES)) or f"; {_SYNTAX}"
+            return f"the comment has no colon after `jobgen`, so it is ignored; {form}"
+        hint = did_you_mean(directive or "", list(_DIRECTIVES)) or f"; {form}"
         return f"`{directive}` is not a jobgen directive, so the comment is ignored{hint}"
     if arguments is None or not arguments[1].strip():
-        return f"the comment names no rule; {_SYNTAX}"
+        return f"the comment names no rule; {form}"
     if arguments[1].count(",") >= _MAX_NAMED:
         return f"the comment names more than `{_MAX_NAMED}` rules, so it is ignored; turn rules off in jobgen.yaml"
     if not (arguments[3] or "").strip():
-        return f"the comment has no reason, so it is ignored; {_SYNTAX}"
+        return f"the comment has no reason, so it is ignored; {form}"
     if arguments[2] and not is_date(arguments[2]):
         return f"`until={arguments[2]}` is not a date like `2027-01-31`, so the comment is ignored"
     if directive.lower() == "ignore-file" and not at_top:
