@@ -10,17 +10,20 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.features.launch import torchrun
-from jobgen.features.launch.options import Options, check_unknown, make_syntax, read_config, read_options
+from jobgen.features.launch.hf_trainer import check_file
+from jobgen.features.launch.options import Options, check_unknown, get_value, make_syntax, read_config, read_options
 from jobgen.features.launch.torchrun import JOINED, Torchrun
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World, count_visible
 from jobgen.model.data import Node
 from jobgen.model.finding import pluralize
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import is_same
 
 NAMES = frozenset(("accelerate", "accelerate-launch", "accelerate.commands.launch"))
 SYNTAX = make_syntax("accelerate", stops=True)
 _MODES = ("cpu", "multi_gpu", "tpu", "use_deepspeed", "use_fsdp")
 _TYPES = {"DEEPSPEED": "use_deepspeed", "FSDP": "use_fsdp", "MEGATRON_LM": "use_megatron_lm", "XLA": "tpu"}
+_COMMANDS = ("config", "env", "estimate-memory", "launch", "merge-weights", "test", "to-fsdp2", "tpu-config")
 _STANDARD = "standard"
 _PRECISIONS = ("no", "fp16", "bf16", "fp8")
 
@@ -41,7 +44,7 @@ class _Settings(NamedTuple):
 
     def name(self, option: str, word: Word) -> str:
         """Return an option as it is written: with dashes, or as a key of the file."""
-        is_key = self.has_file and word.node is not None and word.node is self.source
+        is_key = self.has_file and word.node is not None and is_same(word.node, self.source)
         return f"`{option}` of the config file" if is_key else f"`--{option}`"
 
 
@@ -71,6 +74,8 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
     if faults:
         return faults, World(), scripts
     faults, world = _judge_settings(program, settings, pods)
+    if not faults and "use_deepspeed" in settings.modes:
+        faults += check_file(_find_deepspeed(options, config, path), program._replace(words=()), world, pods)
     return faults, world, scripts
 
 
@@ -81,6 +86,13 @@ def _check_command(words: Sequence[Word]) -> Iterator[Fault]:
         error = f"invalid choice: '{text}'"
         message = f"`accelerate` takes `{text}` for one of its commands (`{error}`); write `launch` before it"
         yield Fault(words[0].node, message)
+    elif text is not None and text not in _COMMANDS and text[:1] != "-":
+        # Imported late: most commands are right.
+        from jobgen.model.meant import find_meant
+
+        if meant := find_meant(text, _COMMANDS):
+            message = f"`{text}` is not a command of accelerate (`invalid choice: '{text}'`); did you mean `{meant}`?"
+            yield Fault(words[0].node, message)
 
 
 def _check_flags(program: Program, options: Options) -> Iterator[Fault]:
@@ -155,6 +167,14 @@ def _read(options: Options, config: Mapping[str, Any] | None, path: Word | None)
     )
 
 
+def _find_deepspeed(options: Options, config: Mapping[str, Any] | None, path: Word | None) -> Word | None:
+    """Return the path of the config of DeepSpeed, which the file of accelerate can name."""
+    if "deepspeed_config_file" in options.values:
+        return options.values["deepspeed_config_file"]
+    written = get_value(config, "deepspeed_config.deepspeed_config_file")
+    return Word(written, path.node) if isinstance(written, str) and path is not None else None
+
+
 def _check_settings(program: Program, settings: _Settings, pods: Pods) -> Iterator[Fault]:
     processes = settings.processes
     if settings.has_file and processes is not None and processes.number == -1:
@@ -213,7 +233,9 @@ def _judge_cpu(program: Program, pods: Pods) -> tuple[list[Fault], World]:
 
 def _check_alone(program: Program, processes: Word, pods: Pods) -> Iterator[Fault]:
     """Check a launch of one process without torchrun."""
-    if pods.kind in JOINED and pods.count is not None and pods.count > 1:
+    if pods.kind in torchrun.TRAINING:
+        yield from torchrun.check_other_operator(program, pods, "pytorch", "PyTorchJob")
+    elif pods.kind in JOINED and pods.count is not None and pods.count > 1:
         message = f"accelerate starts one process in each of {pods.count} pods, which train alone"
         advice = "write `--multi_gpu`, or a config file with `distributed_type: MULTI_GPU`"
         yield Fault(
@@ -277,7 +299,7 @@ def _check_processes(run: Torchrun, processes: Word, option: str, machines: int,
     """Compare the processes of each pod with its GPUs: they are those of all machines, divided."""
     value = run.find("nproc_per_node")
     for fault in torchrun.compare_processes(value, run.program, pods):
-        if machines > 1 and pods.gpus and fault.node is value.node:
+        if machines > 1 and pods.gpus and is_same(fault.node, value.node):
             shown = f"{option} is {processes.text} for {machines} machines"
             yield fault.advise(shown, f"use {machines * pods.gpus}, the GPUs of all pods")
         else:

@@ -13,6 +13,7 @@ from jobgen.k8s.objects import Container
 from jobgen.model.data import Location
 from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At
 from jobgen.model.suggest import find_closest
 from jobgen.yamlio.read import read_shared
 
@@ -62,9 +63,9 @@ def check_files(program: Program, volumes: MountedFiles) -> Iterator[Fault]:
 
 def check_settings(program: Program, volumes: MountedFiles, container: Container) -> Iterator[Fault]:
     """Yield what is wrong with the files in variables whose names say that a program reads them."""
-    values = ((name, entry.get("value")) for name, entry in container.env)
-    found = ((name, as_text(node), node) for name, node in values if as_text(node)[:1] == "/" and _READ.search(name))
-    paths = (_Path(text, Word(text, node), name.lower(), is_variable=True) for name, text, node in found)
+    values = ((name, as_text(entry.get("value")), entry) for name, entry in container.env)
+    found = (each for each in values if each[1][:1] == "/" and _READ.search(each[0]))
+    paths = (_Path(text, Word(text, At(entry, "value")), name.lower(), is_variable=True) for name, text, entry in found)
     yield from _check_paths(program, volumes, paths)
 
 
@@ -130,7 +131,8 @@ def _to_name(text: str) -> str:
 
 def _report_missing(path: _Path, inner: str, folder: MountedFolder) -> Fault:
     names = sorted(folder.files)
-    close = find_closest(inner, names)
+    alike = [name for name in names if posixpath.splitext(name)[1] == posixpath.splitext(inner)[1]]
+    close = find_closest(inner, names) or (alike[0] if len(alike) == 1 else None)
     shown = [f"`{name}`" for name in names[:_MAX_SHOWN]]
     others = f" and {len(names) - _MAX_SHOWN} others" if len(names) > _MAX_SHOWN else ""
     has = f"has only {', '.join(shown)}{others}" if names else "is empty"

@@ -9,10 +9,11 @@ from jobgen.features.launch.mpi import GPUS_RULE, Hosts, compare_slots, read_hos
 from jobgen.features.launch.options import Options, make_syntax, read_options
 from jobgen.features.launch.torchrun import JOINED, Torchrun
 from jobgen.features.launch.values import Fault, Pods, Program, Word, World
-from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
+from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text
 from jobgen.k8s.objects import Manifest
 from jobgen.model.finding import pluralize
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import find_at
 
 NAMES = frozenset(("deepspeed", "deepspeed.launcher.runner", "ds"))
 SYNTAX = make_syntax("deepspeed", stops=True)
@@ -47,14 +48,14 @@ class _Resources(NamedTuple):
 
 def check_slots(manifest: Manifest) -> Iterator[Fault]:
     """Compare the slots of a DeepSpeedJob with the GPUs of its workers."""
-    node = get_path(manifest.spec, "config", "slotsPerWorker")
-    count = as_integer(node)
+    place = find_at(manifest.spec, "config", "slotsPerWorker")
+    count = as_integer(place.node) if place is not None else None
     worker = manifest.find_role("worker")
     main = worker.pod.main_container if worker and count is not None else None
     if main is not None and main.pod.gpus and main.pod.gpus != count:
         message = f"`slotsPerWorker` is {count}, but a worker has {pluralize(main.pod.gpus, 'GPU')}"
-        related = ((main.device_node, "the GPUs of a worker"), (main.device_node, ""))
-        yield Fault(node, f"{message}; set it to {main.pod.gpus}", False, (), related, GPUS_RULE)
+        related = ((main.device_place, "the GPUs of a worker"), (main.device_place, ""))
+        yield Fault(place, f"{message}; set it to {main.pod.gpus}", False, (), related, GPUS_RULE)
 
 
 def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Program, ...]]:
@@ -100,13 +101,21 @@ def _find_pool(program: Program, options: Options, pods: Pods) -> tuple[Hosts | 
     hosts = read_hostfile(program, path, pods)
     if hosts is not None:
         return (None if hosts.slots is None else hosts), False
-    if given is not None or _may_have_file(pods):
+    is_other = pods.kind not in (*JOINED, *torchrun.TRAINING)
+    if (given is not None and (is_other or _may_be_written(path, pods))) or _may_have_file(pods):
         return None, False
     # A launcher of an MPIJob has no GPUs of its own.
     manifest = pods.container.pod.manifest
     launcher = manifest.find_role("launcher") if pods.kind == "MPIJob" else None
     gpus = launcher.pod.gpus if launcher else pods.gpus
     return (None if gpus is None else Hosts({"localhost": gpus})), True
+
+
+def _may_be_written(path: str | None, pods: Pods) -> bool:
+    """Return True if a volume, a script or the image of the pod can have a hostfile."""
+    mounts = (as_text(as_mapping(each).get("mountPath")) for each in as_list(pods.container.data.get("volumeMounts")))
+    is_mounted = path is None or any(path.startswith(mount) for mount in mounts if mount)
+    return is_mounted or pods.container.words[:1] != ("deepspeed",) or path != _DEFAULT
 
 
 def _may_have_file(pods: Pods) -> bool:
@@ -235,9 +244,10 @@ def _check_active(
         return
     if is_local and pods.count is not None and pods.count > 1:
         is_meant = any(each in pods.container.search_text for each in ("MASTER_ADDR", "WORLD_SIZE"))
-        if pods.kind in JOINED or pods.kind == "MPIJob" or is_meant:
+        if pods.kind in JOINED or pods.kind in torchrun.TRAINING or pods.kind == "MPIJob" or is_meant:
             message = f"`deepspeed` has no hostfile, so each of the {pods.count} pods trains on its own"
             advice = "start the script with `torchrun`, which finds the other pods"
+            advice += " of a PyTorchJob (`framework: pytorch`)" if pods.kind in torchrun.TRAINING else ""
             yield Fault(program.node, f"{message}; {advice}", False, (), pods.related, "launcher-on-one-pod")
             return
     gpus = options.values.get("num_gpus") or options.values.get("include") or options.values.get("exclude")

@@ -17,6 +17,7 @@ from jobgen.k8s.secrets import find_secrets
 from jobgen.model.data import Node, TracedScalar, value_of
 from jobgen.model.finding import pluralize
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import node_at
 
 _UNKNOWN = "unknown"
 _FACTORS = 3  # of a batch size
@@ -54,7 +55,7 @@ def describe_launches(manifest: Manifest) -> list[Described]:
         role = judged.launch.container.pod.role
         names = (role.replica_type,) if role else ()
         for stage in judged.stages:
-            rows = tuple(_list_rows(judged, stage))
+            rows = tuple(row._replace(node=node_at(row.node)) for row in _list_rows(judged, stage))
             # Other programs of a script, such as `pip`, have no numbers.
             if any(row.name not in ("pods", "GPUs per pod") for row in rows):
                 command = show_command(stage.program, read_secrets())
@@ -80,7 +81,7 @@ def _quote(text: str) -> str:
 def _list_rows(judged: Judged, stage: Stage) -> Iterator[Row]:
     pods = judged.launch.pods
     yield Row("pods", _show(pods.count), *_find_count(pods))
-    yield Row("GPUs per pod", _show(pods.gpus), "resources", pods.container.device_node)
+    yield Row("GPUs per pod", _show(pods.gpus), "resources", pods.container.device_place)
     world = stage.world
     if world.is_launched:
         asked, processes, size = world.asked, world.processes, world.size
@@ -98,7 +99,8 @@ def _list_rows(judged: Judged, stage: Stage) -> Iterator[Row]:
 
 def _find_count(pods: Pods) -> tuple[str, Node]:
     """Return the field with the number of pods, and where it is written; of several roles, that of the last."""
-    nodes = [node for node in pods.counts if not (isinstance(node, TracedScalar) and node.layer.startswith("kind "))]
+    written = map(node_at, pods.counts)
+    nodes = [node for node in written if not (isinstance(node, TracedScalar) and node.layer.startswith("kind "))]
     # The number of workers is one less than the number of pods that is written.
     totals = [node for node in nodes if str(pods.count) in (str(value_of(node)), getattr(node, "written", ""))]
     node = next(iter(totals), nodes[-1] if nodes else None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jobgen.features.launch.options import (
@@ -18,7 +18,7 @@ from jobgen.features.launch.options import (
     read_arguments,
     read_config,
 )
-from jobgen.features.launch.values import Fault, Pods, Program, World
+from jobgen.features.launch.values import Fault, Pods, Program, Word, World
 
 _KEYS = {
     "train": "train_batch_size",
@@ -31,6 +31,15 @@ _KEYS = {
 # With one of these, the ranks that share a batch are not all processes, or the batch is computed.
 _OTHER_BATCHES = ("elasticity", "tensor_parallel", "autotuning", "sequence_parallel_size", "mpu", "pipeline")
 _AT = "deepspeed_config deepspeed"
+_NAMES = (
+    "deepspeed",
+    "deepspeed_config_file",
+    "deepspeed_config_path",
+    "ds_config",
+    "ds_config_file",
+    "ds_config_path",
+)
+"""Options whose value is usually a config of DeepSpeed."""
 STAGES = (
     Invariant(
         lambda stage: stage in (0, 1, 2, 3),
@@ -86,12 +95,47 @@ def check_deepspeed(program: Program, world: World, pods: Pods) -> Iterator[Faul
     options = read_arguments(program.words, ("deepspeed",))
     config = read_own(program, options)
     if config is None:
+        yield from _check_named(program, world, pods)
         return
+    path = options.text("deepspeed_config")
+    yield from _check_config(config, path, options, program, world, pods, (*STAGES, *_BATCHES))
+
+
+def check_file(word: Word | None, program: Program, world: World, pods: Pods) -> Iterator[Fault]:
+    """Check the config that a launcher or a script names, which probably gives it to DeepSpeed as it is."""
+    text = (word.text or "") if word is not None else ""
+    config = parse_config(text, "deepspeed.json") if text[:1] == "{" else read_config(program, text)
+    # What is left out, the program may add.
+    if word is None or config is None or as_number(get_value(config, _KEYS["train"])) is None:
+        return
+    options = Arguments({**read_arguments(program.words).words, "deepspeed": word}, (), True)
+    for fault in _check_config(config, text, options, program, world, pods, (*STAGES, *_BATCHES[1:])):
+        yield fault._replace(is_error=False)
+
+
+def _check_named(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
+    """Check the config of another option of a script."""
+    if not any(name in (word.text or "") for word in program.words for name in ("deepspeed", "ds_", "ds-")):
+        return
+    options = read_arguments(program.words)
+    word = next((options.words[name] for name in _NAMES if name in options.words), None)
+    if not is_trainer(program, options):
+        yield from check_file(word, program, world, pods)
+
+
+def _check_config(
+    config: Mapping[str, Any],
+    path: str | None,
+    options: Arguments,
+    program: Program,
+    world: World,
+    pods: Pods,
+    table: Sequence[Invariant],
+) -> Iterator[Fault]:
     # With `mpu`, a script divides the processes otherwise.
     divides = any("parallel" in name for name in options.words)
-    size = None if divides else world.size
-    places = _find_places(program, config, options.text("deepspeed_config"))
-    yield from find_faults((*STAGES, *_BATCHES), read_numbers(config, size), options.words, program, pods, places)
+    numbers = read_numbers(config, None if divides else world.size)
+    yield from find_faults(table, numbers, options.words, program, pods, _find_places(program, config, path))
 
 
 def _find_places(program: Program, config: Mapping[str, Any], path: str | None) -> NumbersInFile | None:

@@ -14,6 +14,7 @@ from jobgen.k8s.shell.syntax import SyntaxFault, parse_all
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import FixStep
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.place import At, node_at
 from jobgen.yamlio.write import to_inline_yaml
 
 # An option, its value and what follows it; and a program of which a launcher starts processes.
@@ -60,7 +61,7 @@ def _report(word: Word, program: Program, manifest: Manifest) -> Fault:
     parts, items = list(split_words(text)), _find_list(word, manifest)
     if not items or len(parts) < 2:
         return Fault(word.node, f"{message}; remove the quotation marks around it")
-    at = next(at for at, each in enumerate(items) if each is word.node)
+    at = word.node.key if type(word.node) is At else 0
     texts = [as_text(each) for each in items]
     shown = to_inline_yaml([*texts[:at], *parts, *texts[at + 1 :]])
     is_short = len(shown) <= 2 * MAX_SHOWN and "\n" not in shown and "`" not in shown
@@ -72,8 +73,9 @@ def _find_list(word: Word, manifest: Manifest) -> Sequence[Node]:
     """Return the list of a command that has a word as an item of its own; empty if it is a part of a script."""
     containers = (each for pod in manifest.pods for each in pod.containers)
     lists = (as_list(each.data.get(field)) for each in containers for field in ("command", "args"))
-    found: Sequence[Node] = next((items for items in lists if any(each is word.node for each in items)), ())
-    return found if value_of(word.node) == word.text else ()
+    place = word.node
+    found: Sequence[Node] = next((items for items in lists if type(place) is At and items is place.holder), ())
+    return found if value_of(node_at(place)) == word.text else ()
 
 
 def check_name(program: Program) -> Iterator[Fault]:
@@ -81,7 +83,7 @@ def check_name(program: Program) -> Iterator[Fault]:
     name = program.path
     if program.is_module and (module := PROGRAMS_AS_MODULES.get(name)):
         message = f"`{name}` is a program, and not a module that `-m` starts; write `{module}`, or start `{name}`"
-        fix = (FixStep("set", program.node, module),) if value_of(program.node) == name else ()
+        fix = (FixStep("set", program.node, module),) if value_of(node_at(program.node)) == name else ()
         yield Fault(program.node, message, fix=fix)
         return
     if not program.is_module or (not name.endswith(".py") and "/" not in name):
@@ -91,7 +93,7 @@ def check_name(program: Program) -> Iterator[Fault]:
         yield Fault(program.node, f"{message}; remove `-m`")
         return
     meant = name.removesuffix(".py").strip("./").replace("/", ".")
-    fix = (FixStep("set", program.node, meant),) if value_of(program.node) == name else ()
+    fix = (FixStep("set", program.node, meant),) if value_of(node_at(program.node)) == name else ()
     yield Fault(program.node, f"{message}; write `{meant}`, or remove `-m`", fix=fix)
 
 
@@ -103,7 +105,7 @@ def check_quotes(manifest: Manifest) -> Iterator[Fault]:
         fault = parse_all(text).failure
         if isinstance(fault, SyntaxFault) and fault.kind == "open" and fault.sign in ("'", '"'):
             message = f"a quotation mark `{fault.sign}` of the entrypoint is not closed (`No closing quotation`)"
-            yield Fault(node, f"{message}; write the other one")
+            yield Fault(At(manifest.spec, "entrypoint"), f"{message}; write the other one")
 
 
 def check_entrypoint(manifest: Manifest) -> Iterator[Fault]:
@@ -118,12 +120,12 @@ def check_entrypoint(manifest: Manifest) -> Iterator[Fault]:
         and not submitter.get("command")
     ):
         message = "`entrypoint` is empty (`Error: Missing argument 'ENTRYPOINT...'`)"
-        yield Fault(spec["entrypoint"], f"{message}; write the command that trains, such as `python train.py`")
+        yield Fault(At(spec, "entrypoint"), f"{message}; write the command that trains, such as `python train.py`")
 
 
 def check_entrypoint_words(program: Program) -> Iterator[Fault]:
     """Yield an entrypoint of Ray that is a list in a text, or that has several words in quotation marks."""
-    text = as_text(program.node).strip()
+    text = as_text(node_at(program.node)).strip()
     if program.path[:1] == "[" and _LIST.match(text):
         words = split_words(text.strip("[]").replace(",", " "))
         message = f"`{program.path}` is not a program (`command not found`): an entrypoint is a text, and not a list"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 
 from jobgen.features.launch import accelerate, deepspeed, items, mpi, paddle, torchrun
 from jobgen.features.launch.config_files import check_files, check_settings
@@ -21,8 +21,9 @@ from jobgen.features.launch.trainers import check_lightning, check_torchtitan
 from jobgen.features.launch.values import Fault, Pods, Program, World
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Location, TracedScalar, location_of
+from jobgen.model.data import Location, location_of
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, find_at, identify, is_same, node_at
 from jobgen.yamlio.inner_text import find_line
 
 LAUNCHERS = (torchrun, accelerate, deepspeed, mpi, paddle)
@@ -37,6 +38,8 @@ _SCRIPTS = (
     check_server,
 )
 """What training scripts and servers refuse."""
+_SERVERS = ("vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server", "sglang.launch_server")
+"""Modules of servers."""
 _DOTS = 2
 """How many dots the name of a launcher's module has at least; a file has fewer."""
 Judge = Callable[[Program, Pods], tuple[list[Fault], World, tuple[Program, ...]]]
@@ -89,12 +92,13 @@ def _check_module(program: Program, pods: Pods) -> Iterator[Fault]:
         yield from check_name(program)
     if pods.kind == "RayJob" and (" " in program.path or program.path[:1] == "["):
         yield from check_entrypoint_words(program)
-    if program.name.count(".") < _DOTS or program.name.endswith(".py"):
+    is_short = program.name.count(".") < _DOTS and program.name[:2] != "sg"
+    if is_short or program.name in _SERVERS or program.name.endswith(".py"):
         return
     # Imported late: most programs are files.
     from jobgen.model.meant import find_meant
 
-    meant = find_meant(program.name, _judges())
+    meant = find_meant(program.name, (*_judges(), *_SERVERS))
     if meant:
         message = f"`{program.name}` is not a module (`No module named {program.name}`); did you mean `{meant}`?"
         yield Fault(program.node, message, False)
@@ -115,11 +119,10 @@ def _judge_program(program: Program, pods: Pods) -> Stage:
     if joined := tuple(check_items(program, pods)):
         return Stage(program, World(is_launched=True), joined)
     faults, world, scripts = judge(program, pods)
-    faults = [
-        *check_script(program, pods),
-        *faults,
-        *check_options(program, scripts),
-    ]
+    # What an option takes for its value can be the script.
+    is_taken = bool(program.words) and any(is_same(fault.node, program.words[-1].node) for fault in faults)
+    missing = () if is_taken else check_script(program, pods)
+    faults = [*missing, *faults, *check_options(program, scripts)]
     world = world._replace(is_launched=True)
     if any(fault.is_error for fault in faults):
         # What the script makes of it is not known.
@@ -135,12 +138,14 @@ def _judge_program(program: Program, pods: Pods) -> Stage:
 @lru_cache(maxsize=2)
 def find_faults(manifest: Manifest) -> tuple[Fault, ...]:
     """Return the faults of a job, each once."""
-    return tuple(_find_faults(manifest))
+    found = tuple(_find_faults(manifest, is_brief=True))
+    # Briefly, a role with the container of another one has been left out.
+    return tuple(_find_faults(manifest, is_brief=False)) if found and manifest.is_plain else found
 
 
-def _find_faults(manifest: Manifest) -> Iterator[Fault]:
+def _find_faults(manifest: Manifest, *, is_brief: bool) -> Iterator[Fault]:
     seen: set[object] = set()
-    judged_roles = judge_manifest(manifest, is_brief=True)
+    judged_roles = judge_manifest(manifest, is_brief=is_brief)
     names = {stage.program.name for judged in judged_roles for stage in judged.stages}
     if not names & _judges().keys():
         yield from torchrun.check_field(manifest)
@@ -155,31 +160,21 @@ def _find_faults(manifest: Manifest) -> Iterator[Fault]:
     yield from (fault for _, container in find_trainers(manifest) for fault in check_mode(container))
     for judged in judged_roles:
         for fault in (*_list_certain(judged), *_check_files(judged)):
-            node = (
-                fault.node
-                if fault.node is not None
-                else judged.launch.container.data.get("command", manifest.object.get("kind"))
-            )
+            place = fault.node
+            if place is None:
+                place = find_at(judged.launch.container.data, "command") or At(manifest.object, "kind")
             # Roles that have the same command, from one line, have one fault.
-            key = (location_of(node) or id(node), fault.key)
+            key = (location_of(node_at(place)) or identify(place), fault.key)
             if key not in seen:
                 seen.add(key)
-                yield _place(fault._replace(node=node), judged.launch)
+                yield _place(fault._replace(node=place), judged.launch)
 
 
 def _place(fault: Fault, launch: Launch) -> Fault:
     """Return a fault with the text of the file that it is in, if the repository has the file."""
-    text = launch.volumes.find_text(fault.file) if fault.file else fault.at
-    if text is None or not fault.file:
+    if not fault.file or launch.volumes.find_text(fault.file) is None:
         return fault
-    if type(fault.node) is not TracedScalar:
-        return fault._replace(at=text)
-    # What a kind has by default was not written, and of what an overlay has changed, there is a note.
-    nodes = [node for node, _ in fault.related if type(node) is TracedScalar and not node.layer.startswith("kind ")]
-    compared = (
-        (node, "compared with this") for node in nodes if getattr(node.overridden, "layer", "kind ")[:5] == "kind "
-    )
-    return fault._replace(at=text, related=(*fault.related, (fault.node, "the file is read here"), *compared))
+    return fault._replace(locate=partial(launch.volumes.locate_text, fault.file))
 
 
 def _list_certain(judged: Judged) -> Iterator[Fault]:
@@ -227,14 +222,14 @@ class _Line(NamedTuple):
         """Return a fault at the line; what is wrong with another value of the object stays there."""
         script = f"`{self.file}`" if self.file else "the script"
         fault = fault._replace(message=f"in line {self.inside.line} of {script}, {fault.message}")
-        if fault.node is not None and fault.node is not program.node:
+        if fault.node is not None and not is_same(fault.node, program.node):
             return fault
         return fault._replace(file=self.file, inside=self.inside, at=None if self.file else program.node)
 
 
 def _find_line(program: Program) -> _Line | None:
     """Return which line of a script starts a program; None if it is not in a script, or in several."""
-    written = as_text(program.node)
+    written = as_text(node_at(program.node))
     name = next((word for word in written.split() if word.startswith("/") and program.files(word)), "")
     text = written if "\n" in written else program.files(name) if name else None
     path = program.path or program.name

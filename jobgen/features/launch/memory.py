@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from jobgen.features.launch import hf_trainer, megatron, serving
 from jobgen.features.launch.options import Arguments, compared_values, get_value, read_arguments
 from jobgen.features.launch.values import Fault, Pods, Program, World, find_memory, find_model
-from jobgen.model.data import Node
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import Place
 
 # Options with which less is on the GPU than the bound says, or that load something else.
 _LESS_SERVING = (
@@ -32,7 +32,7 @@ class Bound(NamedTuple):
 
     bytes: float
     text: str
-    node: Node
+    node: Place
 
 
 def list_bounds(program: Program, world: World, pods: Pods) -> Iterator[Bound]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 
 from jobgen.features.convert.operators.created import Fields, as_fields, as_items, as_string
 from jobgen.k8s.nodes import as_text
@@ -32,7 +32,7 @@ class MountedFiles:
         self,
         mounts: Sequence[Fields],
         volumes: Sequence[Fields],
-        find_config: Callable[[str], Mapping[str, Node] | None],
+        find_config: Callable[..., Mapping[str, Node] | None],
     ) -> None:
         self._mounts = mounts
         self._volumes = {as_string(volume.get("name")): volume for volume in volumes}
@@ -62,6 +62,11 @@ class MountedFiles:
         inner = posixpath.join(as_string(mount.get("subPath")), path[len(folder) :].strip("/")).rstrip("/")
         volume = self._read_volume(folder, mount)
         return volume.files.get(inner) if volume else None
+
+    def locate_text(self, path: str) -> Node:
+        """Return the text of a file as it is written, with its location; None if it is not known."""
+        located = MountedFiles(self._mounts, [*self._volumes.values()], partial(self._find_config, is_traced=True))
+        return located.find_text(path)
 
     def read(self, path: str) -> str | None:
         """Return the text of a file; None if it is not known."""

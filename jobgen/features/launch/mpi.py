@@ -16,6 +16,7 @@ from jobgen.model.data import value_of
 from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import Place, find_at, is_same
 
 OPERATOR_FILE = "/etc/mpi/hostfile"
 _SLOTS = lazy_pattern(r"(\S+?)(?:\s+slots\s*=\s*(\d{1,6})|:(\d{1,6}))?(?:\s.*)?\Z")
@@ -107,9 +108,26 @@ _OF_OTHERS = frozenset(("envall", "envnone", "env_all", "env_none"))
 # What only Open MPI has.
 _OPEN_MPI = frozenset(("allow_run_as_root", "mca", "omca", "prtemca"))
 _HIDING = (".sh", "torchrun", "torch.distributed", "accelerate", "deepspeed", "mpirun", "mpiexec", "horovodrun")
+_BARE_WORKER = lazy_pattern(r"worker-\d{1,4}\Z")
+# Variables with the hosts of a launch.
+_HOSTS = lazy_pattern(r"(?i)host_?(?:file|list|s\Z)|\AHOROVOD_HOST")
 SLOTS_RULE, GPUS_RULE = "mpi-slots-mismatch", "slots-gpu-mismatch"
 # Programs that start processes of their own.
 _STARTS_OTHERS = lazy_pattern(r"torchrun|torch\.distributed|accelerate|deepspeed|.*\.sh\Z|bash|sh\Z|python\Z")
+
+_PROGRAM = lazy_pattern(r"(?:\S*/)?(?:python[\d.]*|bash|sh|torchrun)\Z")
+# What is the name of no program, also with a value; other names in capitals may be one.
+_VARIABLE = lazy_pattern(
+    r"(?:(?:CUDA|GLOO|HF|HOROVOD|LD|MASTER|NCCL|NVIDIA|OMP|OMPI|PYTHON|TF|TORCH|UCX)_[A-Z\d_]+|PATH|PYTHONPATH)\Z|"
+    r"[A-Za-z_]\w*="
+)
+_CAPITALS = lazy_pattern(r"[A-Z][A-Z\d]*_[A-Z\d_]+\Z")
+_ALLOWED = lazy_pattern(r"allow[-_]run[-_]as[-_]root")
+_ALLOWING = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")
+_WITHOUT_ROOT = frozenset(("horovodrun", "mpiexec.hydra", "mpirun_rsh", "prterun"))
+"""Programs of others, and those that allow it by themselves or have variables of their own."""
+_OTHERS = lazy_pattern(r"(?i)intel|mpich|oneapi|mvapich|spectrum|cray")
+_OF_HYDRA = frozenset("env envlist envall envnone f genv genvall genvlist genvnone iface launcher ppn rmk".split())
 
 
 class _Launch(NamedTuple):
@@ -132,9 +150,14 @@ class _Launch(NamedTuple):
 
 def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Program, ...]]:
     """Return what fails, the world of the script, and the script."""
+    faults, world, scripts = _judge(program, pods)
+    return [*faults, *_check_root(program, pods)], world, scripts
+
+
+def _judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Program, ...]]:
     parts = tuple(read_options(words, SYNTAX) for words in _split(program.words))
     first = parts[0]
-    if (fault := _check_number(parts)) is not None:
+    if (fault := _check_number(parts) or _check_variable(program, parts, pods)) is not None:
         return [fault], World(), ()
     if any(part.unknown is not None or not part.is_certain for part in parts):
         return [*_check_unknown(program, first)], World(), ()
@@ -155,6 +178,8 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
         return [], World(), scripts
     if is_horovod and (fault := _check_host_format(first)):
         return [fault], World(), scripts
+    if alone := tuple(_check_alone(program, first, pods)):
+        return [*alone], World(), ()
     launch = _Launch(parts, _find_hosts(program, first, pods), _oversubscribes(program, parts))
     faults, count = _check_hosts(program, launch, pods), None
     if not faults:
@@ -166,6 +191,16 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
     if scripts and _starts_others(scripts):
         return faults, World(), ()
     return faults, World(hosts, each, count), scripts
+
+
+def _check_alone(program: Program, options: Options, pods: Pods) -> Iterator[Fault]:
+    """Report a launch without hosts where the operator writes no hostfile."""
+    is_told = options.values.keys() & {"host", "hostfile"} or any(_HOSTS.search(name) for name in program.env)
+    if not is_told and "*" not in program.env:
+        # Imported late: most jobs of MPI have an operator that writes a hostfile.
+        from jobgen.features.launch.torchrun import check_other_operator
+
+        yield from check_other_operator(program, pods, "mpi", "MPIJob")
 
 
 def _check_number(parts: Sequence[Options]) -> Fault | None:
@@ -198,6 +233,64 @@ def _check_unknown(program: Program, options: Options) -> Iterator[Fault]:
         dashes = text[: len(text) - len(text.lstrip("-"))]
         message = f"`{text}` is not an option of `{program.name}`"
         yield Fault(word.node, f"{message}; did you mean `{dashes}{meant.replace('_', '-')}`?", False)
+
+
+def _check_variable(program: Program, parts: Sequence[Options], pods: Pods) -> Fault | None:
+    """Return a variable that mpirun takes for the program, or a program that `-x` takes for a variable."""
+    if any(part.unknown is not None or not part.is_certain for part in parts):
+        return None
+    for part in parts:
+        passed = next((word for word in part.lists.get("x", ()) if _PROGRAM.match(word.text or "")), None)
+        if passed is not None:
+            message = f"`-x` takes the name of a variable, and gets the program `{passed.text}`"
+            return Fault(passed.node, f"{message}; remove `-x`, or write the name behind it", False)
+        text, after = ((*(word.text or "" for word in part.rest[:2]), "", ""))[:2]
+        is_name = after and (_VARIABLE.match(text) or (_CAPITALS.match(text) and _PROGRAM.match(after)))
+        # MVAPICH takes variables there, and Horovod gives the command to a shell, which sets them.
+        if not is_name or program.name == "mpirun_rsh" or (program.name == "horovodrun" and "=" in text):
+            continue
+        message = f"`{_name(program)}` takes `{text}` for the program to start"
+        is_open = "x" in part.values or _uses_open_mpi(program, pods)
+        if program.name == "horovodrun":
+            advice = "remove it, because all variables are passed on"
+        elif not is_open and _is_other(program, pods):
+            advice = "write the variable as `-genv NAME VALUE`"
+        else:
+            advice = "write `-x` before it"
+        return Fault(part.rest[0].node, f"{message}; {advice}", is_open)
+    return None
+
+
+def _check_root(program: Program, pods: Pods) -> Iterator[Fault]:
+    """Report mpirun of Open MPI that runs as root, which it refuses without an option or two variables."""
+    is_told = any(word.text is None or _ALLOWED.search(word.text) for word in program.words)
+    is_set = all(program.variable(name) is not None for name in _ALLOWING)
+    if is_told or is_set or program.name in _WITHOUT_ROOT or _is_other(program, pods):
+        return
+    containers = (each for pod in pods.container.pod.manifest.pods for each in pod.containers)
+    own = next(
+        (each for each in containers if any(is_same(place, program.node) for place in each.command_places)), None
+    )
+    holders = (own.data, own.pod.spec) if own else ()
+    users = (find_at(holder, "securityContext", "runAsUser") for holder in holders)
+    user = next((each for each in users if each is not None and each.node is not None), None)
+    if user is None or value_of(user.node) != 0 or type(value_of(user.node)) is not int:
+        return
+    message = f"`{program.path}` of Open MPI refuses to run as root, which `runAsUser: 0` asks for"
+    error = "mpirun has detected an attempt to run as root"
+    advice = "write `--allow-run-as-root` behind it, or set another user"
+    yield Fault(program.node, f"{message} (`{error}`); {advice}", False, (), ((user, "the user"),))
+
+
+def _is_other(program: Program, pods: Pods) -> bool:
+    """Return True if the processes are probably started with another implementation than Open MPI."""
+    written = as_text(pods.container.pod.manifest.spec.get("mpiImplementation"))
+    is_named = any(_OTHERS.search(each.image) for pod in pods.container.pod.manifest.pods for each in pod.containers)
+    # The operator sets those of all implementations.
+    own = [name for name, word in program.env.items() if word.node is not None]
+    is_hydra = program.name == "mpiexec.hydra" or any(name.startswith(("I_MPI_", "MV2_")) for name in own)
+    options = {(word.text or "").lstrip("-").partition("=")[0] for word in program.words}
+    return written in ("Intel", "MPICH") or is_named or is_hydra or not _OF_HYDRA.isdisjoint(options)
 
 
 def _starts_others(scripts: Sequence[Program]) -> bool:
@@ -255,6 +348,12 @@ def _check_host_format(options: Options) -> Fault | None:
 def _check_hosts(program: Program, launch: _Launch, pods: Pods) -> list[Fault]:
     """Find hosts that are no workers of the job."""
     listed = launch.parts[0].values.get("host")
+    if listed is not None and launch.hosts is not None and pods.kind == "MPIJob":
+        spec, job = pods.container.pod.spec, pods.container.pod.manifest.name
+        bare = next((name for name in launch.hosts.named if _BARE_WORKER.match(name)), None)
+        if bare is not None and "hostAliases" not in spec:
+            message = f"`{bare}` is not a host name of a worker, so mpirun cannot reach it; write `{job}-{bare}`"
+            return [Fault(listed.node, f"{message}, or remove the option: the operator writes a hostfile", False)]
     own = read_hostfile(program, OPERATOR_FILE, pods) if pods.kind == "MPIJob" else None
     if listed is None or not own or not own.total or own.others or launch.hosts is None:
         return []
@@ -408,11 +507,12 @@ def check_unseen(manifest: Manifest) -> Iterator[Fault]:
 def compare_slots(pods: Pods) -> Iterator[Fault]:
     """Compare the slots of a worker with its GPUs."""
     manifest, slots = pods.container.pod.manifest, pods.slots
-    written = manifest.spec.get("slotsPerWorker")
+    written = find_at(manifest.spec, "slotsPerWorker")
+    written = written if written is not None and written.node is not None else None
     worker = manifest.find_role("worker")
-    devices = pods.container.device_node
+    devices: Place = pods.container.device_place
     if devices is None and worker:
-        devices = worker.key
+        devices = worker.place
     subject = f"`slotsPerWorker` is {slots}" if written is not None else "`slotsPerWorker` is not set, so it is 1"
     related = () if written is None else ((devices, "the GPUs of a worker"), (devices, ""))
     message = f"{subject}, but a worker has {pluralize(pods.gpus or 0, 'GPU')}; set it to {pods.gpus}"

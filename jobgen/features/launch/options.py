@@ -334,7 +334,7 @@ def find_key_place(text: str, path: str) -> Location | None:
 
 def compared_values(pods: Pods) -> tuple[tuple[Node, str], ...]:
     """Return the numbers of pods and GPUs as they are written, for `Fault.related`."""
-    return tuple((node, "") for node in (*pods.counts, pods.container.device_node) if node is not None)
+    return tuple((node, "") for node in (*pods.counts, pods.container.device_place) if node is not None)
 
 
 def read_config(program: Program, path: str | None) -> Mapping[str, Any] | None:

@@ -34,6 +34,8 @@ def judge(program: Program, pods: Pods) -> tuple[list[Fault], World, tuple[Progr
     faults, processes = _check_devices(program, options, pods)
     nodes = _find(program, options, "nnodes", "1")
     bounds = torchrun.parse_nodes(nodes.text)
+    if not faults and bounds == (1, 1) and not _find(program, options, "master", "").text:
+        faults = [*torchrun.check_other_operator(program, pods, "paddle", "PaddleJob")]
     if faults or bounds is None:
         return faults, World(), scripts
     faults = list(_check_nodes(program, options, pods, bounds))
@@ -64,7 +66,7 @@ def _check_devices(program: Program, options: Options, pods: Pods) -> tuple[list
     names = [name.strip() for name in devices.text.split(",")] if devices.text else []
     wrong = next((name for name in names if not name.isdecimal() or int(name[:9]) >= pods.gpus), None)
     available = len(names) or pods.gpus
-    related = ((pods.container.device_node, ""),)
+    related = ((pods.container.device_place, ""),)
     if wrong is not None:
         has = f"a pod has {pluralize(pods.gpus, 'GPU')}"
         message = f"`--devices` names `{wrong}`, but {has} (paddle: `'{wrong}' is not in list`)"

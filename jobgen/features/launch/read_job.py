@@ -26,6 +26,7 @@ from jobgen.k8s.objects import Container, Manifest, Pod
 from jobgen.model.data import Node, TracedScalar, untraced, value_of
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, Place, find_at
 from jobgen.model.quantity import to_milli
 
 _PYTHON = lazy_pattern(r"(?:python|pypy)[\d.]*\Z")
@@ -90,9 +91,12 @@ def read_launches(manifest: Manifest, *, is_brief: bool = False) -> Iterator[Lau
         seen.append(container)
         first = _find_created(created, pod)
         reader = _Reader(manifest, container, first, created)
-        launched = _find_workers(manifest, pod) or container
-        names = {each.role.replica_type.lower() for each, _ in found if each.role is not None}
+        launched = container if container.init else _find_workers(manifest, pod) or container
+        names = {pod.role.replica_type.lower() for pod, each in found if pod.role is not None and not each.init}
         programs, pods = reader.list_programs(), _describe_pods(launched, reader, names)
+        if container.init:
+            # Operators set no variables in it, and it works before the others start.
+            pods = pods._replace(count=None, kind="", elastic=None, slots=None, processes="", ranks=False)
         if is_ranked and _is_ranked(container) and not _start_same(programs, reader):
             # Only some of the pods launch.
             pods = pods._replace(count=None)
@@ -152,7 +156,8 @@ class _Reader:
         self.pod = pod
         self.created = created
         self.spec: Fields = untraced(container.pod.spec) if pod is None else pod.spec
-        containers = [as_fields(each) for each in as_items(self.spec.get("containers"))]
+        field = "initContainers" if container.init else "containers"
+        containers = [as_fields(each) for each in as_items(self.spec.get(field))]
         named = [each for each in containers if each.get("name") == container.name]
         self.data: Fields = next(iter(named or containers), {})
         mounts, volumes = as_items(self.data.get("volumeMounts")), as_items(self.spec.get("volumes"))
@@ -171,7 +176,8 @@ class _Reader:
         folder = as_string(self.data.get("workingDir"))
         entrypoint = self.manifest.spec.get("entrypoint") if self.manifest.group == "ray.io" else None
         if entrypoint is not None:
-            words = [Word("bash", None), Word("-c", None), Word(as_text(entrypoint), entrypoint)]
+            words = [Word("bash", None), Word("-c", None)]
+            words.append(Word(as_text(entrypoint), At(self.manifest.spec, "entrypoint")))
         elif not as_items(self.data.get("command")) and words and not _is_program(words[0]):
             # They are arguments of the image's own entry point.
             image = self.container.image
@@ -181,16 +187,16 @@ class _Reader:
             words = [*(Word(text, None) for text in started), *words]
         return tuple(filter(None, map(to_program, run_command(words, env, self.mounted.read, folder))))
 
-    def list_words(self, field: str) -> Iterator[tuple[Any, Node]]:
+    def list_words(self, field: str) -> Iterator[tuple[Any, At | None]]:
         """Yield the words of a field, each with where it was written."""
-        texts, nodes = as_items(self.data.get(field)), as_list(self.container.data.get(field))
-        same = len(texts) == len(nodes)
-        yield from ((text, nodes[at] if same else None) for at, text in enumerate(texts))
+        texts, words = as_items(self.data.get(field)), as_list(self.container.data.get(field))
+        same = len(texts) == len(words)
+        yield from ((text, At(words, at) if same else None) for at, text in enumerate(texts))
 
     def read_env(self) -> dict[str, Word]:
         """Return the variables of the container, in the order in which later ones win."""
         env: dict[str, Word] = {}
-        nodes = {name: entry.get("value") for name, entry in self.container.env}
+        places = {name: At(entry, "value") for name, entry in self.container.env}
         for source in map(as_fields, as_items(self.data.get("envFrom"))):
             self.add_all(env, source)
         for entry in map(as_fields, as_items(self.data.get("env"))):
@@ -200,8 +206,9 @@ class _Reader:
                 env[name] = Word(self.read_reference(as_fields(entry["valueFrom"])), None)
                 continue
             text = "" if value is None else str(value)
-            node = nodes.get(name)
-            expanded = to_word(expand_references(text, env), node if value_of(node) == value else None)
+            place = places.get(name)
+            is_same = place is not None and value_of(place.node) == value
+            expanded = to_word(expand_references(text, env), place if is_same else None)
             env[name] = expanded
         self.add_unseen(env)
         if self.pod is not None and self.pod.hostname:
@@ -254,11 +261,13 @@ class _Reader:
         value = self.pod.annotations.get(found, self.pod.labels.get(found))
         return value if isinstance(value, str) and "<" not in value else None
 
-    def find_config(self, name: str) -> Mapping[str, Node] | None:
+    def find_config(self, name: str, *, is_traced: bool = False) -> Mapping[str, Node] | None:
         """Return the data of a ConfigMap that the operator creates, or that the repository has."""
         for each in self.created.objects:
             if each.kind == "ConfigMap" and each.name == name:
                 return each.data
+        if is_traced:
+            return self.manifest.find_config(self.manifest.namespace, name, is_traced=True)
         return self.manifest.find_config(self.manifest.namespace, name)
 
 
@@ -316,11 +325,11 @@ def _describe_pods(container: Container, reader: _Reader, launching: set[str]) -
     if kind in _COUNTED and any(each.role.lower() not in launching for each in ranked if len(launching) and role):
         # Some roles do something else.
         count = None
-    counts = tuple(node for each in manifest.roles for node, _ in each.compared_count)
+    counts: tuple[Place, ...] = tuple(place for each in manifest.roles for place, _ in each.compared_count)
     if kind == "LeaderWorkerSet":
         size = as_integer(get_path(manifest.spec, "leaderWorkerTemplate", "size"))
         count = 1 if size is None else size
-        counts = tuple(filter(None, (get_path(manifest.spec, "leaderWorkerTemplate", "size"),)))
+        counts = tuple(filter(None, (find_at(manifest.spec, "leaderWorkerTemplate", "size"),)))
     elif not created and role is None:
         # A TrainJob decides how many pods a runtime has.
         count = None if kind.endswith("TrainingRuntime") else 1

@@ -11,8 +11,8 @@ from jobgen.features.launch.signs import has_launch
 from jobgen.features.launch.values import Fault
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container, Manifest
-from jobgen.model.data import Node
 from jobgen.model.lazy_re import lazy_pattern
+from jobgen.model.place import At, identify
 from jobgen.model.suggest import did_you_mean
 
 REFERENCE = lazy_pattern(r"(?<!\$)(?:\$\$)*\$\(([A-Za-z_]\w*)\)")
@@ -34,11 +34,11 @@ def check_references(manifest: Manifest) -> Iterator[Fault]:
     written = [container for container in containers if any(_list_unset(container)) or any(_list_in_values(container))]
     if not written:
         return
-    reported = {id(fault.node) for fault in find_faults(manifest)} if has_launch(manifest) else set()
+    reported = {identify(fault.node) for fault in find_faults(manifest)} if has_launch(manifest) else set()
     for container, env in read_environments(manifest):
-        for name, node in (*_list_unset(container), *_list_in_values(container)):
-            if find_variable(env, name) is None and not _SERVICE.fullmatch(name) and id(node) not in reported:
-                yield Fault(node, f"`$({name})` stays as it is: {_advise(manifest, name, list(env))}", False)
+        for name, place in (*_list_unset(container), *_list_in_values(container)):
+            if find_variable(env, name) is None and not _SERVICE.fullmatch(name) and identify(place) not in reported:
+                yield Fault(place, f"`$({name})` stays as it is: {_advise(manifest, name, list(env))}", False)
 
 
 def _list_late(container: Container) -> Iterator[Fault]:
@@ -49,7 +49,7 @@ def _list_late(container: Container) -> Iterator[Fault]:
         for other in REFERENCE.findall(text) if "$(" in text else ():
             if other not in above and other != name and other in container.variables:
                 message = f"`$({other})` stays as it is, because `{other}` is set below `{name}`"
-                yield Fault(entry["value"], f"{message}; write `{other}` above it", False)
+                yield Fault(At(entry, "value"), f"{message}; write `{other}` above it", False)
         above.add(name)
 
 
@@ -60,21 +60,20 @@ def is_unset(container: Container, name: str) -> bool:
     return env is not None and find_variable(env, name) is None and not _SERVICE.fullmatch(name)
 
 
-def _list_unset(container: Container) -> Iterator[tuple[str, Node]]:
+def _list_unset(container: Container) -> Iterator[tuple[str, At]]:
     """Yield the names in references that the container itself does not set, in words that no shell reads."""
     if "$(" not in container.search_text or not container.command:
         # The entry point of the image may be a shell.
         return
     own = {name for name, _ in container.env}
-    for node in container.command_line:
-        text = as_text(node)
+    for index, text in enumerate(container.words):
         if _MAY_READ.search(text):
             return
         if "$(" in text:
-            yield from ((name, node) for name in REFERENCE.findall(text) if name not in own)
+            yield from ((name, container.word_place(index)) for name in REFERENCE.findall(text) if name not in own)
 
 
-def _list_in_values(container: Container) -> Iterator[tuple[str, Node]]:
+def _list_in_values(container: Container) -> Iterator[tuple[str, At]]:
     """Yield the names in values of variables that the container itself does not set: Kubernetes leaves them.
 
     A value that a shell may read, such as a script, can mean a program by `$(NAME)`: names of variables are upper case.
@@ -86,7 +85,7 @@ def _list_in_values(container: Container) -> Iterator[tuple[str, Node]]:
         text = as_text(entry.get("value"))
         for other in REFERENCE.findall(text) if "$(" in text and not _MAY_READ.search(text) else ():
             if other not in known and other.isupper() and other != name:
-                yield other, entry["value"]
+                yield other, At(entry, "value")
 
 
 def _advise(manifest: Manifest, name: str, known: list[str]) -> str:

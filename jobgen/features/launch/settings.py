@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from jobgen.features.launch.signs import CHECKED, has_launch
-from jobgen.features.launch.values import Fault, count_gpus, count_listed
+from jobgen.features.launch.values import Fault, count_gpus, count_listed, find_absent
 from jobgen.k8s.devices import is_device
 from jobgen.k8s.nodes import as_list, as_mapping, as_text
 from jobgen.k8s.objects import Container, Manifest
-from jobgen.model.data import Node, value_of
+from jobgen.model.data import value_of
 from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, is_same
 from jobgen.model.quantity import parse_digits, to_milli
 
 RULE = "launch-variables"
@@ -27,7 +28,7 @@ class _Setting(NamedTuple):
     """A variable of a container."""
 
     text: str
-    node: Node
+    node: At
 
 
 class _Trainer(NamedTuple):
@@ -46,7 +47,8 @@ def check_settings(manifest: Manifest) -> Iterator[Fault]:
         main = pod.main_container
         if main is None or not CHECKED.search(main.search_text):
             continue
-        env = {name: _Setting(as_text(entry["value"]), entry["value"]) for name, entry in main.env if "value" in entry}
+        values = ((name, entry) for name, entry in main.env if "value" in entry)
+        env = {name: _Setting(as_text(entry["value"]), At(entry, "value")) for name, entry in values}
         known = {name: each for name, each in env.items() if each.text and "$" not in each.text}
         limits = {**main.requests, **main.limits}
         count = manifest.pod_count if manifest.kind_name in _JOINED and manifest.group != "batch" else 1
@@ -68,18 +70,20 @@ def _check_devices(trainer: _Trainer) -> Iterator[Fault]:
         yield Fault(value.node, f'{message}; write `"{meant}"`, or remove the variable', False, rule=RULE)
         return
     seen = count_listed(value.text, gpus)
-    wrong = next((item for item in value.text.split(",") if item.strip().isdecimal() and int(item[:9]) >= gpus), None)
     has = f"a pod has {pluralize(gpus, 'GPU')}"
-    related = ((trainer.container.device_node, ""),)
-    if wrong is not None:
-        message = f"`CUDA_VISIBLE_DEVICES` names `{wrong}`, but {has}, from 0: CUDA hides it and all that follow"
-        yield Fault(value.node, f"{message}; remove the variable", False, (), related, RULE)
-    elif seen is not None and 0 < seen < gpus and not _is_reported(trainer.container, value.node):
+    related = ((trainer.container.device_place, ""),)
+    # A GPU that the container does not have is reported by `exposed-devices`.
+    if (
+        seen is not None
+        and 0 < seen < gpus
+        and find_absent(value.text, gpus) is None
+        and not _is_reported(trainer.container, value.node)
+    ):
         message = f"`CUDA_VISIBLE_DEVICES` leaves GPUs idle: it shows {seen}, and {has}"
         yield Fault(value.node, f"{message}; remove the variable, or request {seen}", False, (), related, RULE)
 
 
-def _is_reported(container: Container, node: Node) -> bool:
+def _is_reported(container: Container, node: At) -> bool:
     """Return True if the processes that a launcher starts do not fit a variable, which another rule reports."""
     manifest = container.pod.manifest
     if not has_launch(manifest):
@@ -87,7 +91,7 @@ def _is_reported(container: Container, node: Node) -> bool:
     # Imported late: few jobs hide GPUs.
     from jobgen.features.launch.judge import find_faults
 
-    return any(fault.node is node for fault in find_faults(manifest))
+    return any(is_same(fault.node, node) for fault in find_faults(manifest))
 
 
 def _check_network(trainer: _Trainer) -> Iterator[Fault]:
@@ -134,7 +138,8 @@ def _check_threads(trainer: _Trainer) -> Iterator[Fault]:
     # Without GPUs, it is not known how many processes there are.
     if threads is None or number is None or amount is None or not gpus or number * gpus * 1000 <= amount:
         return
-    message = f"`OMP_NUM_THREADS` {number} for each of {gpus} processes is more than {amount / 1000:g} CPUs"
+    each = f" for each of {gpus} processes" if gpus > 1 else ""
+    message = f"`OMP_NUM_THREADS` {number}{each} is more than {amount / 1000:g} CPUs"
     most = max(amount // 1000 // gpus, 1)
     yield Fault(threads.node, f"{message}, which is slow; use {most}", False, rule=RULE, is_info=True)
 

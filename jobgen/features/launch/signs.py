@@ -73,7 +73,7 @@ def _is_usual(pod: Pod, container: Container) -> bool:
     The operator passes all other numbers on, and `nprocPerNode` if no option says otherwise.
     """
     manifest, words = pod.manifest, container.words
-    if manifest.kind_name != "PyTorchJob" or not words or words[0] != "torchrun":
+    if manifest.kind_name != "PyTorchJob" or container.init or not words or words[0] != "torchrun":
         return False
     has_master = manifest.find_role("master") is not None
     if not has_master and (manifest.pod_count > 1 or _PROCESSES in manifest.spec):
@@ -99,7 +99,8 @@ def find_trainers(manifest: Manifest) -> list[tuple[Pod, Container]]:
         return [(pod, pod.main_container) for pod in heads if pod.main_container is not None]
     found: list[tuple[Pod, Container]] = []
     for pod in manifest.pods:
-        containers = pod.containers if manifest.kind is None else [pod.main_container]
+        mains = pod.containers if manifest.kind is None else [pod.main_container]
+        containers = (*mains, *pod.init_containers) if pod.init_containers else mains
         files = _list_files(pod)
         for container in containers:
             if container is not None and (_SIGNS.search(container.search_text) or _runs_file(files, container)):

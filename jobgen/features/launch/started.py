@@ -13,7 +13,9 @@ from jobgen.features.launch.values import Fault, Pods, Program
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.shell.commands import find_script
 from jobgen.k8s.shell.syntax import parse_all
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import is_same, node_at
 
 
 class _Launcher(NamedTuple):
@@ -30,6 +32,7 @@ RULE = "launcher-without-script"
 _OWN = frozenset("nproc_per_node rdzv_backend rdzv_conf rdzv_endpoint rdzv_id".split())
 # Launchers that start Python, unless an option says otherwise.
 _STARTING = frozenset(("accelerate", "deepspeed", "torchrun"))
+_PYTHON = lazy_pattern(r"(?:\S*/)?python[\d.]*\Z")
 _WITHOUT_PYTHON = frozenset(("--no-python", "--no_python"))
 _REQUIRED = "the following arguments are required: "
 _TORCHRUN = _Launcher("torchrun", torchrun.SYNTAX, f"{_REQUIRED}training_script")
@@ -66,7 +69,7 @@ def check_script(program: Program, pods: Pods) -> Iterator[Fault]:
     # The image can set a variable that the job does not.
     if is_unclear or not options.values.keys().isdisjoint(launcher.replacements) or "$" in pods.container.search_text:
         return
-    if has_broken_command(parse_all(as_text(program.node))):
+    if has_broken_command(parse_all(as_text(node_at(program.node)))):
         # The rule `script-syntax` reports it.
         return
     error = f" (`{launcher.error}`)" if launcher.error else ""
@@ -83,16 +86,23 @@ def is_cut_off(program: Program, pods: Pods) -> bool:
         return False
     containers = (each for pod in pods.container.pod.manifest.pods for each in pod.containers)
     scripts = (script for each in containers if (script := find_script(each)) is not None)
-    cut = (each for each in scripts if len(each.rest) > 1 or (each.rest and "." in as_text(each.rest[0])))
-    return any(each.node is program.node for each in cut)
+    cut = (each for each in scripts if len(each.rest) > 1 or (each.rest and "." in each.rest[0]))
+    return any(is_same(each.place, program.node) for each in cut)
 
 
 def _check_repeated(program: Program, script: Program) -> Iterator[Fault]:
     """Report a launcher that another one takes for a script: `torchrun --nproc-per-node=8 torchrun train.py`."""
     is_python = not any(word.text in _WITHOUT_PYTHON for word in program.words)
-    if is_python and not script.is_module and program.path in _STARTING:
+    if is_python and not script.is_module and program.path in (*_STARTING, *torchrun.NAMES):
         message = f"`{program.path}` takes `{script.path}` for a Python script"
-        advice = "write it once" if script.path == program.path else f"write `{script.path}` or `{program.path}`"
+        is_other = _PYTHON.match(script.path)
+        advice = (
+            f"remove `{script.path}`"
+            if is_other
+            else "write it once"
+            if script.path == program.path
+            else f"write `{script.path}` or `{program.path}`"
+        )
         yield Fault(script.node, f"{message}; {advice}", False)
 
 
@@ -101,7 +111,7 @@ def check_options(program: Program, scripts: Sequence[Program]) -> Iterator[Faul
     launcher = _LAUNCHERS[program.name]
     given = _read(program, launcher)
     for script in scripts:
-        if script.path in _STARTING:
+        if script.path in _STARTING or _PYTHON.match(script.path):
             yield from _check_repeated(program, script)
         for word in script.words:
             name = (word.text or "").partition("=")[0]

@@ -12,14 +12,15 @@ from collections.abc import Iterator
 from jobgen.features.launch.options import Options, check_unknown, make_syntax, read_options
 from jobgen.features.launch.read_job import start_words, to_program
 from jobgen.features.launch.shell.values import Call
-from jobgen.features.launch.values import VISIBLE, Fault, Pods, Program, Word, World, count_visible
+from jobgen.features.launch.values import VISIBLE, Fault, Pods, Program, Word, World, count_visible, find_absent
 from jobgen.k8s.nodes import as_text, get_path
 from jobgen.k8s.objects import Container, Manifest
 from jobgen.k8s.operators import is_operator_since
-from jobgen.model.data import TracedScalar, value_of
+from jobgen.model.data import value_of
 from jobgen.model.finding import FixStep, pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, find_at, is_same, node_at
 from jobgen.model.quantity import parse_digits
 
 _OTHER = "torchrun-hpu"  # can have options of its own
@@ -29,8 +30,8 @@ _WORDS = frozenset(("auto", "gpu", "cpu", "xpu"))
 _LOCAL = frozenset(("localhost", "127.0.0.1", "::1", "[::1]"))
 # Kinds whose operator makes one job of all pods; the pods of others can be meant to work alone.
 JOINED = frozenset(("PyTorchJob", "PyTorchTrainingJob", "TrainJob"))
-# Kinds whose pods train together, and whose operators know other frameworks.
-_TRAINING = frozenset(("TFJob", "MXJob", "XGBoostJob", "PaddleJob", "JAXJob"))
+TRAINING = frozenset(("TFJob", "MXJob", "XGBoostJob", "PaddleJob", "JAXJob"))
+"""Kinds whose pods train together, and whose operators know other frameworks."""
 _NO_HOST = "The hostname of the rendezvous endpoint must be a dot-separated list of labels"
 # Pods of training-operator.
 _POD = lazy_pattern(r"(.+)-(master|worker)-(\d{1,6})(?:\.|\Z)")
@@ -42,6 +43,8 @@ _INDEXES = {
     "LeaderWorkerSet": "$(LWS_WORKER_INDEX)",
 }
 _NUMBERS = frozenset(("master_port", "max_restarts", "node_rank"))
+_MAX_PORT = 65535
+_BACKENDS = ("c10d", "etcd", "etcd-v2", "static")
 _FIELDS = (
     ("nprocPerNode",),
     ("elasticPolicy", "nProcPerNode"),
@@ -147,6 +150,15 @@ def check_values(run: Torchrun, pods: Pods) -> Iterator[Fault]:
     yield from _check_bounds(run, pods)
     if not _NUMBERS.isdisjoint(run.options.values):
         yield from _check_numbers(run)
+    backend = run.options.values.get("rdzv_backend")
+    if backend is not None and backend.text and backend.text not in _BACKENDS and "$" not in backend.text:
+        # Imported late: most backends are right. A plugin can add others.
+        from jobgen.model.meant import find_meant
+
+        if meant := find_meant(backend.text, _BACKENDS) or ("c10d" if backend.text == "c10" else ""):
+            error = f"The rendezvous backend '{backend.text}' is not registered"
+            message = f"`{backend.text}` is not a backend of torchrun (`{error}`); did you mean `{meant}`?"
+            yield Fault(backend.node, message, False)
     value = run.find("nproc_per_node", "1")
     is_field = value.text == pods.processes and "nproc_per_node" not in run.options.values
     if value.text is None or value.text in _WORDS - {"gpu"} or (is_field and value.text != "gpu"):
@@ -158,7 +170,10 @@ def check_values(run: Torchrun, pods: Pods) -> Iterator[Fault]:
             yield Fault(value.node, f"{message}; request GPUs, or write a number", rule=PROCESSES_RULE)
     elif value.number is None and value.text.strip() and "$" not in value.text:
         error = f"Unsupported nproc_per_node value: {value.text}"
-        yield Fault(value.node, f"`{value.text}` is not a number of processes (torchrun: `{error}`); write `gpu`")
+        # A script behind the option is taken for its value.
+        is_script = value.text.endswith(".py") or value.text == "-m"
+        advice = f"write `{'gpu ' * is_script}{value.text * is_script or 'gpu'}`"
+        yield Fault(value.node, f"`{value.text}` is not a number of processes (torchrun: `{error}`); {advice}")
     elif value.number is None:
         yield Fault(value.node, _describe_bad_number("nproc-per-node", value.text, run, pods))
 
@@ -169,11 +184,15 @@ def _check_numbers(run: Torchrun) -> Iterator[Fault]:
         if word.text and word.number is None and "$" not in word.text:
             error = f"argument {option}: invalid int value: '{word.text}'"
             yield Fault(word.node, f"`{word.text}` is not a number (torchrun: `{error}`); write an integer")
+        elif name == "master_port" and (word.number or 0) > _MAX_PORT:
+            message = f"`{word.text}` is not a port (`The port number must be between 0 and {_MAX_PORT}`)"
+            yield Fault(word.node, f"{message}; write a smaller number, such as 29500")
 
 
 def _check_bounds(run: Torchrun, pods: Pods) -> Iterator[Fault]:
     value, least, most = run.find("nnodes", "1:1"), run.least, run.most
-    if value.text is None:
+    if value.text is None or (pods.elastic is not None and "nnodes" not in run.options.values):
+        # `elastic-bounds` reports the policy.
         return
     if value.text.count(":") > 1:
         error = f'nnodes={value.text} is not in "MIN:MAX" format'
@@ -231,7 +250,8 @@ def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
         message = f"{run.name} waits for {shown}, but {has}, so it fails after a timeout"
         yield Fault(value.node, f"{message}; {advice}", is_error, fix, pods.related, NODES_RULE)
     elif most < count and most == 1 and given is None and (message := _describe_alone(run, pods, count)):
-        yield Fault(value.node, message, False, (), pods.related, ALONE_RULE)
+        in_spec = name_framework("pytorch", "PyTorchJob") if pods.kind in TRAINING else ("", "")
+        yield Fault(value.node, message, False, (), pods.related, ALONE_RULE, in_spec=in_spec)
     elif most < count and (pods.kind in JOINED or most > 1):
         if most == 1:
             source = "" if given else " by default"
@@ -253,16 +273,32 @@ def check_nodes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
 def _describe_alone(run: Torchrun, pods: Pods, count: int) -> str:
     """Return that each pod trains alone where nothing tells the launcher of the others; empty if that can be meant."""
     manifest = pods.container.pod.manifest
-    if pods.kind in _TRAINING:
-        reason, advice = f"the operator of a {pods.kind} sets none of its variables", "use `framework: pytorch`"
-        if type(kind := manifest.object["kind"]) is not TracedScalar or not kind.layer.startswith("kind "):
-            advice = "use a PyTorchJob"
-    elif (pods.kind, manifest.group) == ("Job", "batch") and _meets_others(pods):
-        reason = "a Job sets none of its variables"
-        advice = f"add `--nnodes={count} --node-rank=$(JOB_COMPLETION_INDEX) --master-addr=…`, or use a PyTorchJob"
-    else:
+    if pods.kind in TRAINING:
+        return describe_other_operator(pods, run.name, count, "PyTorchJob")
+    if (pods.kind, manifest.group) != ("Job", "batch") or not _meets_others(pods):
         return ""
+    reason = "a Job sets none of its variables"
+    advice = f"add `--nnodes={count} --node-rank=$(JOB_COMPLETION_INDEX) --master-addr=…`, or use a PyTorchJob"
     return f"each of the {count} pods trains alone, because {reason} for {run.name}; {advice}"
+
+
+def check_other_operator(program: Program, pods: Pods, framework: str, kind: str) -> Iterator[Fault]:
+    """Report a launcher that starts its processes on its own pod, in a job whose operator knows other frameworks."""
+    if pods.kind in (*TRAINING, *JOINED) and pods.kind != kind and pods.count is not None and pods.count > 1:
+        message = describe_other_operator(pods, program.name, pods.count, kind)
+        in_spec = name_framework(framework, kind)
+        yield Fault(program.node, message, False, (), pods.related, ALONE_RULE, in_spec=in_spec)
+
+
+def name_framework(framework: str, kind: str) -> tuple[str, str]:
+    """Return what a message says of a kind, and what it says instead in a job spec."""
+    return f"; use a {kind}", f"; use `framework: {framework}`"
+
+
+def describe_other_operator(pods: Pods, launcher: str, count: int, kind: str) -> str:
+    """Return that each pod trains alone, because the operator knows another framework than the launcher."""
+    message = f"each of the {count} pods trains alone, because the operator of a {pods.kind} sets none of its variables"
+    return f"{message} for {launcher}; use a {kind}"
 
 
 def _meets_others(pods: Pods) -> bool:
@@ -280,8 +316,8 @@ def is_started_by_operator(pods: Pods) -> bool:
 def describe_twice(program: Program, pods: Pods) -> Fault:
     """Report a launcher in the arguments of the torchrun that the operator starts: it is taken for the script."""
     message = f"the operator starts torchrun itself, so `{program.path}` is taken for the script, or left out"
-    node = next(iter(pods.container.command_line), program.node)
-    return Fault(node, f"{message}; write only the script and its arguments, in `args`", False)
+    place = next(pods.container.command_places, program.node)
+    return Fault(place, f"{message}; write only the script and its arguments, in `args`", False)
 
 
 def _advise(run: Torchrun, pods: Pods) -> tuple[str, tuple[FixStep, ...]]:
@@ -299,7 +335,7 @@ def _advise(run: Torchrun, pods: Pods) -> tuple[str, tuple[FixStep, ...]]:
 
 def fix_value(given: Word, value: str) -> tuple[FixStep, ...]:
     """Return the steps that set the value of an option, if it is an argument of its own, or has one."""
-    text = str(value_of(given.node))
+    text = str(value_of(node_at(given.node)))
     name, equals, old = text.partition("=")
     if text == given.text:
         return (FixStep("set", given.node, value),)
@@ -331,7 +367,7 @@ def _check_meeting(run: Torchrun, pods: Pods, count: int, least: int) -> Iterato
     host = place.text.rpartition(":")[0] if place is endpoint and ":" in place.text else place.text
     if problem := _describe_meeting(run, place.text, host, count, is_static=backend.text == "static"):
         # The image can set a variable that the job does not.
-        is_written = place.node is not run.program.node
+        is_written = not is_same(place.node, run.program.node)
         yield Fault(place.node, f"{problem}; {_advise_address(pods)}", is_written, (), pods.related, NODES_RULE)
     elif pods.kind == "PyTorchJob" and (found := _POD.match(host)):
         manifest = pods.container.pod.manifest
@@ -385,16 +421,22 @@ def _advise_address(pods: Pods) -> str:
     return f"use {names.get(pods.kind, 'the address of the first pod')}"
 
 
+def _find_field(manifest: Manifest) -> At | None:
+    """Return the place of the number of processes in the job."""
+    found = (find_at(manifest.spec, *path) for path in _FIELDS)
+    return next((place for place in found if place is not None and place.node is not None), None)
+
+
 def check_field(manifest: Manifest) -> Iterator[Fault]:
     """Compare the processes in a field of the job with the GPUs of its pods, if no launcher is seen that reads it."""
-    node = next((found for path in _FIELDS if (found := get_path(manifest.spec, *path)) is not None), None)
-    count = parse_digits(str(value_of(node))) if node is not None and manifest.kind_name in JOINED else None
+    place = _find_field(manifest)
+    count = parse_digits(str(value_of(place.node))) if place is not None and manifest.kind_name in JOINED else None
     # Another rule reports that no process is started.
     for role in manifest.roles if count else ():
         main = role.pod.main_container
         if main is not None and main.gpus and main.gpus != count:
             yield _compare(
-                Word(str(count), node), main.gpus, f"a pod has {pluralize(main.gpus, 'GPU')}", main, is_error=False
+                Word(str(count), place), main.gpus, f"a pod has {pluralize(main.gpus, 'GPU')}", main, is_error=False
             )
             return
 
@@ -405,30 +447,52 @@ def check_processes(run: Torchrun, pods: Pods) -> Iterator[Fault]:
     if value.number is not None:
         node = value.node
         if "nproc_per_node" not in run.options.values:
-            node = next(
-                (found for path in _FIELDS if (found := get_path(pods.container.pod.manifest.spec, *path)) is not None),
-                node,
-            )
+            node = _find_field(pods.container.pod.manifest) or node
         yield from compare_processes(Word(value.text, node), run.program, pods)
 
 
 def compare_processes(value: Word, program: Program, pods: Pods) -> Iterator[Fault]:
     """Compare a number of processes of each pod with the GPUs that they see."""
     gpus, count = count_visible(program, pods), value.number
+    if (absent := _find_absent(program, pods)) is not None:
+        yield from absent
+        return
     if gpus is None and count is not None and count > (pods.gpus or count):
         # A variable that is not known can only hide some of them.
         gpus = pods.gpus
     if not gpus or count is None or count == gpus or count < 1:
         return
     hidden = program.variable(VISIBLE)
-    if hidden is not None and hidden.node not in (None, program.node) and gpus < count <= (pods.gpus or 0):
+    if (
+        hidden is not None
+        and hidden.node is not None
+        and not is_same(hidden.node, program.node)
+        and gpus < count <= (pods.gpus or 0)
+    ):
         message = f"{_count_processes(count)}, but `{VISIBLE}` shows {gpus} of {pods.gpus} GPUs"
-        related = ((pods.container.device_node, ""),)
+        related = ((pods.container.device_place, ""),)
         message = f"{message}: `CUDA error: invalid device ordinal`; remove the variable"
         yield Fault(hidden.node, message, _names_nccl(program), (), related, PROCESSES_RULE)
         return
     has = f"a pod has {pluralize(gpus, 'GPU')}" if gpus == pods.gpus else f"they see {pluralize(gpus, 'GPU')}"
     yield _compare(value, gpus, has, pods.container, is_error=_names_nccl(program), is_torchrun=program.name in NAMES)
+
+
+def _find_absent(program: Program, pods: Pods) -> tuple[Fault, ...] | None:
+    """Return what is wrong with a list of GPUs that has one which the pod does not have; None if it has all of them.
+
+    The rule `exposed-devices` reports one in `env`, and not one that a script sets.
+    """
+    visible = program.variable(VISIBLE)
+    absent = find_absent(visible.text or "", pods.gpus) if visible is not None and pods.gpus else None
+    if visible is None or absent is None:
+        return None
+    if any(is_same(At(entry, "value"), visible.node) for name, entry in pods.container.env if name == VISIBLE):
+        return ()
+    message = f"`{VISIBLE}` has `{absent}`, but a pod has {pluralize(pods.gpus or 0, 'GPU')}, numbered from 0"
+    message = f"{message}, so it and the ones after it are not used; remove the variable"
+    node = program.node if visible.node is None else visible.node
+    return (Fault(node, message, False, (), ((pods.container.device_place, ""),), PROCESSES_RULE),)
 
 
 def _compare(
@@ -439,9 +503,9 @@ def _compare(
     takes_numbers = _takes_numbers(value, container)
     meant = str(gpus) if takes_numbers else "gpu"
     fix = () if not is_torchrun else (FixStep("set", value.node, gpus),) if takes_numbers else fix_value(value, meant)
-    related = ((container.device_node, ""),)
+    related = ((container.device_place, ""),)
     shown = _count_processes(count)
-    is_option = is_torchrun and "--nproc" in str(value_of(value.node))
+    is_option = is_torchrun and "--nproc" in str(value_of(node_at(value.node)))
     written = "--nproc-per-node=gpu" if is_option else meant if fix else ""
     advice = f"write `{written}`" if written else f"use {gpus}"
     if count > gpus:
@@ -454,8 +518,8 @@ def _compare(
 def _takes_numbers(value: Word, container: Container) -> bool:
     """Return True if a number of processes is in the field of a TrainJob, which takes no words since Trainer 2.2."""
     manifest = container.pod.manifest
-    field = get_path(manifest.spec, "trainer", "numProcPerNode")
-    return field is not None and field is value.node and is_operator_since(manifest, "2.2.0")
+    field = find_at(manifest.spec, "trainer", "numProcPerNode")
+    return field is not None and is_same(field, value.node) and is_operator_since(manifest, "2.2.0")
 
 
 def _count_processes(count: int) -> str:

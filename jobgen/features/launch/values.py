@@ -12,6 +12,7 @@ from jobgen.model.data import Location, Node
 from jobgen.model.finding import FixStep, quoted_values
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import Place
 from jobgen.repo.shipped import read_data
 
 __all__ = ["Fault", "Pods", "Program", "Word", "World"]
@@ -28,7 +29,7 @@ class Program(NamedTuple):
     """The environment that it sees, as `find_variable` reads it."""
     files: Callable[[str], str | None]
     """Returns the text of a file at a path in the container; None if it is not known."""
-    node: Node = None
+    node: Place = None
     """Where its name was written."""
     is_certain: bool = True
     """False if a condition that is not known decides whether it starts."""
@@ -64,13 +65,13 @@ class Pods(NamedTuple):
     """The processes per pod that the operator tells the launcher: a number or a word such as `auto`."""
     product: str = ""
     """The GPU product, or instance type, that the pods select; empty if none."""
-    counts: tuple[Node, ...] = ()
+    counts: tuple[Place, ...] = ()
     """The numbers of pods as they are written, to compare with."""
     ranks: bool = True
     """True if all pods run the same command as one job; False if each may be meant to work alone."""
 
     @property
-    def related(self) -> tuple[tuple[Node, str], ...]:
+    def related(self) -> tuple[tuple[Place, str], ...]:
         """The numbers of pods as they are written, for `Fault.related`."""
         return tuple((node, "") for node in self.counts)
 
@@ -91,12 +92,12 @@ class World(NamedTuple):
 class Fault(NamedTuple):
     """Something that fails, or wastes GPUs, and where."""
 
-    node: Node
+    node: Place
     message: str
     is_error: bool = True
     """False for waste and for what only probably fails."""
     fix: tuple[FixStep, ...] = ()
-    related: tuple[tuple[Node, str], ...] = ()
+    related: tuple[tuple[Place, str], ...] = ()
     """As in `Violation`: a node without a text is a value that the fault is compared with."""
     rule: str = ""
     """The rule that reports it; empty for the general one."""
@@ -106,8 +107,12 @@ class Fault(NamedTuple):
     """The path in the container of the file that the fault is in."""
     inside: Location | None = None
     """Where it is in the text of that file, or of `at`."""
-    at: Node = None
+    at: Place = None
     """The text that the fault is in, as it is written."""
+    locate: Callable[[], Node] | None = None
+    """Returns the text of the file with its location, which is in another object."""
+    in_spec: tuple[str, str] = ("", "")
+    """Words of the message, and what it says instead if the job is rendered from a spec."""
 
     @property
     def quoted(self) -> tuple[str, ...]:
@@ -157,6 +162,12 @@ def count_listed(text: str, gpus: int) -> int | None:
             break
         seen.add(number)
     return len(seen)
+
+
+def find_absent(text: str, gpus: int) -> str | None:
+    """Return the first number of a list of GPUs that a container with so many GPUs does not have."""
+    numbers = (item.strip() for item in text.split(","))
+    return next((number for number in numbers if number.isdecimal() and int(number[:9]) >= gpus), None)
 
 
 def count_gpus(container: Container, limits: Mapping[str, Node]) -> int | None:

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 from jobgen.features.launch.settings import RULE
 from jobgen.features.launch.values import Fault
-from jobgen.features.launch.variable_values import VALUES, check_value
+from jobgen.features.launch.variable_values import ALLOCATORS, VALUES, check_allocator, check_value
 from jobgen.k8s.objects import Container, Manifest
+from jobgen.model.place import At
 
 _STEM = 4
 _KNOWN = frozenset(
@@ -47,13 +48,15 @@ def _check_container(container: Container) -> Iterator[Fault]:
     for name, entry in container.env:
         if name in VALUES:
             yield from check_value(name, entry)
+        elif name in ALLOCATORS:
+            yield from check_allocator(name, entry)
         if name in _KNOWN or name in _SHORT or (name[:_STEM] not in _STARTS and name[-_STEM:] not in _ENDS):
             continue
         meant = _find_meant(name)
         # A script may have a variable of its own.
         if meant and container.search_text.count(name) == 1 and meant not in container.search_text:
             message = f"no known library reads `{name}`; did you mean `{meant}`?"
-            yield Fault(entry["name"], message, False, rule=RULE)
+            yield Fault(At(entry, "name"), message, False, rule=RULE)
 
 
 def _find_meant(name: str) -> str:

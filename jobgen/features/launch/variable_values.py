@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping
 from jobgen.features.launch.values import Fault
 from jobgen.k8s.nodes import as_text
 from jobgen.model.data import Node
+from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At
 
 RULE = "launch-variables"
 
@@ -79,6 +81,34 @@ VALUES = {
 """The variables, each with its words."""
 
 
+ALLOCATORS = ("PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_HIP_ALLOC_CONF")
+"""Variables with the options of PyTorch's allocator, each with a colon and its value."""
+_OPTIONS_OF_ALLOCATOR = frozenset(
+    """backend expandable_segments garbage_collection_threshold max_non_split_rounding_mb max_split_size_mb
+    per_process_memory_fraction pinned_num_register_threads pinned_use_background_threads
+    pinned_use_cuda_host_register release_lock_on_cudamalloc roundup_power2_divisions""".split()
+)
+_ALLOCATOR_WORD = lazy_pattern(r"(?:\A|,)\s*([a-z]\w+)\s*([:=])")
+
+
+def check_allocator(name: str, entry: Mapping[str, Node]) -> Iterator[Fault]:
+    """Yield an option of PyTorch's allocator that is misspelled, or that has `=` instead of a colon."""
+    text = as_text(entry.get("value"))
+    for found in _ALLOCATOR_WORD.finditer(text) if "$" not in text else ():
+        option, sign = found.groups()
+        meant = option
+        if option not in _OPTIONS_OF_ALLOCATOR:
+            # Imported late: most options are right.
+            from jobgen.model.meant import find_meant
+
+            meant = find_meant(option, _OPTIONS_OF_ALLOCATOR)
+        if meant and (meant != option or sign == "="):
+            what = f"`{option}` is not an option of it" if meant != option else "an option has a colon behind its name"
+            message = f"PyTorch refuses this `{name}`: {what}; write `{meant}:`"
+            yield Fault(At(entry, "value"), message, False, rule=RULE)
+            return
+
+
 def check_value(name: str, entry: Mapping[str, Node]) -> Iterator[Fault]:
     """Yield what is wrong with the value of a variable of `VALUES`."""
     text, known = as_text(entry.get("value")).strip(), VALUES[name]
@@ -94,5 +124,5 @@ def check_value(name: str, entry: Mapping[str, Node]) -> Iterator[Fault]:
         meant = known.meant.get(word.lower()) or find_meant(word, known.words)
         advice = f"write `{meant}`" if meant else f"write {', '.join(others)} or {last}"
         message = f"`{name}` does not know the value `{word}`, and {known.effect}; {advice}"
-        yield Fault(entry["value"], message, False, rule=RULE)
+        yield Fault(At(entry, "value"), message, False, rule=RULE)
         return

@@ -15,9 +15,12 @@ def undefined_reference(manifest: Manifest) -> Iterator[Violation]:
     a shell, in which `$(NAME)` runs a program, are not reported. The value of a variable can name those above it only.
 
     Set the variable in `env`.
+
+    When to turn it off: when an admission webhook adds the variable to the container, suppress the finding on the
+    reference and name the webhook.
     """
     # Few jobs have such references.
     from jobgen.features.launch.references import check_references
 
-    for node, message, *_ in check_references(manifest):
-        yield Violation(node, message)
+    for place, message, *_ in check_references(manifest):
+        yield Violation(place, message)
