@@ -251,6 +251,10 @@ SLIPS = {
     "N=$((2 * (3 + 1)))": "",
     "if a; then\n  b\nelseif c; then\n  d\nfi": "write `elif` instead of `elseif`",
     "torchrun t.py ^\n  --lr 1": "write `\\` instead of `^` at the end of line 2",
+    "torchrun -m\n  a.py\n  --lr 1\n  --b 2": "`a.py` of the next line is run as a program; write `\\` at the end of "
+    "lines 2, 3 and 4",
+    "torchrun \\\n  a.py\n  --lr 1\necho a": "the line before it ends the command; write `\\` at the end of line 3",
+    "if a; then\n  b.py\n  --lr 1\nfi": "write `\\` at the end of line 3",
 }
 
 

@@ -16,9 +16,16 @@ _OTHERS = {
     "torch.distributed.launch": "python -m torch.distributed.launch",
     "torch.distributed.run": "python -m torch.distributed.run",
 }
+OF_SLURM = frozenset(("srun", "sbatch", "salloc"))
+"""Programs that ask Slurm for nodes."""
 _VARIABLE = lazy_pattern(r"[A-Za-z_]\w*=")
 _PYTHON = lazy_pattern(r"(?:\S*/)?python[\d.]*\Z")
 _MAX_SHOWN = 120
+
+
+def describe_slurm(program: str) -> str:
+    """Say that there is no Slurm in a container."""
+    return f"`{program}` is a program of Slurm, which images do not have, because Kubernetes starts the pods"
 
 
 def describe_program(words: Sequence[str]) -> tuple[str, bool] | None:
@@ -32,6 +39,18 @@ def describe_program(words: Sequence[str]) -> tuple[str, bool] | None:
         shown = to_inline_yaml(list(words[1:]))
         meant = f"write `{shown}`" if len(shown) <= _MAX_SHOWN and "`" not in shown else f"remove `{first}`"
         return f"`{words[1]}` is a program, and `{first}` takes it for a file; {meant}", False
+    if first in OF_SLURM:
+        at = next((at for at, word in enumerate(words) if at and (word in PROGRAMS or word in _MEANT)), len(words))
+        shown = to_inline_yaml([*words[at:]])
+        others = f", such as `{shown}`" if 2 < len(shown) <= _MAX_SHOWN and "`" not in shown else ""
+        return f"{describe_slurm(first)}; write the program that it starts{others}", False
+    if first.endswith(".py") and "/" not in first and " " not in first:
+        shown = to_inline_yaml(["python", *words])
+        meant = f"write `{shown}`" if len(shown) <= _MAX_SHOWN and "`" not in shown else "start it with `python`"
+        return f"`{first}` is a file, and not a program that is found by its name; {meant}", False
+    if first in ("docker", "nvidia-docker") and "run" in words[1:2]:
+        message = "the pod is a container already, and has no `docker` that could start another one"
+        return f"{message}; write its image as `image`, and what follows it as `command`", False
     script = words[1] if words[1:2] and words[1][:1] != "-" and " " not in words[1] else ""
     if (_PYTHON.match(first) and script.endswith(".sh")) or (first in SHELLS and script.endswith(".py")):
         program = "sh" if script.endswith(".sh") else "python"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING
 
 from jobgen.check.rules import ERROR, INFO, WARNING, Violation
 from jobgen.features.launch.signs import has_launch
 from jobgen.k8s.objects import Manifest
 from jobgen.model.data import Node, TracedScalar
+from jobgen.model.finding import Problem
 
 if TYPE_CHECKING:
     from jobgen.features.launch.values import Fault
@@ -33,17 +35,48 @@ def list_settings(manifest: Manifest) -> Iterator[Violation]:
     yield from map(_to_violation, (*check_settings(manifest), *check_names(manifest)))
 
 
+def list_local_servers(manifest: Manifest) -> Iterator[Violation]:
+    """Yield the servers that only their own pod reaches."""
+    # Few pods have a server.
+    from jobgen.features.launch.local_servers import check_local
+
+    yield from map(_to_violation, check_local(manifest))
+
+
 def _to_violation(fault: Fault) -> Violation:
     severity = ERROR if fault.is_error else INFO if fault.is_info else WARNING
-    related = (*fault.related, *_list_overrides(fault))
     at, inside = (fault.at, fault.inside) if fault.at is not None else (None, None)
-    return Violation(fault.node, fault.message, related, severity, fault.fix, False, at=at, inside=inside)
+    finish = partial(_finish, fault) if fault.related or fault.in_spec[0] or fault.locate is not None else None
+    return Violation(
+        fault.node, fault.message, fault.related, severity, fault.fix, False, at=at, inside=inside, finish=finish
+    )
 
 
-def _list_overrides(fault: Fault) -> Iterator[tuple[Node, str]]:
+def report_mode(fault: Fault) -> Violation:
+    """Report a file that no user can execute."""
+    return Violation(fault.node, fault.message, finish=partial(_finish, fault))
+
+
+def _finish(fault: Fault, problem: Problem, is_spec: bool) -> Problem:
+    """Return a problem with its place in a file, the values that overlays have changed, and the words for a spec."""
+    message = problem.reword(*fault.in_spec) if is_spec and fault.in_spec[0] else problem.message
+    text = fault.locate() if fault.locate is not None else None
+    related = problem.related
+    if text is not None:
+        # What a kind has by default was not written, and of what an overlay has changed, there is a note.
+        nodes = [node for node, _ in related if type(node) is TracedScalar and not node.layer.startswith("kind ")]
+        compared = (
+            (node, "compared with this") for node in nodes if getattr(node.overridden, "layer", "kind ")[:5] == "kind "
+        )
+        related = (*related, (problem.node, "the file is read here"), *compared)
+        problem = problem._replace(at=text, inside=fault.inside)
+    return problem._replace(message=message, related=(*related, *_list_overrides(problem.related)))
+
+
+def _list_overrides(related: Iterable[tuple[Node, str]]) -> Iterator[tuple[Node, str]]:
     """Yield the compared values that an overlay has changed, each with what it changed."""
     seen: set[object] = set()
-    for node, text in fault.related:
+    for node, text in related:
         old = node.overridden if isinstance(node, TracedScalar) else None
         if text or not isinstance(node, TracedScalar) or not isinstance(old, TracedScalar) or node.location in seen:
             continue
@@ -58,11 +91,17 @@ def list_too_large(manifest: Manifest) -> Iterator[Violation]:
     """Yield the models of a job that cannot fit into the memory of its GPUs."""
     if not has_launch(manifest):
         return
+    found = list(_list_too_large(manifest, is_brief=True))
+    # Briefly, a role with the container of another one has been left out.
+    yield from _list_too_large(manifest, is_brief=False) if found and manifest.is_plain else found
+
+
+def _list_too_large(manifest: Manifest, *, is_brief: bool) -> Iterator[Violation]:
     from jobgen.features.launch import memory
     from jobgen.features.launch.judge import judge_manifest
 
-    for judged in judge_manifest(manifest, is_brief=True):
+    for judged in judge_manifest(manifest, is_brief=is_brief):
         stages = (each for stage in judged.stages if stage.program.is_certain for each in stage.trainers)
         for stage in stages:
             for fault in memory.check(stage.program, stage.world, judged.launch.pods):
-                yield Violation(fault.node, fault.message, (*fault.related, *_list_overrides(fault)))
+                yield Violation(fault.node, fault.message, fault.related, finish=partial(_finish, fault))

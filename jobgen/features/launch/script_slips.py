@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jobgen.features.launch.shell.mistakes import Mistake, find_value
+from jobgen.k8s.programs import describe_slurm
 from jobgen.k8s.shell.syntax import SyntaxFault, parse_all
 from jobgen.k8s.shell.tree import AndOr, Assignment, Literal, Redirection, Simple, Word
 from jobgen.model.lazy_re import lazy_pattern
@@ -90,6 +91,8 @@ def _check_commands(text: str, start: int, end: int, and_or: AndOr) -> Iterator[
         if not isinstance(command, Simple):
             continue
         words = [_read(word) for word in command.words if not isinstance(word, Assignment)]
+        if words[:1] and words[0] in ("cd", "srun") and (message := _describe_move(words, text)):
+            yield Mistake(_count_lines(text, text.find(words[0], start, end), start), message, is_error=False)
         if "install" in words[:4] and any("pip" in word for word in words[:3]):
             for redirection in command.redirections:
                 if not redirection.descriptor:
@@ -100,6 +103,39 @@ def _check_commands(text: str, start: int, end: int, and_or: AndOr) -> Iterator[
                 meant = f"-{bare}" if len(bare.partition("=")[0]) == 1 else f"--{bare}"
                 message = f"`{word}` begins with a long dash, and not with `-`; write `{meant}`"
                 yield Mistake(_count_lines(text, text.find(word, start, end), start), message, is_error=False)
+
+
+def _describe_move(words: list[str], text: str) -> str:
+    """Say what is wrong with a `cd` that has a command behind its folder, and with a program of Slurm."""
+    if words[0] == "srun":
+        is_there = "slurm" in text.replace("SLURM_", "")
+        return "" if is_there else f"{describe_slurm('srun')}; write only the command that it starts"
+    if len(words) < 3 or not all(words[:3]) or words[1][0] == "-" or not words[2][0].isalpha():
+        return ""
+    rest = " ".join(words[2:]) if all(words) else f"{words[2]} …"
+    message = f"`cd` takes one folder (`cd: too many arguments`), and `{rest}` does not start"
+    return f"{message}; write `cd {words[1]} && {rest}`"
+
+
+def find_activation(text: str, words: Sequence[str]) -> Iterator[Mistake]:
+    """Yield `conda activate` in a script that has not read what defines it. An interactive shell reads it."""
+    found = _ACTIVATION.search(text)
+    is_read = _CONDA_SETUP.search(text[: found.start()]) if found else None
+    if found is None or is_read or any(_LOGIN.match(word) for word in words[1:3]):
+        return
+    program = f"conda run -n {found[1]} …" if found[1] else "conda run -n NAME …"
+    message = "a script has no `conda activate` (`Run 'conda init' before 'conda activate'`)"
+    advice = f"write `source /opt/conda/etc/profile.d/conda.sh` above it, or `{program}` instead"
+    yield Mistake(
+        text.count("\n", 0, found.start(1) if found[1] else found.start()) + 1, f"{message}; {advice}", is_error=False
+    )
+
+
+_ACTIVATION = lazy_pattern(r"(?:\A|[\n;&|])[ \t]*conda[ \t]+activate(?:[ \t]+([\w.-]+))?")
+_CONDA_SETUP = lazy_pattern(
+    r"conda\.sh|conda init|conda shell|shell\.\w+ hook|\beval\b|\bsource\b|(?:\A|[\n;&])\s*\. |BASH_ENV"
+)
+_LOGIN = lazy_pattern(r"-[a-z]*[il]|--login|--rcfile")
 
 
 def _check_requirement(text: str, start: int, end: int, redirection: Redirection) -> Iterator[Mistake]:

@@ -18,13 +18,14 @@ from jobgen.features.launch.options import (
     read_config,
 )
 from jobgen.features.launch.python_calls import list_ray_nodes
+from jobgen.features.launch.server_options import check_command, check_options
 from jobgen.features.launch.values import Fault, Model, Pods, Program, Word, World, find_model
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Container, Manifest
 from jobgen.model.data import value_of
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At, find_at
 from jobgen.model.quantity import to_milli
-from jobgen.model.suggest import find_key
 from jobgen.repo.shipped import read_data
 
 _VLLM = ("vllm", "vllm.entrypoints.openai.api_server", "vllm.entrypoints.api_server", "vllm.entrypoints.cli.main")
@@ -158,7 +159,10 @@ def check_server(program: Program, world: World, pods: Pods) -> Iterator[Fault]:
     """Check the sizes of a server with the GPUs of its pods."""
     server = read_server(program)
     if server is None:
+        yield from check_command(program.words) if program.name == "vllm" else ()
         return
+    if not server.is_tgi:
+        yield from check_options(program, server.options, is_sglang=server.is_sglang)
     yield from _check_server(server, program, pods)
 
 
@@ -261,7 +265,7 @@ def _check_backend(server: Server, pods: Pods) -> Iterator[Fault]:
         f"tensor parallel size {tp} is more than the {own} GPUs of a pod, and the Ray backend of vLLM 0.11.1 and "
         "0.11.2 refuses that; use tensor parallelism in a pod and pipeline parallelism across pods, or vLLM 0.12"
     )
-    yield Fault(word.node if word else pods.container.data["image"], message, is_error=False)
+    yield Fault(word.node if word else At(pods.container.data, "image"), message, is_error=False)
 
 
 _SHM = "/dev/shm"  # noqa: S108
@@ -284,7 +288,7 @@ def _check_memory(server: Server, pods: Pods) -> Iterator[Fault]:
             f"`sizeLimit: {value_of(node)}` is small for the shared memory of {own} GPUs: segments of processes that "
             f"crashed stay in it, and NCCL fails when it is full; use at least {needed >> 30 or 1}Gi"
         )
-        yield Fault(node, message, is_error=False, rule="small-shared-memory")
+        yield Fault(At(volume["emptyDir"], "sizeLimit"), message, is_error=False, rule="small-shared-memory")
 
 
 _PROBES = ("startupProbe", "readinessProbe", "livenessProbe")
@@ -306,13 +310,13 @@ def _check_probes(server: Server, program: Program, pods: Pods) -> Iterator[Faul
     port = server.options.number("port", default) if is_alone and program.variable("PORT") is None else None
     for field in _PROBES:
         probe = as_mapping(container.data.get(field))
-        node = next((get_path(probe, kind, "port") for kind in ("httpGet", "tcpSocket", "grpc") if kind in probe), None)
-        asked = as_number(value_of(node))
+        place = next((find_at(probe, kind, "port") for kind in ("httpGet", "tcpSocket", "grpc") if kind in probe), None)
+        asked = as_number(value_of(place.node)) if place is not None else None
         if port and asked and asked != port:
             message = f"the {field} asks port {asked}, but the server listens to {port}, so the pod is never ready"
             if field != "readinessProbe":
                 message = f"the {field} asks port {asked}, but the server listens to {port}, so it is restarted forever"
-            yield Fault(node, f"{message}; write {port}", is_error=False, rule=PROBE_RULE)
+            yield Fault(place, f"{message}; write {port}", is_error=False, rule=PROBE_RULE)
             return
     yield from _check_start(server, container)
 
@@ -329,7 +333,7 @@ def _check_start(server: Server, container: Container) -> Iterator[Fault]:
     if delay is not None and period and failures and (seconds := delay + period * failures) < least:
         message = f"the livenessProbe restarts the server {seconds} seconds after its start, before the model is loaded"
         yield Fault(
-            find_key(container.data, "livenessProbe"),
+            At(container.data, "livenessProbe", is_key=True),
             f"{message}; add a `startupProbe` with a greater `failureThreshold`",
             False,
             rule=PROBE_RULE,
@@ -349,10 +353,10 @@ def check_ray_service(manifest: Manifest) -> Iterator[Fault]:
     gpus = sum(each.number * each.gpus for each in nodes)
     for application in as_list(config.get("applications")):
         for item in as_list(as_mapping(as_mapping(application).get("args")).get("llm_configs")):
-            yield from _check_llm(as_mapping(item), gpus, node)
+            yield from _check_llm(as_mapping(item), gpus, At(manifest.spec, "serveConfigV2"))
 
 
-def _check_llm(item: Mapping[str, Any], gpus: int, node: Any) -> Iterator[Fault]:
+def _check_llm(item: Mapping[str, Any], gpus: int, place: At) -> Iterator[Fault]:
     engine, source = as_mapping(item.get("engine_kwargs")), as_mapping(item.get("model_loading_config"))
     tp, pp = (as_number(engine.get(f"{name}_parallel_size", 1)) for name in ("tensor", "pipeline"))
     if tp is None or pp is None or tp < 1 or pp < 1:
@@ -360,14 +364,14 @@ def _check_llm(item: Mapping[str, Any], gpus: int, node: Any) -> Iterator[Fault]
     model: Model | None = find_model(as_text(source.get("model_source", source.get("model_id"))))
     if model and model.heads % tp:
         yield Fault(
-            node,
+            place,
             f"the {model.heads} attention heads of the model cannot be divided by `tensor_parallel_size: {tp}` (vLLM: "
             f"`Total number of attention heads ({model.heads}) must be divisible by tensor parallel size ({tp}).`); "
             f"use a divisor of {model.heads}",
         )
     if gpus and tp * pp > gpus:
         yield Fault(
-            node,
+            place,
             f"`tensor_parallel_size: {tp}` x `pipeline_parallel_size: {pp}` needs {tp * pp} GPUs, and the Ray cluster "
             f"has {gpus} (Ray: `No available node types can fulfill resource request`); use smaller sizes, or more "
             "workers",

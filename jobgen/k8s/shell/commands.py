@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
-from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Container
 from jobgen.k8s.shell import SHELLS
 from jobgen.model.data import Node, value_of
 from jobgen.model.lazy_re import has_any, lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At
 
 LAUNCHERS = ("accelerate", "deepspeed", "horovodrun", "mpiexec", "mpirun", "torchrun")
 PROGRAMS = frozenset((*LAUNCHERS, "bash", "env", "nohup", "python", "python3", "ray", "sh", "sleep", "tini", "vllm"))
 """Programs that are common."""
 STARTED = frozenset((name,) for name in LAUNCHERS)
 """What stands behind a program that is meant to start a launcher."""
-BEGINNINGS = frozenset("py pt to ot tr ac ca de ed dp mp pm ba ab bs ho nv ju pa".split())
+BEGINNINGS = frozenset("py pt to ot tr ac ca de ed dp mp pm ba ab bs ho nv ju pa sr sb do".split())
 """How the names of common programs begin, also with the first two letters in the wrong order."""
 # Programs that start the command after them.
 INIT_PROGRAMS = frozenset(("tini", "tini-static", "dumb-init", "catatonit", "env", "--", "-g", "-s", "nohup"))
@@ -40,13 +40,12 @@ class Script(NamedTuple):
 
     shell: str
     options: tuple[str, ...]
-    node: Node
-    rest: Sequence[Node]
-
-    @property
-    def text(self) -> str:
-        """The text of the script."""
-        return as_text(self.node)
+    text: str
+    rest: Sequence[str]
+    at: int
+    """The number of its item in the command line."""
+    place: At
+    """The place of its item."""
 
     @property
     def reads_files(self) -> bool:
@@ -55,10 +54,10 @@ class Script(NamedTuple):
 
 
 class Argument(NamedTuple):
-    """An argument of a command line, and the item of `command` or `args` that contains it."""
+    """An argument of a command line, and the number of the item that contains it."""
 
     text: str
-    node: Node
+    at: int
 
 
 def find_script(container: Container) -> Script | None:
@@ -81,7 +80,7 @@ def find_script(container: Container) -> Script | None:
         at += 1
     if not has_script or at >= len(words):
         return None
-    return Script(shell, tuple(options), container.command_line[at], container.command_line[at + 1 :])
+    return Script(shell, tuple(options), words[at], words[at + 1 :], at, container.word_place(at))
 
 
 def shorten(text: str) -> str:
@@ -103,11 +102,11 @@ def split_words(text: str) -> tuple[str, ...]:
 def parse_command(command_line: Iterable[Node]) -> list[Argument]:
     """Return the arguments of a command line; those in scripts are words of a shell, with `;` between commands."""
     arguments: list[Argument] = []
-    for node in command_line:
+    for at, node in enumerate(command_line):
         text = value_of(node)
         if isinstance(text, str):
             parts = _split_item(text) if has_any(text, " \n\t") else (text,)
-            arguments += [Argument(part, node) for part in parts]
+            arguments += [Argument(part, at) for part in parts]
     return arguments
 
 
@@ -130,6 +129,6 @@ def find_option_values(arguments: Sequence[Argument], option: str) -> Iterator[A
         if not name.startswith("--") or name[2:].replace("_", "-") != option:
             continue
         if equals:
-            yield Argument(value, argument.node)
+            yield Argument(value, argument.at)
         elif index + 1 < len(arguments):
             yield arguments[index + 1]

@@ -5,7 +5,7 @@ A shell reads a script command by command, so what stands behind an `exit` or `e
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from jobgen.k8s.shell.syntax import Note, Parsed, SyntaxFault, parse_all
 from jobgen.k8s.shell.tree import (
@@ -127,6 +127,9 @@ def _describe_document(text: str, note: Note) -> Mistake:
     return Mistake(line, f"{message}; write `{note.text}` at the start of the line behind it", is_error=False)
 
 
+_JOINED = lazy_pattern(r"(&&|\|\|?)\s*\\ +\Z")
+
+
 def _check_lines(text: str, parsed: Parsed) -> Iterator[Mistake]:
     """Yield lines that end a command too early."""
     lines = text.split("\n")
@@ -138,12 +141,15 @@ def _check_lines(text: str, parsed: Parsed) -> Iterator[Mistake]:
         is_first, last = line > last + 1, line
         if note.kind == "space" and is_first:
             message = "a space behind the `\\` ends the command here; remove the space"
+            if joined := _JOINED.search(lines[line - 1]):
+                # What is left of a line that was changed often begins with arguments.
+                message = (
+                    f"behind `{joined[1]}`, `\\` and a space are a command that does not exist; remove the space, and"
+                )
+                message += " check that the next line begins with a command"
             yield Mistake(line, message, is_error)
         elif note.kind == "option" and is_first and line > 1 and lines[line - 2].strip():
-            message = f"`{note.text}` is run as a program, because the line before it ends the command"
-            sign = lines[line - 2].rstrip()[-1]
-            instead = f" instead of `{sign}`" if sign in "^/" else ""
-            yield Mistake(line, f"{message}; write `\\`{instead} at the end of line {line - 1}", is_error)
+            yield _describe_ended(lines, line, note.text, is_error)
             return
         elif note.kind == "bracket":
             yield _describe_bracket(text, note)
@@ -158,6 +164,50 @@ def _check_lines(text: str, parsed: Parsed) -> Iterator[Mistake]:
             meant = f"{note.text}={find_value(text, note.at, note.text)}"
             message = f"{message}; write `{meant}` without the spaces around `=`"
             yield Mistake(line, message, _ends_script(parsed, text, note.at))
+
+
+_ARGUMENT = lazy_pattern(r"\s*(?:-|[\w./-]+\.py\b)")
+_COMPOUND = lazy_pattern(r"(?:\b(?:then|do|else|in)|[{(;&|])\s*\Z")
+
+
+def _describe_ended(lines: Sequence[str], line: int, option: str, is_error: bool) -> Mistake:
+    """Describe a command that lines without a backslash end, of which this line has an option.
+
+    Lines above that begin with an argument, and are indented as deep as the option, belong to the command too.
+    """
+    depth = _measure_indent(lines[line - 1])
+    first = line - 1
+    while first > 1 and _measure_indent(lines[first - 1]) >= depth > 0 and _ARGUMENT.match(lines[first - 1]):
+        if lines[first - 2].rstrip().endswith("\\"):
+            break
+        first -= 1
+    if first < line - 1 and (_COMPOUND.search(lines[first - 1]) or not lines[first - 1].strip()):
+        first = line - 1
+    last = line
+    while last < len(lines) and lines[last].strip() and _is_rest(lines[last], depth):
+        last += 1
+    open_lines = [number for number in range(first, last) if not lines[number - 1].rstrip().endswith("\\")]
+    signs = {lines[number - 1].rstrip()[-1:] for number in open_lines}
+    instead = f" instead of `{signs.pop()}`" if len(signs) == 1 and signs <= {"^", "/"} else ""
+    *others, final = map(str, open_lines)
+    where = f"lines {', '.join(others)} and {final}" if others else f"line {final}"
+    if len(others) > 2 and open_lines[-1] - open_lines[0] == len(others):
+        where = f"lines {open_lines[0]} to {final}"
+    advice = f"write `\\`{instead} at the end of {where}"
+    if first == line - 1:
+        message = f"`{option}` is run as a program, because the line before it ends the command"
+        return Mistake(line, f"{message}; {advice}", is_error)
+    program = lines[first].split()[0]
+    return Mistake(first, f"the command ends, and `{program}` of the next line is run as a program; {advice}", is_error)
+
+
+def _is_rest(line: str, depth: int) -> bool:
+    """Return True if a line goes on with the arguments of a command whose options have a depth."""
+    return _measure_indent(line) >= depth and line.lstrip().startswith("-")
+
+
+def _measure_indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def find_value(text: str, at: int, name: str) -> str:

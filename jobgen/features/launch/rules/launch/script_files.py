@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from jobgen.check.rules import WARNING, Violation, rule
 from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import TracedScalar
+from jobgen.model.place import At
 
 
 @rule("manifest", WARNING, kinds=("ConfigMap",))
@@ -17,14 +17,19 @@ def broken_script(manifest: Manifest) -> Iterator[Violation]:
     job of the repository names the script, the finding is an error of the rules `script-syntax` and `launch-refused`.
     Syntax that some release of Python accepts is not reported.
 
-    Follow the message. `bash -n FILE` and `python -m py_compile FILE` also find these faults.
+    Correct the line that is named. Before a commit, `bash -n FILE` and `python -m py_compile FILE` also find these
+    faults.
+
+    When to turn it off: a file that is not a script in spite of its ending, such as a fragment that is sourced by a
+    generator, can be accepted on its line in the ConfigMap.
     """
-    for key, node in as_mapping(manifest.object.get("data")).items():
+    data = as_mapping(manifest.object.get("data"))
+    for key, node in data.items():
         name = str(key)
         if name.endswith((".sh", ".py")) or as_text(node)[:2] == "#!":
             # Imported late: few ConfigMaps have scripts.
             from jobgen.features.launch.script_files import find_file_mistakes
 
             for line, message, inside in find_file_mistakes(name, as_text(node)):
-                at, place = (node, inside) if type(node) is TracedScalar else (None, None)
-                yield Violation(node, f"in line {line} of `{name}`, {message}", at=at, inside=place)
+                place = At(data, key)
+                yield Violation(place, f"in line {line} of `{name}`, {message}", at=place, inside=inside)

@@ -1,10 +1,10 @@
 """Shell scripts that no shell runs as they were meant."""
 
 from collections.abc import Iterator
+from functools import partial
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.objects import Container
-from jobgen.model.data import TracedScalar
 
 
 @rule("container", ERROR, fields=("command", "args"))
@@ -22,38 +22,41 @@ def script_syntax(container: Container) -> Iterator[Violation]:
     Syntax of Bash is also a warning in a script that `sh` runs: dash, the `sh` of Debian and Ubuntu, has no `[[`,
     `source`, arrays and `pipefail`. It is not reported if the name of the image says that it has another `sh`.
 
-    Follow the message. `bash -n FILE` finds most of these faults.
+    Close the quotation mark or the block at the place that is named. `bash -n FILE` finds most of these faults.
+
+    When to turn it off: for an image whose `sh` is another shell with these features, start the script with `bash`
+    by name: that is true for each image that has it, and the warning about dash is gone.
     """
     text = container.search_text
     program = container.words[0] if container.words else ""
     if program[:1] == "/" and "bin/" not in program[:9] and not _is_read(container):
         # Imported late: few commands are paths of files in volumes.
         from jobgen.features.launch.modes import check_mode
+        from jobgen.features.launch.report import report_mode
 
-        yield from (Violation(fault.node, fault.message) for fault in check_mode(container))
+        yield from (report_mode(fault) for fault in check_mode(container))
     if "\n-c\n" in text and "python" in program:
         # Imported late: few commands have the text of a program.
         from jobgen.features.launch.script_files import find_code_fault
 
         found = find_code_fault(container)
         if found is not None:
-            item, (message, where) = found
-            place = where if type(item) is TracedScalar else None
-            yield Violation(
-                item, f"in line {where.line} of the code, {message}", at=item if place else None, inside=place
-            )
+            place, (message, where) = found
+            yield Violation(place, f"in line {where.line} of the code, {message}", at=place, inside=where)
     if "sh" not in text:
         return
     # Few containers have scripts.
-    from jobgen.features.launch.scripts import list_mistakes
+    from jobgen.features.launch.scripts import finish_mistake, list_mistakes
     from jobgen.yamlio.inner_text import find_line
 
-    for script, (line, message, is_error) in list_mistakes(container):
-        severity = ERROR if is_error else WARNING
+    for script, mistake in list_mistakes(container):
+        severity = ERROR if mistake.is_error else WARNING
         related = ((script.item, "the file is read here"),) if script.path else ()
-        is_placed = not script.path or type(script.written) is TracedScalar
-        at, inside = (script.written, find_line(script.text, line)) if is_placed else (None, None)
-        yield Violation(script.item, f"{script.name_line(line)}{message}", related, severity, at=at, inside=inside)
+        at, inside = (None, None) if script.path else (script.item, find_line(script.text, mistake.line))
+        is_finished = not script.in_spec[0] and not script.is_comment and not script.path
+        finish = None if is_finished else partial(finish_mistake, script, mistake)
+        message = f"{script.name_line(mistake.line)}{mistake.message}"
+        yield Violation(script.item, message, related, severity, at=at, inside=inside, finish=finish)
 
 
 def _is_read(container: Container) -> bool:
