@@ -9,7 +9,9 @@ from typing import Any
 
 from findings import without_infos
 
+from jobgen.api.lint import LintRequest, lint_request
 from jobgen.cli.run_lint import lint_paths
+from jobgen.reports.formats import FORMATS
 
 TODAY = "2025-01-31"
 JOB = """\
@@ -68,6 +70,14 @@ def lint_with_infos(folder: Path, files: dict[str, str]) -> list[dict[str, Any]]
         path.write_text(textwrap.dedent(text))
     done = lint_paths(folder, (), (), format_="json", today=TODAY)
     return list(json.loads(done.out)["findings"])
+
+
+def lint_in_formats(folder: Path) -> dict[str, str]:
+    """Return what a lint prints in each format. The checks are the same for all of them, and run twice."""
+    result = lint_request(LintRequest(folder))
+    printed = {name: FORMATS.render(name, result.to_report(name)) for name in FORMATS.names()}
+    done = lint_paths(folder, (), (), format_="text")
+    return {**printed, "text": done.out + done.err}
 
 
 def overlay(spec: str, name: str = "prod") -> dict[str, str]:

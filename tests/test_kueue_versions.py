@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from jobgen.features.kueue.admission_context import DIFFERENCES, show_version
 from jobgen.features.kueue.answers import decide
 from jobgen.features.kueue.cluster_objects import (
     DEFAULT_GATES,
@@ -21,6 +20,7 @@ from jobgen.features.kueue.pod_sets import parse_gates as parse_pod_set_gates
 from jobgen.features.kueue.preemption import Rules
 from jobgen.features.kueue.queue_state import QueueState
 from jobgen.features.kueue.topology.tree import TopologyGates, read_gates
+from jobgen.features.kueue.version_notes import DIFFERENCES, show_version
 from jobgen.k8s.kueue_integrations import parse_release
 from jobgen.spec.overlay import parse_cluster
 

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from lintfiles import lint_in_formats
 from sampling import laws
 
 from jobgen.api.diff import diff
@@ -24,7 +25,6 @@ from jobgen.features.page.report import report
 from jobgen.k8s.distinctive import is_distinctive
 from jobgen.k8s.redaction import redact
 from jobgen.rendering.config import load as config_of
-from jobgen.reports.formats import FORMATS
 
 HEADER = """\
 apiVersion: jobgen.dev/v1
@@ -57,9 +57,13 @@ def write(root: Path, **files: str) -> Path:
     return root
 
 
-def lint(root: Path, form: str = "text") -> str:
-    done = lint_paths(root, (), (), format_=form)
+def lint(root: Path) -> str:
+    done = lint_paths(root, (), (), format_="text")
     return (done.out + done.err).replace(str(root), "")
+
+
+def lint_all(root: Path) -> dict[str, str]:
+    return {form: text.replace(str(root), "") for form, text in lint_in_formats(root).items()}
 
 
 FAULTS = {
@@ -147,9 +151,9 @@ def test_a_common_password_changes_no_other_word(tmp_path: Path, word: str) -> N
     secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: s, namespace: ml}\nstringData: {password: VALUE}\n---\n"
     write(tmp_path / "one", job=secret.replace("VALUE", f"'{word}'") + POD)
     write(tmp_path / "two", job=secret.replace("VALUE", f"'{'z' * len(word)}'") + POD)
-    found = [[lint(tmp_path / name, form) for form in FORMATS.names()] for name in ("one", "two")]
+    found = [lint_all(tmp_path / name) for name in ("one", "two")]
 
-    assert "`latest` is a mutable tag" in found[0][FORMATS.names().index("text")]
+    assert "`latest` is a mutable tag" in found[0]["text"]
     assert found[0] == found[1]
 
 
@@ -188,7 +192,7 @@ def test_base64_of_a_secret_is_not_shown(tmp_path: Path) -> None:
     encoded = b64encode(value.encode()).decode()
     secret = f"apiVersion: v1\nkind: Secret\nmetadata: {{name: s}}\nstringData: {{a: {value}}}\n"
     write(tmp_path, job=secret.replace("stringData", "data").replace(value, encoded), other=POD.replace("bar", encoded))
-    shown = [lint(tmp_path, form) for form in FORMATS.names()]
+    shown = lint_all(tmp_path).values()
     write(tmp_path / "own", job=secret + "---\n" + POD.replace("foo", encoded))
 
     assert not [text for text in [*shown, lint(tmp_path / "own")] if encoded in text and "b.yaml" not in text]
@@ -245,7 +249,7 @@ def broken(draw: st.DrawFn) -> str:
 
 def show_all(root: Path) -> list[str]:
     """Return everything that commands show of a repository."""
-    shown = [lint(root, form) for form in FORMATS.names()]
+    shown = [*lint_all(root).values()]
     for name, form in (("a", "text"), ("a", "json"), ("s", "text")):
         try:
             shown.append(explain_name(root, name, "", (), format_=form).out)
@@ -354,11 +358,11 @@ def test_a_file_without_secrets_is_shown_as_it_is(text: str) -> None:
     """References, and words about secrets, hide nothing."""
     with TemporaryDirectory() as folder:
         root = write(Path(folder), job=text)
-        shown = [lint(root, form) for form in FORMATS.names()]
+        shown = lint_all(root)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr("jobgen.rendering.redact.redact_findings", lambda findings, _: list(findings))
             patch.setattr("jobgen.rendering.redact.redact_file", lambda file: file.content.decode().split("\n"))
-            raw = [lint(root, form) for form in FORMATS.names()]
+            raw = lint_all(root)
     assert shown == raw
 
 
@@ -393,7 +397,7 @@ SECRET = "apiVersion: v1\nkind: KIND\nmetadata: {name: s}\nFIELD: {a: VALUE}\n"
 def test_a_misspelled_secret_is_explained_without_its_values(tmp_path: Path, kind: str, field: str, value: str) -> None:
     write(tmp_path, job=SECRET.replace("KIND", kind).replace("FIELD", field).replace("VALUE", value))
 
-    shown = [*(lint(tmp_path, form) for form in FORMATS.names()), report(tmp_path).data]
+    shown = [*lint_all(tmp_path).values(), report(tmp_path).data]
     # Descriptions of rules have the common one.
     assert not [text for text in shown if value in text and is_distinctive(value)]
     assert value not in explain_name(tmp_path, "s", "", (), format_="text").out

@@ -6,15 +6,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies
 from limitedrun import run_limited
+from lintfiles import lint_in_formats
 from sampling import laws
 
 from jobgen import cache
 from jobgen.api.diff import diff
 from jobgen.cli.commands.explain import explain_name
-from jobgen.cli.run_lint import lint_paths
 from jobgen.features.page.report import report
 from jobgen.k8s.redaction import redact_words
-from jobgen.k8s.secrets import (
+from jobgen.k8s.secrets_in_text import (
     find_assignments,
     find_secrets_in_text,
     find_spans,
@@ -26,7 +26,6 @@ from jobgen.k8s.secrets import (
     may_hold_secret,
 )
 from jobgen.pipeline.encoded_results import dump_plain, load_plain, without_secret
-from jobgen.reports.formats import FORMATS
 
 LETTERS = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 TOKENS = {
@@ -214,8 +213,7 @@ def test_no_format_shows_a_secret(tmp_path: Path, tmp_path_factory: pytest.TempP
 
     def lint_all() -> list[str]:
         cache.enable(kept, "test")
-        results = [lint_paths(tmp_path, (), (), format_=name) for name in FORMATS.names()]
-        return [result.out + result.err for result in results]
+        return [*lint_in_formats(tmp_path).values()]
 
     # In a process of its own: others have no cache.
     printed = run_limited(lint_all)
@@ -235,9 +233,8 @@ def test_secret_of_an_overlay_is_not_shown(tmp_path: Path) -> None:
     for path, text in copy.items():
         (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / path).write_text(text)
-    for name in FORMATS.names():
-        result = lint_paths(tmp_path, (), (), format_=name)
-        assert not leaked(result.out + result.err), result.out + result.err
+    for printed in lint_in_formats(tmp_path).values():
+        assert not leaked(printed), printed
 
 
 def test_explain_shows_no_secret(tmp_path: Path) -> None:

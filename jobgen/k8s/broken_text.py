@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from jobgen.k8s.distinctive import is_distinctive
-from jobgen.k8s.secrets import NEVER_SECRET, Span, find_credentials, is_secret_name
+from jobgen.k8s.secrets_in_text import NEVER_SECRET, Span, find_credentials, is_secret_name
 from jobgen.model.lazy_re import lazy_pattern
 
 _NAME = lazy_pattern(r"[A-Za-z][A-Za-z0-9_-]{2,100}")

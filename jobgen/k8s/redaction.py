@@ -10,23 +10,19 @@ from typing import Any
 from jobgen.k8s.distinctive import is_distinctive
 from jobgen.k8s.nodes import find_nodes
 from jobgen.k8s.secrets import (
-    NEVER_SECRET,
     OF_SECRETS,
     REFERENCE_FIELDS,
     REFERENCES,
     VALUE_FIELDS,
     Held,
-    Span,
-    find_spans,
     is_private_key,
     is_public_place,
-    is_secret_name,
     is_secret_object,
     lines_of,
-    list_credentials,
     list_held,
     names_secret,
 )
+from jobgen.k8s.secrets_in_text import NEVER_SECRET, Span, find_spans, is_secret_name, list_credentials
 from jobgen.model.data import Plain, value_of
 from jobgen.model.path import NamedItem, Step
 

@@ -11,17 +11,14 @@ from jobgen.k8s.distinctive import is_distinctive
 from jobgen.k8s.redaction import MASK
 from jobgen.k8s.secrets import (
     Held,
-    Span,
     find_secrets,
-    find_secrets_in_text,
-    find_spans,
     is_encrypted,
     list_held,
     list_kustomization_secrets,
-    may_hold_secret,
     means_secret,
     without_names,
 )
+from jobgen.k8s.secrets_in_text import Span, find_secrets_in_text, find_spans, may_hold_secret
 from jobgen.model.data import Location, TracedKey, TracedScalar, value_of
 from jobgen.model.digest import blake2b
 from jobgen.model.finding import Finding, Severity

@@ -9,7 +9,7 @@ from typing import overload
 
 from jobgen.k8s.distinctive import is_distinctive
 from jobgen.k8s.redaction import MASK, hide_credentials, order_secrets, redact, replace_spans
-from jobgen.k8s.secrets import find_secrets_in_text
+from jobgen.k8s.secrets_in_text import find_secrets_in_text
 from jobgen.model.data import Location
 from jobgen.model.finding import Finding, Related
 from jobgen.model.lazy_re import lazy_pattern

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from jobgen.features.kueue.admission_context import check_clusters
 from jobgen.features.kueue.claims import charge_claims, charge_source, list_devices, read_claim_facts, round_capacity
 from jobgen.features.kueue.cluster_objects import group_objects, parse_configuration
 from jobgen.features.kueue.multikueue import STEP, nominate_next
+from jobgen.features.kueue.readiness import check_clusters
 from jobgen.features.kueue.requests import CAPACITY, COUNTER, DeviceSource
 
 Given = Mapping[str, Any]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from jobgen.features.kueue.admission_context import QueueContext, Readiness, check_readiness, parse_admission_check
 from jobgen.features.kueue.assignment import PENDING
 from jobgen.features.kueue.cluster_objects import Gates, parse_gates
 from jobgen.features.kueue.cycle import Scheduler
@@ -13,6 +12,7 @@ from jobgen.features.kueue.nominate import ADMITTED, EVICTED, MIGRATION, Evictio
 from jobgen.features.kueue.objects import as_list, as_mapping, name_of, parse_topologies
 from jobgen.features.kueue.preemption import FAIR_SHARING, IN_QUEUE, RECLAIM, WHILE_BORROWING
 from jobgen.features.kueue.quota import CPU
+from jobgen.features.kueue.readiness import QueueContext, Readiness, check_readiness, parse_admission_check
 from jobgen.features.kueue.requests import (
     NO_SETTINGS,
     ResourceSettings,

@@ -6,13 +6,6 @@ from collections.abc import Callable, Iterable
 from math import ceil, inf
 from typing import Any, Final
 
-from jobgen.features.kueue.admission_context import (
-    AdmissionCheck,
-    QueueContext,
-    Readiness,
-    check_readiness,
-    parse_admission_check,
-)
 from jobgen.features.kueue.objects import ClusterQueue, as_list, as_mapping
 from jobgen.features.kueue.quota import (
     UNLIMITED,
@@ -23,6 +16,13 @@ from jobgen.features.kueue.quota import (
     compute_share,
     reserve_for_blocked,
     subtract,
+)
+from jobgen.features.kueue.readiness import (
+    AdmissionCheck,
+    QueueContext,
+    Readiness,
+    check_readiness,
+    parse_admission_check,
 )
 from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.features.kueue.workloads import parse_workload

@@ -6,55 +6,53 @@ best, and says so in `assumptions`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from functools import cached_property
 from typing import Any, Final, Protocol
 
-from jobgen.check.operators.kueue import describe_faults
 from jobgen.features.kueue.assign_flavors import Planner
-from jobgen.features.kueue.assignment import PROVISIONING, TOPOLOGY_FAILED, Mode, Topologies
+from jobgen.features.kueue.assignment import TOPOLOGY_FAILED, Mode, Topologies
 from jobgen.features.kueue.cluster_objects import (
     MAX_DEPTH,
-    NEWEST,
-    OLDEST,
     ClusterObjects,
     Key,
-    Version,
-    adapt_cohorts,
-    list_gate_notes,
-    list_unknown_annotations,
     parse_gates,
 )
 from jobgen.features.kueue.cycle import Scheduler
 from jobgen.features.kueue.match import matches_selector
+from jobgen.features.kueue.object_problems import DRAINS, list_problems
 from jobgen.features.kueue.objects import (
     ClusterQueue,
     Cohort,
     Flavor,
-    as_list,
     as_mapping,
     find_namespace,
     name_of,
-    parse_cluster_queue,
-    parse_cohort,
     parse_topologies,
 )
 from jobgen.features.kueue.obstacles import Obstacle, explain_no_fit
 from jobgen.features.kueue.queue_order import find_shape
 from jobgen.features.kueue.quota import find_cycles
+from jobgen.features.kueue.readiness import (
+    STOPPED,
+    AdmissionCheck,
+    QueueContext,
+    Readiness,
+    check_clusters,
+    check_readiness,
+    parse_admission_check,
+)
 from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.features.kueue.topology.snapshot import build_snapshots
 from jobgen.features.kueue.topology.tree import Node, parse_nodes, read_gates, sum_other_pods
+from jobgen.features.kueue.version_notes import list_version_notes
 from jobgen.features.kueue.workloads import PodSet, Workload
 from jobgen.k8s.kueue import DOMAIN
 from jobgen.k8s.kueue_integrations import MULTIKUEUE
 from jobgen.model.named_tuple import NamedTuple
-from jobgen.model.quantity import parse_quantity
 from jobgen.model.suggest import find_closest, list_alternatives
 
-_STOPPED = "Stopped"
 READY, RETRY, REJECTED = "Ready", "Retry", "Rejected"
 """Answers of admission checks; another one is `Pending`."""
 
@@ -73,16 +71,6 @@ class Dispatch(Protocol):
 
     def list_workers(self) -> Any:
         """Return the worker clusters that are known, by name."""
-
-
-class AdmissionCheck(NamedTuple):
-    """An AdmissionCheck: its controller, and whether that has said that the check is active."""
-
-    name: str
-    controller: str
-    is_active: bool
-    config: str = ""
-    """The object with its parameters."""
 
 
 class Refusal(NamedTuple):
@@ -108,268 +96,12 @@ class Refusal(NamedTuple):
         return f"admission check `{self.check}` is pending; meanwhile it keeps its quota"
 
 
-class Cause(NamedTuple):
-    """One reason why a queue admits nothing."""
-
-    reason: str
-    message: str
-
-
-class Readiness(NamedTuple):
-    """True if a queue admits workloads, with the reason and message of its condition `Active`."""
-
-    is_active: bool
-    reason: str
-    message: str
-    causes: tuple[Cause, ...] = ()
-    is_scheduled: bool = True
-    """True if the scheduler considers the queue; it does not without a topology, even if the queue is active."""
-
-
-class QueueContext(NamedTuple):
-    """The objects that the readiness of queues depends on."""
-
-    flavors: Mapping[str, Flavor]
-    checks: Mapping[str, AdmissionCheck]
-    topologies: frozenset[str]
-    cyclic: frozenset[str] = frozenset()
-    """The cohorts whose chain of parents never ends."""
-    uses_topologies: bool = True
-    """The gate TopologyAwareScheduling."""
-
-
-def parse_admission_check(obj: Mapping[str, Any]) -> AdmissionCheck:
-    """Parse an AdmissionCheck."""
-    controller = str(as_mapping(obj.get("spec")).get("controllerName") or "")
-    conditions = map(as_mapping, as_list(as_mapping(obj.get("status")).get("conditions")))
-    is_active = any(each.get("type") == "Active" and each.get("status") == "True" for each in conditions)
-    config = str(as_mapping(as_mapping(obj.get("spec")).get("parameters")).get("name") or "")
-    return AdmissionCheck(name_of(obj), controller, is_active, config)
-
-
-def check_clusters(config: Mapping[str, Any] | None, clusters: Mapping[str, Mapping[str, Any]]) -> tuple[bool, str]:
-    """Return if a check of MultiKueue is active, and the reason: it is if any cluster of its config is usable.
-
-    `clusters` are the MultiKueueClusters by name.
-    """
-    if config is None:
-        return False, "BadConfig"
-    names = list(map(str, as_list(as_mapping(config.get("spec")).get("clusters"))))
-    usable = [name for name in names if name in clusters and is_connected(clusters[name])]
-    if len(usable) == len(names):
-        return True, "Active"
-    return bool(usable), "SomeActiveClusters" if usable else "NoUsableClusters"
-
-
-def is_connected(cluster: Mapping[str, Any]) -> bool:
-    """Return True if a MultiKueueCluster is active; one without a status is."""
-    conditions = map(as_mapping, as_list(as_mapping(cluster.get("status")).get("conditions")))
-    return next((each.get("status") == "True" for each in conditions if each.get("type") == "Active"), True)
-
-
-def check_readiness(queue: ClusterQueue, context: QueueContext) -> Readiness:
-    """Return the readiness of a queue: if it admits workloads, and why not."""
-    if queue.cohort in context.cyclic:
-        # Kueue stops reading a queue when it finds the cycle, so no other cause is known. It has no reason for it.
-        cause = Cause("CohortCycle", f"the parents of cohort {queue.cohort} form a cycle")
-        return Readiness(False, "Unknown", "Can't admit new workloads.", (cause,), is_scheduled=False)
-    names = sorted({name for name, _ in queue.checks})
-    found = [context.checks[name] for name in names if name in context.checks]
-    remote = [check.name for check in found if check.controller == MULTIKUEUE]
-    causes = [*_list_object_causes(queue, found, context), *_list_check_causes(queue, found, remote)]
-    missing: list[Cause] = []
-    for name in dict.fromkeys(name for group in queue.groups for name in group.flavors):
-        topology = context.flavors[name].topology if context.uses_topologies and name in context.flavors else ""
-        if topology and topology not in context.topologies:
-            missing.append(Cause("TopologyNotFound", f'there is no Topology "{topology}" for TAS flavor "{name}"'))
-    # With MultiKueue the pods run in another cluster, which has the topology.
-    if causes or (missing and not remote):
-        causes += missing
-        text = ", ".join(cause.message for cause in causes)
-        return Readiness(False, causes[0].reason, f"Can't admit new workloads: {text}.", tuple(causes), False)
-    return Readiness(True, "Ready", "Can admit new workloads", is_scheduled=not missing)
-
-
-def _list_object_causes(queue: ClusterQueue, found: list[AdmissionCheck], context: QueueContext) -> Iterator[Cause]:
-    """Yield what stops the queue, and the objects that are missing or inactive."""
-    if queue.stop_policy != "None":
-        yield Cause(_STOPPED, "is stopped")
-    flavors = [name for group in queue.groups for name in group.flavors if name not in context.flavors]
-    if flavors:
-        yield Cause("FlavorNotFound", f"references missing ResourceFlavor(s): {','.join(flavors)}")
-    missing = sorted({name for name, _ in queue.checks} - context.checks.keys())
-    if missing:
-        yield Cause("AdmissionCheckNotFound", f"references missing AdmissionCheck(s): {','.join(missing)}")
-    inactive = [check.name for check in found if not check.is_active]
-    if inactive:
-        yield Cause("AdmissionCheckInactive", f"references inactive AdmissionCheck(s): {','.join(inactive)}")
-
-
-def _list_check_causes(queue: ClusterQueue, found: list[AdmissionCheck], remote: list[str]) -> Iterator[Cause]:
-    """Yield admission checks that do not work together; `remote` are those of MultiKueue."""
-    shown = ",".join(remote)
-    if len(remote) > 1:
-        text = f"Cannot use multiple MultiKueue AdmissionChecks on the same ClusterQueue, found: {shown}"
-        yield Cause("MultipleMultiKueueAdmissionChecks", text)
-    every = {name for group in queue.groups for name in group.flavors}
-    limited = {name for name, flavors in dict(queue.checks).items() if flavors and set(flavors) != every}
-    partial = [name for name in remote if name in limited]
-    if partial:
-        text = f"Cannot specify MultiKueue AdmissionCheck per flavor, found: {','.join(partial)}"
-        yield Cause("MultiKueueAdmissionCheckAppliedPerFlavor", text)
-    provisioning = [check.name for check in found if check.controller == PROVISIONING]
-    if remote and provisioning:
-        both = f"{shown}, {','.join(provisioning)}"
-        text = f"Cannot use both MultiKueue and ProvisioningRequest AdmissionChecks together, found: {both}"
-        yield Cause("MultiKueueWithProvisioningRequest", text)
-
-
-Object = Mapping[str, Any]
-
-_DRAINS = "HoldAndDrain"
-_STOP = ("None", "Hold", _DRAINS)
-_WORDS: Final[Mapping[str, Mapping[str, tuple[str, ...]]]] = {
-    "ClusterQueue": {"stopPolicy": _STOP, "queueingStrategy": ("BestEffortFIFO", "StrictFIFO")},
-    "LocalQueue": {"stopPolicy": _STOP},
-}
-"""Fields of a spec that have one of a few values."""
-_MAX_SHOWN, _MAX_ERROR = 60, 400
 MAX_REMARKS: Final = 20
 _MOST_NAMES: Final = 5
 
 
-def list_problems(kind: str, obj: Object) -> Iterator[str]:
-    """Yield why the API server or Kueue refuses an object."""
-    spec = obj.get("spec")
-    if spec is not None and not isinstance(spec, dict):
-        yield "`spec` must be a mapping"
-        return
-    for field, words in _WORDS.get(kind, {}).items():
-        value = as_mapping(spec).get(field)
-        if value is not None and value not in words:
-            yield f"`{field}` is `{_show(value)}`, and must be one of {', '.join(f'`{word}`' for word in words)}"
-    if kind in ("WorkloadPriorityClass", "PriorityClass") and type(obj.get("value")) is not int:
-        yield f"`value` is `{_show(json.dumps(obj.get('value'), default=str))}`, and must be a whole number"
-    if kind in ("ClusterQueue", "Cohort"):
-        yield from _list_unreadable(as_mapping(spec))
-    yield from (_show(each, _MAX_ERROR) for each in describe_faults(kind, obj))
-
-
-def _list_unreadable(spec: Object) -> Iterator[str]:
-    """Yield quotas that are no quantities, and resources without a quota."""
-    groups = spec.get("resourceGroups")
-    if groups is not None and not isinstance(groups, list):
-        yield "`resourceGroups` must be a list"
-    for group in map(as_mapping, as_list(groups)):
-        covered = list(map(str, as_list(group.get("coveredResources"))))
-        for flavor in map(as_mapping, as_list(group.get("flavors"))):
-            quotas = list(map(as_mapping, as_list(flavor.get("resources"))))
-            fields = ("nominalQuota", "borrowingLimit", "lendingLimit")
-            for quota, field in ((quota, field) for quota in quotas for field in fields):
-                value = quota.get(field)
-                if value is None and field != "nominalQuota":
-                    continue
-                if value is None or type(value) is bool or parse_quantity(str(value)) is None:
-                    yield f"`{field}` of `{_show(quota.get('name'))}` is `{_show(value)}`, which is not a quantity"
-            if missing := sorted(set(covered) - {str(each.get("name")) for each in quotas}):
-                yield f"flavor `{_show(flavor.get('name'))}` has no quota of `{_show(missing[0])}`"
-
-
-def _show(value: Any, most: int = _MAX_SHOWN) -> str:
-    text = "null" if value is None else str(value)
-    return text if len(text) <= most else f"{text[:most]}…"
-
-
-class Difference(NamedTuple):
-    """What versions before `until` decide differently, without a feature gate. It is not simulated."""
-
-    topic: str
-    """Which clusters it concerns."""
-    until: Version
-    text: str
-
-
-PARENTS, FAIR, FAIR_PARENTS, FLAVORS, TOPOLOGY = "parents", "fair", "fair-parents", "flavors", "topology"
-
-DIFFERENCES: Final = (
-    Difference(PARENTS, (0, 12), "preemption where a cohort has a parent"),
-    Difference(PARENTS, (0, 14), "which flavor to borrow where a cohort has a parent"),
-    Difference(FAIR_PARENTS, (0, 11), "fair sharing where a cohort has a parent"),
-    Difference(FAIR, (0, 14), "what fair sharing preempts, and how it rounds shares"),
-    Difference(FLAVORS, (0, 13), "which flavor to preempt in"),
-    Difference(FLAVORS, (0, 19), "node selectors with a label that another flavor has"),
-    Difference(TOPOLOGY, (0, 11), "the choice of domains, preemption for them, and pods without an annotation"),
-    Difference(TOPOLOGY, (0, 15), "pods without a required or preferred level"),
-    Difference(TOPOLOGY, (0, 19), "ties between domains, and resources without quota that nodes lack"),
-)
-"""The differences that the release notes of Kueue state (`CHANGELOG/`). docs/kueue.md has the same table."""
-
-
-def list_version_notes(cluster: ClusterObjects) -> Iterator[str]:
-    """Yield what to know about decisions of the declared version for these objects."""
-    configuration = cluster.configuration
-    version = configuration.version
-    shown = show_version(version)
-    if version[:2] > NEWEST:
-        yield f"Kueue {shown} is newer than the versions that jobgen knows; jobgen decides like {show_version(NEWEST)}"
-    if version < OLDEST:
-        yield f"Kueue {shown} is older than the versions that jobgen knows; jobgen decides like {show_version(OLDEST)}"
-    yield from list_gate_notes(version, configuration.switched)
-    written = list(map(parse_cluster_queue, cluster.list_objects("ClusterQueue")))
-    read = cluster.list_queues()
-    ignored = [*_list_ignored(cluster, written, read), *configuration.ignored]
-    if ignored:
-        yield f"Kueue {shown} ignores {', '.join(ignored)}"
-    preferences = [
-        (one.fungibility.preference, other.fungibility.preference) for one, other in zip(written, read, strict=True)
-    ]
-    if any(one and other and one != other for one, other in preferences):
-        yield f"Kueue {shown} swaps the values of `flavorFungibility.preference`"
-    has_parents = any(each.parent for each in cluster.list_cohorts())
-    topics = {
-        PARENTS: has_parents,
-        FAIR: configuration.rules.is_fair,
-        FAIR_PARENTS: configuration.rules.is_fair and has_parents,
-        FLAVORS: any(len(group.flavors) > 1 for each in written for group in each.groups),
-        TOPOLOGY: configuration.gates["TopologyAwareScheduling"]
-        and any(each.topology for each in cluster.list_flavors()),
-    }
-    differences = [each.text for each in DIFFERENCES if version[:2] < each.until and topics[each.topic]]
-    if differences:
-        yield f"jobgen does not simulate what Kueue {shown} decides differently: {'; '.join(differences)}"
-
-
-def _list_ignored(
-    cluster: ClusterObjects, written: Sequence[ClusterQueue], read: Sequence[ClusterQueue]
-) -> Iterator[str]:
-    """Yield the fields and annotations that stand in the objects, and that the version does not read."""
-    version, gates = cluster.configuration.version, cluster.configuration.gates
-    if not gates["LendingLimit"] and any(each.lending_limit is not None for q in written for each in q.quotas.values()):
-        yield "`lendingLimit`"
-    if any(
-        one.fungibility.preference and not other.fungibility.preference
-        for one, other in zip(written, read, strict=True)
-    ):
-        yield "`flavorFungibility.preference`"
-    cohorts = list(map(parse_cohort, cluster.list_objects("Cohort")))
-    if not gates["HierarchicalCohorts"] and cohorts:
-        yield "Cohort objects"
-    elif cohorts != adapt_cohorts(cohorts, version, gates):
-        yield "`fairSharing` of cohorts"
-    if any(each.topology for each in cluster.list_flavors()):
-        if gates["TopologyAwareScheduling"]:
-            yield from (f"`{name}`" for name in sorted(list_unknown_annotations(version)))
-        else:
-            yield "topologies (feature gate `TopologyAwareScheduling`)"
-
-
-def show_version(version: Version) -> str:
-    """Return a version as text."""
-    return ".".join(map(str, version))
-
-
 def _explain_stop(policy: Any) -> str:
-    what = "is drained: Kueue stops what runs and admits nothing" if policy == _DRAINS else "is stopped"
+    what = "is drained: Kueue stops what runs and admits nothing" if policy == DRAINS else "is stopped"
     return f"{what} (`stopPolicy: {policy}`)" if policy else what
 
 
@@ -574,7 +306,7 @@ class AdmissionContext:
         return frozenset(
             name
             for name, each in self.readiness.items()
-            if self.queues[name].stop_policy == "Hold" and {cause.reason for cause in each.causes} == {_STOPPED}
+            if self.queues[name].stop_policy == "Hold" and {cause.reason for cause in each.causes} == {STOPPED}
         )
 
     def _find_active_queue(self, key: Key) -> str:
@@ -593,7 +325,7 @@ class AdmissionContext:
         """Return True if the queue of a workload evicts what runs. A queue that only holds does not."""
         local = self.local_queues.get((workload.namespace, workload.queue), {})
         queue = self.queues.get(workload.cluster_queue or self.find_cluster_queue(workload))
-        return _DRAINS in (local.get("stopPolicy"), queue.stop_policy if queue is not None else "")
+        return DRAINS in (local.get("stopPolicy"), queue.stop_policy if queue is not None else "")
 
     def stop(self, workload: Workload) -> Workload:
         """Return a workload without its quota if it has some, and Kueue evicts it at once."""
@@ -695,7 +427,7 @@ class AdmissionContext:
         readiness = self.readiness[name]
         if readiness.is_active and readiness.is_scheduled:
             return None
-        if any(cause.reason == _STOPPED for cause in readiness.causes):
+        if any(cause.reason == STOPPED for cause in readiness.causes):
             message = f"ClusterQueue `{name}` {_explain_stop(self.queues[name].stop_policy)}"
             return Obstacle("queue", message, "set its `stopPolicy` to `None`, or use another queue")
         causes = "; ".join(cause.message for cause in readiness.causes)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from jobgen.features.kueue.admission_context import AdmissionContext, is_connected
+from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import NEVER, WAITS, Answer, ClusterAnswer, Decision, Job, Outside, Total, decide
 from jobgen.features.kueue.assignment import Mode
 from jobgen.features.kueue.captured import read_running
@@ -22,6 +22,7 @@ from jobgen.features.kueue.objects import STRICT_FIFO, as_list, as_mapping, find
 from jobgen.features.kueue.obstacles import Obstacle
 from jobgen.features.kueue.queue_order import find_shape
 from jobgen.features.kueue.quota import FlavorResource
+from jobgen.features.kueue.readiness import is_connected
 from jobgen.features.kueue.requests import charge_pod
 from jobgen.features.kueue.workloads import PodSetAdmission, Workload
 from jobgen.model.named_tuple import NamedTuple

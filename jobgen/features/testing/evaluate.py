@@ -14,7 +14,8 @@ from jobgen.compare.impact import assess_change
 from jobgen.compare.snapshot import Snapshot
 from jobgen.k8s.nodes import find_nodes
 from jobgen.k8s.redaction import MASK, redact, redact_at, redact_tree
-from jobgen.k8s.secrets import find_secrets, may_name_secret
+from jobgen.k8s.secrets import find_secrets
+from jobgen.k8s.secrets_in_text import may_name_secret
 from jobgen.model.data import API_VERSION, Location, Node, Plain, TracedKey, locatable, location_of, untraced, value_of
 from jobgen.model.finding import Finding, Problem
 from jobgen.model.named_tuple import NamedTuple
