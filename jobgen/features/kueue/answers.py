@@ -210,6 +210,8 @@ RUNNING, ADMITTED, BORROWS, PREEMPTS = "running", "admitted", "borrows", "preemp
 WAITS, NEVER, UNMANAGED = "waits", "never", "unmanaged"
 DECISIONS = (RUNNING, ADMITTED, BORROWS, PREEMPTS, WAITS, NEVER, UNMANAGED)
 RUNS = frozenset((RUNNING, ADMITTED, BORROWS, PREEMPTS))
+IN_SUMS = {BORROWS: "borrowing", PREEMPTS: "preempting", WAITS: "waiting", NEVER: "never admitted"}
+"""What decisions are called in a sum, such as `8 waiting`."""
 """The decisions about what has quota."""
 
 _MAX_BLOCKERS = 20

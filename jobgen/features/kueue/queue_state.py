@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from jobgen.check.admission.fields import iter_mappings
 from jobgen.check.cluster.state import Name, Others, name_object, replace_exported
-from jobgen.features.kueue.admission_context import AdmissionContext, list_problems
+from jobgen.features.kueue.admission_context import AdmissionContext
 from jobgen.features.kueue.answers import Job
 from jobgen.features.kueue.cluster_objects import DECIDING_KINDS, ClusterObjects, group_objects, parse_configuration
 from jobgen.features.kueue.job_workloads import PRIORITY_LABEL, JobReader, remove_placements
+from jobgen.features.kueue.object_problems import list_problems
 from jobgen.features.kueue.obstacles import Obstacle
 from jobgen.features.kueue.pod_sets import list_pod_sets
 from jobgen.features.kueue.quota import FlavorResource, QuotaNode, get_parent, list_cycles
@@ -21,9 +22,10 @@ from jobgen.features.kueue.requests import Transformation
 from jobgen.features.kueue.snapshot import Snapshot
 from jobgen.k8s.kueue import DOMAIN, QUEUE_LABEL
 from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
-from jobgen.model.data import Node, locatable, location_of, untraced, value_of
+from jobgen.model.data import Node, untraced, value_of
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.path import Step, find_path
+from jobgen.model.place import At, Place, find_at
 from jobgen.model.quantity import to_milli
 from jobgen.model.suggest import did_you_mean, find_key
 from jobgen.spec.overlay import Cluster
@@ -104,7 +106,14 @@ class QueueState:
         from jobgen.model.meant import find_meant
 
         known = [name for kind, _, name in self.objects if kind == "ClusterQueue"]
-        return {name: meant for name in self.used_queues.difference(known) if (meant := find_meant(name, known))}
+        idle = [name for name in known if name not in self.used_queues]
+        found: dict[str, str] = {}
+        for name in self.used_queues.difference(known):
+            # `research` for `research-cq`, which nothing else uses.
+            longer = [each for each in idle if f"-{name}-" in f"-{each}-" or f"-{each}-" in f"-{name}-"]
+            if meant := find_meant(name, known) or (longer[0] if len(longer) == 1 else ""):
+                found[name] = meant
+        return found
 
     @cached_property
     def refused(self) -> frozenset[Name]:
@@ -205,7 +214,7 @@ def _is_refused(kind: str, obj: Mapping[str, Node]) -> bool:
     return next(list_problems(kind, untraced(dict(obj))), "") != ""
 
 
-def find_unreachable(obj: Mapping[str, Node], queues: QueueState) -> Iterator[tuple[Node, str]]:
+def find_unreachable(obj: Mapping[str, Node], queues: QueueState) -> Iterator[tuple[At, str]]:
     """Find the quota of a ClusterQueue or Cohort that no workload can use: the node to change, and why."""
     name = as_text(as_mapping(obj.get("metadata")).get("name"))
     # Those of the repository are checked as Kueue's webhook does.
@@ -226,32 +235,32 @@ def find_unreachable(obj: Mapping[str, Node], queues: QueueState) -> Iterator[tu
         return
     listed = {pair for queue in cohort.root.list_queues() for pair in queue.quotas}
     unlisted = {pair for pair, quota in cohort.quotas.items() if quota.nominal and pair not in listed}
-    for pair, node in iter_quotas(obj):
+    for pair, place in iter_quotas(obj):
         if pair in unlisted:
             unlisted.remove(pair)
             message = f"no ClusterQueue below or beside the cohort lists `{pair.resource}` in flavor `{pair.flavor}`"
-            yield node, f"{message}, so the quota is never used; list it in a queue, or remove it here"
+            yield place, f"{message}, so the quota is never used; list it in a queue, or remove it here"
 
 
-def _find_negative(obj: Mapping[str, Node]) -> Iterator[tuple[Node, str]]:
+def _find_negative(obj: Mapping[str, Node]) -> Iterator[tuple[At, str]]:
     """Find amounts that no cluster has: the state was written by hand."""
-    for pair, node in iter_quotas(obj):
-        if (to_milli(node) or 0) < 0:
-            what = f"`nominalQuota` of `{pair.resource}` in flavor `{pair.flavor}` is `{value_of(node)}`"
-            yield node, f"{what}, which Kueue refuses; write `0` or more"
+    for pair, place in iter_quotas(obj):
+        if (to_milli(place.node) or 0) < 0:
+            what = f"`nominalQuota` of `{pair.resource}` in flavor `{pair.flavor}` is `{value_of(place.node)}`"
+            yield place, f"{what}, which Kueue refuses; write `0` or more"
 
 
-def _find_missing_flavors(obj: Mapping[str, Node], queues: QueueState) -> Iterator[tuple[Node, str]]:
+def _find_missing_flavors(obj: Mapping[str, Node], queues: QueueState) -> Iterator[tuple[At, str]]:
     """Find flavors that do not exist, if some are known: Kueue keeps the queue inactive."""
     known = [key[2] for key in queues.objects if key[0] == "ResourceFlavor"]
     for flavor in _iter_flavors(obj) if known else ():
         name = as_text(flavor.get("name"))
         if name and name not in known:
             message = f"there is no ResourceFlavor `{name}`, so the queue is inactive and admits nothing"
-            yield flavor["name"], message + (did_you_mean(name, known) or "; add the flavor")
+            yield At(flavor, "name"), message + (did_you_mean(name, known) or "; add the flavor")
 
 
-def _find_unused(obj: Mapping[str, Node], queue: QuotaNode, queues: QueueState) -> Iterator[tuple[Node, str]]:
+def _find_unused(obj: Mapping[str, Node], queue: QuotaNode, queues: QueueState) -> Iterator[tuple[At, str]]:
     """Find quota of a queue that gets no workloads, as far as no other queue can borrow it."""
     used = queues.used_queues
     if any(kind == "LocalQueue" for kind, *_ in queues.refused):
@@ -266,7 +275,8 @@ def _find_unused(obj: Mapping[str, Node], queue: QuotaNode, queues: QueueState) 
             pair in other.quotas and other.find_quota(pair).borrowing_limit != 0 for other in others
         )
 
-    kept = [(pair, node) for pair, node in iter_quotas(obj) if queue.find_quota(pair).nominal and not is_lent(pair)]
+    quotas = iter_quotas(obj)
+    kept = [(pair, place) for pair, place in quotas if queue.find_quota(pair).nominal and not is_lent(pair)]
     if kept:
         shown = ", ".join(f"`{pair.resource}` in `{pair.flavor}`" for pair, _ in kept[:3])
         more = f" and {len(kept) - 3} more" if len(kept) > 3 else ""
@@ -279,55 +289,58 @@ def _iter_flavors(obj: Mapping[str, Node]) -> Iterator[Mapping[str, Node]]:
         yield from iter_mappings(group.get("flavors"))
 
 
-def iter_quotas(obj: Mapping[str, Node]) -> Iterator[tuple[FlavorResource, Node]]:
-    """Yield the quotas of an object, each with the node of its amount."""
+def iter_quotas(obj: Mapping[str, Node]) -> Iterator[tuple[FlavorResource, At]]:
+    """Yield the quotas of an object, each with the place of its amount."""
     for flavor in _iter_flavors(obj):
         for each in iter_mappings(flavor.get("resources")):
-            yield FlavorResource(as_text(flavor.get("name")), as_text(each.get("name"))), each.get("nominalQuota")
+            name, resource = as_text(flavor.get("name")), as_text(each.get("name"))
+            yield FlavorResource(name, resource), At(each, "nominalQuota")
 
 
-Related = tuple[tuple[Node, str], ...]
-"""Other nodes, and what each of them is."""
+Related = tuple[tuple[Place, str], ...]
+"""Other places, and what each of them is."""
 
 
-def find_obstacle_node(
+def find_obstacle_place(
     obj: Mapping[str, Node], plain: Mapping[str, Any], obstacle: Obstacle, transformations: Sequence[Transformation]
-) -> tuple[Node, Related]:
-    """Find where a job is to be changed first, and related nodes; `plain` is the same object without locations."""
+) -> tuple[Place, tuple[tuple[At, str], ...]]:
+    """Find where a job is to be changed first, and related places; `plain` is the same object without locations."""
     # Kueue may not use the template as it is written; then there is no path.
     templates = [each["template"] for each in list_pod_sets(plain) or () if each["name"] == obstacle.pod_set]
     path = find_path(templates[0], plain) if templates else ()
     template = as_mapping(_follow(obj, path)) if path else {}
     # The queue label; the name of the job if it gets its queue by default.
     metadata = as_mapping(obj.get("metadata"))
-    label = as_mapping(metadata.get("labels")).get(QUEUE_LABEL)
-    label = label if as_text(label) else metadata.get("name", metadata.get("generateName"))
+    is_labeled = as_text(get_path(metadata, "labels", QUEUE_LABEL))
+    label: Place = find_at(metadata, "labels", QUEUE_LABEL) if is_labeled else None
+    label = label or find_at(metadata, "name") or find_at(metadata, "generateName")
     if obstacle.code in ("quota", "resource"):
         return _find_request(template or obj, obj, path, obstacle, transformations) or (label, ())
     spec = as_mapping(template.get("spec"))
-    found: Node = None
+    found: Place = None
     if obstacle.code == "priority":
         # In the order in which Kueue looks for a class.
         fields = ("priorityClass", "priorityClassName")
         classes = (each for field in fields for each in _list_values(obj.get("spec"), field))
-        return get_path(obj, "metadata", "labels", PRIORITY_LABEL) or next(classes, None) or label, ()
+        return find_at(obj, "metadata", "labels", PRIORITY_LABEL) or next(classes, None) or label, ()
     if obstacle.code == "selector":
         affinity = as_mapping(as_mapping(spec.get("affinity")).get("nodeAffinity"))
-        found = next(iter(as_mapping(spec.get("nodeSelector")).values()), affinity or None)
-    elif obstacle.code == "taint":
-        found = as_list(spec.get("tolerations")) and find_key(spec, "tolerations")
+        selector = as_mapping(spec.get("nodeSelector"))
+        found = next((At(selector, key) for key in selector), affinity or None)
+    elif obstacle.code == "taint" and as_list(spec.get("tolerations")):
+        found = At(spec, "tolerations", is_key=True)
     elif obstacle.code == "topology":
         annotations = as_mapping(as_mapping(template.get("metadata")).get("annotations"))
-        found = next((value for key, value in annotations.items() if key.startswith(f"{DOMAIN}podset-")), None)
-    return label if found is None else locatable(found, spec.get("tolerations"), label), ()
+        found = next((At(annotations, key) for key in annotations if key.startswith(f"{DOMAIN}podset-")), None)
+    return label if found is None else found, ()
 
 
-def _list_values(tree: Node, field: str) -> Iterator[Node]:
-    """Yield the values of a field wherever it is, unless they are empty."""
+def _list_values(tree: Node, field: str) -> Iterator[At]:
+    """Yield the places of a field wherever it is, unless they are empty."""
     children = tree if isinstance(tree, list) else ()
     if isinstance(tree, dict):
         if value_of(tree.get(field)):
-            yield tree[field]
+            yield At(tree, field)
         children = list(tree.values())
     for child in children:
         yield from _list_values(child, field)
@@ -345,7 +358,7 @@ def _find_request(
     path: Sequence[Step],
     obstacle: Obstacle,
     transformations: Sequence[Transformation],
-) -> tuple[Node, Related] | None:
+) -> tuple[At, tuple[tuple[At, str], ...]] | None:
     """Find the largest request of a resource, or of those that Kueue charges as this one."""
     count = _find_count(obj, path)
     if obstacle.resource == "pods":
@@ -354,35 +367,35 @@ def _find_request(
     for resource in (obstacle.resource, *sources):
         found = list(_list_requests(template, resource))
         if found:
-            _, node = max(found, key=lambda pair: pair[0])
-            return node, () if count is None else ((count, f"the number of pods of `{obstacle.pod_set}`"),)
+            _, place = max(found, key=lambda pair: pair[0])
+            return place, () if count is None else ((count, f"the number of pods of `{obstacle.pod_set}`"),)
     return None
 
 
-def _list_requests(tree: Any, resource: str) -> Iterator[tuple[int, Node]]:
-    """Yield the requests of a resource below a node; a limit counts where there is no request."""
+def _list_requests(tree: Any, resource: str) -> Iterator[tuple[int, At]]:
+    """Yield the requests of a resource below a node, with their places; a limit counts where there is no request."""
     if isinstance(tree, list):
         for child in tree:
             yield from _list_requests(child, resource)
     if not isinstance(tree, dict):
         return
-    amounts = {**as_mapping(tree.get("limits")), **as_mapping(tree.get("requests"))}
-    if resource in amounts:
-        yield to_milli(amounts[resource]) or 0, amounts[resource]
+    place = find_at(tree, "requests", resource) or find_at(tree, "limits", resource)
+    if place is not None:
+        yield to_milli(place.node) or 0, place
     # Of equal requests, that of a main container comes first.
     for key in sorted(tree, key=lambda key: key == "initContainers"):
         yield from _list_requests(tree[key], resource)
 
 
-def _find_count(obj: Mapping[str, Node], path: Sequence[Step]) -> Node:
-    """Return the number of pods of a template: in the nearest mapping around it that has one."""
+def _find_count(obj: Mapping[str, Node], path: Sequence[Step]) -> At | None:
+    """Return the place of the number of pods of a template: in the nearest mapping around it that has one."""
     for end in range(len(path) - 1, 0, -1):
         around = _follow(obj, path[:end])
         for name in ("replicas", "parallelism", "size", "numNodes") if isinstance(around, dict) else ():
             if type(value_of(around.get(name))) is int:
-                return around[name]  # type: ignore[no-any-return]
+                return At(around, name)
     # A TrainJob, whose templates are those of its runtime.
-    return get_path(obj, "spec", "trainer", "numNodes")
+    return find_at(obj, "spec", "trainer", "numNodes")
 
 
 class QueueFault(NamedTuple):
@@ -395,6 +408,8 @@ class QueueFault(NamedTuple):
     related: Related = ()
     is_certain: bool = True
     """False if what applies the files may correct it."""
+    is_of_namespace: bool = False
+    """True if it is that of the namespace where another file than that of the job sets it."""
 
 
 def find_queue_fault(obj: Mapping[str, Node], queues: QueueState) -> QueueFault | None:
@@ -413,11 +428,11 @@ def find_queue_fault(obj: Mapping[str, Node], queues: QueueState) -> QueueFault 
     if used and "namespaceSelector" not in as_mapping(used.get("spec")):
         message = f"ClusterQueue `{as_text(named)}` has no `namespaceSelector`, so it selects no namespace"
         return QueueFault(message, "set `namespaceSelector: {}` to select every namespace", find_key(used, "spec"))
-    node, message = next(_find_missing_flavors(used, queues), (None, ""))
-    if node is None:
+    place, message = next(_find_missing_flavors(used, queues), (None, ""))
+    if place is None:
         return None
     reason, _, change = message.partition("; ")
-    return QueueFault(f"{reason.partition(', ')[0]}, so its queue admits nothing", change, node)
+    return QueueFault(f"{reason.partition(', ')[0]}, so its queue admits nothing", change, place.node)
 
 
 def _find_misplaced(name: str, metadata: Mapping[str, Node], queues: QueueState) -> QueueFault | None:
@@ -437,12 +452,10 @@ def _find_misplaced(name: str, metadata: Mapping[str, Node], queues: QueueState)
     if find_meant(places[0], [namespace]) and ("Namespace", "", places[0]) not in queues.objects:
         message = f"LocalQueue `{name}` is in namespace `{places[0]}`, and its jobs in namespace `{namespace}`"
         return QueueFault(message, "one of them is misspelled, so correct it", node)
-    own, job = (location_of(metadata[field]) for field in ("namespace", "name") if field in metadata)
     shown = " and ".join(f"`{place}`" for place in places[:2])
     message = f"LocalQueue `{name}` is in namespace {shown}, so jobs in namespace `{namespace}` cannot use it"
-    at = metadata["namespace"] if own and job and own.file != job.file else None
     change = f"add the LocalQueue to namespace `{namespace}`, or use a namespace that has it"
-    return QueueFault(message, change, at, ((node, f"LocalQueue `{name}`"),))
+    return QueueFault(message, change, None, ((node, f"LocalQueue `{name}`"),), is_of_namespace=True)
 
 
 def find_cause(obstacle: Obstacle, queue: Mapping[str, Node], queues: QueueState) -> Related:
@@ -450,8 +463,8 @@ def find_cause(obstacle: Obstacle, queue: Mapping[str, Node], queues: QueueState
     name = as_text(get_path(queue, "metadata", "name"))
     if obstacle.code == "quota":
         quotas = dict(iter_quotas(queue))
-        node = quotas.get(FlavorResource(obstacle.flavor, obstacle.resource))
-        return ((node, f"quota of ClusterQueue `{name}`"),)
+        place = quotas.get(FlavorResource(obstacle.flavor, obstacle.resource))
+        return ((place, f"quota of ClusterQueue `{name}`"),)
     if obstacle.code == "resource":
         return tuple(
             (group.get("coveredResources"), f"resources of ClusterQueue `{name}`")

@@ -15,6 +15,7 @@ from jobgen.k8s.nodes import as_mapping, as_text
 from jobgen.k8s.resources import summarize_memory
 from jobgen.model.data import Node
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.place import At
 from jobgen.model.quantity import MAX_POWER, Quantity, parse_quantity
 
 UNLIMITED = 2**63 - 1
@@ -475,5 +476,12 @@ _PARENTS = {"Cohort": ("parentName", "parent"), "ClusterQueue": ("cohortName", "
 
 def get_parent(obj: Mapping[str, Node]) -> Node:
     """Return the node that names the cohort above a Cohort or ClusterQueue; None if there is none."""
+    place = find_parent(obj)
+    return None if place is None else place.node
+
+
+def find_parent(obj: Mapping[str, Node]) -> At | None:
+    """Return the place of the name of the cohort above a Cohort or ClusterQueue; None if there is none."""
     spec = as_mapping(obj.get("spec"))
-    return next((spec[field] for field in _PARENTS.get(as_text(obj.get("kind")), ()) if as_text(spec.get(field))), None)
+    fields = _PARENTS.get(as_text(obj.get("kind")), ())
+    return next((At(spec, field) for field in fields if as_text(spec.get(field))), None)

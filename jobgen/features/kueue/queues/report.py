@@ -8,7 +8,7 @@ from typing import Any
 
 from jobgen.check.cluster.exported import read_exported
 from jobgen.features.kueue.admission_context import AdmissionContext
-from jobgen.features.kueue.answers import DECISIONS, Answer, Decision, Job, Total, decide
+from jobgen.features.kueue.answers import DECISIONS, IN_SUMS, Answer, Decision, Job, Total, decide
 from jobgen.features.kueue.captured import attach_captured
 from jobgen.features.kueue.cluster_objects import DECIDING_KINDS
 from jobgen.features.kueue.job_workloads import QueuedJobs, collect_jobs, get_job_name
@@ -60,7 +60,7 @@ class EnvironmentReport(NamedTuple):
 
     def summarize(self) -> str:
         """Return the counts in one line."""
-        counts = ", ".join(f"{count} {decision}" for decision, count in self.count_decisions().items())
+        counts = ", ".join(f"{count} {IN_SUMS.get(name, name)}" for name, count in self.count_decisions().items())
         return f"{pluralize(len(self.decision.answers), 'workload')}: {counts}" if counts else "no workloads"
 
     def list_notes(self) -> Iterator[str]:

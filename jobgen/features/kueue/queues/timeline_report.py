@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import zip_longest
 
 from jobgen.features.kueue.admission_context import AdmissionContext
-from jobgen.features.kueue.answers import NEVER, UNMANAGED, Answer, Decision, Job
+from jobgen.features.kueue.answers import IN_SUMS, NEVER, UNMANAGED, Answer, Decision, Job
 from jobgen.features.kueue.job_workloads import QueuedJobs
 from jobgen.features.kueue.queues.change_sections import show_names
 from jobgen.features.kueue.queues.report import explain
@@ -19,6 +19,7 @@ from jobgen.model.named_tuple import NamedTuple
 from jobgen.model.times import DAY, show_moment
 
 RUNNING, STARTS, WAITS, FINISHED = "running", "starts", "waits", "finished"
+_IN_SUMS = {**IN_SUMS, STARTS: "starting"}
 _MAX_EVICTIONS, _MAX_FAULTS = 3, 5
 ASSUMPTION = "an evicted job starts again from its beginning; with fewer pods, a job takes as long as with all"
 NOT_SIMULATED = "not simulated: jobs that arrive later, failures and retries, autoscaling, the time that checks take"
@@ -183,7 +184,7 @@ class Timeline(NamedTuple):
         counts: dict[str, int] = {}
         for row in self.rows:
             counts[row.state] = counts.get(row.state, 0) + 1
-        shown = ", ".join(f"{count} {state}" for state, count in counts.items())
+        shown = ", ".join(f"{count} {_IN_SUMS.get(state, state)}" for state, count in counts.items())
         missed = f"; {pluralize(len(self.misses), 'deadline')} missed" if self.misses else ""
         unknown = sum(bool(row.doubt) for row in self.rows)
         missed += f"; {pluralize(unknown, 'deadline')} not checked" if unknown else ""

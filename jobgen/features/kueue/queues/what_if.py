@@ -36,6 +36,7 @@ from jobgen.model.data import untraced
 from jobgen.model.finding import pluralize
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
+from jobgen.model.placed import with_nodes
 from jobgen.model.quantity import parse_quantity
 from jobgen.model.suggest import did_you_mean, list_alternatives
 from jobgen.rendering.build import split_list
@@ -577,7 +578,7 @@ class _Objects:
             raise UnknownTargetError(f"{where} is in no environment; to add it, select one environment with `-e`")
         written = {key: value for key, value in patch.items() if key != "$patch"}
         schema = find_shipped_schema(str(plain["apiVersion"]), kind, self.cluster)
-        for problem in schema.check(written) if schema else ():
+        for problem in map(with_nodes, schema.check(written) if schema else ()):
             if problem.rule == "unknown-field":
                 line = f", line {problem.location.line}" if problem.location else ""
                 raise UsageError(f"{where}{line}: {problem.message}")

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
-from jobgen.k8s.kueue import get_kueue_queue
+from jobgen.k8s.kueue import QUEUE_LABEL, get_kueue_queue
 from jobgen.k8s.kueue_integrations import MULTIKUEUE
-from jobgen.k8s.nodes import as_list, as_mapping, as_text, find_nodes, get_path
+from jobgen.k8s.nodes import as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest
-from jobgen.model.data import Node, untraced
+from jobgen.model.data import Node, location_of, untraced
+from jobgen.model.finding import Problem
+from jobgen.model.place import At, find_at
 
 if TYPE_CHECKING:
     from jobgen.features.kueue.queue_state import QueueState
@@ -33,34 +36,59 @@ def inadmissible_job(manifest: Manifest, queues: QueueState) -> Iterator[Violati
     `cluster.kueue` are.
 
     Request less, use another queue, or change the queue.
+
+    When to turn it off: if quota is added by hand or by a controller before the job is due, accept it with an end
+    date. `jobgen queue` shows what is missing, in numbers.
     """
     plain = untraced(manifest.object)
     obstacle = queues.find_obstacle(plain)
     if obstacle is None:
         return
-    from jobgen.check.raised_amounts import find_raised, relate_factors
-    from jobgen.features.kueue.queue_state import find_cause, find_obstacle_node, find_queue_fault
+    from jobgen.features.kueue.queue_state import find_cause, find_obstacle_place, find_queue_fault
 
     transformations = queues.known.configuration.resources.transformations
-    node, others = find_obstacle_node(manifest.object, plain, obstacle, transformations)
+    place, others = find_obstacle_place(manifest.object, plain, obstacle, transformations)
     if queues.find_refused(manifest.object):
         # The API server refuses the queue, which is reported there.
         return
     if obstacle.code in ("namespace", "queue") and (fault := find_queue_fault(manifest.object, queues)):
         # All jobs of the queue have this finding, which is shown once.
         message = f"the job is never admitted: {fault.message}; {fault.change}"
-        yield Violation(node, message, fault.related, None if fault.is_certain else WARNING, at=fault.at)
+        severity, related, finish = None if fault.is_certain else WARNING, fault.related, None
+        if fault.is_of_namespace:
+            compared = (find_at(manifest.metadata, "namespace"), manifest.name_place)
+            related, finish = (*related, *((each, "") for each in compared)), _blame_namespace
+        yield Violation(place, message, related, severity, at=fault.at, finish=finish)
         return
     is_unmanaged = obstacle.code == "unmanaged"
     message = f"the job is {'unmanaged' if is_unmanaged else 'never admitted'}: {obstacle.message}"
-    raised = find_raised([each for each, _ in others] + [node]) if obstacle.code in ("quota", "resource") else None
-    if raised is not None:
-        others = relate_factors(raised, [*others, (node, "the request of each pod")])
+    blame = partial(_blame, len(others)) if obstacle.code in ("quota", "resource") else None
     related = (*others, *find_cause(obstacle, queues.find_cluster_queue(plain), queues))
     # A job of an existing RayCluster uses the quota of that.
     is_certain = queues.is_declared and "clusterSelector" not in manifest.spec
     severity = WARNING if is_unmanaged and not is_certain else None
-    yield Violation(node, f"{message}; {obstacle.change}" if obstacle.change else message, related, severity, at=raised)
+    message += f"; {obstacle.change}" if obstacle.change else ""
+    yield Violation(place, message, related, severity, finish=blame)
+
+
+def _blame_namespace(problem: Problem, _: bool) -> Problem:
+    """Return a problem at the namespace if another file than that of the job sets it."""
+    *related, (namespace, _text), (name, _other) = problem.related
+    own, job = location_of(namespace), location_of(name)
+    at = namespace if own and job and own.file != job.file else problem.at
+    return problem._replace(at=at, related=tuple(related))
+
+
+def _blame(count: int, problem: Problem, _: bool) -> Problem:
+    """Return a problem at the factor of the request that a patch raised, if one did; others come first."""
+    from jobgen.check.raised_amounts import find_raised, relate_factors
+
+    others, causes = problem.related[:count], problem.related[count:]
+    raised = find_raised([*(node for node, _ in others), problem.node])
+    if raised is None:
+        return problem
+    factors = [*others, (problem.node, "the request of each pod")]
+    return problem._replace(at=raised, related=(*relate_factors(raised, factors), *causes))
 
 
 _HOST = "kubernetes.io/hostname"
@@ -78,6 +106,9 @@ def stuck_after_admission(manifest: Manifest, queues: QueueState) -> Iterator[Vi
     - `managedBy` of the job is MultiKueue, but its queue has no such admission check: no cluster runs the job.
 
     Add the level to the Topology, or a toleration to the flavor; use one flavor for the labels; remove `managedBy`.
+
+    When to turn it off: if the taints are temporary, for example during maintenance, accept the finding with an end
+    date on the Topology or the flavor.
     """
     label = get_kueue_queue(manifest)
     queue = queues.find_cluster_queue(untraced(manifest.object)) if label is not None else {}
@@ -117,8 +148,13 @@ def _check_taints(manifest: Manifest, flavors: list[Mapping[str, Node]], queues:
                 message += f" {'node' if len(taints) == 1 else 'nodes'} with the taint `{shown}`, which the pods do not"
                 message += " tolerate, as free, and pods sent there stay Pending; add the level, and a toleration"
                 related = ((levels[-1], "the lowest level"),)
-                yield Violation(get_kueue_queue(manifest), message, related, evidence=())
+                yield Violation(_find_label(manifest), message, related, evidence=())
                 return
+
+
+def _find_label(manifest: Manifest) -> At:
+    """Return the place of Kueue's queue label."""
+    return At(manifest.labels, QUEUE_LABEL)
 
 
 def _list_taints(flavor: Mapping[str, Node], queues: QueueState) -> Iterator[list[dict[str, Any]]]:
@@ -147,22 +183,29 @@ def _check_labels(
                 message = f"flavors `{other}` and `{name}` of the queue set the node label `{key}` to `{value}` and"
                 message += f" `{as_text(node)}`, and pods get only one of them, so they cannot run on both"
                 related = ((node, f"flavor `{name}`"),)
-                yield Violation(get_kueue_queue(manifest), f"{message}; use equal labels", related, evidence=())
+                yield Violation(_find_label(manifest), f"{message}; use equal labels", related, evidence=())
                 return
 
 
 def _check_manager(manifest: Manifest, queue: Mapping[str, Node], queues: QueueState) -> Iterator[Violation]:
     paths = (("managedBy",), ("runPolicy", "managedBy"))
-    node = next((found for path in paths for found in find_nodes(manifest.spec, path)), None)
+    place = next(filter(None, (find_at(manifest.spec, *path) for path in paths)), None)
     checks = as_list(get_path(queue, "spec", "admissionChecks"))
     strategy = as_list(get_path(queue, "spec", "admissionChecksStrategy", "admissionChecks"))
     names = {*map(as_text, checks), *(as_text(as_mapping(each).get("name")) for each in strategy)}
     known = {name: queues.objects.get(("AdmissionCheck", "", name)) for name in names if name}
     controllers = [as_text(get_path(check or {}, "spec", "controllerName")) for check in known.values()]
     # A check that is not among the files may be one of MultiKueue.
-    if as_text(node) == MULTIKUEUE and MULTIKUEUE not in controllers and "" not in controllers:
+    if (
+        place is not None
+        and as_text(place.node) == MULTIKUEUE
+        and MULTIKUEUE not in controllers
+        and "" not in controllers
+    ):
         message = f"`managedBy` is `{MULTIKUEUE}`, but the queue has no admission check of MultiKueue, so no controller"
-        yield Violation(node, f"{message} runs the job after its admission; remove `managedBy`", evidence=(MULTIKUEUE,))
+        yield Violation(
+            place, f"{message} runs the job after its admission; remove `managedBy`", evidence=(MULTIKUEUE,)
+        )
 
 
 @rule("queue", WARNING)
@@ -176,6 +219,9 @@ def uncounted_claim(manifest: Manifest, queues: QueueState) -> Iterator[Violatio
 
     Update Kueue to 0.18 or later, declare `deviceClassMappings`, and give the resource a quota. With Kueue 0.14 to
     0.17, also turn on the feature gate `DynamicResourceAllocation`.
+
+    When to turn it off: when the DeviceClass has its mapping in a Kueue configuration that is not in the
+    repository, declare `deviceClassMappings` in the overlay.
     """
     from jobgen.features.kueue.cluster_objects import CHARGED, IGNORED, treat_claims
 
@@ -200,7 +246,7 @@ def uncounted_claim(manifest: Manifest, queues: QueueState) -> Iterator[Violatio
             f"Kueue {version} does not count the devices of the claim `{claim.key[1]}`, so the job uses them without"
         )
         change = "update Kueue to 0.18 or later, and declare `deviceClassMappings` for the device class"
-        yield Violation(claim.name, f"{message} quota; {change}", evidence=(claim.key[1],))
+        yield Violation(claim.place, f"{message} quota; {change}", evidence=(claim.key[1],))
 
 
 def _check_counted(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
@@ -215,5 +261,5 @@ def _check_counted(manifest: Manifest, queues: QueueState) -> Iterator[Violation
         reason = charge_claims(spec, namespace, facts) if claims else {}
         if isinstance(reason, str):
             message = f"the job is never admitted: {reason}; declare `deviceClassMappings` of Kueue in `cluster.kueue`"
-            yield Violation(claims[0].name, f"{message}, or change the claim", evidence=())
+            yield Violation(claims[0].place, f"{message}, or change the claim", evidence=())
             return

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from jobgen.check.rules import ERROR, WARNING, Violation, rule
 from jobgen.k8s.nodes import as_text
 from jobgen.k8s.objects import Manifest
+from jobgen.model.place import At
 from jobgen.model.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -22,8 +23,11 @@ def cohort_cycle(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
     ClusterQueue below the cycle, and no job shows an error. The finding is on one of the Cohorts, and names the others.
 
     Remove `parentName` of the Cohort that is meant to be the top, or correct it.
+
+    When to turn it off: Kueue has no mode in which such a tree works. When queues move between two parents, delete
+    the old edge in the same commit.
     """
-    from jobgen.features.kueue.quota import get_parent
+    from jobgen.features.kueue.quota import find_parent
 
     for cycle in queues.cycles:
         # `admits-nothing` reports a Cohort of the repository that is its own parent.
@@ -32,8 +36,8 @@ def cohort_cycle(manifest: Manifest, queues: QueueState) -> Iterator[Violation]:
         others = [(name, queues.objects["Cohort", "", name]) for name in cycle[1:]]
         chain = " is below ".join(f"`{name}`" for name in (*cycle, cycle[0]))
         message = f"the parents of the cohorts form a cycle: {chain}; Kueue admits nothing below it"
-        related = tuple((get_parent(other), f"parent of cohort `{name}`") for name, other in others)
-        yield Violation(get_parent(manifest.object), f"{message}; remove one `parentName`", related)
+        related = tuple((find_parent(other), f"parent of cohort `{name}`") for name, other in others)
+        yield Violation(find_parent(manifest.object), f"{message}; remove one `parentName`", related)
 
 
 @rule("queue", WARNING, kinds=("ClusterQueue", "Cohort"))
@@ -44,20 +48,23 @@ def unknown_cohort(manifest: Manifest, queues: QueueState) -> Iterator[Violation
     a new cohort, and nothing lends to it. The rule applies if other cohorts have objects, or names that are similar.
 
     Correct the name, add the Cohort, or leave the field out.
-    """
-    from jobgen.features.kueue.quota import get_parent
 
-    node = get_parent(manifest.object)
-    name = as_text(node)
-    if not name:
+    When to turn it off: a cohort prepared for a second queue that comes later has one member today. Add the Cohort
+    object, which also ends the finding.
+    """
+    from jobgen.features.kueue.quota import find_parent
+
+    place = find_parent(manifest.object)
+    if place is None:
         return
+    name = as_text(place.node)
     declared = {key[2] for key in queues.objects if key[0] == "Cohort"}
     others = sorted((declared | queues.cohorts.keys()) - {name})
     hint = did_you_mean(name, others)
     if name in declared or queues.cohorts[name] > 1 or not (hint or declared - {manifest.name}):
         return
     message = f"there is no Cohort `{name}`, and nothing else is in it"
-    yield Violation(node, f"{message}{hint or '; add the Cohort, or use another'}")
+    yield Violation(place, f"{message}{hint or '; add the Cohort, or use another'}")
 
 
 @rule("queue", WARNING, kinds=("LocalQueue",))
@@ -69,11 +76,16 @@ def unknown_cluster_queue(manifest: Manifest, queues: QueueState) -> Iterator[Vi
     the state of the cluster says that it does not exist.
 
     Correct `clusterQueue`.
+
+    When to turn it off: two queues with similar names can both be real, with the second in another repository:
+    accept it on `clusterQueue` then.
     """
     node = manifest.spec.get("clusterQueue")
     meant = queues.misspelled_queues.get(as_text(node))
     if meant:
-        yield Violation(node, f"there is no ClusterQueue `{as_text(node)}`; did you mean `{meant}`?")
+        yield Violation(
+            At(manifest.spec, "clusterQueue"), f"there is no ClusterQueue `{as_text(node)}`; did you mean `{meant}`?"
+        )
 
 
 @rule("queue", WARNING, kinds=("ClusterQueue", "Cohort"))
@@ -87,8 +99,11 @@ def unreachable_quota(manifest: Manifest, queues: QueueState) -> Iterator[Violat
     in the exported state is reported as well, as no cluster has it.
 
     Add a LocalQueue, lend the quota, or give it to a queue that is used.
+
+    When to turn it off: quota that is reserved for a team to come, before its LocalQueue exists, can be accepted on
+    the line of the quota with a date.
     """
     from jobgen.features.kueue.queue_state import find_unreachable
 
-    for node, message in find_unreachable(manifest.object, queues):
-        yield Violation(node, message)
+    for place, message in find_unreachable(manifest.object, queues):
+        yield Violation(place, message)

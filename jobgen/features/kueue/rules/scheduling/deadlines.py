@@ -46,6 +46,9 @@ def missed_deadline(
 
     Move the deadline, start the job earlier or with a higher priority, or add quota. If the job has ended, write
     `run.state: done`.
+
+    When to turn it off: a deadline that is a wish and not a promise is better written in a label. To silence it for
+    a day, move `run.deadline`, which all reports then use.
     """
     begin = parse_moment(project.day())
     if begin is None:

@@ -11,8 +11,9 @@ from jobgen.k8s.kueue import get_kueue_queue
 from jobgen.k8s.nodes import as_integer, as_list, as_mapping, as_text, get_path
 from jobgen.k8s.objects import Manifest, Pod
 from jobgen.model.data import Node, untraced
+from jobgen.model.place import At, find_at
 from jobgen.model.quantity import to_milli
-from jobgen.model.suggest import did_you_mean, find_key
+from jobgen.model.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from jobgen.features.kueue.queue_state import QueueState
@@ -23,10 +24,13 @@ def flavor_without_nodes(manifest: Manifest, queues: QueueState) -> Iterator[Vio
     """A ResourceFlavor whose `nodeLabels` no node has.
 
     Kueue gives the pods of an admitted job the labels of the flavor as node selector. Without such a node they stay
-    pending, and the job holds its quota. The rule applies if nodes are known: Node objects are among the files, or
-    `cluster.kueue.nodes` lists them. Nodes that an autoscaler adds later are not known; list them in `nodes`.
+    pending, and the job holds its quota. Nodes are known from the files and from `cluster.kueue.nodes`; without
+    any, nothing is reported. Nodes that an autoscaler adds later are not known; list them in `nodes`.
 
     Correct the labels, or add the nodes.
+
+    When to turn it off: with an autoscaler that starts from zero nodes, list the shape of its nodes under
+    `cluster.kueue.nodes`; then the check knows them.
     """
     labels = as_mapping(manifest.spec.get("nodeLabels"))
     nodes = queues.node_labels
@@ -38,17 +42,17 @@ def flavor_without_nodes(manifest: Manifest, queues: QueueState) -> Iterator[Vio
         if not values:
             hint = did_you_mean(key, sorted({name for each in nodes for name in each}))
             message = f"no node has the label `{key}` of the flavor, so pods that Kueue admits to it stay pending"
-            yield Violation(find_key(labels, key), f"{message}{hint or '; correct the label, or add nodes'}")
+            yield Violation(At(labels, key, is_key=True), f"{message}{hint or '; correct the label, or add nodes'}")
             return
         if value not in values:
             shown = ", ".join(f"`{each}`" for each in values[:5])
             message = (
                 f"no node has the label `{key}: {value}` of the flavor, so pods that Kueue admits to it stay pending"
             )
-            yield Violation(labels[key], f"{message}; nodes have {shown}")
+            yield Violation(At(labels, key), f"{message}; nodes have {shown}")
             return
     message = "no node has all `nodeLabels` of the flavor, so pods that Kueue admits to it stay pending"
-    yield Violation(find_key(manifest.spec, "nodeLabels"), f"{message}; correct the labels, or add nodes")
+    yield Violation(At(manifest.spec, "nodeLabels", is_key=True), f"{message}; correct the labels, or add nodes")
 
 
 @rule("queue", WARNING)
@@ -64,6 +68,9 @@ def larger_than_nodes(manifest: Manifest, queues: QueueState) -> Iterator[Violat
     reported.
 
     Request at most as many devices as a node has, and use more pods.
+
+    When to turn it off: for nodes that an autoscaler creates on demand, list one of them in `cluster.kueue.nodes`.
+    For a job that waits for new hardware, accept it with a date.
     """
     if not queues.largest_nodes:
         return
@@ -80,19 +87,20 @@ def _find_excess(pod: Pod, queues: QueueState) -> Violation | None:
     total: dict[str, int] = {}
     for container in (*pod.containers, *pod.init_containers):
         for name, value in {**container.requests, **container.limits}.items():
+            place = At(container.limits if name in container.limits else container.requests, name)
             most, wanted = queues.largest_nodes.get(str(name), 0), to_milli(value) or 0
             if not is_device(str(name)) or not most:
                 continue
             if wanted > most:
                 message = f"{wanted // 1000} `{name}` in one pod, but the largest node has {most // 1000}"
-                return Violation(value, f"{message}; request at most {most // 1000}, and use more pods")
+                return Violation(place, f"{message}; request at most {most // 1000}, and use more pods")
             if container.init and not container.is_sidecar:
                 continue
             total[str(name)] = total.get(str(name), 0) + wanted
             if total[str(name)] > most:
                 message = f"the containers of the pod request {total[str(name)] // 1000} `{name}` together, but the"
                 message += f" largest node has {most // 1000}; containers cannot share a GPU by requesting one each"
-                return Violation(value, f"{message}: request it in one container")
+                return Violation(place, f"{message}: request it in one container")
     return None
 
 
@@ -110,7 +118,7 @@ def _find_mismatch(pod: Pod, queues: QueueState) -> Violation | None:
         if nodes and not kept:
             what = " and ".join(f"{count} `{name}`" for name, count in devices.items())
             message = f"no known node with {what} has the label `{key}: {as_text(value)}`, so the pod stays `Pending`"
-            return Violation(value, f"{message}; correct the label, or add such nodes")
+            return Violation(At(selector, key), f"{message}; correct the label, or add such nodes")
         nodes = kept
     tolerations = [dict(as_mapping(untraced(each))) for each in as_list(pod.spec.get("tolerations"))]
     taints: list[Mapping[str, Any]] = []
@@ -125,8 +133,8 @@ def _find_mismatch(pod: Pod, queues: QueueState) -> Violation | None:
     shown = f"{as_text(taint.get('key'))}={as_text(taint.get('value'))}:{as_text(taint.get('effect'))}"
     message = f"all known nodes with enough devices have the taint `{shown}`, which the pod does not tolerate"
     main = pod.main_container
-    node_at_fault = find_key(pod.spec, "tolerations") or (main.device_node if main else None)
-    return Violation(node_at_fault or find_key(pod.template, "spec"), f"{message}; add a toleration")
+    place = find_at(pod.spec, "tolerations", is_key=True) or (main.device_place if main else None)
+    return Violation(place or find_at(pod.template, "spec", is_key=True), f"{message}; add a toleration")
 
 
 @rule("queue", WARNING, kinds=("Deployment",))
@@ -139,6 +147,9 @@ def stuck_rollout(manifest: Manifest, queues: QueueState) -> Iterator[Violation]
     the pods of this Deployment alone.
 
     Use `strategy: {type: Recreate}`, or `maxSurge: 0` with `maxUnavailable: 1`, or add a node.
+
+    When to turn it off: when free nodes are added by an autoscaler during an update, list their shape in
+    `cluster.kueue.nodes`; a maintenance window with manual steps is a reason for a suppression.
     """
     written = manifest.spec.get("replicas")
     replicas = 1 if written is None else as_integer(written)
@@ -159,8 +170,8 @@ def stuck_rollout(manifest: Manifest, queues: QueueState) -> Iterator[Violation]
             message = (
                 f"{shown} all {what} of the known nodes, so the new pod of an update stays `Pending` and the old one"
             )
-            node = find_key(manifest.spec, "strategy") or main.device_node
-            yield Violation(node, f"{message} is never stopped; use `strategy: {{type: Recreate}}`, or `maxSurge: 0`")
+            place = find_at(manifest.spec, "strategy", is_key=True) or main.device_place
+            yield Violation(place, f"{message} is never stopped; use `strategy: {{type: Recreate}}`, or `maxSurge: 0`")
 
 
 _DEFAULT_SHARE = "25%"
