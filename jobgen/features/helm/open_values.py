@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 
-from jobgen.features.helm.template_text import ANY_ITEM, Path, list_reads, read_template
+from jobgen.features.helm.template_text import ANY_ITEM, ANY_KEY, Path
 from jobgen.features.helm.uses import Use, split_path
+from jobgen.features.helm.value_reads import Read, read_values
 from jobgen.features.helm.value_tree import ValueTree
 from jobgen.model.data import Node, value_of
 from jobgen.model.finding import Finding, Related, Severity
@@ -34,7 +35,6 @@ class _OpenValues:
 
     def __init__(self, use: Use) -> None:
         self.use = use
-        self._reads: dict[str, dict[int, list[Path]]] = {}
         given = (argument.partition("=")[0] for argument in use.options[1::2])
         self._given = {_generalize(each) for each in given}
         self._set = {_generalize(each) for each in use.open}
@@ -46,28 +46,27 @@ class _OpenValues:
     @cached_property
     def _templates(self) -> dict[str, str]:
         chart = self.use.chart
-        return {chart.origins[path]: path for path in chart.templates if not path.startswith("charts/")}
+        return {chart.origins[path]: path for path in chart.templates}
 
     def find(self, finding: Finding) -> str:
         """Return the value without a value of its own that a finding is about; empty if there is none."""
         path = self._templates.get(finding.location.file)
         if path is None or finding.object is None:
             return ""
-        if path not in self._reads:
-            template = read_template(self.use.chart.templates[path])
-            self._reads[path] = list_reads(template) if template else {}
-        reads = self._reads[path].get(finding.location.line, [])
-        is_set = (each for each in reads for other in self._set if _is_part(each, other))
+        reads = sorted(read_values(self.use.chart).find_all((path, finding.location.line)))
+        is_set = (each for each in reads for other in self._set if _is_part(each.name, other))
         found = next(is_set, None)
-        if found is None and reads and all(self._is_empty(each) for each in reads):
-            found = reads[0]
-        return "" if found is None else f".Values.{'.'.join(found).replace(f'.{ANY_ITEM}', ANY_ITEM)}"
+        direct = [each for each in reads if each.is_direct and ANY_KEY not in each.path]
+        empty = [each for each in direct if self._is_empty(each)]
+        if found is None and empty:
+            # What another value follows is written all the same, if it is not the one that the text lacks.
+            found = next((each for each in empty if not each.has_default), empty[0] if empty == direct else None)
+        return "" if found is None else f".Values.{'.'.join(found.name).replace(f'.{ANY_ITEM}', ANY_ITEM)}"
 
-    def _is_empty(self, path: Path) -> bool:
-        if any(_is_part(path, each) for each in self._given):
+    def _is_empty(self, read: Read) -> bool:
+        if any(_is_part(read.name, each) for each in self._given):
             return False
-        nodes = self._values.find(path)
-        return all(_is_blank(node) for node in nodes)
+        return all(_is_blank(node) for node in self._values.find_read(read))
 
 
 def _generalize(text: str) -> Path:

@@ -5,23 +5,20 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 from jobgen.model.lazy_re import lazy_pattern
 from jobgen.model.named_tuple import NamedTuple
 
 Path = tuple[str, ...]
-ANY_ITEM = "[]"
-"""The step from a list to any of its items, in the path of a value."""
+ANY_ITEM, ANY_KEY = "[]", "{}"
+"""The steps from a list or mapping to any of its items, and to any key of a mapping, in the path of a value."""
 
 # An action without the text in quotes is read to its end; a comment has no quotes.
 _COMMENT = lazy_pattern(r"\{\{(?:-\s)?\s*/\*.*?\*/\s*-?\}\}", re.DOTALL)
 _ACTION_PART = lazy_pattern(r"\}\}|\"(?:[^\"\\\n]|\\.)*\"|`[^`]*`|'(?:[^'\\\n]|\\.)*'")
 _KEYWORD = lazy_pattern(r"(if|else|end|range|with|define|block|break|continue)\b|\$\w*\s*(?:,\s*\$\w+\s*)?:?=")
-# The values, a variable or the current value, and the fields after it.
-_PATH = r"(\$\w*\.Values\b|\.Values\b|\$\w+)?((?:\.\w+)+|(?<=\w)|\.(?!\w))"
-_ANY_PATH, _WHOLE_PATH = (lazy_pattern(each) for each in (rf"(?<![\w$.\])]){_PATH}", rf"{_PATH}\Z"))
-_TEXT = lazy_pattern(r"\"(?:[^\"\\\n]|\\.)*\"|`[^`]*`")
 # A line of a named template that is YAML: other named templates are names and conditions, which a mark would change.
 _ENTRY = lazy_pattern(r"\s*(?:- +)*[\"']?[\w./-]+[\"']?:(?:\s|\Z|\{)")
 _BLOCK = lazy_pattern(r"\b(?:toYaml|nindent|indent)\b")
@@ -78,6 +75,7 @@ class Template(NamedTuple):
         return bisect_right(self.starts, offset)
 
 
+@lru_cache(maxsize=256)
 def read_template(text: str) -> Template | None:
     """Read a template; None if its actions cannot be separated from its text."""
     actions = read_actions(text)
@@ -203,67 +201,6 @@ def list_output_lines(template: Template) -> set[int]:
     starts = [*(action.start for action in template.actions), len(template.text)]
     texts = (line for end, start in zip(ends, starts, strict=True) for _, line in _list_text(template, end, start))
     return {*texts, *(template.line_at(action.start) for action in template.actions if not action.keyword)}
-
-
-# Values that a template reads.
-
-
-def list_reads(template: Template) -> dict[int, list[Path]]:
-    """Return the paths of the values that the actions of each line write, as far as the text says."""
-    found: dict[int, list[Path]] = {}
-    scopes = [_Scope(None, {})]
-    for action in template.actions:
-        keyword, scope = action.keyword, scopes[-1]
-        if keyword in ("range", "with", "define", "block", "if"):
-            scopes.append(scope if keyword == "if" else scope.enter(action.code, keyword))
-        elif keyword == "end":
-            scopes = scopes[:-1] if len(scopes) > 1 else scopes
-        elif keyword == "=":
-            name, _, code = action.code.partition("=")
-            scope.variables[name.rstrip(": ")] = scope.find_path(code.strip())
-        elif not keyword:
-            line = template.line_at(action.start)
-            found.setdefault(line, []).extend(scope.list_paths(action.code))
-    return found
-
-
-class _Scope(NamedTuple):
-    """What names stand for in a block of a template; None if that is not known."""
-
-    dot: Path | None
-    variables: dict[str, Path | None]
-
-    def enter(self, code: str, keyword: str) -> _Scope:
-        """Return what names stand for in a block that an action begins."""
-        if keyword in ("define", "block"):
-            return _Scope(None, {})
-        before, sign, after = code.removeprefix(keyword).strip().rpartition(":=")
-        path = self.find_path(after.strip())
-        path = path if path is None or keyword == "with" else (*path, ANY_ITEM)
-        names = [name.strip() for name in before.split(",")] if sign else []
-        # The first of two variables of a loop is the key.
-        bound: dict[str, Path | None] = dict.fromkeys(names[:-1])
-        bound |= dict.fromkeys(names[-1:], path)
-        return _Scope(path, {**self.variables, **bound})
-
-    def find_path(self, code: str) -> Path | None:
-        """Return the path of the value that an expression is; None if it is computed."""
-        whole = _WHOLE_PATH.match(code)
-        if whole is None:
-            return None
-        start, rest = whole[1], tuple(filter(None, whole[2].split(".")))
-        if start and start.endswith(".Values"):
-            return rest
-        above = self.variables.get(start) if start else self.dot
-        return None if above is None else (*above, *rest)
-
-    def list_paths(self, code: str) -> Iterator[Path]:
-        """Yield the paths of the values that an expression reads."""
-        bare = _TEXT.sub('""', code)
-        for match in _ANY_PATH.finditer(bare):
-            path = self.find_path(match[0])
-            if path is not None:
-                yield path
 
 
 _ANY_VALUES = lazy_pattern(r"\bValues\b((?:\.\w+)*)")
