@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import posixpath
+import re
 import tarfile
+import zlib
 from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import Any
+from itertools import islice
+from typing import IO, Any, cast
 
 from jobgen.features.helm.marked_chart import MarkedChart
 from jobgen.k8s.nodes import as_list, as_mapping
@@ -29,6 +33,10 @@ _ARCHIVES = (".tgz", ".tar.gz")
 MAX_FILES, MAX_BYTES = 2_000, 32 * 1024 * 1024
 """The files of a chart with its subcharts, and their bytes; vendored charts of large applications have a tenth."""
 _MAX_DEPTH = 5
+# A file in the action of a template that gets it, also if a part of its path is filled in.
+_READ = lazy_pattern(r"\.Files\.\w+[ \t]+(?:\(?printf[ \t]+)?\"([\w./%*-]+)\"")
+_WILD = lazy_pattern(r"%\w|\\\*(?:\\\*)?")
+_MAX_READS = 100
 _ASKED = lazy_pattern(rb"APIVersions\.Has[ \t]+[\"`]([\w./-]+)[\"`]")
 
 
@@ -73,7 +81,7 @@ class Chart:
     @property
     def name(self) -> str:
         """The name in its metadata."""
-        return str(self.metadata.get("name") or "")
+        return read_name(self.metadata)
 
     @property
     def is_library(self) -> bool:
@@ -87,7 +95,7 @@ class Chart:
         if not listed and self.tree.exists(self.join(_REQUIREMENTS)):
             listed = as_list(read_fields(self.tree.read(self.join(_REQUIREMENTS))).get("dependencies"))
         fields = ("name", "alias", "repository", "condition")
-        return [Dependency(*(str(as_mapping(each).get(name) or "") for name in fields)) for each in listed]
+        return [Dependency(*(read_name(as_mapping(each), name) for name in fields)) for each in listed]
 
     @property
     def local_folders(self) -> set[str]:
@@ -136,7 +144,7 @@ class Chart:
         for path, content in self.files.items():
             names = path.split("/")
             if len(names) == 3 and names[0] == _CHARTS and names[2] == METADATA:
-                found.add(str(read_fields(File(path, content)).get("name") or names[1]))
+                found.add(read_name(read_fields(File(path, content))) or names[1])
         return found
 
     @cached_property
@@ -146,7 +154,7 @@ class Chart:
         for path, content in self.files.items():
             folder, _, name = path.rpartition("/")
             if name == METADATA and posixpath.basename(posixpath.dirname(folder)) == _CHARTS:
-                names[folder] = str(read_fields(File(path, content)).get("name") or posixpath.basename(folder))
+                names[folder] = read_name(read_fields(File(path, content))) or posixpath.basename(folder)
         aliases = {each.name: each.alias for each in self.dependencies if each.alias}
         found: dict[str, str] = {}
         for path in self.files:
@@ -163,6 +171,16 @@ class Chart:
         texts = (content for content in self.files.values() if b"APIVersions" in content)
         return frozenset(name.decode() for text in texts for name in _ASKED.findall(text))
 
+    def reads_file(self, path: str) -> bool:
+        """Return True if a template names a file of the chart: what it becomes is a part of what helm renders."""
+        return any(pattern.match(path) for pattern in self._read_patterns)
+
+    @cached_property
+    def _read_patterns(self) -> list[re.Pattern[str]]:
+        texts = (content.decode("utf-8", "replace") for content in self.files.values() if b".Files" in content)
+        named = dict.fromkeys(name for text in texts for name in _READ.findall(text))
+        return [re.compile(_WILD.sub("[^/]*", re.escape(name)) + r"\Z") for name in islice(named, _MAX_READS)]
+
     @cached_property
     def templates(self) -> dict[str, str]:
         """The text of the templates, also those of charts in it, by path."""
@@ -176,6 +194,28 @@ class Chart:
     def marked(self) -> MarkedChart:
         """The copy of the chart whose output tells the lines of its templates."""
         return MarkedChart({path: text for path, text in self.templates.items() if "\ufffd" not in text})
+
+
+def read_name(fields: Mapping[str, Any], key: str = "name") -> str:
+    """Return a text of metadata as helm reads it: also what YAML takes for a number or for true."""
+    value = fields.get(key)
+    return str(value).lower() if isinstance(value, bool) else "" if value is None else str(value)
+
+
+def is_packaged(content: bytes) -> bool:
+    """Return True if an archive begins with the metadata of a chart, as `helm package` writes it."""
+    try:
+        with gzip.open(io.BytesIO(content)) as stream:
+            start = stream.read(tarfile.BLOCKSIZE)
+        name = tarfile.TarInfo.frombuf(start, "utf-8", "replace").name
+    except (OSError, EOFError, zlib.error, tarfile.TarError):
+        return False
+    return posixpath.basename(name) == METADATA
+
+
+def is_archive(path: str) -> bool:
+    """Return True if a file has the name of an archive."""
+    return path.endswith(_ARCHIVES)
 
 
 def is_template(path: str) -> bool:
@@ -203,6 +243,22 @@ def read_fields(file: File) -> Any:
 def _rename_folders(path: str, names: Mapping[str, str]) -> str:
     parts = path.split("/")
     return "/".join(names.get("/".join(parts[: at + 1]), part) for at, part in enumerate(parts))
+
+
+class _Unpacked:
+    """What is in a compressed archive, up to a limit."""
+
+    def __init__(self, content: bytes) -> None:
+        self._stream = gzip.GzipFile(fileobj=io.BytesIO(content))
+        self._left = 2 * MAX_BYTES
+
+    def read(self, size: int) -> bytes:
+        """Return the next bytes."""
+        found = self._stream.read(size)
+        self._left -= len(found)
+        if self._left < 0:
+            raise OSError(f"it has more than {2 * MAX_BYTES >> 20} MiB")
+        return found
 
 
 class _Loader:
@@ -280,7 +336,8 @@ class _Loader:
     def unpack(self, content: bytes, origin: str, prefix: str, depth: int = 0) -> None:
         """Add the files of an archive, also those of archives in it."""
         try:
-            with tarfile.open(fileobj=io.BytesIO(content), mode="r|gz") as archive:
+            # The reader of `r|gz` does not know the comment that helm writes into an archive.
+            with tarfile.open(fileobj=cast("IO[bytes]", _Unpacked(content)), mode="r|") as archive:
                 for member in archive:
                     if self.fault:
                         break
@@ -288,7 +345,7 @@ class _Loader:
                         self.fault = ChartFault(origin, "the archive has a link; it is not followed")
                     elif member.isfile():
                         self.unpack_member(archive, member, origin, prefix, depth)
-        except (tarfile.TarError, OSError, EOFError, ValueError) as error:
+        except (tarfile.TarError, OSError, EOFError, ValueError, zlib.error) as error:
             self.fault = self.fault or ChartFault(origin, f"the archive cannot be read: {error}")
 
     def unpack_member(

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from jobgen.features.helm.charts import METADATA, SCHEMA, VALUES, Chart, read_fields
+from jobgen.features.helm.charts import METADATA, SCHEMA, VALUES, Chart, read_name
 from jobgen.features.helm.run_helm import CHART, Helm, Rendered, Stop, run_helm
-from jobgen.features.helm.uses import Part, Use, Values, merge_values
+from jobgen.features.helm.subcharts import merge_all
+from jobgen.features.helm.uses import Part, Use, Values
 from jobgen.features.helm.value_schema import is_local
-from jobgen.model.data import ValidFields
 
 _VALUES = "values"
 _EVERYWHERE = ("apiregistration.k8s.io/v1", "apiregistration.k8s.io/v1/APIService")
@@ -22,10 +22,7 @@ _EVERYWHERE = ("apiregistration.k8s.io/v1", "apiregistration.k8s.io/v1/APIServic
 
 def merge_files(values: Sequence[Values]) -> bytes:
     """Return files of values as one, the later over the earlier."""
-    merged: ValidFields = {}
-    for each in values:
-        merged = merge_values(merged, read_fields(each.file))
-    return json.dumps(merged, default=str).encode()
+    return json.dumps(merge_all(values), default=str).encode()
 
 
 @contextmanager
@@ -65,14 +62,14 @@ def _leave_out_missing(chart: Chart) -> str:
     """Return the metadata of a chart without the charts that are not there."""
     lacking = {each.name for each in chart.missing}
     listed = chart.metadata.get("dependencies") or []
-    kept = [each for each in listed if not (isinstance(each, dict) and each.get("name") in lacking)]
+    kept = [each for each in listed if not (isinstance(each, dict) and read_name(each) in lacking)]
     return json.dumps({**chart.metadata, "dependencies": kept}, default=str)
 
 
-def render(use: Use, helm: Helm, texts: Mapping[str, str] | None = None) -> Rendered:
+def render(use: Use, helm: Helm, texts: Mapping[str, str] | None = None, *options: str) -> Rendered:
     """Render a use of a chart with helm."""
     with open_workspace(use, texts or {}) as workspace:
-        return run_helm(helm, workspace, list_arguments(use))
+        return run_helm(helm, workspace, [*list_arguments(use), *options])
 
 
 def render_with_marks(use: Use, helm: Helm) -> tuple[Rendered, Mapping[str, Sequence[str]]]:
@@ -89,6 +86,13 @@ def render_with_marks(use: Use, helm: Helm) -> tuple[Rendered, Mapping[str, Sequ
     # What failed may be what was added, and what was too large is less without that.
     again = render(use, helm)
     return again._replace(seconds=again.seconds + rendered.seconds), {}
+
+
+def render_invalid(use: Use, helm: Helm) -> tuple[bytes, Mapping[str, Sequence[str]]]:
+    """Return what helm makes of a chart though it is not YAML, and its templates with marks; nothing if it fails."""
+    marked = use.chart.marked
+    rendered = render(use, helm, marked.files, "--debug")
+    return (b"", {}) if rendered.stop or not marked.files else marked.separate(rendered.output)
 
 
 def list_arguments(use: Use) -> list[str]:
